@@ -1,0 +1,125 @@
+//! The names under which tools are listed directly (DESIGN.md section 3, Directly listed names).
+//!
+//! A name matches `^[A-Za-z0-9_-]{1,48}$`, is `<server>__<tool>`, and splits at its first `__`:
+//! a server's part holds no `__` and does not end in `_`. It depends on the config and on its own
+//! server alone, never on the order of loads.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use sha2::{Digest, Sha256};
+
+/// Longest directly listed name in characters; hosts put a prefix before it, and many stop at 64.
+pub const MAX_NAME: usize = 48;
+/// Longest server part; leaves room for a tool's name, and for `activate_` before it.
+const MAX_SERVER: usize = 32;
+/// `_` and six hex digits.
+const SUFFIX: usize = 7;
+
+/// The part that stands for each server in names, in the order of `servers`.
+pub fn server_parts(servers: &[&str]) -> Vec<String> {
+    let plain: Vec<String> = servers.iter().map(|server| server_part(server)).collect();
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for part in &plain {
+        *count.entry(part.replace('-', "_")).or_default() += 1;
+    }
+    let settle = |(part, server): (&String, &&str)| {
+        let is_shared = count[&part.replace('-', "_")] > 1;
+        if is_shared || part.len() > MAX_SERVER { hashed(part, server, MAX_SERVER) } else { part.clone() }
+    };
+    plain.iter().zip(servers).map(settle).collect()
+}
+
+fn server_part(server: &str) -> String {
+    let mut part = mapped(server);
+    while part.contains("__") {
+        part = part.replace("__", "_");
+    }
+    let part = part.trim_end_matches('_');
+    if part.is_empty() { "server".to_owned() } else { part.to_owned() }
+}
+
+/// The directly listed name of each tool of one server, in the order of `tools`.
+pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String> {
+    let plain: Vec<String> =
+        tools.iter().map(|tool| format!("{server_part}__{}", mapped(tool))).collect();
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for name in &plain {
+        *count.entry(name).or_default() += 1;
+    }
+    let settle = |(name, tool): (&String, &&str)| {
+        if count[name.as_str()] > 1 || name.len() > MAX_NAME {
+            hashed(name, &format!("{server}/{tool}"), MAX_NAME)
+        } else {
+            name.clone()
+        }
+    };
+    plain.iter().zip(tools).map(settle).collect()
+}
+
+/// Every character that hosts do not allow becomes `_`.
+fn mapped(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    name.chars().map(allowed).collect()
+}
+
+/// `name`, cut so that it fits, with six hex digits of the hash of `identity`.
+fn hashed(name: &str, identity: &str, max: usize) -> String {
+    let cut = &name[..name.len().min(max - SUFFIX)];
+    let mut cut = format!("{}_", cut.trim_end_matches('_'));
+    for byte in &Sha256::digest(identity.as_bytes())[..3] {
+        // Writing to a String cannot fail.
+        let _ = write!(cut, "{byte:02x}");
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plain_names_stay_readable() {
+        assert_eq!(server_parts(&["chrome-devtools", "fs"]), ["chrome-devtools", "fs"]);
+        assert_eq!(
+            tool_names("fs", "fs", &["read_file", "read.file", "x"]),
+            ["fs__read_file_4a831e", "fs__read_file_82b94e", "fs__x"]
+        );
+    }
+
+    #[test]
+    fn servers_that_differ_only_in_dashes_are_told_apart() {
+        let parts = server_parts(&["a-b", "a_b", "a.b", "c"]);
+        assert!(parts[0].starts_with("a-b_") && parts[1].starts_with("a_b_"), "{parts:?}");
+        assert_ne!(parts[1], parts[2]);
+        assert_eq!(parts[3], "c");
+        assert_ne!(server_parts(&["日本", "中国"])[0], server_parts(&["日本", "中国"])[1]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_fits_and_is_unique(
+            servers in proptest::collection::hash_set("[a-c_\\-. ]{1,40}", 1..5),
+            tools in proptest::collection::hash_set(".{1,60}", 1..5),
+        ) {
+            let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+            let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+            let mut all = std::collections::HashSet::new();
+            for (part, server) in server_parts(&servers).iter().zip(&servers) {
+                for name in tool_names(part, server, &tools) {
+                    prop_assert!((1..=MAX_NAME).contains(&name.len()), "{name}");
+                    prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
+                    prop_assert_eq!(name.split_once("__").unwrap().0, part.as_str());
+                    prop_assert!(all.insert(name));
+                }
+            }
+        }
+
+        #[test]
+        fn a_name_does_not_depend_on_other_servers_tools(tool in ".{1,60}", other in "[a-z]{1,9}") {
+            let alone = tool_names("s", "s", &[&tool]);
+            prop_assert_eq!(&tool_names("s", "s", &[&tool])[0], &alone[0]);
+            prop_assert!(!tool_names("t", "t", &[&other]).contains(&alone[0]));
+        }
+    }
+}

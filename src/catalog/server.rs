@@ -1,0 +1,98 @@
+//! The catalog of one server.
+
+use super::{Prompt, Resource, Template, Tool, item::Item};
+use crate::{protocol::Greeting, wire::Raw};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerCatalog {
+    pub greeting: Greeting,
+    pub tools: Vec<Tool>,
+    pub resources: Vec<Resource>,
+    pub templates: Vec<Template>,
+    pub prompts: Vec<Prompt>,
+}
+
+impl ServerCatalog {
+    /// The catalog of a server that has said who it is and lists nothing yet.
+    pub fn empty(greeting: Greeting) -> Self {
+        let (tools, resources, templates, prompts) = Default::default();
+        Self { greeting, tools, resources, templates, prompts }
+    }
+
+    /// What tells `self` from `before`.
+    pub fn changes_since(&self, before: &Self) -> Changes {
+        let names = |catalog: &Self| -> Vec<String> {
+            catalog.tools.iter().map(|tool| tool.name.clone()).collect()
+        };
+        Changes {
+            tools: self.tools != before.tools || self.greeting.instructions != before.greeting.instructions,
+            tool_set: names(self) != names(before),
+            resources: self.resources != before.resources || self.templates != before.templates,
+            prompts: self.prompts != before.prompts,
+        }
+    }
+
+    /// What a load of this catalog brings.
+    pub fn brings(&self) -> Changes {
+        Changes {
+            tools: true,
+            tool_set: !self.tools.is_empty(),
+            resources: !self.resources.is_empty() || !self.templates.is_empty(),
+            prompts: !self.prompts.is_empty(),
+        }
+    }
+}
+
+/// Which lists are not what they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub tools: bool,
+    /// Tools came or went, as opposed to being described anew.
+    pub tool_set: bool,
+    pub resources: bool,
+    pub prompts: bool,
+}
+
+impl Changes {
+    pub fn any(self) -> bool {
+        self.tools || self.resources || self.prompts
+    }
+}
+
+/// Reads the items of one list; what is malformed or repeated is left out, and counted.
+pub fn read_items<I: Item>(raw_items: &[Raw]) -> (Vec<I>, usize) {
+    let mut seen = std::collections::HashSet::new();
+    let items: Vec<I> = raw_items
+        .iter()
+        .filter_map(I::read)
+        .filter(|item| seen.insert(item.key().to_owned()))
+        .collect();
+    let dropped = raw_items.len() - items.len();
+    (items, dropped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raws(items: &[&str]) -> Vec<Raw> {
+        items.iter().map(|item| Raw::parse((*item).to_owned()).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_malformed_tool_costs_that_tool() {
+        let (tools, dropped) = read_items::<Tool>(&raws(&[
+            r#"{"name":"good","inputSchema":{"z":1,"a":1e2},"new":true}"#,
+            r#"{"name":"no schema"}"#,
+            r#"{"name":7,"inputSchema":{}}"#,
+            r#"{"name":"","inputSchema":{}}"#,
+            r#"{"name":"good","inputSchema":{}}"#,
+            "3",
+            r#"{"name":"odd text","description":"\ud800","inputSchema":{}}"#,
+        ]));
+        assert_eq!(dropped, 5);
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["good", "odd text"]);
+        assert_eq!(tools[0].raw.to_string(), r#"{"name":"good","inputSchema":{"z":1,"a":1e2},"new":true}"#);
+    }
+}

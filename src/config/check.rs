@@ -1,0 +1,301 @@
+//! From the file as written to the config as meant, with every problem on the way.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    Config, ConfigError, Environment, Launch, Problem, ServerConfig, Settings, Startup, Timeouts,
+    Undefined,
+    document::{Document, Step},
+    expand::expand,
+    file::{File, Protocol, ServerEntry, Startup as StartupEntry, TimeoutsEntry},
+    schema,
+};
+
+pub(super) fn check(
+    document: &Document<'_>,
+    path: &Path,
+    environment: &Environment,
+) -> Result<Config, ConfigError> {
+    let mut checker = Checker { document, problems: document.repeated_keys() };
+    let file: File = checker.read(&[], document.value());
+    let settings = settings(&file);
+    let mut servers = Vec::new();
+    for (name, entry) in &file.mcp_servers {
+        servers.extend(checker.server(name, entry.clone(), &file, path, environment));
+    }
+    let mut problems = checker.problems;
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    if problems.is_empty() {
+        Ok(Config { path: Some(path.to_owned()), settings, servers })
+    } else {
+        Err(ConfigError::Invalid(problems))
+    }
+}
+
+fn settings(file: &File) -> Settings {
+    let default = Settings::default();
+    Settings {
+        surface: file.surface.unwrap_or(default.surface),
+        listing: file.listing.unwrap_or(default.listing),
+        always_load: file.always_load.unwrap_or(default.always_load),
+        description_budget: match file.description_budget {
+            None => default.description_budget,
+            Some(0) => None,
+            Some(bytes) => Some(bytes),
+        },
+        settle: file.settle.map_or(default.settle, |settle| settle.0),
+        startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
+        max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
+        single_server: false,
+    }
+}
+
+struct Checker<'a, 'text> {
+    document: &'a Document<'text>,
+    problems: Vec<Problem>,
+}
+
+impl Checker<'_, '_> {
+    fn report(&mut self, path: &[Step], message: impl Into<String>) {
+        self.problems.push(self.document.problem(path, message));
+    }
+
+    /// Reads `value`, which stands at `base`, and reports every unknown key and every bad value in it.
+    ///
+    /// serde stops at the first bad value; so that one is taken out, and the rest is read again.
+    fn read<T: DeserializeOwned + Default>(&mut self, base: &[Step], mut value: Value) -> T {
+        if !value.is_object() {
+            self.report(base, "expected an object");
+            return T::default();
+        }
+        loop {
+            let mut unknown = Vec::new();
+            let mut track = serde_path_to_error::Track::new();
+            let deserializer = serde_path_to_error::Deserializer::new(value.clone(), &mut track);
+            let read = serde_ignored::deserialize(deserializer, |path| unknown.push(steps(&path)));
+            let error = match read {
+                Ok(read) => {
+                    self.report_unknown(base, &unknown);
+                    return read;
+                }
+                Err(error) => error,
+            };
+            let found: Vec<Step> = track.path().iter().filter_map(step).collect();
+            self.report(&[base, &found].concat(), error.to_string());
+            if found.is_empty() || !neutralise(&mut value, &found) {
+                self.report_unknown(base, &unknown);
+                return T::default();
+            }
+        }
+    }
+
+    fn report_unknown(&mut self, base: &[Step], unknown: &[Vec<Step>]) {
+        for path in unknown {
+            let path = [base, path.as_slice()].concat();
+            let Some((Step::Key(key), parent)) = path.split_last() else { continue };
+            let message = unknown_key(key, &schema::known_keys(parent));
+            self.report(&path, message);
+        }
+    }
+
+    fn server(
+        &mut self,
+        name: &str,
+        mut entry: Value,
+        file: &File,
+        path: &Path,
+        environment: &Environment,
+    ) -> Option<ServerConfig> {
+        let at = [Step::Key("mcpServers".to_owned()), Step::Key(name.to_owned())];
+        if name.trim().is_empty() || name.chars().any(char::is_control) {
+            self.report(&at, "a server's name must not be blank or hold control characters");
+        }
+        let undefined = expand(&mut entry, environment);
+        let entry: ServerEntry = self.read(&at, entry);
+        let Some(command) = entry.command.filter(|command| !command.trim().is_empty()) else {
+            let known_problem = self.problems.iter().any(|problem| {
+                problem.key_path == format!("mcpServers.{name}.command")
+            });
+            if !known_problem {
+                self.report(&at, "a server needs a \"command\"");
+            }
+            return None;
+        };
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let launch = Launch {
+            command,
+            args: entry.args,
+            env: entry.env.into_iter().map(|(key, value)| (key, value.to_string())).collect(),
+            cwd: entry.cwd.map(|cwd| directory.join(cwd)),
+            inherit_env: entry.inherit_env.unwrap_or(false),
+        };
+        let description = entry.description.filter(|text| !text.trim().is_empty());
+        let idle = entry.idle_timeout.or(file.idle_timeout);
+        Some(ServerConfig {
+            name: name.to_owned(),
+            startup: startup(entry.startup, description.is_some()),
+            description,
+            enabled: entry.enabled.unwrap_or(true),
+            idle_timeout: idle
+                .map_or(Some(ServerConfig::IDLE_TIMEOUT), |idle| Some(idle.0).filter(|d| !d.is_zero())),
+            timeouts: timeouts(entry.timeouts, file.timeouts),
+            protocol: entry.protocol.unwrap_or(Protocol::Auto),
+            launch: if undefined.is_empty() { Ok(launch) } else { Err(Undefined(undefined)) },
+        })
+    }
+}
+
+fn startup(chosen: Option<StartupEntry>, is_described: bool) -> Startup {
+    match chosen {
+        Some(StartupEntry::Eager) => Startup::Eager,
+        Some(StartupEntry::Lazy) => Startup::Lazy,
+        None if is_described => Startup::Lazy,
+        None => Startup::Eager,
+    }
+}
+
+fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
+    let default = Timeouts::default();
+    let choose = |own: Option<super::duration::DurationText>, general, default| {
+        own.or(general).map_or(default, |chosen: super::duration::DurationText| chosen.0)
+    };
+    Timeouts {
+        load: choose(own.load, general.load, default.load),
+        call: choose(own.call, general.call, default.call),
+        request: choose(own.request, general.request, default.request),
+    }
+}
+
+fn unknown_key(key: &str, known: &[String]) -> String {
+    let near = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(&key.to_lowercase(), &known.to_lowercase()), known))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match near {
+        Some((_, near)) => format!("unknown key {key:?}; did you mean {near:?}?"),
+        None => format!("unknown key {key:?}; known here: {}", known.join(", ")),
+    }
+}
+
+/// Takes a bad value out, so that the rest can be read.
+fn neutralise(value: &mut Value, path: &[Step]) -> bool {
+    let Some((last, parents)) = path.split_last() else { return false };
+    let parent = parents.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Index(index) => value.get_mut(index),
+    });
+    match (last, parent) {
+        (Step::Key(key), Some(Value::Object(members))) => members.shift_remove(key).is_some(),
+        (Step::Index(index), Some(Value::Array(elements))) => match elements.get_mut(*index) {
+            // Every array of the file holds strings; the place is kept for the paths of later elements.
+            Some(element) if !element.is_string() => {
+                *element = Value::String(String::new());
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn step(segment: &serde_path_to_error::Segment) -> Option<Step> {
+    use serde_path_to_error::Segment;
+    match segment {
+        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    }
+}
+
+fn steps(path: &serde_ignored::Path<'_>) -> Vec<Step> {
+    use serde_ignored::Path;
+    let (parent, own) = match path {
+        Path::Root => return Vec::new(),
+        Path::Map { parent, key } => (parent, Some(Step::Key(key.clone()))),
+        Path::Seq { parent, index } => (parent, Some(Step::Index(*index))),
+        Path::Some { parent }
+        | Path::NewtypeStruct { parent }
+        | Path::NewtypeVariant { parent } => (parent, None),
+    };
+    steps(parent).into_iter().chain(own).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        let environment = Environment::from_pairs([("HOME", "/home/d")]);
+        super::super::parse(text, Path::new("/etc/d/dormouse.json"), &environment)
+    }
+
+    fn problems(text: &str) -> Vec<String> {
+        match parse(text).unwrap_err() {
+            ConfigError::Invalid(problems) => problems.iter().map(ToString::to_string).collect(),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_description_makes_a_server_lazy_and_a_blank_one_does_not() {
+        let config = parse(
+            r#"{ // comments are welcome
+              "idleTimeout": 30,
+              "mcpServers": {
+                "b": {"command": "x", "description": " "},
+                "a": {"command": "${HOME}/x", "args": ["$${HOME}"], "description": "d", "cwd": "sub", "idleTimeout": 0},
+              },
+            }"#,
+        )
+        .unwrap();
+        let [b, a] = config.servers.as_slice() else { panic!("{config:?}") };
+        assert_eq!((b.name.as_str(), b.startup, b.description.as_deref()), ("b", Startup::Eager, None));
+        assert_eq!(b.idle_timeout, Some(std::time::Duration::from_secs(30)));
+        assert_eq!((a.startup, a.idle_timeout), (Startup::Lazy, None));
+        let launch = a.launch.as_ref().unwrap();
+        assert_eq!(launch.command, "/home/d/x");
+        assert_eq!(launch.args, ["${HOME}"]);
+        assert_eq!(launch.cwd.as_deref(), Some(Path::new("/etc/d/sub")));
+    }
+
+    #[test]
+    fn an_undefined_variable_concerns_its_server_alone() {
+        let config = parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
+        let servers = config.unwrap().servers;
+        assert_eq!(servers[0].launch, Err(Undefined(vec!["NOPE".to_owned()])));
+        assert!(servers[1].launch.is_ok());
+    }
+
+    #[test]
+    fn every_problem_is_reported_with_its_place() {
+        insta::assert_snapshot!(problems(
+            r#"{
+  "surfac": "discover",
+  "settle": "soon",
+  "mcpServers": {
+    "a": {"command": 3, "args": ["x", 4, 5], "describtion": "x"},
+    "b": {"startup": "sometimes"},
+    "c": {},
+    "d": {"command": "x", "timeouts": {"cal": 1}, "url": "https://x"},
+    "d": {"command": "x"},
+    "": {"command": "x", "env": {"A": [1]}}
+  }
+}"#
+        ).join("\n"));
+    }
+
+    #[test]
+    fn text_that_is_no_config_says_where() {
+        for (text, expected) in [
+            ("{\n  \"a\": ]\n}", "/etc/d/dormouse.json:2:8: not JSON: Unexpected close bracket"),
+            ("[]", "/etc/d/dormouse.json:1:1: expected an object"),
+            ("", "/etc/d/dormouse.json:1:1: the file is empty"),
+        ] {
+            assert_eq!(problems(text), [expected]);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The variables that `${VAR}` in a config can name: those of the process, and those of `.env`.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// From `.env`; wins over the process, since it lies beside the config and is about it.
+    file: HashMap<String, String>,
+    process: HashMap<String, String>,
+}
+
+/// A `.env` file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvironmentError {
+    #[error("cannot read the environment file {path}: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{path}: {reason}")]
+    Malformed { path: PathBuf, reason: String },
+}
+
+impl Environment {
+    /// The variables of this process alone. A value that is no UTF-8 is left out.
+    pub fn of_process() -> Self {
+        let process = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { file: HashMap::new(), process }
+    }
+
+    pub fn from_pairs<K: Into<String>, V: Into<String>>(
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let process = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { file: HashMap::new(), process }
+    }
+
+    /// Adds the variables of a `.env` file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn with_file(mut self, path: &Path) -> Result<Self, EnvironmentError> {
+        let text = std::fs::read(path)
+            .map_err(|source| EnvironmentError::Unreadable { path: path.to_owned(), source })?;
+        for pair in dotenvy::from_read_iter(text.as_slice()) {
+            let (name, value) = pair.map_err(|error| EnvironmentError::Malformed {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            })?;
+            self.file.insert(name, value);
+        }
+        Ok(self)
+    }
+
+    /// Adds `.env` beside the config, where there is one.
+    ///
+    /// # Errors
+    /// When there is one that cannot be read or parsed.
+    pub fn with_file_beside(self, config: &Path) -> Result<Self, EnvironmentError> {
+        let path = config.with_file_name(".env");
+        if path.is_file() { self.with_file(&path) } else { Ok(self) }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.file.get(name).or_else(|| self.process.get(name)).map(String::as_str)
+    }
+}

@@ -1,0 +1,103 @@
+//! `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `$${literal}` in the strings of a server's entry.
+
+use serde_json::Value;
+
+use super::Environment;
+
+/// Expands every string inside `value` in place, and returns the undefined variables in order.
+///
+/// A string that uses one keeps it as it was written.
+pub(super) fn expand(value: &mut Value, environment: &Environment) -> Vec<String> {
+    let mut undefined = Vec::new();
+    expand_into(value, environment, &mut undefined);
+    undefined.dedup();
+    undefined
+}
+
+fn expand_into(value: &mut Value, environment: &Environment, undefined: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            if text.contains("${") {
+                *text = expand_text(text, environment, undefined);
+            }
+        }
+        Value::Array(elements) => {
+            elements.iter_mut().for_each(|element| expand_into(element, environment, undefined));
+        }
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| expand_into(member, environment, undefined));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn expand_text(text: &str, environment: &Environment, undefined: &mut Vec<String>) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else { break };
+        let end = start + length + 1;
+        let reference = &rest[start..end];
+        if let Some(before) = rest[..start].strip_suffix('$') {
+            expanded.push_str(before);
+            expanded.push_str(reference);
+        } else {
+            expanded.push_str(&rest[..start]);
+            match resolve(&reference[2..reference.len() - 1], environment) {
+                Ok(value) => expanded.push_str(value),
+                Err(name) => {
+                    undefined.push(name.to_owned());
+                    expanded.push_str(reference);
+                }
+            }
+        }
+        rest = &rest[end..];
+    }
+    expanded.push_str(rest);
+    expanded
+}
+
+/// The value of what stands between the braces, or the name of the variable that is undefined.
+fn resolve<'a>(reference: &'a str, environment: &'a Environment) -> Result<&'a str, &'a str> {
+    let reference = reference.strip_prefix("env:").unwrap_or(reference);
+    match reference.split_once(":-") {
+        Some((name, default)) => {
+            Ok(environment.get(name).filter(|value| !value.is_empty()).unwrap_or(default))
+        }
+        None => environment.get(reference).ok_or(reference),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_form_is_expanded() {
+        let environment = Environment::from_pairs([("A", "1"), ("EMPTY", ""), ("REF", "${A}")]);
+        for (text, expanded) in [
+            ("x${A}y${A}", "x1y1"),
+            ("${env:A}", "1"),
+            ("${EMPTY}", ""),
+            ("${EMPTY:-d}", "d"),
+            ("${NO:-a:-b}", "a:-b"),
+            ("${NO:-}", ""),
+            ("$${A}", "${A}"),
+            ("a$${A}${A}", "a${A}1"),
+            ("$A $ {A} ${A", "$A $ {A} ${A"),
+            ("${REF}", "${A}"),
+        ] {
+            let mut value = json!(text);
+            assert_eq!(expand(&mut value, &environment), [""; 0], "{text}");
+            assert_eq!(value, json!(expanded), "{text}");
+        }
+    }
+
+    #[test]
+    fn undefined_variables_are_named() {
+        let mut value = json!({"args": ["${B}", {"deep": "x${env:C}"}], "n": 1});
+        assert_eq!(expand(&mut value, &Environment::default()), ["B", "C"]);
+        assert_eq!(value["args"][0], "${B}");
+    }
+}

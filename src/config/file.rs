@@ -1,0 +1,177 @@
+//! The canonical file as it is written. Its doc comments become the JSON schema and `docs/config.md`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::duration::DurationText;
+
+/// The config of dormouse: one MCP server in front of all of yours.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct File {
+    /// Where the JSON schema of this file is; for editors.
+    #[serde(rename = "$schema")]
+    pub(super) _schema: Option<String>,
+    /// The form in which the servers are shown to the host: see docs/surfaces.md.
+    #[schemars(extend("default" = "discover"))]
+    pub(super) surface: Option<Surface>,
+    /// Whether lists follow what has been loaded, or always stay the same bytes.
+    #[schemars(extend("default" = "growing"))]
+    pub(super) listing: Option<Listing>,
+    /// Which tools ask the host to be kept in context: see docs/surfaces.md.
+    #[schemars(extend("default" = "meta"))]
+    pub(super) always_load: Option<AlwaysLoad>,
+    /// Bytes of UTF-8 that the description of `discover_tool`, and `instructions`, may take; 0 for no limit.
+    #[schemars(extend("default" = 2048))]
+    pub(super) description_budget: Option<usize>,
+    /// How long the result of a load waits for the host to fetch the new tool list.
+    #[schemars(extend("default" = "250ms"))]
+    pub(super) settle: Option<DurationText>,
+    /// How long lists wait for eager servers that still start, counted from the start of dormouse.
+    #[schemars(extend("default" = "5s"))]
+    pub(super) startup_wait: Option<DurationText>,
+    /// The largest message in bytes that is passed on; a larger one fails its request.
+    #[schemars(extend("default" = 67_108_864), range(min = 1024))]
+    pub(super) max_message_bytes: Option<usize>,
+    /// After how long without use a lazy server goes to sleep; 0 for never. For all servers.
+    #[schemars(extend("default" = "5m"))]
+    pub(super) idle_timeout: Option<DurationText>,
+    /// Deadlines for all servers.
+    pub(super) timeouts: TimeoutsEntry,
+    /// The servers by name. Their order is their precedence where two offer the same URI or prompt.
+    pub(super) mcp_servers: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One MCP server: a command that speaks MCP on its standard input and output.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct ServerEntry {
+    /// What the server is for and when to use it. A server with a description stays asleep until it is asked for.
+    pub(super) description: Option<String>,
+    /// `false` takes the server out without deleting its entry.
+    #[schemars(extend("default" = true))]
+    pub(super) enabled: Option<bool>,
+    /// When to connect. Default: `lazy` with a description, else `eager`.
+    pub(super) startup: Option<Startup>,
+    /// After how long without use the server goes to sleep; 0 for never. Lazy servers only.
+    pub(super) idle_timeout: Option<DurationText>,
+    /// Deadlines for this server.
+    pub(super) timeouts: TimeoutsEntry,
+    /// Which generation of MCP to speak with the server.
+    #[schemars(extend("default" = "auto"))]
+    pub(super) protocol: Option<Protocol>,
+    /// Always `stdio`; may be left out.
+    #[serde(rename = "type")]
+    pub(super) _transport: Option<Transport>,
+    /// The program to start, found on `PATH` or given as a path. Required.
+    pub(super) command: Option<String>,
+    /// Its arguments.
+    pub(super) args: Vec<String>,
+    /// Environment variables to set for it.
+    pub(super) env: BTreeMap<String, EnvironmentValue>,
+    /// The directory to start it in. A relative one starts from the directory of this file.
+    pub(super) cwd: Option<String>,
+    /// Pass the whole environment of dormouse on, instead of the few variables that programs need to run.
+    #[schemars(extend("default" = false))]
+    pub(super) inherit_env: Option<bool>,
+}
+
+/// How long to wait for a server.
+#[derive(Debug, Default, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct TimeoutsEntry {
+    /// For a load: start, handshake and catalog together.
+    #[schemars(extend("default" = "2m"))]
+    pub(super) load: Option<DurationText>,
+    /// Of silence in a tool call; each progress notification starts it anew.
+    #[schemars(extend("default" = "10m"))]
+    pub(super) call: Option<DurationText>,
+    /// For any other request.
+    #[schemars(extend("default" = "1m"))]
+    pub(super) request: Option<DurationText>,
+}
+
+/// The form in which the servers are shown to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Surface {
+    /// `discover_tool`, `use_tool` and `load_mcp`: the smallest context, and works on every host.
+    Discover,
+    /// `activate_<server>` for each lazy server, and the tools of every loaded one.
+    Activate,
+}
+
+/// Whether what the host sees follows the loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Listing {
+    /// A loaded server moves from the list of servers to the list of tools, and hosts are told.
+    Growing,
+    /// Lists depend on the config only; a load changes and notifies nothing.
+    Stable,
+}
+
+/// Which tools carry `_meta["anthropic/alwaysLoad"]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AlwaysLoad {
+    /// The discovery tools of dormouse.
+    Meta,
+    /// These, and the tools that a load brought.
+    Loaded,
+    /// None.
+    Off,
+}
+
+/// When a server is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Startup {
+    /// In the background at start, and kept connected.
+    Eager,
+    /// On first use.
+    Lazy,
+}
+
+/// Which generation of MCP to speak with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// That of the host that first uses the server, if the server speaks it.
+    Auto,
+    /// `initialize`: 2024-11-05 to 2025-11-25.
+    Legacy,
+    /// 2026-07-28.
+    Modern,
+}
+
+/// How to reach a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Transport {
+    Stdio,
+}
+
+/// The value of an environment variable; numbers and booleans are taken as they are written.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a string, a number or a boolean")]
+pub(super) enum EnvironmentValue {
+    Text(String),
+    Number(serde_json::Number),
+    Flag(bool),
+}
+
+impl std::fmt::Display for EnvironmentValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => text.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+        }
+    }
+}

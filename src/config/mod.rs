@@ -1,0 +1,47 @@
+//! The config: from a file's text to one validated [`Config`].
+//!
+//! `file` is the shape as written (serde), `Config` the meaning (no serde). It knows nothing of
+//! connections or of the protocol.
+
+mod check;
+mod document;
+mod duration;
+mod environment;
+mod expand;
+mod file;
+mod find;
+mod model;
+mod problem;
+mod schema;
+mod trust;
+
+pub use environment::Environment;
+pub use find::{Found, find};
+pub use model::{
+    AlwaysLoad, Config, Launch, Listing, Protocol, ServerConfig, Settings, Startup, StartupChoice,
+    Surface, Timeouts, Undefined,
+};
+pub use problem::{ConfigError, Problem};
+pub use schema::{json_schema, reference};
+pub use trust::TrustStore;
+
+use std::path::Path;
+
+/// Reads, expands and validates a config file's text.
+///
+/// # Errors
+/// Every problem of the file, each with its place.
+pub fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
+    let document = document::Document::parse(text, path)?;
+    check::check(&document, path, environment)
+}
+
+/// Reads a config file.
+///
+/// # Errors
+/// When it cannot be read, or every problem of its text.
+pub fn load(path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    parse(&text, path, environment)
+}

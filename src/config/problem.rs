@@ -1,0 +1,57 @@
+//! What is wrong with a config, and where.
+
+use std::{fmt, io, path::PathBuf};
+
+/// One mistake in a config file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub file: PathBuf,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// As in `mcpServers.docs.args[1]`; empty for the file as a whole.
+    pub key_path: String,
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: ", self.file.display(), self.line, self.column)?;
+        if !self.key_path.is_empty() {
+            write!(f, "{}: ", self.key_path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Why there is no config to run with.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{}", lines(.0))]
+    Invalid(Vec<Problem>),
+    #[error("cannot read the config {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Environment(#[from] super::environment::EnvironmentError),
+    #[error(
+        "no config found; looked for {}; write one (see config.example.json), name one with --config, or wrap one server with `dormouse -- <command>`",
+        paths(.looked)
+    )]
+    NotFound { looked: Vec<PathBuf> },
+    #[error(
+        "{path} was found in the working directory and runs commands; look at it, and if they are yours to run, say: dormouse trust {path}",
+        path = path.display()
+    )]
+    Untrusted { path: PathBuf },
+    #[error("cannot record what is trusted in {}: {source}", path.display())]
+    TrustStore { path: PathBuf, source: io::Error },
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,94 @@
+//! The JSON schema of the file, and what follows from it: the config reference, and which keys are known where.
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+use super::{
+    document::Step,
+    file::{File, ServerEntry},
+};
+
+/// The JSON schema (draft 2020-12) of `dormouse.json`.
+pub fn json_schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let server = ServerEntry::json_schema(&mut generator);
+    generator.definitions_mut().insert("ServerEntry".to_owned(), server.to_value());
+    let mut schema: Schema = generator.into_root_schema_for::<File>();
+    schema.insert("title".to_owned(), json!("dormouse config"));
+    let mut schema = schema.to_value();
+    // The file keeps the entries as values, so that one bad entry does not hide the next one's mistakes.
+    schema["properties"]["mcpServers"]["additionalProperties"] = json!({"$ref": "#/$defs/ServerEntry"});
+    schema
+}
+
+/// The keys that may stand in the object at `path`.
+pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
+    let schema = json_schema();
+    let mut node = &schema;
+    for step in path {
+        let Step::Key(key) = step else { return Vec::new() };
+        node = resolve(&schema, node);
+        let next = node["properties"].get(key).unwrap_or(&node["additionalProperties"]);
+        node = next;
+    }
+    let node = resolve(&schema, node);
+    node["properties"].as_object().map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// Follows `$ref`, and the `anyOf` by which an optional value is written.
+fn resolve<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
+    let target = node["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/$defs/"));
+    match target {
+        Some(name) => &schema["$defs"][name],
+        None => node["anyOf"].get(0).map_or(node, |first| resolve(schema, first)),
+    }
+}
+
+/// The tables of `docs/config.md`, in Markdown.
+pub fn reference() -> String {
+    let schema = json_schema();
+    let mut text = String::new();
+    for (title, node) in [
+        ("The file", &schema),
+        ("A server: `mcpServers.<name>`", &schema["$defs"]["ServerEntry"]),
+        ("Deadlines: `timeouts`", &schema["$defs"]["TimeoutsEntry"]),
+    ] {
+        text.push_str(&format!("## {title}\n\n| key | value | default | meaning |\n|---|---|---|---|\n"));
+        for (key, property) in node["properties"].as_object().into_iter().flatten() {
+            let default = match &property["default"] {
+                default @ (Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
+                    format!("`{default}`")
+                }
+                _ => String::new(),
+            };
+            let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
+            let kind = kind(&schema, property);
+            text.push_str(&format!("| `{key}` | {kind} | {default} | {meaning} |\n"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn kind(schema: &Value, property: &Value) -> String {
+    if property["$ref"] == "#/$defs/Duration" || property["anyOf"][0]["$ref"] == "#/$defs/Duration" {
+        return "duration".to_owned();
+    }
+    let node = resolve(schema, property);
+    if let Some(choices) = node["oneOf"].as_array() {
+        let choices: Vec<_> = choices
+            .iter()
+            .filter_map(|choice| Some(format!("`{}`", choice["const"].as_str()?)))
+            .collect();
+        return choices.join(", ");
+    }
+    if let Some(choices) = node["enum"].as_array() {
+        let choices: Vec<_> = choices.iter().map(|choice| format!("`{choice}`")).collect();
+        return choices.join(", ").replace('"', "");
+    }
+    let kind = match &node["type"] {
+        Value::Array(kinds) => kinds[0].as_str(),
+        kind => kind.as_str(),
+    };
+    kind.unwrap_or("any").to_owned()
+}

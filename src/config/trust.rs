@@ -1,0 +1,81 @@
+//! Which configs found in a working directory may run commands (DESIGN.md section 6).
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::ConfigError;
+
+/// One small file for each trusted config: its name is a hash of the path, its text one of the content.
+///
+/// Separate files make it safe for several processes without a lock.
+#[derive(Clone, Debug)]
+pub struct TrustStore {
+    directory: PathBuf,
+}
+
+impl TrustStore {
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// Whether exactly this content of this file was trusted.
+    pub fn trusts(&self, config: &Path, content: &[u8]) -> bool {
+        std::fs::read_to_string(self.record_of(config))
+            .is_ok_and(|recorded| recorded.lines().next() == Some(&fingerprint(content)))
+    }
+
+    /// Records that this content of this file is trusted from now on.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn trust(&self, config: &Path, content: &[u8]) -> Result<(), ConfigError> {
+        self.record(config, content)
+            .map_err(|source| ConfigError::TrustStore { path: self.directory.clone(), source })
+    }
+
+    fn record(&self, config: &Path, content: &[u8]) -> io::Result<()> {
+        std::fs::create_dir_all(&self.directory)?;
+        let mut record = tempfile::NamedTempFile::new_in(&self.directory)?;
+        writeln!(record, "{}\n{}", fingerprint(content), absolute(config).display())?;
+        record.persist(self.record_of(config))?;
+        Ok(())
+    }
+
+    fn record_of(&self, config: &Path) -> PathBuf {
+        self.directory.join(fingerprint(absolute(config).as_os_str().as_encoded_bytes()))
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn fingerprint(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_for_one_content_of_one_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = TrustStore::new(directory.path().join("trusted"));
+        let config = directory.path().join("dormouse.json");
+        assert!(!store.trusts(&config, b"{}"));
+        store.trust(&config, b"{}").unwrap();
+        assert!(store.trusts(&config, b"{}"));
+        assert!(!store.trusts(&config, b"{ }"));
+        assert!(!store.trusts(&directory.path().join("other.json"), b"{}"));
+    }
+}

@@ -1,0 +1,93 @@
+//! One outgoing request from its registration to its answer, its deadline or its cancellation.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Peer, pending::Registered};
+use crate::wire::{Outcome, Raw, edit};
+
+/// Receives the `params` of each progress notification of a request, in order, before its result.
+pub type ProgressSink = Box<dyn Fn(Raw) + Send>;
+
+/// How a request is made.
+pub struct CallOptions {
+    /// The request fails after this long without an answer or progress; zero means never.
+    pub silence: Duration,
+    /// Asks for progress: the request carries a token of ours in place of the caller's.
+    pub progress: Option<ProgressSink>,
+}
+
+impl CallOptions {
+    pub fn silent_for(silence: Duration) -> Self {
+        Self { silence, progress: None }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CallError {
+    #[error("the connection closed")]
+    Closed,
+    #[error("no answer for {0:?}")]
+    TimedOut(Duration),
+    #[error("it does not read its input")]
+    Congested,
+    #[error("the message of {size} bytes is above maxMessageBytes ({limit})")]
+    Oversized { size: usize, limit: usize },
+    #[error("its answer is no JSON-RPC response: {0}")]
+    Malformed(&'static str),
+}
+
+pub(super) async fn request(
+    peer: &Peer,
+    method: &str,
+    params: Option<Raw>,
+    options: CallOptions,
+) -> Result<Outcome, CallError> {
+    if peer.0.outbox.is_congested() {
+        return Err(CallError::Congested);
+    }
+    let wants_progress = options.progress.is_some();
+    let Registered { id, mut answer, heard } = peer.pending().register(options.progress);
+    let _cancel = CancelOnDrop { peer, id, is_cancellable: method != "initialize" };
+    let params = if wants_progress { Some(with_token(params, id)) } else { params };
+    if !peer.send_request(id, method, params) || peer.is_closed() {
+        return Err(CallError::Closed);
+    }
+    if options.silence.is_zero() {
+        return answer.await.unwrap_or(Err(CallError::Closed));
+    }
+    loop {
+        match tokio::time::timeout(options.silence, &mut answer).await {
+            Ok(answer) => return answer.unwrap_or(Err(CallError::Closed)),
+            Err(_) if heard.take() => {}
+            Err(_) => return Err(CallError::TimedOut(options.silence)),
+        }
+    }
+}
+
+fn with_token(params: Option<Raw>, id: u64) -> Raw {
+    let params = params.unwrap_or_else(Raw::empty_object);
+    let meta = edit::get(&params, "_meta").unwrap_or_else(Raw::empty_object);
+    let meta = edit::set(&meta, "progressToken", &Raw::encode(&id));
+    edit::set(&params, "_meta", &meta)
+}
+
+/// Tells the other side when nobody waits any more.
+struct CancelOnDrop<'a> {
+    peer: &'a Peer,
+    id: u64,
+    /// MCP forbids to cancel `initialize` (2025-11-25, basic/utilities/cancellation).
+    is_cancellable: bool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let unanswered = self.peer.pending().forget(self.id);
+        if unanswered && self.is_cancellable {
+            let params = json!({"requestId": self.id, "reason": "no longer needed"});
+            self.peer.notify("notifications/cancelled", Some(Raw::encode(&params)));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The requests that wait for an answer.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::sync::oneshot;
+
+use super::{CallError, ProgressSink};
+use crate::wire::{Id, Outcome, Raw, edit};
+
+#[derive(Default)]
+pub(super) struct Pending {
+    last_id: u64,
+    waiting: HashMap<u64, Waiting>,
+}
+
+struct Waiting {
+    answer: oneshot::Sender<Result<Outcome, CallError>>,
+    progress: Option<ProgressSink>,
+    heard: Heard,
+}
+
+/// Set when the other side has shown that it works on a request, so that its deadline moves.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<AtomicBool>);
+
+impl Heard {
+    /// Whether something was heard since the last time this was asked.
+    pub(super) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// What the caller keeps of a request that was registered.
+pub(super) struct Registered {
+    pub(super) id: u64,
+    pub(super) answer: oneshot::Receiver<Result<Outcome, CallError>>,
+    pub(super) heard: Heard,
+}
+
+impl Pending {
+    pub(super) fn register(&mut self, progress: Option<ProgressSink>) -> Registered {
+        self.last_id += 1;
+        let (sender, answer) = oneshot::channel();
+        let heard = Heard::default();
+        let waiting = Waiting { answer: sender, progress, heard: heard.clone() };
+        self.waiting.insert(self.last_id, waiting);
+        Registered { id: self.last_id, answer, heard }
+    }
+
+    /// Forgets a request; `false` when it was answered before.
+    pub(super) fn forget(&mut self, id: u64) -> bool {
+        self.waiting.remove(&id).is_some()
+    }
+
+    /// Hands over an answer; `false` when nobody waits for it (a late or repeated reply).
+    pub(super) fn answer(&mut self, id: Option<&Id>, answer: Result<Outcome, CallError>) -> bool {
+        let Some(waiting) = id.and_then(Id::as_u64).and_then(|id| self.waiting.remove(&id)) else {
+            return false;
+        };
+        waiting.answer.send(answer).is_ok()
+    }
+
+    /// Passes progress on to the request that it names; `false` when there is none.
+    pub(super) fn progress(&mut self, params: &Raw) -> bool {
+        let token = edit::get(params, "progressToken").and_then(Id::new);
+        let waiting = token.as_ref().and_then(Id::as_u64).and_then(|id| self.waiting.get(&id));
+        let Some(Waiting { progress: Some(sink), heard, .. }) = waiting else {
+            return false;
+        };
+        heard.0.store(true, Ordering::Relaxed);
+        sink(params.clone());
+        true
+    }
+
+    pub(super) fn fail_all(&mut self) {
+        for (_, waiting) in self.waiting.drain() {
+            // The caller may have gone away in the meantime.
+            let _ = waiting.answer.send(Err(CallError::Closed));
+        }
+    }
+}

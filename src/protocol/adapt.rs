@@ -1,0 +1,205 @@
+//! Carries a message from a host of one era to a server of the other, and back.
+//!
+//! Between peers of the same era nothing is touched. Questions to the host (sampling, elicitation,
+//! roots) and log levels do not cross eras yet.
+
+use rmcp::model::ErrorCode;
+use serde_json::json;
+
+use super::{Client, Era, Meta, client_meta, implementation};
+use crate::wire::{Outcome, Raw, edit};
+
+/// Members of a modern request's `_meta` that a legacy server does not know.
+const MODERN_META: [&str; 4] =
+    [Meta::PROTOCOL_VERSION, Meta::CLIENT_INFO, Meta::CLIENT_CAPABILITIES, Meta::LOG_LEVEL];
+
+/// Methods whose results carry `ttlMs` and `cacheScope` in 2026-07-28 (`CacheableResult`).
+const CACHEABLE: [&str; 6] = [
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
+
+/// The `params` of `client`'s request in the form that a server of era `to` expects.
+pub fn params(client: &Client, to: Era, params: Option<Raw>) -> Option<Raw> {
+    match (client.era, to) {
+        (Era::Modern, Era::Legacy) => params.map(|params| without_modern_meta(&params)),
+        (Era::Legacy, Era::Modern) => {
+            let params = params.unwrap_or_else(Raw::empty_object);
+            // No capabilities: what a server asked by them could not be carried back.
+            let client = Client { capabilities: Raw::empty_object(), ..client.clone() };
+            Some(with_modern_meta(&client, &params))
+        }
+        (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => params,
+    }
+}
+
+/// The `params` of a request of our own, or of `client`'s, as a modern one.
+pub fn with_modern_meta(client: &Client, params: &Raw) -> Raw {
+    let meta = edit::get(params, "_meta").unwrap_or_else(Raw::empty_object);
+    let meta =
+        client_meta(client).iter().fold(meta, |meta, (key, value)| edit::set(&meta, key, value));
+    edit::set(params, "_meta", &meta)
+}
+
+fn without_modern_meta(params: &Raw) -> Raw {
+    let Some(meta) = edit::get(params, "_meta") else { return params.clone() };
+    let meta = edit::without(&meta, &MODERN_META);
+    if meta.as_bytes() == b"{}" {
+        edit::without(params, &["_meta"])
+    } else {
+        edit::set(params, "_meta", &meta)
+    }
+}
+
+/// The answer of a server of era `from` to `method` in the form that a host of era `to` expects.
+pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
+    match (from, to) {
+        (Era::Legacy, Era::Modern) => match outcome {
+            Ok(result) => Ok(complete(method, &result)),
+            Err(error) => Err(recoded(&error, ErrorCode::RESOURCE_NOT_FOUND, ErrorCode::INVALID_PARAMS)),
+        },
+        (Era::Modern, Era::Legacy) => match outcome {
+            Ok(result) if is_input_required(&result) => Err(super::error::internal(
+                "the server asks for input in a way that this host's protocol version cannot carry",
+            )),
+            Ok(result) => Ok(edit::without(&result, &["resultType", "ttlMs", "cacheScope"])),
+            Err(error) if method == "resources/read" => {
+                Err(recoded(&error, ErrorCode::INVALID_PARAMS, ErrorCode::RESOURCE_NOT_FOUND))
+            }
+            Err(error) => Err(error),
+        },
+        (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => outcome,
+    }
+}
+
+/// A result of our own in the form that a host of era `to` expects.
+pub fn own_result(method: &str, to: Era, result: Raw) -> Raw {
+    match to {
+        Era::Legacy => result,
+        Era::Modern => {
+            let result = complete(method, &result);
+            let info = Raw::encode(&json!({ Meta::SERVER_INFO: implementation() }));
+            if edit::get(&result, "_meta").is_some() {
+                result
+            } else {
+                edit::set(&result, "_meta", &info)
+            }
+        }
+    }
+}
+
+/// Adds what 2026-07-28 demands of every result, where it is missing.
+fn complete(method: &str, result: &Raw) -> Raw {
+    let mut result = result.clone();
+    if !result.is_object() {
+        return result;
+    }
+    let mut add = |key: &str, value: &'static str| {
+        if edit::get(&result, key).is_none() {
+            result = edit::set(&result, key, &Raw::encode(value));
+        }
+    };
+    add("resultType", "complete");
+    if CACHEABLE.contains(&method) {
+        add("cacheScope", "private");
+        if edit::get(&result, "ttlMs").is_none() {
+            result = edit::set(&result, "ttlMs", &Raw::encode(&0));
+        }
+    }
+    result
+}
+
+fn is_input_required(result: &Raw) -> bool {
+    edit::get_str(result, "resultType").as_deref() == Some("input_required")
+}
+
+fn recoded(error: &Raw, from: ErrorCode, to: ErrorCode) -> Raw {
+    if super::error::code(error) == i64::from(from.0) {
+        edit::set(error, "code", &Raw::encode(&to.0))
+    } else {
+        error.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    const MODERN_PARAMS: &str = r#"{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":1e2,"io.modelcontextprotocol/clientCapabilities":{}}}"#;
+
+    #[test]
+    fn params_cross_eras() {
+        let legacy = Client::unknown();
+        let modern = Client { era: Era::Modern, ..Client::unknown() };
+        let plain = r#"{"name":"t","n":1e2}"#;
+        for (client, to, given, expected) in [
+            (&legacy, Era::Legacy, plain, plain.to_owned()),
+            (&modern, Era::Modern, MODERN_PARAMS, MODERN_PARAMS.to_owned()),
+            (&modern, Era::Legacy, MODERN_PARAMS, r#"{"name":"t","_meta":{"x":1e2}}"#.to_owned()),
+            (&modern, Era::Legacy, plain, plain.to_owned()),
+        ] {
+            assert_eq!(params(client, to, Some(raw(given))).unwrap().to_string(), expected);
+        }
+        let sent = params(&legacy, Era::Modern, Some(raw(plain))).unwrap().to_string();
+        assert!(sent.starts_with(r#"{"name":"t","n":1e2,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{sent}");
+        assert!(sent.contains(r#""io.modelcontextprotocol/clientCapabilities":{}"#), "{sent}");
+        assert!(params(&legacy, Era::Legacy, None).is_none());
+        assert!(params(&legacy, Era::Modern, None).is_some());
+    }
+
+    #[test]
+    fn outcomes_cross_eras() {
+        use Era::{Legacy, Modern};
+        let plain = r#"{"content":[],"n":1e2}"#;
+        let cached = r#"{"contents":[],"resultType":"complete","ttlMs":5,"cacheScope":"public"}"#;
+        for (method, from, to, given, expected) in [
+            ("tools/call", Legacy, Legacy, plain, plain),
+            ("tools/call", Modern, Modern, cached, cached),
+            ("tools/call", Legacy, Modern, plain, r#"{"content":[],"n":1e2,"resultType":"complete"}"#),
+            (
+                "resources/read",
+                Legacy,
+                Modern,
+                r#"{"contents":[]}"#,
+                r#"{"contents":[],"resultType":"complete","cacheScope":"private","ttlMs":0}"#,
+            ),
+            ("resources/read", Modern, Legacy, cached, r#"{"contents":[]}"#),
+            ("tools/call", Modern, Legacy, r#"{"content":[ 1 ]}"#, r#"{"content":[ 1 ]}"#),
+        ] {
+            let found = outcome(method, from, to, Ok(raw(given))).unwrap();
+            assert_eq!(found.to_string(), expected, "{method} {from:?} {to:?}");
+        }
+    }
+
+    #[test]
+    fn the_code_for_a_missing_resource_crosses_eras() {
+        use Era::{Legacy, Modern};
+        for (method, from, to, given, expected) in [
+            ("resources/read", Legacy, Modern, -32002, -32602),
+            ("resources/read", Modern, Legacy, -32602, -32002),
+            ("tools/call", Modern, Legacy, -32602, -32602),
+            ("tools/call", Legacy, Modern, -32603, -32603),
+            ("resources/read", Legacy, Legacy, -32002, -32002),
+        ] {
+            let error = Raw::encode(&json!({"code": given, "message": "m", "data": {"x": 1}}));
+            let found = outcome(method, from, to, Err(error)).unwrap_err();
+            assert_eq!(super::super::error::code(&found), expected);
+            assert!(found.to_string().ends_with(r#""message":"m","data":{"x":1}}"#));
+        }
+    }
+
+    #[test]
+    fn a_question_of_a_modern_server_is_an_error_for_a_legacy_host() {
+        let asked = raw(r#"{"resultType":"input_required","inputRequests":{}}"#);
+        assert!(outcome("tools/call", Era::Modern, Era::Legacy, Ok(asked.clone())).is_err());
+        assert_eq!(outcome("tools/call", Era::Modern, Era::Modern, Ok(asked.clone())), Ok(asked));
+    }
+}

@@ -1,0 +1,53 @@
+//! JSON-RPC error objects of our own, and reading those of others.
+
+use rmcp::model::ErrorCode;
+use serde_json::json;
+
+use super::supported_versions;
+use crate::wire::{Raw, edit};
+
+/// An error object `{code, message}`.
+pub fn error(code: ErrorCode, message: impl AsRef<str>) -> Raw {
+    Raw::encode(&json!({"code": code.0, "message": message.as_ref()}))
+}
+
+pub fn method_not_found(method: &str) -> Raw {
+    error(ErrorCode::METHOD_NOT_FOUND, format!("method not found: {method}"))
+}
+
+pub fn invalid_params(message: impl AsRef<str>) -> Raw {
+    error(ErrorCode::INVALID_PARAMS, message)
+}
+
+pub fn invalid_request(message: impl AsRef<str>) -> Raw {
+    error(ErrorCode::INVALID_REQUEST, message)
+}
+
+pub fn parse_error(message: impl AsRef<str>) -> Raw {
+    error(ErrorCode::PARSE_ERROR, message)
+}
+
+pub fn internal(message: impl AsRef<str>) -> Raw {
+    error(ErrorCode::INTERNAL_ERROR, message)
+}
+
+/// `UnsupportedProtocolVersionError` (2026-07-28, basic/versioning).
+pub fn unsupported_version(requested: &str) -> Raw {
+    Raw::encode(&json!({
+        "code": ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0,
+        "message": format!("unsupported protocol version {requested:?}"),
+        "data": {"supported": supported_versions(), "requested": requested},
+    }))
+}
+
+/// The `code` of an error object; the general one where it has none that is an integer.
+pub fn code(error: &Raw) -> i64 {
+    edit::get(error, "code")
+        .and_then(|code| code.read().ok())
+        .unwrap_or(i64::from(ErrorCode::INTERNAL_ERROR.0))
+}
+
+/// The `message` of an error object.
+pub fn message(error: &Raw) -> String {
+    edit::get_str(error, "message").unwrap_or_else(|| error.to_string())
+}

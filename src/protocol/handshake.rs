@@ -1,0 +1,226 @@
+//! What both sides say of themselves when they meet, in either era.
+
+use rmcp::model::{ErrorCode, ProtocolVersion};
+use serde_json::{Value, json};
+
+use super::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, error, supported_versions};
+use crate::wire::{Outcome, Raw, edit};
+
+/// Our name and version, as `serverInfo` to hosts and as `clientInfo` to servers.
+pub fn implementation() -> Value {
+    json!({"name": "dormouse", "title": "dormouse", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// What dormouse offers to every host from the start, since a server that is not loaded yet may
+/// have anything (DESIGN.md section 4, Capabilities).
+pub fn offered_capabilities() -> Value {
+    json!({
+        "tools": {"listChanged": true},
+        "resources": {"subscribe": true, "listChanged": true},
+        "prompts": {"listChanged": true},
+        "completions": {},
+        "logging": {},
+    })
+}
+
+/// The result of `initialize`. A version that we do not know is answered with the newest that has a
+/// handshake (2025-11-25, basic/lifecycle, Version Negotiation).
+pub fn answer_initialize(requested: &str, instructions: &str) -> Raw {
+    let version = LEGACY_VERSIONS
+        .iter()
+        .find(|version| version.as_str() == requested)
+        .unwrap_or(&ProtocolVersion::LATEST_WITH_INITIALIZE)
+        .as_str();
+    Raw::encode(&json!({
+        "protocolVersion": version,
+        "capabilities": offered_capabilities(),
+        "serverInfo": implementation(),
+        "instructions": instructions,
+    }))
+}
+
+/// The result of `server/discover`.
+pub fn answer_discover(instructions: &str) -> Raw {
+    Raw::encode(&json!({
+        "supportedVersions": supported_versions(),
+        "capabilities": offered_capabilities(),
+        "instructions": instructions,
+    }))
+}
+
+/// The `params` of our own `initialize`.
+pub fn initialize_params(capabilities: &Raw) -> Raw {
+    Raw::encode(&json!({
+        "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str(),
+        "capabilities": capabilities,
+        "clientInfo": implementation(),
+    }))
+}
+
+/// The `_meta` members that every modern request of ours carries.
+pub fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
+    let info = client.info.clone().unwrap_or_else(|| Raw::encode(&implementation()));
+    [
+        (Meta::PROTOCOL_VERSION, Raw::encode(MODERN_VERSION.as_str())),
+        (Meta::CLIENT_INFO, info),
+        (Meta::CLIENT_CAPABILITIES, client.capabilities.clone()),
+    ]
+}
+
+/// The `params` of our own `server/discover`.
+pub fn discover_params(capabilities: &Raw) -> Raw {
+    let us = Client { capabilities: capabilities.clone(), ..Client::unknown() };
+    let meta = client_meta(&us)
+        .iter()
+        .fold(Raw::empty_object(), |meta, (key, value)| edit::set(&meta, key, value));
+    edit::set(&Raw::empty_object(), "_meta", &meta)
+}
+
+/// What a server said of itself in the handshake.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Greeting {
+    pub era: Era,
+    pub version: String,
+    pub capabilities: Raw,
+    /// `serverInfo`, where given.
+    pub info: Option<Raw>,
+    pub instructions: Option<String>,
+}
+
+impl Greeting {
+    /// Whether the server declared the capability `name`.
+    pub fn offers(&self, name: &str) -> bool {
+        edit::get(&self.capabilities, name).is_some()
+    }
+
+    /// Whether the server declared `name` with the flag `detail`, as in `resources.subscribe`.
+    pub fn offers_detail(&self, name: &str, detail: &str) -> bool {
+        edit::get(&self.capabilities, name)
+            .and_then(|capability| edit::get(&capability, detail))
+            .is_some_and(|flag| flag.as_bytes() == b"true")
+    }
+}
+
+/// Reads the result of our `initialize`.
+///
+/// # Errors
+/// A sentence, when the result is no `InitializeResult` or names a version that we do not speak.
+pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
+    let version = edit::get_str(result, "protocolVersion")
+        .ok_or("the answer to initialize has no protocolVersion")?;
+    if !LEGACY_VERSIONS.iter().any(|known| known.as_str() == version) {
+        return Err(format!("it speaks protocol version {version:?}, which dormouse does not"));
+    }
+    Ok(Greeting {
+        era: Era::Legacy,
+        version,
+        capabilities: edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object),
+        info: edit::get(result, "serverInfo"),
+        instructions: edit::get_str(result, "instructions"),
+    })
+}
+
+/// What an answer to the `server/discover` probe tells of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DiscoverAnswer {
+    Modern(Greeting),
+    /// It has a handshake: go on with `initialize`.
+    Legacy,
+    /// It is modern, and we have no version in common.
+    NoCommonVersion(String),
+}
+
+/// Reads the answer to our `server/discover` (2026-07-28, basic/versioning, Backward Compatibility:
+/// only a recognised modern error keeps the server modern, any other means legacy).
+pub fn read_discover(answer: &Outcome) -> DiscoverAnswer {
+    match answer {
+        Ok(result) => read_discover_result(result),
+        Err(problem) if error::code(problem) == i64::from(UNSUPPORTED) => {
+            let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
+            judge_versions(&strings(&data, "supported"), || {
+                DiscoverAnswer::NoCommonVersion(error::message(problem))
+            })
+        }
+        Err(_) => DiscoverAnswer::Legacy,
+    }
+}
+
+const UNSUPPORTED: i32 = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0;
+
+fn read_discover_result(result: &Raw) -> DiscoverAnswer {
+    let versions = strings(result, "supportedVersions");
+    if !versions.iter().any(|version| version == MODERN_VERSION.as_str()) {
+        return judge_versions(&versions, || DiscoverAnswer::Legacy);
+    }
+    let meta = edit::get(result, "_meta");
+    DiscoverAnswer::Modern(Greeting {
+        era: Era::Modern,
+        version: MODERN_VERSION.to_string(),
+        capabilities: edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object),
+        info: meta.and_then(|meta| edit::get(&meta, Meta::SERVER_INFO)),
+        instructions: edit::get_str(result, "instructions"),
+    })
+}
+
+fn judge_versions(
+    offered: &[String],
+    none: impl FnOnce() -> DiscoverAnswer,
+) -> DiscoverAnswer {
+    let has_handshake =
+        |version: &String| LEGACY_VERSIONS.iter().any(|known| known.as_str() == version);
+    if offered.iter().any(has_handshake) { DiscoverAnswer::Legacy } else { none() }
+}
+
+fn strings(object: &Raw, key: &str) -> Vec<String> {
+    edit::get(object, key).and_then(|list| list.read().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn every_legacy_version_is_answered_with_itself_and_others_with_the_newest() {
+        for (requested, answered) in [
+            ("2024-11-05", "2024-11-05"),
+            ("2025-03-26", "2025-03-26"),
+            ("2025-06-18", "2025-06-18"),
+            ("2025-11-25", "2025-11-25"),
+            ("2026-07-28", "2025-11-25"),
+            ("1.0", "2025-11-25"),
+        ] {
+            let result = answer_initialize(requested, "");
+            assert_eq!(edit::get_str(&result, "protocolVersion").unwrap(), answered);
+        }
+    }
+
+    #[test]
+    fn the_probe_tells_the_eras_apart() {
+        let modern = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
+        assert!(matches!(read_discover(&Ok(raw(modern))), DiscoverAnswer::Modern(g) if g.offers("tools")));
+        for legacy in [
+            Ok(r#"{"supportedVersions":["2025-11-25"]}"#),
+            Ok(r#"{"anything":"else"}"#),
+            Err(r#"{"code":-32601,"message":"Method not found"}"#),
+            Err(r#"{"code":-32022,"message":"no","data":{"supported":["2025-06-18"]}}"#),
+        ] {
+            let answer = legacy.map(raw).map_err(raw);
+            assert_eq!(read_discover(&answer), DiscoverAnswer::Legacy, "{answer:?}");
+        }
+        let stranger = raw(r#"{"code":-32022,"message":"no","data":{"supported":["2031-01-01"]}}"#);
+        assert_eq!(
+            read_discover(&Err(stranger)),
+            DiscoverAnswer::NoCommonVersion("no".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_server_of_an_unknown_version_is_refused_with_the_version() {
+        let error = read_initialize(&raw(r#"{"protocolVersion":"1.0"}"#)).unwrap_err();
+        assert!(error.contains("1.0"), "{error}");
+    }
+}

@@ -1,0 +1,13 @@
+//! MCP's two eras as pure functions: handshakes, capabilities, and adapting a message from one era
+//! to the other. Nothing here does I/O or knows a connection.
+
+pub mod adapt;
+pub mod error;
+mod handshake;
+mod era;
+
+pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
+pub use handshake::{
+    DiscoverAnswer, Greeting, answer_discover, answer_initialize, client_meta, discover_params,
+    implementation, initialize_params, offered_capabilities, read_discover, read_initialize,
+};

@@ -1,0 +1,405 @@
+//! The one task that owns a server's life: it waits for whatever can happen next, lets the pure
+//! [`State`] decide, and performs the effects.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    AttemptError, Kinds, Lease, LoadError, Spoken,
+    connect::{Connected, Link, Surroundings, connect},
+    fetch,
+    handle::Shared,
+    listen,
+    process::Grace,
+    state::{Attempt, Effect, Event, Refusal, State},
+};
+use crate::{
+    catalog::{Origin, ServerCatalog},
+    config::Startup,
+    peer::CallOptions,
+    protocol::Era,
+    wire::Raw,
+};
+
+pub(super) enum Command {
+    /// Somebody needs the server and waits for it.
+    Want { host: Era, reply: oneshot::Sender<Result<Lease, LoadError>> },
+    /// Connect, though nobody waits.
+    Begin { host: Era },
+    /// Something that this task cannot wait for has changed.
+    LookAgain,
+}
+
+/// Everything that can wake the actor.
+enum Happening {
+    Command(Command),
+    Attempted(Result<Box<Connected>, AttemptError>),
+    Died,
+    Idled,
+    RetryDue,
+    ListsChanged(Kinds),
+    Refreshed(Result<Box<ServerCatalog>, AttemptError>),
+    Stopped,
+}
+
+type Work<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>> + Send>>;
+
+/// A server that changes its lists whenever they are read must not keep us reading them.
+const REFRESH_PAUSE: Duration = Duration::from_millis(100);
+/// A wake is for a call; the comparison of the lists comes after it.
+const REFRESH_AFTER_WAKE: Duration = Duration::from_secs(1);
+
+/// How long somebody who needs a server waits for its previous process to end by itself.
+const PATIENCE_WITH_ENDING: Duration = Duration::from_millis(800);
+
+pub(super) struct Actor {
+    shared: Arc<Shared>,
+    surroundings: Surroundings,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    stop: CancellationToken,
+    /// `None` only inside `play`.
+    state: Option<State<Link>>,
+    waiting: Vec<oneshot::Sender<Result<Lease, LoadError>>>,
+    attempt: Option<Work<Connected>>,
+    /// The end of the previous process; a new one waits for it, since they may share a lock or a port.
+    ending: Option<JoinHandle<()>>,
+    retry_at: Option<Instant>,
+    refresh: Option<Work<ServerCatalog>>,
+    refresh_not_before: Instant,
+    /// The era of the host that last needed the server.
+    host: Era,
+    spoken: Spoken,
+    /// What the attempt under way brought, until it is admitted.
+    brought: Option<ServerCatalog>,
+    attempt_began: Instant,
+    is_first_attempt_over: bool,
+}
+
+impl Actor {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        surroundings: Surroundings,
+        inbox: mpsc::UnboundedReceiver<Command>,
+        stop: CancellationToken,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            state: Some(State::initial(surroundings.config.enabled)),
+            shared,
+            surroundings,
+            inbox,
+            stop,
+            waiting: Vec::new(),
+            attempt: None,
+            ending: None,
+            retry_at: None,
+            refresh: None,
+            refresh_not_before: now,
+            host: Era::Legacy,
+            spoken: Spoken::default(),
+            brought: None,
+            attempt_began: now,
+            is_first_attempt_over: false,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            match self.next().await {
+                Happening::Stopped => return self.stop().await,
+                Happening::Command(command) => self.obey(command),
+                Happening::Attempted(outcome) => self.attempted(outcome),
+                Happening::Died => self.died().await,
+                Happening::Idled => self.idled(),
+                Happening::RetryDue => {
+                    self.retry_at = None;
+                    self.play(Event::RetryDue);
+                }
+                Happening::ListsChanged(kinds) => self.begin_refresh(kinds),
+                Happening::Refreshed(outcome) => self.refreshed(outcome),
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Happening {
+        let link = match &self.state {
+            Some(State::Awake(link)) => Some(link.connection.clone()),
+            _ => None,
+        };
+        let may_idle = self.shared.subscriptions.uris().is_empty();
+        let idle_timeout = self.surroundings.config.idle_timeout.filter(|_| may_idle);
+        let is_lazy = self.surroundings.config.startup == Startup::Lazy;
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Happening::Stopped,
+            command = self.inbox.recv() => command.map_or(Happening::Stopped, Happening::Command),
+            outcome = work(&mut self.attempt) => {
+                self.attempt = None;
+                Happening::Attempted(outcome)
+            }
+            () = until(link.as_ref(), |link| async move { link.peer.closed().await }) => Happening::Died,
+            outcome = work(&mut self.refresh) => {
+                self.refresh = None;
+                Happening::Refreshed(outcome)
+            }
+            kinds = self.surroundings.stale.take(), if link.is_some() && self.refresh.is_none() => {
+                Happening::ListsChanged(kinds)
+            }
+            () = until(self.retry_at, tokio::time::sleep_until) => Happening::RetryDue,
+            () = until(link.as_ref().zip(idle_timeout), |(link, timeout)| async move {
+                link.activity.idle_for(timeout).await;
+            }), if is_lazy => Happening::Idled,
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Want { host, reply } => {
+                if let Some(State::Awake(link)) = &self.state
+                    && let Some(lease) = Lease::on(&link.connection)
+                {
+                    // Whoever asked may have gone away.
+                    let _ = reply.send(Ok(lease));
+                    return;
+                }
+                self.host = host;
+                self.waiting.push(reply);
+                self.play(Event::Wanted);
+            }
+            Command::Begin { host } => {
+                self.host = host;
+                self.play(Event::Wanted);
+            }
+            Command::LookAgain => {}
+        }
+    }
+
+    fn attempted(&mut self, outcome: Result<Box<Connected>, AttemptError>) {
+        match outcome {
+            Ok(connected) => {
+                let Connected { link, spoken, catalog } = *connected;
+                self.spoken = spoken;
+                self.brought = catalog;
+                self.play(Event::Connected(link));
+            }
+            Err(error) => self.play(Event::Failed(Arc::new(error))),
+        }
+    }
+
+    async fn died(&mut self) {
+        if let Some(State::Awake(link)) = &mut self.state {
+            let epitaph = link.epitaph().await;
+            tracing::warn!(server = self.name(), "the server ended{epitaph}");
+        }
+        self.refresh = None;
+        self.play(Event::Died);
+    }
+
+    fn idled(&mut self) {
+        // A use may have begun since the clock ran out.
+        if let Some(State::Awake(link)) = &self.state
+            && link.connection.activity.try_close()
+        {
+            tracing::info!(server = self.name(), "asleep");
+            self.refresh = None;
+            self.play(Event::Idled);
+        }
+    }
+
+    fn play(&mut self, event: Event<Link>) {
+        let Some(state) = self.state.take() else { return };
+        let startup = self.surroundings.config.startup;
+        let now = Instant::now().into_std();
+        let (state, effects) = state.step(event, startup, now, fastrand::f64());
+        self.state = Some(state);
+        for effect in effects {
+            self.perform(effect);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect<Link>) {
+        match effect {
+            Effect::StartAttempt(attempt) => self.start_attempt(attempt),
+            Effect::Close(link) => {
+                self.shared.current.store(None);
+                self.ending = Some(self.surroundings.tasks.spawn(link.end(Grace::SLEEP)));
+            }
+            Effect::Admit(attempt) => self.admit(attempt),
+            Effect::Refuse(refusal) => self.refuse(&refusal),
+            Effect::PublishUnreachable(cause) => {
+                tracing::warn!(server = self.name(), %cause, "cannot be reached; will be tried again");
+                self.shared.observer.unreachable(self.shared.server, cause.to_string());
+                self.first_attempt_over();
+            }
+            Effect::PublishEvicted => {
+                tracing::warn!(server = self.name(), "evicted after three failed loads");
+                self.shared.observer.evicted(self.shared.server);
+            }
+            Effect::RetryAfter(delay) => self.retry_at = Some(Instant::now() + delay),
+        }
+    }
+
+    fn start_attempt(&mut self, attempt: Attempt) {
+        self.attempt_began = Instant::now();
+        self.retry_at = None;
+        let ending = self.ending.take();
+        let (surroundings, host, spoken) = (self.surroundings.clone(), self.host, self.spoken);
+        let with_catalog = match attempt {
+            Attempt::Load { .. } | Attempt::Eager { .. } => true,
+            Attempt::Wake => false,
+        };
+        self.attempt = Some(Box::pin(async move {
+            hurry(ending).await;
+            connect(surroundings, host, spoken, with_catalog).await.map(Box::new)
+        }));
+    }
+
+    fn admit(&mut self, attempt: Attempt) {
+        let Some(State::Awake(link)) = &self.state else { return };
+        let connection = link.connection.clone();
+        self.shared.current.store(Some(connection.clone()));
+        let origin = match attempt {
+            Attempt::Load { .. } => Origin::HostsRequest,
+            Attempt::Eager { .. } | Attempt::Wake => Origin::OwnAccord,
+        };
+        let took_ms = u64::try_from(self.attempt_began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if let Some(catalog) = self.brought.take() {
+            self.shared.publish(catalog, Some(origin));
+        } else {
+            self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE;
+            self.surroundings.stale.mark(Kinds::ALL);
+        }
+        let tools = self.shared.catalog.load().as_ref().map_or(0, |catalog| catalog.tools.len());
+        tracing::info!(server = self.name(), took_ms, tools, "awake");
+        self.first_attempt_over();
+        self.follow(&connection);
+        for reply in self.waiting.drain(..) {
+            // Whoever asked may have gone away; the load stands all the same.
+            let _ = reply.send(Lease::on(&connection).ok_or_else(|| LoadError::Gone {
+                server: self.surroundings.config.name.clone(),
+            }));
+        }
+    }
+
+    /// Takes up again what hosts have subscribed to.
+    fn follow(&self, connection: &Arc<super::connect::Connection>) {
+        let subscriptions = self.shared.subscriptions.clone();
+        match connection.greeting.era {
+            Era::Modern => {
+                let stale = self.surroundings.stale.clone();
+                let listening = listen::listen(connection.clone(), subscriptions, stale);
+                self.surroundings.tasks.spawn(listening);
+            }
+            Era::Legacy => {
+                for uri in subscriptions.uris() {
+                    let peer = connection.peer.clone();
+                    let silence = self.surroundings.config.timeouts.request;
+                    self.surroundings.tasks.spawn(async move {
+                        let params = Raw::encode(&serde_json::json!({"uri": uri}));
+                        let options = CallOptions::silent_for(silence);
+                        let renewed = peer.request("resources/subscribe", Some(params), options).await;
+                        if !matches!(renewed, Ok(Ok(_))) {
+                            tracing::warn!(uri, ?renewed, "cannot renew a subscription");
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        let server = self.surroundings.config.name.clone();
+        let error = match refusal.clone() {
+            Refusal::Failed { cause, attempts_left } => {
+                tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
+                LoadError::Failed { server, cause, attempts_left }
+            }
+            Refusal::GivenUp { cause } => LoadError::GivenUp { server, cause },
+            Refusal::Unreachable { cause } => LoadError::Unreachable { server, cause },
+            Refusal::Gone => LoadError::Gone { server },
+        };
+        for reply in self.waiting.drain(..) {
+            // As above.
+            let _ = reply.send(Err(error.clone()));
+        }
+    }
+
+    fn begin_refresh(&mut self, kinds: Kinds) {
+        let (Some(State::Awake(link)), Some(known)) = (&self.state, self.shared.catalog.load_full())
+        else {
+            return;
+        };
+        let (peer, not_before) = (link.connection.peer.clone(), self.refresh_not_before);
+        let greeting = link.connection.greeting.clone();
+        let config = self.surroundings.config.clone();
+        self.refresh = Some(Box::pin(async move {
+            tokio::time::sleep_until(not_before).await;
+            let known = ServerCatalog { greeting, ..ServerCatalog::clone(&known) };
+            let silence = config.timeouts.request;
+            fetch::fetch(&config.name, &peer, known, kinds, silence).await.map(Box::new)
+        }));
+    }
+
+    fn refreshed(&mut self, outcome: Result<Box<ServerCatalog>, AttemptError>) {
+        self.refresh_not_before = Instant::now() + REFRESH_PAUSE;
+        match outcome {
+            Ok(catalog) => self.shared.publish(*catalog, Some(Origin::OwnAccord)),
+            Err(error) => {
+                tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");
+            }
+        }
+    }
+
+    fn first_attempt_over(&mut self) {
+        if !std::mem::replace(&mut self.is_first_attempt_over, true) {
+            self.shared.observer.first_attempt_over(self.shared.server);
+        }
+    }
+
+    async fn stop(mut self) {
+        self.refuse(&Refusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
+        // An attempt that is dropped kills what it started.
+        self.attempt = None;
+        if let Some(State::Awake(link)) = self.state.take() {
+            link.end(Grace::QUICK).await;
+        }
+        hurry(self.ending.take()).await;
+    }
+
+    fn name(&self) -> &str {
+        &self.surroundings.config.name
+    }
+}
+
+/// Waits a moment for a process to end in order; then it is killed.
+async fn hurry(ending: Option<JoinHandle<()>>) {
+    let Some(mut ending) = ending else { return };
+    if tokio::time::timeout(PATIENCE_WITH_ENDING, &mut ending).await.is_err() {
+        // Dropping the process kills its group.
+        ending.abort();
+        // It is cancelled now, which is what was wanted.
+        let _ = ending.await;
+    }
+}
+
+/// The work's outcome; for ever pending where there is none.
+async fn work<T>(work: &mut Option<Work<T>>) -> Result<Box<T>, AttemptError> {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The future made of `subject`; for ever pending where there is none.
+async fn until<S, F: Future<Output = ()>>(subject: Option<S>, make: impl FnOnce(S) -> F) {
+    match subject {
+        Some(subject) => make(subject).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,27 @@
+//! How long to wait before an eager server is tried again.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// The wait after `failures` failed attempts in a row: a random part (`random` in 0..1) of 1, 2, 4,
+/// 8 s … 5 min. Full jitter keeps many servers from trying at the same moment.
+pub(super) fn delay(failures: u32, random: f64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    let ceiling = FIRST.saturating_mul(1 << doublings).min(LONGEST);
+    ceiling.mul_f64(random.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_up_to_five_minutes() {
+        let ceilings: Vec<u64> = (1..=11).map(|failures| delay(failures, 1.0).as_secs()).collect();
+        assert_eq!(ceilings, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(delay(u32::MAX, 1.0), LONGEST);
+        assert_eq!(delay(3, 0.25), Duration::from_secs(1));
+    }
+}

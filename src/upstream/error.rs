@@ -1,0 +1,45 @@
+//! Why a server could not be connected.
+
+use std::{io, sync::Arc, time::Duration};
+
+use crate::{config::Undefined, peer::CallError};
+
+/// Why one attempt to connect failed.
+#[derive(Debug, thiserror::Error)]
+pub enum AttemptError {
+    #[error(transparent)]
+    Undefined(#[from] Undefined),
+    #[error("command not found: {command:?}; is it installed, and on PATH?")]
+    CommandNotFound { command: String },
+    #[error("cannot start {command:?}: {source}")]
+    Spawn { command: String, source: io::Error },
+    #[error("it ended{status} during {phase}{stderr}")]
+    Exited { phase: &'static str, status: String, stderr: String },
+    #[error("{phase} did not end within {limit:?}{stderr}")]
+    TimedOut { phase: &'static str, limit: Duration, stderr: String },
+    #[error("{phase} failed: {cause}")]
+    Call { phase: &'static str, cause: CallError },
+    #[error("{phase} was refused: {message}")]
+    Refused { phase: &'static str, message: String },
+    #[error("{0}")]
+    Incompatible(String),
+    #[error("dormouse is shutting down")]
+    ShuttingDown,
+}
+
+/// What those who wanted a server are told when they cannot have it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A load failed; `attempts_left` more may be tried.
+    #[error("failed to load {server:?}: {cause} ({attempts_left} {} left)", if *.attempts_left == 1 { "attempt" } else { "attempts" })]
+    Failed { server: String, cause: Arc<AttemptError>, attempts_left: u8 },
+    /// The third load in a row failed.
+    #[error("failed to load {server:?} after 3 attempts; the server will no longer be offered. Underlying error: {cause}")]
+    GivenUp { server: String, cause: Arc<AttemptError> },
+    /// A server whose catalog is known, or an eager one, cannot be reached now.
+    #[error("server {server:?} cannot be reached: {cause}")]
+    Unreachable { server: String, cause: Arc<AttemptError> },
+    /// It was evicted or switched off before.
+    #[error("server {server:?} is not available")]
+    Gone { server: String },
+}

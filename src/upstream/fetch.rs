@@ -1,0 +1,163 @@
+//! Reads a server's lists to their last page.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
+};
+
+use rmcp::model::ErrorCode;
+use tokio::sync::Notify;
+
+use super::AttemptError;
+use crate::{
+    catalog::{Prompt, Resource, ServerCatalog, Template, Tool, read_items, Item},
+    peer::{CallOptions, Peer},
+    protocol::{Client, Era, Greeting, adapt, error},
+    wire::{Raw, edit},
+};
+
+/// Which lists of a server are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    pub const TOOLS: Self = Self(1);
+    pub const RESOURCES: Self = Self(2);
+    pub const PROMPTS: Self = Self(4);
+    pub const ALL: Self = Self(7);
+
+    fn contains(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Remembers which lists a server has said to have changed; a burst is remembered once.
+#[derive(Default)]
+pub(super) struct Stale {
+    kinds: AtomicU8,
+    marked: Notify,
+}
+
+impl Stale {
+    pub(super) fn mark(&self, kinds: Kinds) {
+        self.kinds.fetch_or(kinds.0, Ordering::Relaxed);
+        self.marked.notify_one();
+    }
+
+    /// Waits until something is marked, and takes it.
+    pub(super) async fn take(&self) -> Kinds {
+        loop {
+            match self.kinds.swap(0, Ordering::Relaxed) {
+                0 => self.marked.notified().await,
+                kinds => return Kinds(kinds),
+            }
+        }
+    }
+}
+
+/// More pages than this are a server that never comes to an end.
+const MAX_PAGES: usize = 1000;
+
+/// `known` with the lists in `kinds` as the server has them now. The lists are asked for at once.
+pub(super) async fn fetch(
+    server: &str,
+    peer: &Peer,
+    known: ServerCatalog,
+    kinds: Kinds,
+    silence: Duration,
+) -> Result<ServerCatalog, AttemptError> {
+    let lister = Lister { server, peer, greeting: known.greeting.clone(), silence };
+    let (tools, resources, templates, prompts) = tokio::try_join!(
+        lister.list::<Tool>("tools/list", "tools", kinds.contains(Kinds::TOOLS)),
+        lister.list::<Resource>("resources/list", "resources", kinds.contains(Kinds::RESOURCES)),
+        lister.list::<Template>("resources/templates/list", "resources", kinds.contains(Kinds::RESOURCES)),
+        lister.list::<Prompt>("prompts/list", "prompts", kinds.contains(Kinds::PROMPTS)),
+    )?;
+    Ok(ServerCatalog {
+        greeting: known.greeting,
+        tools: tools.unwrap_or(known.tools),
+        resources: resources.unwrap_or(known.resources),
+        templates: templates.unwrap_or(known.templates),
+        prompts: prompts.unwrap_or(known.prompts),
+    })
+}
+
+struct Lister<'a> {
+    server: &'a str,
+    peer: &'a Peer,
+    greeting: Greeting,
+    silence: Duration,
+}
+
+impl Lister<'_> {
+    /// `None` when the list is not wanted.
+    async fn list<I: Item>(
+        &self,
+        method: &'static str,
+        capability: &str,
+        is_wanted: bool,
+    ) -> Result<Option<Vec<I>>, AttemptError> {
+        if !is_wanted {
+            return Ok(None);
+        }
+        if !self.greeting.offers(capability) {
+            return Ok(Some(Vec::new()));
+        }
+        let raw_items = self.pages(method, I::MEMBER).await?;
+        let (items, dropped) = read_items(&raw_items);
+        if dropped > 0 {
+            tracing::warn!(server = self.server, "left out {dropped} malformed or repeated items of {method}");
+        }
+        Ok(Some(items))
+    }
+
+    async fn pages(&self, method: &'static str, member: &str) -> Result<Vec<Raw>, AttemptError> {
+        let refused = |message: String| AttemptError::Refused { phase: method, message };
+        let mut items = Vec::new();
+        let mut cursors = HashSet::new();
+        let mut cursor: Option<Raw> = None;
+        loop {
+            let page = match self.page(method, cursor.as_ref()).await? {
+                Ok(page) => page,
+                // Many servers with resources do not know this method.
+                Err(problem)
+                    if method == "resources/templates/list"
+                        && error::code(&problem) == i64::from(ErrorCode::METHOD_NOT_FOUND.0) =>
+                {
+                    return Ok(items);
+                }
+                Err(problem) => return Err(refused(error::message(&problem))),
+            };
+            let elements = edit::get(&page, member).and_then(|list| edit::elements(&list));
+            items.extend(elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?);
+            cursor = edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null");
+            match &cursor {
+                None => return Ok(items),
+                Some(next) if !cursors.insert(next.clone()) || cursors.len() >= MAX_PAGES => {
+                    return Err(refused("its pages never end".to_owned()));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    async fn page(
+        &self,
+        method: &'static str,
+        cursor: Option<&Raw>,
+    ) -> Result<crate::wire::Outcome, AttemptError> {
+        let params = cursor.map(|cursor| edit::set(&Raw::empty_object(), "cursor", cursor));
+        let params = match self.greeting.era {
+            Era::Legacy => params,
+            Era::Modern => {
+                let params = params.unwrap_or_else(Raw::empty_object);
+                Some(adapt::with_modern_meta(&Client::unknown(), &params))
+            }
+        };
+        self.peer
+            .request(method, params, CallOptions::silent_for(self.silence))
+            .await
+            .map_err(|cause| AttemptError::Call { phase: method, cause })
+    }
+}

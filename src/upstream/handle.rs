@@ -1,0 +1,233 @@
+//! The handle on a server that everyone but its actor holds.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Kinds, LoadError, Observer, Watchdog,
+    activity::InUse,
+    actor::{Actor, Command},
+    connect::{Connection, Surroundings},
+    fetch,
+};
+use crate::{
+    catalog::{Origin, ServerCatalog},
+    config::ServerConfig,
+    peer::{CallError, CallOptions, Peer},
+    protocol::{Era, Greeting},
+    wire::{Outcome, Raw},
+};
+
+/// A handle on one server. Cheap to clone. Calls do not pass through the actor.
+#[derive(Clone)]
+pub struct Upstream(Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) server: usize,
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) current: ArcSwapOption<Connection>,
+    pub(super) catalog: ArcSwapOption<ServerCatalog>,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+/// A server that is awake, and stays so while this lives.
+pub struct Lease {
+    connection: Arc<Connection>,
+    _in_use: InUse,
+}
+
+impl Lease {
+    pub(super) fn on(connection: &Arc<Connection>) -> Option<Self> {
+        let in_use = connection.activity.begin()?;
+        Some(Self { connection: connection.clone(), _in_use: in_use })
+    }
+
+    pub fn peer(&self) -> &Peer {
+        &self.connection.peer
+    }
+
+    pub fn greeting(&self) -> &Greeting {
+        &self.connection.greeting
+    }
+}
+
+/// The resources that hosts want to hear of. A server with any is not idle.
+#[derive(Default)]
+pub(super) struct Subscriptions {
+    // A std mutex: held for one set operation.
+    uris: Mutex<BTreeSet<String>>,
+    changed: Notify,
+}
+
+impl Subscriptions {
+    pub(super) fn uris(&self) -> BTreeSet<String> {
+        self.uris.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn set(&self, uri: &str, wanted: bool) {
+        let mut uris = self.uris.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let differs = if wanted { uris.insert(uri.to_owned()) } else { uris.remove(uri) };
+        drop(uris);
+        if differs {
+            self.changed.notify_one();
+        }
+    }
+}
+
+impl Upstream {
+    /// Starts the actor of a server. It connects nothing until it is asked to.
+    pub fn start(
+        server: usize,
+        config: ServerConfig,
+        observer: Arc<dyn Observer>,
+        max_message_bytes: usize,
+        watchdog: Watchdog,
+        tasks: &TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let config = Arc::new(config);
+        let shared = Arc::new(Shared {
+            server,
+            config: config.clone(),
+            observer: observer.clone(),
+            current: ArcSwapOption::empty(),
+            catalog: ArcSwapOption::empty(),
+            subscriptions: Arc::default(),
+            commands,
+        });
+        let surroundings = Surroundings {
+            server,
+            config,
+            observer,
+            stale: Arc::default(),
+            watchdog,
+            tasks: tasks.clone(),
+            max_message_bytes,
+        };
+        tasks.spawn(Actor::new(shared.clone(), surroundings, inbox, stop).run());
+        Self(shared)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.config.name
+    }
+
+    pub fn config(&self) -> &ServerConfig {
+        &self.0.config
+    }
+
+    /// Connects in the background, without waiting.
+    pub fn begin(&self, host: Era) {
+        self.send(Command::Begin { host });
+    }
+
+    /// The server, awake: connected already, or woken or loaded for this, in one attempt that everyone
+    /// who asks in the meantime shares. `host` is the era of the host that needs it.
+    ///
+    /// # Errors
+    /// When it cannot be had; see [`LoadError`].
+    pub async fn lease(&self, host: Era) -> Result<Lease, LoadError> {
+        if let Some(lease) = self.awake() {
+            return Ok(lease);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Want { host, reply });
+        let gone = LoadError::Gone { server: self.name().to_owned() };
+        answer.await.unwrap_or(Err(gone))
+    }
+
+    /// The server, if it is connected at this moment.
+    pub fn awake(&self) -> Option<Lease> {
+        let connection = self.0.current.load_full()?;
+        if connection.peer.is_closed() { None } else { Lease::on(&connection) }
+    }
+
+    /// Asks an awake server for the lists in `kinds` and publishes what it has, without telling hosts.
+    /// A server that is asleep, or fails to answer, keeps the catalog that is known.
+    pub async fn relist(&self, kinds: Kinds) {
+        let (Some(lease), Some(known)) = (self.awake(), self.0.catalog.load_full()) else { return };
+        let silence = self.0.config.timeouts.request;
+        let known = ServerCatalog::clone(&known);
+        match fetch::fetch(self.name(), lease.peer(), known, kinds, silence).await {
+            Ok(catalog) => self.0.publish(catalog, None),
+            Err(error) => {
+                tracing::warn!(server = self.name(), %error, "cannot list; keeping what is known");
+            }
+        }
+    }
+
+    /// Subscribes to a resource in the server's era, and keeps the server awake from now on.
+    ///
+    /// # Errors
+    /// When the server does not answer; its refusal is the `Err` of [`Outcome`].
+    pub async fn subscribe(&self, lease: &Lease, uri: &str) -> Result<Outcome, CallError> {
+        self.request_subscription(lease, "resources/subscribe", uri, true).await
+    }
+
+    /// Takes `subscribe` back.
+    ///
+    /// # Errors
+    /// As `subscribe`.
+    pub async fn unsubscribe(&self, lease: &Lease, uri: &str) -> Result<Outcome, CallError> {
+        self.request_subscription(lease, "resources/unsubscribe", uri, false).await
+    }
+
+    async fn request_subscription(
+        &self,
+        lease: &Lease,
+        method: &str,
+        uri: &str,
+        wanted: bool,
+    ) -> Result<Outcome, CallError> {
+        let outcome = match lease.greeting().era {
+            Era::Legacy => {
+                let params = Raw::encode(&serde_json::json!({"uri": uri}));
+                let options = CallOptions::silent_for(self.0.config.timeouts.request);
+                lease.peer().request(method, Some(params), options).await?
+            }
+            Era::Modern => Ok(Raw::empty_object()),
+        };
+        if outcome.is_ok() {
+            self.forget_or_keep(uri, wanted);
+        }
+        Ok(outcome)
+    }
+
+    /// Drops a subscription of a server that is not connected any more.
+    pub fn forget_subscription(&self, uri: &str) {
+        self.forget_or_keep(uri, false);
+    }
+
+    fn forget_or_keep(&self, uri: &str, wanted: bool) {
+        self.0.subscriptions.set(uri, wanted);
+        // The actor looks anew at whether the server may be idle.
+        self.send(Command::LookAgain);
+    }
+
+    fn send(&self, command: Command) {
+        // The actor is gone only when everything ends.
+        let _ = self.0.commands.send(command);
+    }
+}
+
+impl Shared {
+    /// Stores and publishes a catalog; hosts are told only where `announce_as` says whose doing it was.
+    pub(super) fn publish(&self, catalog: ServerCatalog, announce_as: Option<Origin>) {
+        let catalog = Arc::new(catalog);
+        self.catalog.store(Some(catalog.clone()));
+        self.observer.live(self.server, catalog, announce_as);
+    }
+}

@@ -1,0 +1,63 @@
+//! One MCP server: when it is connected, how, and what becomes of it.
+//!
+//! `state` is the life of a server as a pure function; `actor` is the one task that performs its
+//! effects; everyone else holds an [`Upstream`] handle. This layer must not know who asks or how a
+//! catalog is shown: it tells an [`Observer`].
+
+mod activity;
+mod actor;
+mod backoff;
+mod connect;
+mod error;
+mod fetch;
+mod handle;
+mod inbound;
+mod listen;
+mod process;
+mod state;
+pub mod watchdog;
+
+pub use connect::Spoken;
+pub use error::{AttemptError, LoadError};
+pub use fetch::Kinds;
+pub use handle::{Lease, Upstream};
+pub use inbound::Question;
+pub use watchdog::Watchdog;
+
+use std::{pin::Pin, sync::Arc};
+
+use crate::{
+    catalog::{Origin, ServerCatalog},
+    wire::{Notification, Raw},
+};
+
+/// Who is told what becomes of a server, and answers what it asks.
+pub trait Observer: Send + Sync + 'static {
+    /// The server's catalog is live, for the first time or with new content. `origin` says whose doing
+    /// that was; `None` where a host has just asked for the list and is not to be told to ask again.
+    fn live(&self, server: usize, catalog: Arc<ServerCatalog>, origin: Option<Origin>);
+
+    /// An eager server cannot be reached, and nothing is known of it yet.
+    fn unreachable(&self, server: usize, cause: String);
+
+    /// Three loads in a row failed.
+    fn evicted(&self, server: usize);
+
+    /// The first attempt of an eager server is over, however it ended.
+    fn first_attempt_over(&self, server: usize);
+
+    /// The server notifies hosts of something.
+    fn notification(&self, server: usize, notification: Notification);
+
+    /// The server asks a host something; whoever takes the question answers it.
+    fn question(&self, question: Question);
+
+    /// The capabilities to declare to a server, from those of the attached hosts.
+    fn capabilities(&self) -> Raw;
+
+    /// Whether some host does not keep up with what servers send.
+    fn is_congested(&self) -> bool;
+
+    /// Waits until hosts can take more, but not for ever.
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}

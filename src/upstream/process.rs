@@ -1,0 +1,275 @@
+//! A server's process: started in a group of its own, and ended with everything it started.
+
+use std::{
+    collections::VecDeque,
+    io,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
+use tokio::{
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    task::AbortHandle,
+    time::timeout,
+};
+
+use super::{AttemptError, Watchdog};
+use crate::{
+    config::Launch,
+    wire::{Line, LineReader},
+};
+
+/// Variables that programs need to run at all; everything else is the entry's to name.
+const PASSED_ON: [&str; 44] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR", "TEMP",
+    "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+    "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE",
+    "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "NVM_DIR", "PYENV_ROOT", "CARGO_HOME", "RUSTUP_HOME",
+    "DOCKER_HOST", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA",
+    "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERPROFILE", "USERNAME",
+    "HOMEDRIVE", "HOMEPATH", "NUMBER_OF_PROCESSORS",
+];
+
+/// How long each step of ending a process may take before the next, harder one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grace {
+    /// After its input was closed.
+    pub(super) end_of_input: Duration,
+    /// After SIGTERM.
+    pub(super) terminate: Duration,
+}
+
+impl Grace {
+    /// For a server that goes to sleep: nobody waits for it.
+    pub(super) const SLEEP: Self =
+        Self { end_of_input: Duration::from_secs(3), terminate: Duration::from_secs(3) };
+    /// For a failed attempt, or when dormouse itself ends: somebody waits, or will kill us soon.
+    pub(super) const QUICK: Self =
+        Self { end_of_input: Duration::from_millis(400), terminate: Duration::from_millis(400) };
+}
+
+pub(super) struct ServerProcess {
+    child: Box<dyn ChildWrapper>,
+    /// The process group, which is the leader's id; released once it has been killed.
+    group: Option<u32>,
+    watchdog: Watchdog,
+    stderr: LastWords,
+}
+
+/// The streams to speak MCP over.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+}
+
+impl ServerProcess {
+    pub(super) fn spawn(
+        server: &str,
+        launch: &Launch,
+        watchdog: &Watchdog,
+    ) -> Result<(Self, Pipes), AttemptError> {
+        let mut command = CommandWrap::from(command(launch));
+        #[cfg(unix)]
+        command.wrap(process_wrap::tokio::ProcessGroup::leader());
+        #[cfg(windows)]
+        command.wrap(process_wrap::tokio::JobObject);
+        command.wrap(KillOnDrop);
+        let mut child = command.spawn().map_err(|source| spawn_error(launch, source))?;
+        let group = child.id();
+        if let Some(group) = group {
+            watchdog.guard(group);
+        }
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin().take(), child.stdout().take(), child.stderr().take())
+        else {
+            unreachable!("all three streams were asked to be pipes");
+        };
+        let process = Self {
+            child,
+            group,
+            watchdog: watchdog.clone(),
+            stderr: LastWords::listen(server.to_owned(), stderr),
+        };
+        Ok((process, Pipes { stdin, stdout }))
+    }
+
+    /// The exit status, as soon as there is one, for at most `patience`.
+    pub(super) async fn status(&mut self, patience: Duration) -> Option<ExitStatus> {
+        timeout(patience, self.child.wait()).await.ok()?.ok()
+    }
+
+    /// ` with exit status …`, or nothing where it has not exited.
+    pub(super) async fn describe_exit(&mut self) -> String {
+        match self.status(Duration::from_millis(200)).await {
+            Some(status) => format!(" with {status}"),
+            None => String::new(),
+        }
+    }
+
+    /// The end of its standard error, as the end of a sentence.
+    pub(super) fn last_words(&self) -> String {
+        self.stderr.quoted()
+    }
+
+    /// Ends the process and all that it started. Its input must have been closed before.
+    pub(super) async fn end(mut self, grace: Grace) {
+        let exited = self.status(grace.end_of_input).await.is_some();
+        let alive = self.signal_term();
+        if alive && !exited {
+            // The group is killed below in any case; this only lets the leader end in order.
+            let _ = self.status(grace.terminate).await;
+        } else if alive {
+            // A polite leader left something behind. It has as long to go.
+            self.group_gone(grace.terminate).await;
+        }
+        self.kill();
+        let _ = self.status(Duration::from_secs(5)).await;
+    }
+
+    #[cfg(unix)]
+    fn signal_term(&self) -> bool {
+        self.group.is_some_and(|group| signal_group(group, nix::sys::signal::Signal::SIGTERM))
+    }
+
+    #[cfg(not(unix))]
+    fn signal_term(&self) -> bool {
+        true
+    }
+
+    #[cfg(unix)]
+    async fn group_gone(&self, patience: Duration) {
+        let gone = async {
+            while self.group.is_some_and(group_exists) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = timeout(patience, gone).await;
+    }
+
+    #[cfg(not(unix))]
+    async fn group_gone(&self, _: Duration) {}
+
+    /// Kills the group, or the job, at once.
+    fn kill(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        // An error means that nothing is left to kill.
+        let _ = self.child.start_kill();
+        self.watchdog.release(group);
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Sends `signal` to a process group; whether there was anything left to receive it.
+#[cfg(unix)]
+pub(super) fn signal_group(group: u32, signal: nix::sys::signal::Signal) -> bool {
+    let Ok(group) = i32::try_from(group) else { return false };
+    nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), signal).is_ok()
+}
+
+#[cfg(unix)]
+fn group_exists(group: u32) -> bool {
+    let Ok(group) = i32::try_from(group) else { return false };
+    nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), None).is_ok()
+}
+
+fn command(launch: &Launch) -> Command {
+    let mut command = Command::new(program(&launch.command));
+    command
+        .args(&launch.args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if !launch.inherit_env {
+        command.env_clear();
+        let is_passed_on = |name: &str| {
+            PASSED_ON.iter().any(|allowed| allowed.eq_ignore_ascii_case(name)) || name.starts_with("LC_")
+        };
+        command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on)));
+    }
+    command.envs(&launch.env);
+    if let Some(cwd) = &launch.cwd {
+        command.current_dir(cwd);
+    }
+    command
+}
+
+/// On Windows a bare `npx` is a script that only `PATHEXT` leads to.
+#[cfg(windows)]
+fn program(command: &str) -> std::path::PathBuf {
+    which::which(command).unwrap_or_else(|_| command.into())
+}
+
+#[cfg(not(windows))]
+fn program(command: &str) -> &str {
+    command
+}
+
+fn spawn_error(launch: &Launch, source: io::Error) -> AttemptError {
+    let command = launch.command.clone();
+    match (source.kind(), &launch.cwd) {
+        (io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => AttemptError::Spawn {
+            command,
+            source: io::Error::other(format!("its directory {} does not exist", cwd.display())),
+        },
+        (io::ErrorKind::NotFound, _) => AttemptError::CommandNotFound { command },
+        _ => AttemptError::Spawn { command, source },
+    }
+}
+
+/// The last lines of a server's standard error, which is logged as it comes.
+struct LastWords {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    listener: AbortHandle,
+}
+
+const LINES_KEPT: usize = 20;
+const LINES_QUOTED: usize = 5;
+const LONGEST_LINE: usize = 8 * 1024;
+
+impl LastWords {
+    fn listen(server: String, stderr: ChildStderr) -> Self {
+        let lines = Arc::<Mutex<VecDeque<String>>>::default();
+        // Aborted on drop, since a grandchild may keep the pipe open for ever.
+        let listener = tokio::spawn(listen(server, stderr, lines.clone())).abort_handle();
+        Self { lines, listener }
+    }
+
+    fn quoted(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if lines.is_empty() {
+            return String::new();
+        }
+        let skip = lines.len().saturating_sub(LINES_QUOTED);
+        let quoted: Vec<&str> = lines.iter().skip(skip).map(String::as_str).collect();
+        format!("; its last words on stderr: {}", quoted.join(" | "))
+    }
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+async fn listen(server: String, stderr: ChildStderr, kept: Arc<Mutex<VecDeque<String>>>) {
+    let mut lines = LineReader::new(stderr, LONGEST_LINE);
+    while let Ok(Some(line)) = lines.next().await {
+        let text = match line {
+            Line::Text(text) => String::from_utf8_lossy(&text).trim_end().to_owned(),
+            Line::Oversized(skimmed) => format!("(a line of {} bytes)", skimmed.size),
+        };
+        tracing::info!(server, "stderr: {text}");
+        let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if kept.len() == LINES_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(text);
+    }
+}

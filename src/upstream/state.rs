@@ -1,0 +1,340 @@
+//! The life of a server (DESIGN.md section 2): one enum, and a pure function from state and event to
+//! the next state and what is to be done.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{AttemptError, backoff};
+use crate::config::Startup;
+
+/// Failed loads in a row after which a server is no longer offered.
+pub(super) const STRIKES: u8 = 3;
+/// A server that failed less than this ago is not tried again for a call.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// `C` is the connection, so that it can exist in no other state than `Awake`.
+#[derive(Debug)]
+pub(super) enum State<C> {
+    /// Never loaded in this run.
+    Unloaded { strikes: u8 },
+    /// One attempt is under way; everyone who wants the server shares it.
+    Loading(Attempt),
+    /// Connected, and its catalog is live.
+    Awake(C),
+    /// Its catalog is live, and nothing is connected.
+    Asleep { last_failure: Option<Failure> },
+    /// Eager, and cannot be reached now.
+    BackingOff { failures: u32, failure: Failure },
+    /// Too many loads failed.
+    Evicted,
+    /// `"enabled": false`
+    Disabled,
+}
+
+/// What an attempt is for, which decides what its failure means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// The first load of a lazy server: a failure is a strike.
+    Load { strikes: u8 },
+    /// The catalog is live already: a failure is an error for those who asked, and no more.
+    Wake,
+    /// An eager server: a failure is followed by another attempt, for ever.
+    Eager { failures: u32 },
+}
+
+/// An attempt that failed.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) at: Instant,
+    pub(super) cause: Arc<AttemptError>,
+}
+
+#[derive(Debug)]
+pub(super) enum Event<C> {
+    /// Somebody needs the server.
+    Wanted,
+    Connected(C),
+    Failed(Arc<AttemptError>),
+    /// The process exited, or closed its output.
+    Died,
+    /// Nothing has used it for long enough.
+    Idled,
+    /// It is time to try an eager server again.
+    RetryDue,
+}
+
+/// What the actor has to do, in this order.
+#[derive(Debug)]
+pub(super) enum Effect<C> {
+    StartAttempt(Attempt),
+    /// End this connection.
+    Close(C),
+    /// Publish the catalog, then let those who wait have the connection.
+    Admit(Attempt),
+    /// Tell those who wait that they cannot have it.
+    Refuse(Refusal),
+    PublishUnreachable(Arc<AttemptError>),
+    PublishEvicted,
+    RetryAfter(Duration),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Refusal {
+    Failed { cause: Arc<AttemptError>, attempts_left: u8 },
+    GivenUp { cause: Arc<AttemptError> },
+    Unreachable { cause: Arc<AttemptError> },
+    Gone,
+}
+
+impl<C> State<C> {
+    pub(super) fn initial(enabled: bool) -> Self {
+        if enabled { Self::Unloaded { strikes: 0 } } else { Self::Disabled }
+    }
+
+    /// `random` in 0..1 spreads retries.
+    pub(super) fn step(
+        self,
+        event: Event<C>,
+        startup: Startup,
+        now: Instant,
+        random: f64,
+    ) -> (Self, Vec<Effect<C>>) {
+        use Event::{Connected, Died, Failed, Idled, RetryDue, Wanted};
+        match (self, event) {
+            (Self::Unloaded { strikes }, Wanted) => start(match startup {
+                Startup::Lazy => Attempt::Load { strikes },
+                Startup::Eager => Attempt::Eager { failures: 0 },
+            }),
+            (Self::Asleep { last_failure: Some(failure) }, Wanted) if failure.is_fresh(now) => {
+                let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
+                (Self::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
+            }
+            (Self::Asleep { .. }, Wanted) => start(match startup {
+                Startup::Lazy => Attempt::Wake,
+                Startup::Eager => Attempt::Eager { failures: 0 },
+            }),
+            (Self::BackingOff { failures, failure }, Wanted) if failure.is_fresh(now) => {
+                let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
+                (Self::BackingOff { failures, failure }, vec![Effect::Refuse(refusal)])
+            }
+            (Self::BackingOff { failures, .. }, Wanted | RetryDue) => {
+                start(Attempt::Eager { failures })
+            }
+            (Self::Loading(attempt), Connected(connection)) => {
+                (Self::Awake(connection), vec![Effect::Admit(attempt)])
+            }
+            (Self::Loading(attempt), Failed(cause)) => after_failure(attempt, cause, now, random),
+            (Self::Awake(connection), Died) => after_death(connection, startup),
+            (Self::Awake(connection), Idled) if startup == Startup::Lazy => {
+                (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
+            }
+            (state @ (Self::Evicted | Self::Disabled), Wanted) => {
+                (state, vec![Effect::Refuse(Refusal::Gone)])
+            }
+            // A connection that nobody waits for any more must not be left open.
+            (state, Connected(connection)) => (state, vec![Effect::Close(connection)]),
+            (state, Wanted | Failed(_) | Died | Idled | RetryDue) => (state, Vec::new()),
+        }
+    }
+}
+
+fn start<C>(attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
+    (State::Loading(attempt), vec![Effect::StartAttempt(attempt)])
+}
+
+fn after_failure<C>(
+    attempt: Attempt,
+    cause: Arc<AttemptError>,
+    now: Instant,
+    random: f64,
+) -> (State<C>, Vec<Effect<C>>) {
+    let failure = Failure { at: now, cause: cause.clone() };
+    match attempt {
+        Attempt::Load { strikes } if strikes + 1 >= STRIKES => {
+            let refusal = Refusal::GivenUp { cause };
+            (State::Evicted, vec![Effect::PublishEvicted, Effect::Refuse(refusal)])
+        }
+        Attempt::Load { strikes } => {
+            let strikes = strikes + 1;
+            let refusal = Refusal::Failed { cause, attempts_left: STRIKES - strikes };
+            (State::Unloaded { strikes }, vec![Effect::Refuse(refusal)])
+        }
+        Attempt::Wake => {
+            let refusal = Refusal::Unreachable { cause };
+            (State::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
+        }
+        Attempt::Eager { failures } => {
+            let failures = failures.saturating_add(1);
+            let effects = vec![
+                Effect::PublishUnreachable(cause.clone()),
+                Effect::Refuse(Refusal::Unreachable { cause }),
+                Effect::RetryAfter(backoff::delay(failures, random)),
+            ];
+            (State::BackingOff { failures, failure }, effects)
+        }
+    }
+}
+
+fn after_death<C>(connection: C, startup: Startup) -> (State<C>, Vec<Effect<C>>) {
+    match startup {
+        Startup::Lazy => (State::Asleep { last_failure: None }, vec![Effect::Close(connection)]),
+        Startup::Eager => {
+            let attempt = Attempt::Eager { failures: 1 };
+            (State::Loading(attempt), vec![Effect::Close(connection), Effect::StartAttempt(attempt)])
+        }
+    }
+}
+
+impl Failure {
+    fn is_fresh(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < RETRY_PAUSE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Plays events against a server and keeps what became visible.
+    struct Life {
+        state: Option<State<u32>>,
+        startup: Startup,
+        now: Instant,
+        connections: u32,
+        closed: u32,
+        attempts: u32,
+        log: Vec<String>,
+    }
+
+    fn life(startup: Startup) -> Life {
+        let state = Some(State::initial(true));
+        let now = Instant::now();
+        Life { state, startup, now, connections: 0, closed: 0, attempts: 0, log: Vec::new() }
+    }
+
+    fn error() -> Arc<AttemptError> {
+        Arc::new(AttemptError::ShuttingDown)
+    }
+
+    impl Life {
+        fn play(&mut self, event: Event<u32>) -> &mut Self {
+            let state = self.state.take().unwrap();
+            let (next, effects) = state.step(event, self.startup, self.now, 1.0);
+            for effect in effects {
+                self.attempts += u32::from(matches!(effect, Effect::StartAttempt(_)));
+                self.closed += u32::from(matches!(effect, Effect::Close(_)));
+                self.log.push(match effect {
+                    Effect::StartAttempt(_) => "start".to_owned(),
+                    Effect::Close(_) => "close".to_owned(),
+                    Effect::Admit(_) => "admit".to_owned(),
+                    Effect::Refuse(Refusal::Failed { attempts_left, .. }) => {
+                        format!("refuse, {attempts_left} left")
+                    }
+                    Effect::Refuse(Refusal::GivenUp { .. }) => "refuse, given up".to_owned(),
+                    Effect::Refuse(Refusal::Unreachable { .. }) => "refuse".to_owned(),
+                    Effect::Refuse(Refusal::Gone) => "gone".to_owned(),
+                    Effect::PublishUnreachable(_) => "unreachable".to_owned(),
+                    Effect::PublishEvicted => "evicted".to_owned(),
+                    Effect::RetryAfter(delay) => format!("retry after {delay:?}"),
+                });
+            }
+            self.state = Some(next);
+            self
+        }
+
+        fn connect(&mut self) -> &mut Self {
+            self.connections += 1;
+            self.play(Event::Connected(self.connections))
+        }
+
+        fn log(&self) -> Vec<&str> {
+            self.log.iter().map(String::as_str).collect()
+        }
+    }
+
+    #[test]
+    fn many_who_want_a_server_share_one_attempt() {
+        let mut life = life(Startup::Lazy);
+        life.play(Event::Wanted).play(Event::Wanted).play(Event::Wanted).connect();
+        assert_eq!(life.log(), ["start", "admit"]);
+    }
+
+    #[test]
+    fn the_third_failed_load_evicts() {
+        let mut life = life(Startup::Lazy);
+        for _ in 0..3 {
+            life.play(Event::Wanted).play(Event::Failed(error()));
+        }
+        life.play(Event::Wanted);
+        assert_eq!(
+            life.log(),
+            ["start", "refuse, 2 left", "start", "refuse, 1 left", "start", "evicted", "refuse, given up", "gone"]
+        );
+    }
+
+    #[test]
+    fn a_wake_that_fails_is_no_strike_and_is_not_repeated_at_once() {
+        let mut life = life(Startup::Lazy);
+        life.play(Event::Wanted).connect().play(Event::Idled);
+        for _ in 0..5 {
+            life.play(Event::Wanted).play(Event::Failed(error())).play(Event::Wanted);
+            life.now += RETRY_PAUSE;
+        }
+        life.play(Event::Wanted).connect();
+        assert_eq!(life.attempts, 7);
+        assert!(matches!(life.state, Some(State::Awake(_))));
+    }
+
+    #[test]
+    fn a_lazy_server_that_dies_sleeps_until_it_is_used() {
+        let mut life = life(Startup::Lazy);
+        life.play(Event::Wanted).connect().play(Event::Died).play(Event::RetryDue);
+        assert_eq!(life.log(), ["start", "admit", "close"]);
+        assert!(matches!(life.state, Some(State::Asleep { .. })));
+    }
+
+    #[test]
+    fn an_eager_server_is_tried_for_ever_and_never_sleeps() {
+        let mut life = life(Startup::Eager);
+        life.play(Event::Wanted);
+        for _ in 0..50 {
+            life.play(Event::Failed(error())).play(Event::RetryDue);
+        }
+        life.connect().play(Event::Idled);
+        assert!(matches!(life.state, Some(State::Awake(_))));
+        assert_eq!(life.attempts, 51);
+        assert_eq!(&life.log()[..5], ["start", "unreachable", "refuse", "retry after 1s", "start"]);
+        life.play(Event::Died);
+        assert_eq!(life.attempts, 52);
+    }
+
+    fn event() -> impl Strategy<Value = u8> {
+        0..6u8
+    }
+
+    proptest! {
+        #[test]
+        fn no_sequence_of_events_panics_or_leaks_a_connection(
+            events in proptest::collection::vec((event(), 0..3000u64), 0..200),
+            eager: bool,
+        ) {
+            let mut life = life(if eager { Startup::Eager } else { Startup::Lazy });
+            for (event, millis) in events {
+                life.now += Duration::from_millis(millis);
+                match event {
+                    0 => life.play(Event::Wanted),
+                    1 => life.connect(),
+                    2 => life.play(Event::Failed(error())),
+                    3 => life.play(Event::Died),
+                    4 => life.play(Event::Idled),
+                    _ => life.play(Event::RetryDue),
+                };
+            }
+            let open = u32::from(matches!(life.state, Some(State::Awake(_))));
+            prop_assert_eq!(life.connections, life.closed + open);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Looks into and edits one level of a JSON object without re-encoding the rest of it.
+
+use std::{borrow::Cow, fmt};
+
+use bytes::{BufMut, BytesMut};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::Raw;
+
+/// The members of an object in the order in which they stand, each value as raw text.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// A key that is borrowed where it has no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    members.push((key, value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+fn members(object: &Raw) -> Members<'_> {
+    serde_json::from_slice(object.as_bytes()).unwrap_or(Members(Vec::new()))
+}
+
+/// The value of the member `key`; `None` where `object` is no object or has no such member.
+pub fn get(object: &Raw, key: &str) -> Option<Raw> {
+    let Members(members) = members(object);
+    // Of equal keys the last one counts, as in JavaScript's and Python's parsers.
+    let (_, value) = members.iter().rev().find(|(name, _)| name == key)?;
+    Some(Raw::part_of(object.bytes(), value))
+}
+
+/// The string member `key`.
+pub fn get_str(object: &Raw, key: &str) -> Option<String> {
+    get(object, key)?.read().ok()
+}
+
+/// Every member with its value, in order; empty where `object` is no object.
+pub fn entries(object: &Raw) -> Vec<(String, Raw)> {
+    let Members(members) = members(object);
+    members
+        .into_iter()
+        .map(|(key, value)| (key.into_owned(), Raw::part_of(object.bytes(), value)))
+        .collect()
+}
+
+/// The elements of an array; `None` where `array` is none.
+pub fn elements(array: &Raw) -> Option<Vec<Raw>> {
+    let elements: Vec<&RawValue> = serde_json::from_slice(array.as_bytes()).ok()?;
+    Some(elements.into_iter().map(|element| Raw::part_of(array.bytes(), element)).collect())
+}
+
+/// Replaces the value of the member `key` where it stands, or adds the member at the end.
+///
+/// Every other byte of the object stays as it is.
+#[must_use]
+pub fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
+    let text = object.bytes();
+    let Members(members) = members(object);
+    let mut edited = BytesMut::with_capacity(text.len() + key.len() + value.len() + 8);
+    if let Some((_, old)) = members.iter().rev().find(|(name, _)| name == key) {
+        let start = offset(text, old);
+        edited.put_slice(&text[..start]);
+        edited.put_slice(value.as_bytes());
+        edited.put_slice(&text[start + old.get().len()..]);
+    } else {
+        let body = text.trim_ascii_end();
+        edited.put_slice(body.strip_suffix(b"}").unwrap_or(b"{").trim_ascii_end());
+        if !members.is_empty() {
+            edited.put_u8(b',');
+        }
+        edited.put_slice(Raw::encode(key).as_bytes());
+        edited.put_u8(b':');
+        edited.put_slice(value.as_bytes());
+        edited.put_u8(b'}');
+    }
+    Raw::trusted(edited.freeze())
+}
+
+/// The object without the members named in `keys`; the others keep their text and order.
+#[must_use]
+pub fn without(object: &Raw, keys: &[&str]) -> Raw {
+    let Members(members) = members(object);
+    if !members.iter().any(|(name, _)| keys.contains(&name.as_ref())) {
+        return object.clone();
+    }
+    let mut edited = BytesMut::with_capacity(object.len());
+    edited.put_u8(b'{');
+    for (key, value) in members.iter().filter(|(name, _)| !keys.contains(&name.as_ref())) {
+        if edited.len() > 1 {
+            edited.put_u8(b',');
+        }
+        edited.put_slice(Raw::encode(key.as_ref()).as_bytes());
+        edited.put_u8(b':');
+        edited.put_slice(value.get().as_bytes());
+    }
+    edited.put_u8(b'}');
+    Raw::trusted(edited.freeze())
+}
+
+fn offset(text: &[u8], part: &RawValue) -> usize {
+    part.get().as_ptr() as usize - text.as_ptr() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn replacing_a_member_leaves_every_other_byte() {
+        let object = raw(r#"{ "z" : 1e2 , "name":"a" , "u":"\ud800"}"#);
+        assert_eq!(
+            set(&object, "name", &raw("\"b\"")).to_string(),
+            r#"{ "z" : 1e2 , "name":"b" , "u":"\ud800"}"#
+        );
+    }
+
+    #[test]
+    fn adding_a_member_appends_it() {
+        assert_eq!(set(&raw(r#"{"a":1 }"#), "b", &raw("2")).to_string(), r#"{"a":1,"b":2}"#);
+        assert_eq!(set(&raw("{}"), "b", &raw("2")).to_string(), r#"{"b":2}"#);
+        assert_eq!(set(&raw("[1]"), "b", &raw("2")).to_string(), r#"{"b":2}"#);
+    }
+
+    #[test]
+    fn removing_members_keeps_the_order_of_the_rest() {
+        let object = raw(r#"{"c":1.10,"a":2,"b":3}"#);
+        assert_eq!(without(&object, &["a", "x"]).to_string(), r#"{"c":1.10,"b":3}"#);
+        assert_eq!(without(&object, &["x"]), object);
+    }
+
+    #[test]
+    fn of_equal_keys_the_last_counts() {
+        let object = raw(r#"{"a":1,"a":2}"#);
+        assert_eq!(get(&object, "a"), Some(raw("2")));
+        assert_eq!(set(&object, "a", &raw("3")).to_string(), r#"{"a":1,"a":3}"#);
+    }
+
+    #[test]
+    fn an_escaped_key_is_found() {
+        assert_eq!(get_str(&raw(r#"{"n\u0061me":"x"}"#), "name").as_deref(), Some("x"));
+    }
+}

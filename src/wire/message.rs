@@ -1,0 +1,322 @@
+//! The JSON-RPC 2.0 envelope, and how a line becomes one.
+
+use std::fmt;
+
+use bytes::{Bytes, BytesMut};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::Raw;
+
+/// A request id as it was spelled: `1` and `"1"` are two ids (JSON-RPC 2.0 section 4).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Id(Raw);
+
+impl Id {
+    /// The id text is a JSON string or number; `None` for anything else, `null` included (MCP forbids it).
+    pub fn new(raw: Raw) -> Option<Self> {
+        matches!(raw.as_bytes().first()?, b'"' | b'-' | b'0'..=b'9').then_some(Self(raw))
+    }
+
+    /// The number, when this is one of the ids that we give out ourselves.
+    pub fn as_u64(&self) -> Option<u64> {
+        std::str::from_utf8(self.0.as_bytes()).ok()?.parse().ok()
+    }
+
+    pub fn raw(&self) -> &Raw {
+        &self.0
+    }
+}
+
+impl From<u64> for Id {
+    fn from(number: u64) -> Self {
+        Self(Raw::trusted(number.to_string()))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a request ended in: the text of `result`, or the text of `error`.
+pub type Outcome = Result<Raw, Raw>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub id: Id,
+    pub method: String,
+    pub params: Option<Raw>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    pub method: String,
+    pub params: Option<Raw>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// `None` only in answers to what could not be read (JSON-RPC 2.0 section 5: `"id": null`).
+    pub id: Option<Id>,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response(Response),
+}
+
+/// Why a line, or one member of a batch, is no message.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Invalid {
+    #[error("not JSON: {0}")]
+    NotJson(String),
+    /// A call of the wrong shape; the id, where one could be read.
+    #[error("not a JSON-RPC message: {reason}")]
+    NotRpc { id: Option<Id>, reason: &'static str },
+    /// A reply of the wrong shape. It is never answered, but the request that it names can be failed.
+    #[error("not a JSON-RPC response: {reason}")]
+    NotReply { id: Id, reason: &'static str },
+}
+
+/// Reads the messages of one line: one message, or the members of a batch (2025-03-26).
+pub fn parse_line(line: &Bytes) -> Vec<Result<Message, Invalid>> {
+    if line.trim_ascii_start().first() != Some(&b'[') {
+        return vec![parse_message(line, line)];
+    }
+    match serde_json::from_slice::<Vec<&RawValue>>(line) {
+        Err(error) => vec![Err(Invalid::NotJson(error.to_string()))],
+        Ok(members) if members.is_empty() => {
+            vec![Err(Invalid::NotRpc { id: None, reason: "an empty batch" })]
+        }
+        Ok(members) => {
+            members.iter().map(|member| parse_message(line, member.get().as_bytes())).collect()
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, borrow, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Tells a member that is `null` from one that is absent.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, Invalid> {
+    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| {
+        if error.is_data() {
+            Invalid::NotRpc { id: None, reason: "the envelope has the wrong shape" }
+        } else {
+            Invalid::NotJson(error.to_string())
+        }
+    })?;
+    let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id)));
+    if envelope.jsonrpc.is_none_or(|version| version.get() != r#""2.0""#) {
+        return Err(Invalid::NotRpc { id, reason: "\"jsonrpc\" is not \"2.0\"" });
+    }
+    match envelope.method {
+        Some(method) => parse_call(line, &envelope, id, method),
+        None => parse_reply(line, &envelope, id),
+    }
+}
+
+fn parse_call(
+    line: &Bytes,
+    envelope: &Envelope<'_>,
+    id: Option<Id>,
+    method: &RawValue,
+) -> Result<Message, Invalid> {
+    let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+        return Err(Invalid::NotRpc { id, reason: "\"method\" is not a string" });
+    };
+    let params = envelope.params.map(|params| Raw::part_of(line, params));
+    if params.as_ref().is_some_and(|params| !matches!(params.as_bytes().first(), Some(b'{' | b'['))) {
+        return Err(Invalid::NotRpc { id, reason: "\"params\" is neither an object nor an array" });
+    }
+    match (id, envelope.id.is_some()) {
+        (Some(id), _) => Ok(Message::Request(Request { id, method, params })),
+        (None, false) => Ok(Message::Notification(Notification { method, params })),
+        (None, true) => {
+            Err(Invalid::NotRpc { id: None, reason: "\"id\" is neither a string nor a number" })
+        }
+    }
+}
+
+fn parse_reply(line: &Bytes, envelope: &Envelope<'_>, id: Option<Id>) -> Result<Message, Invalid> {
+    let outcome = match (envelope.result, envelope.error) {
+        (Some(result), None) => Ok(Raw::part_of(line, result)),
+        (None, Some(error)) if error.get().starts_with('{') => Err(Raw::part_of(line, error)),
+        (outcome_, error_) => {
+            let reason = match (outcome_, error_) {
+                (Some(_), _) => "both \"result\" and \"error\"",
+                (None, Some(_)) => "\"error\" is not an object",
+                (None, None) => "no \"method\", \"result\" or \"error\"",
+            };
+            return Err(match id {
+                Some(id) => Invalid::NotReply { id, reason },
+                None => Invalid::NotRpc { id, reason },
+            });
+        }
+    };
+    Ok(Message::Response(Response { id, outcome }))
+}
+
+/// Values above this size are written from where they lie instead of being copied into the batch.
+const COPY_LIMIT: usize = 16 * 1024;
+
+impl Message {
+    /// Bytes that the message holds while it waits to be written.
+    pub(super) fn weight(&self) -> usize {
+        let payload = match self {
+            Self::Request(request) => request.params.as_ref().map_or(0, Raw::len),
+            Self::Notification(notification) => notification.params.as_ref().map_or(0, Raw::len),
+            Self::Response(Response { outcome: Ok(raw) | Err(raw), .. }) => raw.len(),
+        };
+        payload + 64
+    }
+
+    /// Appends the message as one line to `batch`; `full` takes what was gathered and each large value.
+    pub(super) fn write_line(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
+        batch.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+        match self {
+            Self::Request(Request { id, method, params }) => {
+                write_member(batch, "id", id.0.as_bytes());
+                write_method(batch, method);
+                if let Some(params) = params {
+                    write_value(batch, full, "params", params);
+                }
+            }
+            Self::Notification(Notification { method, params }) => {
+                write_method(batch, method);
+                if let Some(params) = params {
+                    write_value(batch, full, "params", params);
+                }
+            }
+            Self::Response(Response { id, outcome }) => {
+                write_member(batch, "id", id.as_ref().map_or(b"null", |id| id.0.as_bytes()));
+                match outcome {
+                    Ok(result) => write_value(batch, full, "result", result),
+                    Err(error) => write_value(batch, full, "error", error),
+                }
+            }
+        }
+        batch.extend_from_slice(b"}\n");
+    }
+}
+
+fn write_method(batch: &mut BytesMut, method: &str) {
+    write_member(batch, "method", Raw::encode(method).as_bytes());
+}
+
+fn write_member(batch: &mut BytesMut, key: &str, value: &[u8]) {
+    write_key(batch, key);
+    batch.extend_from_slice(value);
+}
+
+fn write_value(batch: &mut BytesMut, full: &mut Vec<Bytes>, key: &str, value: &Raw) {
+    write_key(batch, key);
+    if value.len() <= COPY_LIMIT {
+        batch.extend_from_slice(value.as_bytes());
+    } else {
+        full.push(batch.split().freeze());
+        full.push(value.bytes().clone());
+    }
+}
+
+fn write_key(batch: &mut BytesMut, key: &str) {
+    batch.extend_from_slice(b",\"");
+    batch.extend_from_slice(key.as_bytes());
+    batch.extend_from_slice(b"\":");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &'static str) -> Result<Message, Invalid> {
+        let mut messages = parse_line(&Bytes::from_static(text.as_bytes()));
+        assert_eq!(messages.len(), 1);
+        messages.remove(0)
+    }
+
+    fn rewrite(text: &'static str) -> String {
+        let (mut batch, mut full) = (BytesMut::new(), Vec::new());
+        parse(text).unwrap().write_line(&mut batch, &mut full);
+        full.push(batch.freeze());
+        String::from_utf8(full.concat()).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_written_as_it_was_read() {
+        let line = r#"{"jsonrpc":"2.0","id":"a\u0001","method":"tools/call","params":{"x":1e2}}"#;
+        assert_eq!(rewrite(line), format!("{line}\n"));
+    }
+
+    #[test]
+    fn a_null_result_is_a_result() {
+        let line = r#"{"jsonrpc":"2.0","id":1,"result":null}"#;
+        assert_eq!(rewrite(line), format!("{line}\n"));
+    }
+
+    #[test]
+    fn ids_keep_their_type() {
+        assert_ne!(Id::new(Raw::parse("1").unwrap()), Id::new(Raw::parse("\"1\"").unwrap()));
+        assert_eq!(Id::new(Raw::parse("null").unwrap()), None);
+        assert_eq!(Id::new(Raw::parse("\"7\"").unwrap()).unwrap().as_u64(), None);
+        assert_eq!(Id::from(7).as_u64(), Some(7));
+    }
+
+    #[test]
+    fn a_batch_is_its_members() {
+        let line = br#"[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":1,"method":"b"},3]"#;
+        let members = parse_line(&Bytes::from_static(line));
+        assert!(matches!(&members[0], Ok(Message::Notification(n)) if n.method == "a"));
+        assert!(matches!(&members[1], Ok(Message::Request(r)) if r.method == "b"));
+        assert!(members[2].is_err());
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_line() {
+        assert!(matches!(parse("Server started!"), Err(Invalid::NotJson(_))));
+        assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(Invalid::NotJson(_))));
+        for (line, reason) in [
+            (r#"{"id":1,"method":"x"}"#, "\"jsonrpc\" is not \"2.0\""),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, "\"id\" is neither a string nor a number"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "\"method\" is not a string"),
+            (r#"{"jsonrpc":"2.0","method":"x","params":3}"#, "\"params\" is neither an object nor an array"),
+        ] {
+            assert!(
+                matches!(parse(line), Err(Invalid::NotRpc { reason: found, .. }) if found == reason),
+                "{line}"
+            );
+        }
+        assert!(matches!(
+            parse(r#"{"jsonrpc":"2.0","id":4,"result":1,"error":{}}"#),
+            Err(Invalid::NotReply { id, .. }) if id == Id::from(4)
+        ));
+    }
+}

@@ -1,0 +1,18 @@
+//! The wire: one JSON-RPC message is an envelope plus raw JSON text.
+//!
+//! This layer frames, parses and writes messages. It knows nothing of MCP: not what a method means,
+//! not which era a peer speaks, not who is on the other end.
+
+pub mod edit;
+mod lines;
+mod message;
+mod outbox;
+mod raw;
+mod skim;
+pub mod stdio;
+
+pub use lines::{Line, LineReader};
+pub use message::{Id, Invalid, Message, Notification, Outcome, Request, Response, parse_line};
+pub use outbox::{Outbox, write_messages};
+pub use raw::Raw;
+pub use skim::Skimmed;

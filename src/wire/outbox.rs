@@ -1,0 +1,191 @@
+//! The sending half of a connection: a queue, and the one task that writes it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Mutex},
+};
+
+use bytes::{Bytes, BytesMut};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::Notify,
+};
+
+use super::Message;
+
+/// Above this many waiting bytes the other side is taken not to be reading.
+const HIGH_WATER: usize = 16 * 1024 * 1024;
+
+/// Queues messages for a connection. Cheap to clone; order is the order of `push`.
+#[derive(Clone, Default)]
+pub struct Outbox(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    // A std mutex: held for a push or a swap only, never across an await.
+    queue: Mutex<Queue>,
+    filled: Notify,
+    written: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    messages: VecDeque<Message>,
+    /// Bytes queued, and bytes handed to the writer that it has not written yet.
+    waiting: usize,
+    closed: bool,
+}
+
+impl Outbox {
+    /// Queues a message; `false` when the connection is closed and the message will not be sent.
+    pub fn push(&self, message: Message) -> bool {
+        let mut queue = self.queue();
+        if queue.closed {
+            return false;
+        }
+        queue.waiting += message.weight();
+        queue.messages.push_back(message);
+        drop(queue);
+        self.0.filled.notify_one();
+        true
+    }
+
+    /// Whether more is waiting than a peer that reads would leave.
+    pub fn is_congested(&self) -> bool {
+        self.queue().waiting > HIGH_WATER
+    }
+
+    /// Waits until the queue is below the mark, or closed. Readers that feed this queue wait here.
+    pub async fn ready(&self) {
+        self.wait_until(|queue| queue.waiting <= HIGH_WATER || queue.closed).await;
+    }
+
+    /// Waits until everything queued has been written, or cannot be any more.
+    pub async fn flushed(&self) {
+        self.wait_until(|queue| queue.waiting == 0).await;
+    }
+
+    /// Lets what is queued be written, and then closes the stream.
+    pub fn close(&self) {
+        self.queue().closed = true;
+        self.0.filled.notify_one();
+        self.0.written.notify_waiters();
+    }
+
+    async fn wait_until(&self, reached: impl Fn(&Queue) -> bool) {
+        loop {
+            let mut written = std::pin::pin!(self.0.written.notified());
+            written.as_mut().enable();
+            if reached(&self.queue()) {
+                return;
+            }
+            written.await;
+        }
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.0.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// What is queued, or `None` when that is nothing and never will be.
+    async fn take(&self) -> Option<VecDeque<Message>> {
+        loop {
+            {
+                let mut queue = self.queue();
+                if !queue.messages.is_empty() {
+                    return Some(std::mem::take(&mut queue.messages));
+                }
+                if queue.closed {
+                    return None;
+                }
+            }
+            self.0.filled.notified().await;
+        }
+    }
+
+    fn wrote(&self, bytes: usize) {
+        let mut queue = self.queue();
+        queue.waiting = queue.waiting.saturating_sub(bytes);
+        drop(queue);
+        self.0.written.notify_waiters();
+    }
+
+    fn abandon(&self) {
+        let mut queue = self.queue();
+        queue.closed = true;
+        queue.waiting = 0;
+        queue.messages.clear();
+        drop(queue);
+        self.0.written.notify_waiters();
+    }
+}
+
+/// Writes what is pushed to `outbox` until it is closed, many messages to one system call.
+///
+/// A message is always written whole, whatever becomes of the request it belongs to.
+///
+/// # Errors
+/// When writing fails; everything still queued is dropped then.
+pub async fn write_messages<W: AsyncWrite + Unpin>(outbox: Outbox, mut io: W) -> io::Result<()> {
+    let mut batch = BytesMut::new();
+    let mut chunks: Vec<Bytes> = Vec::new();
+    while let Some(messages) = outbox.take().await {
+        let mut weight = 0;
+        for message in messages {
+            weight += message.weight();
+            message.write_line(&mut batch, &mut chunks);
+        }
+        chunks.push(batch.split().freeze());
+        for chunk in chunks.drain(..) {
+            if let Err(error) = io.write_all(&chunk).await {
+                outbox.abandon();
+                return Err(error);
+            }
+        }
+        if let Err(error) = io.flush().await {
+            outbox.abandon();
+            return Err(error);
+        }
+        outbox.wrote(weight);
+    }
+    io.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Notification, Raw};
+
+    fn note(size: usize) -> Message {
+        let params = Raw::encode(&["x".repeat(size)]);
+        Message::Notification(Notification { method: "n".into(), params: Some(params) })
+    }
+
+    #[tokio::test]
+    async fn what_was_pushed_before_the_close_is_written_in_order() {
+        let outbox = Outbox::default();
+        outbox.push(note(1));
+        outbox.push(note(40_000));
+        outbox.close();
+        assert!(!outbox.push(note(1)));
+        let mut written = Vec::new();
+        write_messages(outbox, &mut written).await.unwrap();
+        let lines: Vec<_> = written.split(|byte| *byte == b'\n').map(<[u8]>::len).collect();
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[1] - lines[0], 39_999);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_does_not_read_is_seen() {
+        let outbox = Outbox::default();
+        let (ours, theirs) = tokio::io::duplex(1024);
+        let writer = tokio::spawn(write_messages(outbox.clone(), ours));
+        outbox.push(note(HIGH_WATER));
+        assert!(outbox.is_congested());
+        drop(theirs);
+        assert!(writer.await.unwrap().is_err());
+        outbox.ready().await;
+        assert!(!outbox.push(note(1)));
+    }
+}

@@ -1,0 +1,136 @@
+//! A JSON value kept as the text it arrived in.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+/// One complete JSON value as UTF-8 text, usually a slice of the line it came in.
+///
+/// Cloning is cheap. Nothing between two peers is re-encoded, which is what keeps unknown members,
+/// key order and number spelling intact (DESIGN.md section 4, Fidelity).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw(Bytes);
+
+impl Raw {
+    /// Checks that `text` is one JSON value, and keeps it.
+    ///
+    /// # Errors
+    /// When `text` is not JSON.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, serde_json::Error> {
+        let bytes = text.into();
+        let trimmed = serde_json::from_slice::<&RawValue>(&bytes)?.get();
+        Ok(Self(bytes.slice_ref(trimmed.as_bytes())))
+    }
+
+    /// Encodes something of our own making.
+    ///
+    /// # Panics
+    /// When `value` cannot be JSON (a map with keys that are no strings): a mistake in this program.
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Self {
+        Self(serde_json::to_vec(value).expect("our own values are JSON").into())
+    }
+
+    /// `{}`
+    pub const fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// Takes a part of `line` that the JSON parser has just delimited.
+    pub(super) fn part_of(line: &Bytes, part: &RawValue) -> Self {
+        Self(line.slice_ref(part.get().as_bytes()))
+    }
+
+    /// Wraps text that is JSON by construction.
+    pub(super) fn trusted(text: impl Into<Bytes>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn is_object(&self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    /// A copy that does not keep the whole line it came in alive; for what is stored for long.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
+    /// Reads a typed view of the text; members the view does not name are ignored.
+    ///
+    /// # Errors
+    /// When the text has another shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// The text as a `Value`, or `null` where a `Value` cannot hold it (a lone surrogate escape, say).
+    pub fn to_value(&self) -> serde_json::Value {
+        self.read().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue =
+            serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_spelling_of_numbers_and_the_order_of_keys() {
+        let text = r#"{"z":1e2,"a":123456789012345678901234567890,"m":1.10,"u":"\ud800"}"#;
+        assert_eq!(Raw::parse(text).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn trims_white_space_around_the_value_only() {
+        assert_eq!(Raw::parse(" [1, 2]\t").unwrap().to_string(), "[1, 2]");
+    }
+
+    #[test]
+    fn refuses_what_is_no_json() {
+        assert!(Raw::parse("{").is_err());
+        assert!(Raw::parse("1 2").is_err());
+    }
+
+    #[test]
+    fn is_written_verbatim_inside_our_own_values() {
+        let raw = Raw::parse(r#"{"n":1e2}"#).unwrap();
+        assert_eq!(Raw::encode(&[raw]).to_string(), r#"[{"n":1e2}]"#);
+    }
+}

@@ -1,0 +1,135 @@
+//! Finds out whose message an oversized line is, without keeping the line.
+
+use super::{Id, Raw};
+
+/// What is known of a line that was too long to keep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skimmed {
+    /// The top-level `id`, wherever in the line it stands.
+    pub id: Option<Id>,
+    /// Whether it has a `method`, so that it is a request or a notification and no response.
+    pub is_call: bool,
+    /// Length of the line in bytes.
+    pub size: usize,
+}
+
+/// Longest key or id that is kept; longer ones cannot be ours.
+const TOKEN_LIMIT: usize = 256;
+
+/// A scanner over the top level of one JSON object that is fed in pieces.
+#[derive(Default)]
+pub(super) struct Skimmer {
+    size: usize,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// Text of the current token of the top level; only kept up to [`TOKEN_LIMIT`].
+    token: Vec<u8>,
+    key: Vec<u8>,
+    after_colon: bool,
+    id: Option<Id>,
+    is_call: bool,
+}
+
+impl Skimmer {
+    pub(super) fn feed(&mut self, piece: &[u8]) {
+        self.size += piece.len();
+        let mut rest = piece;
+        while let Some((&byte, tail)) = rest.split_first() {
+            self.step(byte);
+            rest = tail;
+            if self.in_string && !self.escaped && self.depth > 1 {
+                // The bulk of a huge line is a string of some deeper value: go to what may end it.
+                let skip = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                rest = &rest[skip..];
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Skimmed {
+        Skimmed { id: self.id, is_call: self.is_call, size: self.size }
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.in_string {
+            self.keep(byte);
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.keep(byte);
+                self.in_string = true;
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.end_of_value();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b',' => self.end_of_value(),
+            b':' if self.depth == 1 => {
+                self.key = std::mem::take(&mut self.token);
+                self.after_colon = true;
+            }
+            b' ' | b'\t' | b'\r' => {}
+            _ => self.keep(byte),
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.depth == 1 && self.token.len() < TOKEN_LIMIT {
+            self.token.push(byte);
+        }
+    }
+
+    fn end_of_value(&mut self) {
+        if self.depth != 1 {
+            return;
+        }
+        let value = std::mem::take(&mut self.token);
+        if std::mem::take(&mut self.after_colon) {
+            match self.key.as_slice() {
+                b"\"id\"" => self.id = Raw::parse(value).ok().and_then(Id::new),
+                b"\"method\"" => self.is_call = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skim(text: &str, step: usize) -> Skimmed {
+        let mut skimmer = Skimmer::default();
+        text.as_bytes().chunks(step).for_each(|piece| skimmer.feed(piece));
+        skimmer.finish()
+    }
+
+    #[test]
+    fn finds_the_id_wherever_it_stands() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":42,"result":{"id":1,"t":"\"id\":7, \\"}}"#,
+            r#"{"result":{"a":[{"id":1}],"t":"x\",\"id\":9"},"jsonrpc":"2.0", "id" : 42 }"#,
+        ] {
+            for step in [1, 2, 3, 7, 1000] {
+                let found = skim(text, step);
+                assert_eq!(found.id, Some(Id::from(42)), "{text} by {step}");
+                assert!(!found.is_call);
+                assert_eq!(found.size, text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn tells_a_call_from_a_response() {
+        assert!(skim(r#"{"id":"x","params":{},"method":"m"}"#, 5).is_call);
+        assert_eq!(skim("garbage", 3).id, None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Our own standard input and output as asynchronous streams.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Standard input: polled directly where it is a pipe or a socket (which is what hosts give us, and
+/// several times faster), read by a helper thread where it is a terminal or a file.
+///
+/// # Errors
+/// When the descriptor cannot be duplicated.
+pub fn input() -> io::Result<Reader> {
+    #[cfg(unix)]
+    if let Some(reader) = unix::input()? {
+        return Ok(reader);
+    }
+    Ok(Box::new(tokio::io::stdin()))
+}
+
+/// Standard output, in the same way as [`input`].
+///
+/// # Errors
+/// When the descriptor cannot be duplicated.
+pub fn output() -> io::Result<Writer> {
+    #[cfg(unix)]
+    if let Some(writer) = unix::output()? {
+        return Ok(writer);
+    }
+    Ok(Box::new(tokio::io::stdout()))
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::{
+        fs::File,
+        io,
+        os::{
+            fd::{AsFd, OwnedFd},
+            unix::{fs::FileTypeExt, net::UnixStream},
+        },
+    };
+
+    use tokio::net::unix::pipe;
+
+    use super::{Reader, Writer};
+
+    enum Stream {
+        Pipe(File),
+        Socket(UnixStream),
+        Other,
+    }
+
+    fn stream(standard: impl AsFd) -> io::Result<Stream> {
+        let owned: OwnedFd = standard.as_fd().try_clone_to_owned()?;
+        let file = File::from(owned);
+        let kind = file.metadata()?.file_type();
+        Ok(if kind.is_fifo() {
+            Stream::Pipe(file)
+        } else if kind.is_socket() {
+            Stream::Socket(UnixStream::from(OwnedFd::from(file)))
+        } else {
+            Stream::Other
+        })
+    }
+
+    fn socket(stream: UnixStream) -> io::Result<tokio::net::UnixStream> {
+        stream.set_nonblocking(true)?;
+        tokio::net::UnixStream::from_std(stream)
+    }
+
+    pub(super) fn input() -> io::Result<Option<Reader>> {
+        Ok(match stream(io::stdin())? {
+            Stream::Pipe(file) => Some(Box::new(pipe::Receiver::from_file(file)?)),
+            Stream::Socket(stream) => Some(Box::new(socket(stream)?)),
+            Stream::Other => None,
+        })
+    }
+
+    pub(super) fn output() -> io::Result<Option<Writer>> {
+        Ok(match stream(io::stdout())? {
+            Stream::Pipe(file) => Some(Box::new(pipe::Sender::from_file(file)?)),
+            Stream::Socket(stream) => Some(Box::new(socket(stream)?)),
+            Stream::Other => None,
+        })
+    }
+}
