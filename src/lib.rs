@@ -1,6 +1,11 @@
 pub mod catalog;
+pub mod cli;
 pub mod config;
+pub mod demo;
+pub mod downstream;
 pub mod peer;
 pub mod protocol;
+pub mod proxy;
+pub mod surface;
 pub mod upstream;
 pub mod wire;

@@ -1,1 +1,26 @@
-fn main(){}
+//! The `dormouse` program. What it does is in the library; see its code map.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    keep_memory_small();
+    dormouse::cli::run(std::env::args_os())
+}
+
+/// Has glibc give the memory of large messages back to the system once they have passed.
+///
+/// By default it learns from the first large block to keep such blocks, so that one result of 16 MB
+/// would stay resident for ever (mallopt(3), `M_MMAP_THRESHOLD`).
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "mallopt has no safe wrapper; it only sets two integers")]
+fn keep_memory_small() {
+    const LARGE: libc::c_int = 256 * 1024;
+    // SAFETY: called before any other thread exists, with parameters that mallopt(3) documents.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn keep_memory_small() {}

@@ -11,7 +11,7 @@ mod snapshot;
 mod template;
 
 pub use item::{Item, Prompt, Resource, Template, Tool};
-pub use resolve::{Resolved, ResourceRoute, ToolRef};
+pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Match, search};
 pub use server::{Changes, ServerCatalog, read_items};
 pub use snapshot::{Origin, Presence, ServerView, Shown, Snapshot};

@@ -1,7 +1,9 @@
 //! From a name that an agent or a host wrote to the thing it means.
 
-use super::{Presence, ServerCatalog, ServerView, Snapshot, Tool, template};
-use crate::wire::Raw;
+use std::collections::HashSet;
+
+use super::{Presence, Prompt, ServerCatalog, ServerView, Shown, Snapshot, Tool, template};
+use crate::{config::Listing, wire::Raw};
 
 /// One tool of a live server, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,76 +105,108 @@ impl Snapshot {
         Some(ToolRef { server, tool })
     }
 
-    /// The exposed name of every prompt of every live server: bare for the first that has it, else
-    /// `<server>__<prompt>` (DESIGN.md section 4, Names).
-    pub fn prompts(&self) -> Vec<(String, usize, &super::Prompt)> {
-        let mut taken = std::collections::HashSet::new();
+    /// Every live server, in the order in which it has a claim to a name or a URI: config order, but
+    /// in stable lists what hosts have loaded comes last, so that it changes nothing that is listed.
+    fn claimants(&self, listing: Listing) -> Vec<Claimant<'_>> {
+        let mut claimants: Vec<Claimant<'_>> = self
+            .live()
+            .map(|(server, view, catalog)| Claimant {
+                server,
+                view,
+                catalog,
+                is_listed: matches!(view.shown(listing), Shown::Live(_)),
+            })
+            .collect();
+        claimants.sort_by_key(|claimant| !claimant.is_listed);
+        claimants
+    }
+
+    /// Every prompt of every live server.
+    pub fn prompts(&self, listing: Listing) -> Vec<ExposedPrompt<'_>> {
+        let mut taken = HashSet::new();
         let mut exposed = Vec::new();
-        for (server, view, catalog) in self.live() {
+        for Claimant { server, view, catalog, is_listed } in self.claimants(listing) {
             for prompt in &catalog.prompts {
-                let name = if taken.insert(prompt.name.clone()) {
+                let name = if taken.insert(prompt.name.as_str()) {
                     prompt.name.clone()
                 } else {
                     format!("{}__{}", view.part, prompt.name)
                 };
-                exposed.push((name, server, prompt));
+                exposed.push(ExposedPrompt { name, server, prompt, is_listed });
             }
         }
         exposed
     }
 
     /// The server of a prompt and the prompt's name there. Every prompt also answers to its long name.
-    pub fn resolve_prompt(&self, name: &str) -> Option<(usize, String)> {
-        let bare = self.live().find_map(|(server, _, catalog)| {
-            let prompt = catalog.prompts.iter().find(|prompt| prompt.name == name)?;
-            Some((server, prompt.name.clone()))
-        });
-        bare.or_else(|| {
-            self.live().find_map(|(server, view, catalog)| {
-                let has = |rest: &str| catalog.prompts.iter().any(|prompt| prompt.name == rest);
-                let rest = [&view.part, &view.name]
-                    .into_iter()
-                    .find_map(|part| name.strip_prefix(part.as_str())?.strip_prefix("__"))?;
-                has(rest).then(|| (server, rest.to_owned()))
-            })
-        })
+    pub fn resolve_prompt(&self, name: &str, listing: Listing) -> Option<(usize, String)> {
+        let prompts = self.prompts(listing);
+        let is_long = |exposed: &&ExposedPrompt<'_>| {
+            let part = &self.servers[exposed.server].part;
+            name.strip_prefix(part.as_str()).and_then(|rest| rest.strip_prefix("__"))
+                == Some(&exposed.prompt.name)
+        };
+        let exact = prompts.iter().find(|exposed| exposed.name == name);
+        let found = exact.or_else(|| prompts.iter().find(is_long))?;
+        Some((found.server, found.prompt.name.clone()))
     }
 
-    /// Every resource of every live server; of equal URIs the first server's.
-    pub fn resources(&self) -> Vec<Raw> {
-        self.unique(|catalog| {
+    /// The resources to list; of equal URIs the first claimant's.
+    pub fn resources(&self, listing: Listing) -> Vec<Raw> {
+        self.unique(listing, |catalog| {
             catalog.resources.iter().map(|resource| (resource.uri.as_str(), &resource.raw)).collect()
         })
     }
 
-    /// Every resource template of every live server; of equal ones the first server's.
-    pub fn templates(&self) -> Vec<Raw> {
-        self.unique(|catalog| {
+    /// The resource templates to list; of equal ones the first claimant's.
+    pub fn templates(&self, listing: Listing) -> Vec<Raw> {
+        self.unique(listing, |catalog| {
             let templates = catalog.templates.iter();
             templates.map(|template| (template.uri_template.as_str(), &template.raw)).collect()
         })
     }
 
-    fn unique<'a>(&'a self, items: impl Fn(&'a ServerCatalog) -> Vec<(&'a str, &'a Raw)>) -> Vec<Raw> {
-        let mut taken = std::collections::HashSet::new();
-        let all = self.live().flat_map(|(_, _, catalog)| items(catalog));
+    fn unique<'a>(
+        &'a self,
+        listing: Listing,
+        items: impl Fn(&'a ServerCatalog) -> Vec<(&'a str, &'a Raw)>,
+    ) -> Vec<Raw> {
+        let mut taken = HashSet::new();
+        let listed = self.claimants(listing).into_iter().filter(|claimant| claimant.is_listed);
+        let all = listed.flat_map(|claimant| items(claimant.catalog));
         all.filter(|(key, _)| taken.insert(*key)).map(|(_, raw)| raw.clone()).collect()
     }
 
     /// The server that a URI, or a template named in a completion, belongs to.
-    pub fn route_resource(&self, uri: &str) -> ResourceRoute {
-        let listed = self.live().find(|(_, _, catalog)| {
+    pub fn route_resource(&self, uri: &str, listing: Listing) -> ResourceRoute {
+        let claimants = self.claimants(listing);
+        let is_listed = |catalog: &ServerCatalog| {
             catalog.resources.iter().any(|resource| resource.uri == uri)
                 || catalog.templates.iter().any(|template| template.uri_template == uri)
-        });
-        let matched = || {
-            self.live().find(|(_, _, catalog)| {
-                catalog.templates.iter().any(|t| template::matches(&t.uri_template, uri))
-            })
         };
-        match listed.or_else(matched) {
-            Some((server, ..)) => ResourceRoute::Server(server),
-            None => ResourceRoute::Unlisted,
-        }
+        let is_matched = |catalog: &ServerCatalog| {
+            catalog.templates.iter().any(|t| template::matches(&t.uri_template, uri))
+        };
+        let found = claimants
+            .iter()
+            .find(|claimant| is_listed(claimant.catalog))
+            .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)));
+        found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(claimant.server))
     }
+}
+
+struct Claimant<'a> {
+    server: usize,
+    view: &'a ServerView,
+    catalog: &'a ServerCatalog,
+    is_listed: bool,
+}
+
+/// A prompt under the name by which hosts know it: bare for the first claimant, else
+/// `<server>__<prompt>` (DESIGN.md section 4, Names).
+pub struct ExposedPrompt<'a> {
+    pub name: String,
+    pub server: usize,
+    pub prompt: &'a Prompt,
+    pub is_listed: bool,
 }

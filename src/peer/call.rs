@@ -27,7 +27,10 @@ impl CallOptions {
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
-    #[error("the connection closed")]
+    /// It was never sent, so that it can be tried elsewhere.
+    #[error("the connection was closed already")]
+    NotSent,
+    #[error("the connection closed before the answer")]
     Closed,
     #[error("no answer for {0:?}")]
     TimedOut(Duration),
@@ -45,6 +48,9 @@ pub(super) async fn request(
     params: Option<Raw>,
     options: CallOptions,
 ) -> Result<Outcome, CallError> {
+    if peer.is_closed() {
+        return Err(CallError::NotSent);
+    }
     if peer.0.outbox.is_congested() {
         return Err(CallError::Congested);
     }
@@ -52,8 +58,8 @@ pub(super) async fn request(
     let Registered { id, mut answer, heard } = peer.pending().register(options.progress);
     let _cancel = CancelOnDrop { peer, id, is_cancellable: method != "initialize" };
     let params = if wants_progress { Some(with_token(params, id)) } else { params };
-    if !peer.send_request(id, method, params) || peer.is_closed() {
-        return Err(CallError::Closed);
+    if !peer.send_request(id, method, params) {
+        return Err(CallError::NotSent);
     }
     if options.silence.is_zero() {
         return answer.await.unwrap_or(Err(CallError::Closed));

@@ -90,6 +90,11 @@ impl Peer {
         self.pending().fail_all();
     }
 
+    /// Whether more waits to be sent than a peer that reads would leave.
+    pub fn is_congested(&self) -> bool {
+        self.0.outbox.is_congested()
+    }
+
     /// Waits until the other side has read enough of what was sent to it, or `patience` is over.
     pub async fn ready(&self, patience: Duration) {
         // A reader that waited for ever would let one stuck peer stop all others.

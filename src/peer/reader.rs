@@ -38,10 +38,11 @@ pub enum Unreadable {
     Stray(Response),
 }
 
-/// Reads until the stream ends, then closes the peer, which fails what is still pending.
+/// Reads until the stream ends. What is pending then can be answered by nobody any more; whether the
+/// other direction stays open is the owner's to say, with [`Peer::close`].
 ///
 /// # Errors
-/// When reading fails; the peer is closed then as well.
+/// When reading fails.
 pub async fn read_messages<R, H>(
     mut lines: LineReader<R>,
     limit: usize,
@@ -52,19 +53,17 @@ where
     R: AsyncRead + Unpin,
     H: Handler,
 {
-    let outcome = loop {
+    loop {
         match lines.next().await {
             Ok(Some(Line::Text(line))) => take_line(&line, &peer, handler.as_ref()),
             Ok(Some(Line::Oversized(skimmed))) => {
                 take_oversized(skimmed, limit, &peer, handler.as_ref());
             }
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(error),
         }
         handler.ready().await;
-    };
-    peer.close();
-    outcome
+    }
 }
 
 fn take_line<H: Handler>(line: &Bytes, peer: &Peer, handler: &H) {

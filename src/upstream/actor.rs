@@ -287,7 +287,7 @@ impl Actor {
         }
     }
 
-    /// Takes up again what hosts have subscribed to.
+    /// Takes up again what hosts have subscribed to, and the log level that they have set.
     fn follow(&self, connection: &Arc<super::connect::Connection>) {
         let subscriptions = self.shared.subscriptions.clone();
         match connection.greeting.era {
@@ -297,6 +297,8 @@ impl Actor {
                 self.surroundings.tasks.spawn(listening);
             }
             Era::Legacy => {
+                let (shared, told) = (self.shared.clone(), connection.clone());
+                self.surroundings.tasks.spawn(async move { shared.tell_log_level(&told).await });
                 for uri in subscriptions.uris() {
                     let peer = connection.peer.clone();
                     let silence = self.surroundings.config.timeouts.request;

@@ -152,7 +152,7 @@ impl Attempt {
                 let connection = Arc::new(Connection { peer, greeting, activity });
                 return Ok(Connected { link: Link { connection, process }, spoken, catalog });
             }
-            Err(AttemptError::Call { phase, cause: CallError::Closed }) => {
+            Err(AttemptError::Call { phase, cause: CallError::Closed | CallError::NotSent }) => {
                 let status = opening.process.describe_exit().await;
                 AttemptError::Exited { phase, status, stderr: opening.process.last_words() }
             }
@@ -185,12 +185,13 @@ impl Attempt {
         let lines = LineReader::new(stdout, *max_message_bytes);
         // Both end with the pipes: the writer when the outbox closes, the reader when the process is gone.
         let reading = read_messages(lines, *max_message_bytes, peer.clone(), Arc::new(inbound));
-        let until_closed = peer.clone();
+        let reader = peer.clone();
         tasks.spawn(async move {
             tokio::select! {
                 // A grandchild may hold the pipe open after the connection was given up.
-                () = until_closed.closed() => {}
-                _ = reading => {}
+                () = reader.closed() => {}
+                // The end of the stream, or an error in reading it, is the end of the connection.
+                _ = reading => reader.close(),
             }
         });
         tasks.spawn(write_until_closed(outbox, stdin, peer.clone()));
@@ -297,7 +298,7 @@ impl Attempt {
 
     /// What the hosts can do, where a question could be carried to them: in their own era.
     fn capabilities(&self, era: Era) -> Raw {
-        if era == self.host { self.surroundings.observer.capabilities() } else { Raw::empty_object() }
+        if era == self.host { self.surroundings.observer.capabilities(era) } else { Raw::empty_object() }
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Shared {
     pub(super) current: ArcSwapOption<Connection>,
     pub(super) catalog: ArcSwapOption<ServerCatalog>,
     pub(super) subscriptions: Arc<Subscriptions>,
+    /// `params` of the last `logging/setLevel`; a connection made later is told as well.
+    pub(super) log_level: ArcSwapOption<Raw>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -106,6 +108,7 @@ impl Upstream {
             current: ArcSwapOption::empty(),
             catalog: ArcSwapOption::empty(),
             subscriptions: Arc::default(),
+            log_level: ArcSwapOption::empty(),
             commands,
         });
         let surroundings = Surroundings {
@@ -169,6 +172,14 @@ impl Upstream {
         }
     }
 
+    /// Sets the level of the log messages that a legacy server sends, now and after every later start.
+    pub async fn set_log_level(&self, params: Raw) {
+        self.0.log_level.store(Some(Arc::new(params)));
+        if let Some(lease) = self.awake() {
+            self.0.tell_log_level(&lease.connection).await;
+        }
+    }
+
     /// Subscribes to a resource in the server's era, and keeps the server awake from now on.
     ///
     /// # Errors
@@ -224,6 +235,19 @@ impl Upstream {
 }
 
 impl Shared {
+    pub(super) async fn tell_log_level(&self, connection: &Connection) {
+        let Some(params) = self.log_level.load_full() else { return };
+        let greeting = &connection.greeting;
+        if greeting.era == Era::Legacy && greeting.offers("logging") {
+            let options = CallOptions::silent_for(self.config.timeouts.request);
+            let params = Some(Raw::clone(&params));
+            let told = connection.peer.request("logging/setLevel", params, options).await;
+            if !matches!(told, Ok(Ok(_))) {
+                tracing::debug!(server = self.config.name, ?told, "refused the log level");
+            }
+        }
+    }
+
     /// Stores and publishes a catalog; hosts are told only where `announce_as` says whose doing it was.
     pub(super) fn publish(&self, catalog: ServerCatalog, announce_as: Option<Origin>) {
         let catalog = Arc::new(catalog);

@@ -28,6 +28,7 @@ use std::{pin::Pin, sync::Arc};
 
 use crate::{
     catalog::{Origin, ServerCatalog},
+    protocol::Era,
     wire::{Notification, Raw},
 };
 
@@ -52,8 +53,8 @@ pub trait Observer: Send + Sync + 'static {
     /// The server asks a host something; whoever takes the question answers it.
     fn question(&self, question: Question);
 
-    /// The capabilities to declare to a server, from those of the attached hosts.
-    fn capabilities(&self) -> Raw;
+    /// The capabilities to declare to a server of this era, from those of the attached hosts.
+    fn capabilities(&self, era: Era) -> Raw;
 
     /// Whether some host does not keep up with what servers send.
     fn is_congested(&self) -> bool;

@@ -1,0 +1,97 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::Surface;
+
+/// One MCP server in front of all of yours: they sleep until an agent wakes them.
+#[derive(Debug, Parser)]
+#[command(name = "dormouse", version, max_term_width = 100)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) options: Options,
+    /// Wrap this one server, without a config
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) wrapped: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve a host on standard input and output (the default)
+    #[command(alias = "start")]
+    Serve,
+    /// Validate the config and print every problem
+    Check,
+    /// Allow a config found in the working directory to run its commands
+    Trust {
+        /// The config; by default the one in the working directory
+        path: Option<PathBuf>,
+    },
+    /// Print the JSON schema of the config
+    Schema {
+        /// Print the tables of docs/config.md instead
+        #[arg(long, hide = true)]
+        reference: bool,
+    },
+    /// Show what an agent would see, on embedded servers
+    Demo {
+        /// Print the steps as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The config file [env: DORMOUSE_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// More variables for ${VAR} in the config; by default `.env` beside it
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) env_file: Option<PathBuf>,
+    /// The form in which the servers are shown to the host
+    #[arg(long, global = true)]
+    pub(super) surface: Option<Surface>,
+    /// Connect every server at start
+    #[arg(long, global = true, conflicts_with = "lazy")]
+    pub(super) eager: bool,
+    /// Connect every server on first use
+    #[arg(long, global = true)]
+    pub(super) lazy: bool,
+    /// error, warn, info, debug or trace; also `target=level,…` [env: DORMOUSE_LOG]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(super) log_level: Option<String>,
+    /// The form of the log on standard error
+    #[arg(long, global = true, default_value = "pretty", value_name = "FORMAT")]
+    pub(super) log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    Pretty,
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn help_says_what_can_be_typed() {
+        Arguments::command().debug_assert();
+        insta::assert_snapshot!(Arguments::command().render_long_help().to_string());
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_the_wrapped_server() {
+        let typed = ["dormouse", "--surface", "activate", "--", "npx", "-y", "server", "--eager"];
+        let arguments = Arguments::try_parse_from(typed).unwrap();
+        assert_eq!(arguments.wrapped, ["npx", "-y", "server", "--eager"]);
+        assert!(!arguments.options.eager && arguments.command.is_none());
+    }
+}

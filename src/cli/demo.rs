@@ -1,0 +1,32 @@
+//! `dormouse demo`: a full run on embedded servers.
+
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use super::runtime;
+use crate::demo::{Step, tour};
+
+pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
+    let runtime = runtime()?;
+    if json {
+        let mut steps = Vec::new();
+        runtime.block_on(tour(|step| steps.push(step)))?;
+        anstream::println!("{}", serde_json::to_string_pretty(&steps)?);
+    } else {
+        runtime.block_on(tour(print))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// In colour where the terminal has it; `anstream` takes it out elsewhere.
+fn print(step: Step) {
+    let title = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+    let quote = Style::new().dimmed();
+    anstream::println!("{title}▸ {}{title:#}", step.title);
+    for line in step.lines {
+        let style = if line.starts_with('│') { quote } else { Style::new() };
+        anstream::println!("  {style}{line}{style:#}");
+    }
+    anstream::println!();
+}

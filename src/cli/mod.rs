@@ -1,0 +1,70 @@
+//! The command line: what was typed, what it means, and the only wiring of all the parts.
+
+mod arguments;
+mod check;
+mod demo;
+mod logging;
+mod schema;
+mod serve;
+mod settings;
+mod trust;
+
+use std::{ffi::OsString, io::Write as _, process::ExitCode};
+
+use clap::Parser as _;
+
+use crate::{config::ConfigError, demo as embedded, upstream::watchdog};
+use arguments::{Arguments, Command};
+
+/// Usage or config (DESIGN.md section 7).
+const USAGE: u8 = 2;
+
+/// Runs the program and says how it ended.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match arguments.get(1).and_then(|argument| argument.to_str()) {
+        // The hidden modes in which this program starts itself.
+        Some(watchdog::ARGUMENT) => {
+            watchdog::run(std::io::stdin().lock());
+            return ExitCode::SUCCESS;
+        }
+        Some(embedded::SERVER_ARGUMENT) => {
+            let theme = arguments.get(2).and_then(|theme| theme.to_str()).unwrap_or_default();
+            return embedded::serve(theme, std::io::stdin().lock(), std::io::stdout().lock());
+        }
+        _ => {}
+    }
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(usage) => {
+            // Nothing is left to do where even this cannot be written.
+            let _ = usage.print();
+            return ExitCode::from(if usage.use_stderr() { USAGE } else { 0 });
+        }
+    };
+    match dispatch(arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            // As above.
+            let _ = writeln!(std::io::stderr(), "dormouse: {error:#}");
+            let is_config = error.downcast_ref::<ConfigError>().is_some();
+            ExitCode::from(if is_config { USAGE } else { 1 })
+        }
+    }
+}
+
+fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { command, options, wrapped } = arguments;
+    match command.unwrap_or(Command::Serve) {
+        Command::Serve => serve::run(&options, wrapped),
+        Command::Check => check::run(&options),
+        Command::Trust { path } => trust::run(path),
+        Command::Schema { reference } => schema::run(reference),
+        Command::Demo { json } => demo::run(json),
+    }
+}
+
+/// A runtime of one thread: the work is moving bytes, and this is the leanest way to do it.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}

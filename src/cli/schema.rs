@@ -1,0 +1,14 @@
+//! `dormouse schema`: the JSON schema of the config.
+
+use std::process::ExitCode;
+
+use crate::config;
+
+pub(super) fn run(reference: bool) -> anyhow::Result<ExitCode> {
+    if reference {
+        anstream::print!("{}", config::reference());
+    } else {
+        anstream::println!("{}", serde_json::to_string_pretty(&config::json_schema())?);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,65 @@
+//! `dormouse serve`: one host on standard input and output, and all servers behind it.
+
+use std::{process::ExitCode, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{arguments::Options, logging, runtime, settings};
+use crate::{config::Config, downstream::stdio, proxy::Fleet, upstream::Watchdog};
+
+/// Ending the servers takes less; this is for what nobody has thought of.
+const LONGEST_STOP: Duration = Duration::from_secs(10);
+
+pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
+    logging::start(options)?;
+    let config = match settings::wrap(wrapped, options) {
+        Some(config) => config,
+        None => {
+            let found = settings::find(options)?;
+            settings::check_trust(&found)?;
+            settings::load(&found.path, options)?
+        }
+    };
+    let runtime = runtime()?;
+    let served = runtime.block_on(serve(config));
+    // A thread may be left that waits for a terminal's input and cannot be woken.
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    let signals = tokio::spawn(stop_on_signals(stop.clone()));
+    let fleet = Fleet::new(config, &Watchdog::default());
+    let served = stdio::serve(fleet.clone(), stop).await;
+    if tokio::time::timeout(LONGEST_STOP, fleet.stop()).await.is_err() {
+        tracing::error!("some servers did not end in time");
+    }
+    signals.abort();
+    Ok(served?)
+}
+
+#[cfg(unix)]
+async fn stop_on_signals(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let [Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)] = signals.map(signal) else {
+        tracing::error!("cannot listen for signals");
+        return;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    stop.cancel();
+}
+
+#[cfg(not(unix))]
+async fn stop_on_signals(stop: CancellationToken) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        stop.cancel();
+    }
+}

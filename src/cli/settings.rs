@@ -1,0 +1,75 @@
+//! The config that a command works with, from what was typed and where it was typed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::arguments::Options;
+use crate::config::{
+    self, Config, ConfigError, Environment, Found, Launch, ServerConfig, Settings, Startup,
+    TrustStore,
+};
+
+/// The file to use, not yet read. One in the working directory may still need to be trusted.
+pub(super) fn find(options: &Options) -> anyhow::Result<Found> {
+    let from_environment = std::env::var_os("DORMOUSE_CONFIG").map(PathBuf::from);
+    let named = options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()));
+    let directory = std::env::current_dir().context("the working directory is gone")?;
+    Ok(config::find(named.as_deref(), &directory)?)
+}
+
+/// Refuses a config of the working directory that nobody has trusted.
+pub(super) fn check_trust(found: &Found) -> anyhow::Result<()> {
+    if found.needs_trust {
+        found.check_trust(&trust_store()?)?;
+    }
+    Ok(())
+}
+
+pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
+    TrustStore::of_user().context("cannot tell where to keep what is trusted: is HOME set?")
+}
+
+/// Reads the file, with the overrides that were typed.
+pub(super) fn load(path: &Path, options: &Options) -> Result<Config, ConfigError> {
+    let environment = Environment::of_process();
+    let environment = match &options.env_file {
+        Some(file) => environment.with_file(file)?,
+        None => environment.with_file_beside(path)?,
+    };
+    let mut config = config::load(path, &environment)?;
+    if let Some(surface) = options.surface {
+        config.settings.surface = surface;
+    }
+    for server in &mut config.servers {
+        if options.eager {
+            server.startup = Startup::Eager;
+        } else if options.lazy {
+            server.startup = Startup::Lazy;
+        }
+    }
+    Ok(config)
+}
+
+/// The config for one server given after `--`. It sees the environment that its host meant for it.
+pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
+    let mut words = command.into_iter();
+    let command = words.next()?;
+    let name = Path::new(&command).file_stem()?.to_string_lossy().into_owned();
+    let launch = Launch {
+        command,
+        args: words.collect(),
+        env: std::collections::BTreeMap::new(),
+        cwd: None,
+        inherit_env: true,
+    };
+    let mut settings = Settings { single_server: true, ..Settings::default() };
+    if let Some(surface) = options.surface {
+        settings.surface = surface;
+    }
+    let mut server = ServerConfig::new(name, launch);
+    if options.lazy {
+        server.startup = Startup::Lazy;
+    }
+    Some(Config { path: None, settings, servers: vec![server] })
+}

@@ -1,0 +1,150 @@
+//! The demo's MCP client: a child process, and what it sends.
+
+use std::{
+    io,
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStderr, Command},
+};
+
+use crate::{
+    peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
+    wire::{LineReader, Notification, Outbox, Raw, Request, write_messages},
+};
+
+/// Longest message and longest wait of the demo.
+const LIMIT: usize = 1024 * 1024;
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// Why the demo could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error("cannot start {0}")]
+    Start(#[from] io::Error),
+    #[error("{method}: {cause}")]
+    Call { method: &'static str, cause: CallError },
+    #[error("{method} was refused: {error}")]
+    Refused { method: &'static str, error: Raw },
+    #[error("the server did not fall asleep in time")]
+    NoSleep,
+}
+
+pub(super) struct Client {
+    peer: Peer,
+    inbound: Arc<Inbound>,
+    child: Child,
+    log: tokio::io::Lines<BufReader<ChildStderr>>,
+}
+
+#[derive(Default)]
+struct Inbound {
+    // A std mutex: held to push or to take.
+    notified: Mutex<Vec<String>>,
+}
+
+impl Handler for Inbound {
+    fn request(&self, _: Request) {}
+
+    fn notification(&self, notification: Notification) {
+        let mut notified = self.notified.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        notified.push(notification.method);
+    }
+
+    fn unreadable(&self, what: Unreadable) {
+        tracing::debug!(?what);
+    }
+
+    async fn ready(&self) {}
+}
+
+impl Client {
+    /// Starts this same program with `arguments`, and shakes hands.
+    pub(super) async fn start(arguments: &[&str]) -> Result<(Self, Value), DemoError> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            unreachable!("all three streams were asked to be pipes");
+        };
+        let outbox = Outbox::default();
+        let peer = Peer::new(outbox.clone());
+        let inbound = Arc::new(Inbound::default());
+        tokio::spawn(write_messages(outbox, stdin));
+        let (reader, handler) = (peer.clone(), inbound.clone());
+        tokio::spawn(async move {
+            let lines = LineReader::new(stdout, LIMIT);
+            // However it ends, nothing more can be answered.
+            let _ = read_messages(lines, LIMIT, reader.clone(), handler).await;
+            reader.close();
+        });
+        let log = BufReader::new(stderr).lines();
+        let client = Self { peer, inbound, child, log };
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "dormouse demo", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let greeting = client.request("initialize", hello).await?;
+        client.peer.notify("notifications/initialized", None);
+        Ok((client, greeting))
+    }
+
+    pub(super) async fn request(
+        &self,
+        method: &'static str,
+        params: Value,
+    ) -> Result<Value, DemoError> {
+        let params = Some(Raw::encode(&params));
+        match self.peer.request(method, params, CallOptions::silent_for(SILENCE)).await {
+            Ok(Ok(result)) => Ok(result.to_value()),
+            Ok(Err(error)) => Err(DemoError::Refused { method, error }),
+            Err(cause) => Err(DemoError::Call { method, cause }),
+        }
+    }
+
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, DemoError> {
+        self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// The notifications since this was last asked.
+    pub(super) fn notifications(&self) -> Vec<String> {
+        let mut notified =
+            self.inbound.notified.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        std::mem::take(&mut notified)
+    }
+
+    /// Waits for the line of the log that says that a server has gone to sleep.
+    pub(super) async fn until_asleep(&mut self) -> Result<Value, DemoError> {
+        let waiting = async {
+            while let Ok(Some(line)) = self.log.next_line().await {
+                let entry: Value = serde_json::from_str(&line).unwrap_or_default();
+                if entry["message"] == "asleep" {
+                    return Some(entry);
+                }
+            }
+            None
+        };
+        tokio::time::timeout(SILENCE, waiting).await.ok().flatten().ok_or(DemoError::NoSleep)
+    }
+
+    /// Closes its input and waits until it has ended.
+    pub(super) async fn end(mut self) {
+        self.peer.close();
+        if tokio::time::timeout(SILENCE, self.child.wait()).await.is_err() {
+            // It is killed on drop.
+            tracing::warn!("the demo's process did not end");
+        }
+    }
+}

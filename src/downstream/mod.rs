@@ -1,0 +1,10 @@
+//! Hosts: how they are connected, and the session that each of them has.
+//!
+//! It must not know how servers are reached or listed: what a session cannot answer by itself it
+//! gives to the [`crate::proxy::Fleet`].
+
+mod session;
+mod standing;
+pub mod stdio;
+
+pub use session::Session;

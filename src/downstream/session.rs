@@ -1,0 +1,339 @@
+//! One host: its handshake, its requests in flight, and what it is told.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::{sync::watch, task::AbortHandle};
+use tokio_util::task::TaskTracker;
+
+use super::standing::{Listen, Standing};
+use crate::{
+    catalog::Changes,
+    peer::{Handler, Peer, Unreadable},
+    protocol::{
+        Client, Era, MODERN_VERSION, adapt, answer_discover, answer_initialize, error,
+    },
+    proxy::{Caller, Fleet, Host, HostId},
+    wire::{Id, Invalid, Notification, Outcome, Raw, Request, edit},
+};
+
+/// Requests of one host that may be in flight at once; more is a runaway, and refused.
+const MAX_IN_FLIGHT: usize = 10_000;
+
+pub struct Session {
+    id: HostId,
+    peer: Peer,
+    fleet: Arc<Fleet>,
+    // A std mutex: held to look or to change, never across an await.
+    standing: Mutex<Standing>,
+    // As above.
+    in_flight: Mutex<InFlight>,
+    tasks: TaskTracker,
+    /// How often the host was told that the tool list has changed.
+    announced: watch::Sender<u64>,
+    /// The last announcement after which it has been given a list.
+    relisted: watch::Sender<u64>,
+    /// Whether the host has said anything that shows its era.
+    opened: watch::Sender<bool>,
+}
+
+/// Requests by id. An id that repeats while it is in flight is against the rules, but each is answered.
+#[derive(Default)]
+struct InFlight {
+    last: u64,
+    tasks: HashMap<(Id, u64), AbortHandle>,
+}
+
+static LAST_ID: AtomicU64 = AtomicU64::new(0);
+
+impl Session {
+    /// Makes a session for the host behind `peer` and attaches it to the fleet.
+    pub fn attach(fleet: Arc<Fleet>, peer: Peer) -> Arc<Self> {
+        let session = Arc::new(Self {
+            id: HostId(LAST_ID.fetch_add(1, Ordering::Relaxed)),
+            peer,
+            fleet,
+            standing: Mutex::default(),
+            in_flight: Mutex::default(),
+            tasks: TaskTracker::new(),
+            announced: watch::Sender::new(0),
+            relisted: watch::Sender::new(0),
+            opened: watch::Sender::new(false),
+        });
+        let host: Arc<dyn Host> = session.clone();
+        session.fleet.attach(&host);
+        session
+    }
+
+    /// Resolves when the host has said which era it speaks and what it can do.
+    pub async fn opened(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.opened.subscribe().wait_for(|opened| *opened).await;
+    }
+
+    /// Waits until every request in flight has been answered.
+    pub async fn drained(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Ends the session: what is in flight is cancelled, and its subscriptions end.
+    pub async fn detach(&self) {
+        for (_, task) in self.lock_in_flight().tasks.drain() {
+            task.abort();
+        }
+        self.drained().await;
+        self.fleet.detach(self.id).await;
+    }
+
+    /// Reads what the request says of the host. A modern one says it each time.
+    fn caller(self: &Arc<Self>, params: Option<&Raw>) -> Option<Caller> {
+        let mut standing = self.lock_standing();
+        let client = match params.and_then(Client::from_request) {
+            Some(client) => {
+                standing.modern(client.clone());
+                client
+            }
+            None => {
+                standing.ready();
+                standing.client().filter(|client| client.era == Era::Legacy)?.clone()
+            }
+        };
+        drop(standing);
+        Some(Caller::new(self.clone(), client, params))
+    }
+
+    fn initialize(&self, params: &Raw) -> Outcome {
+        let client = Client::from_initialize(params);
+        let answer = answer_initialize(&client.version, &self.fleet.instructions());
+        *self.lock_standing() = Standing::Initializing(client);
+        self.opened.send_replace(true);
+        Ok(answer)
+    }
+
+    fn answer(self: &Arc<Self>, request: Request) {
+        let params = request.params.as_ref();
+        if request.method == "initialize" {
+            let params = params.cloned().unwrap_or_else(Raw::empty_object);
+            return self.peer.respond(request.id, self.initialize(&params));
+        }
+        if request.method == "ping" {
+            return self.peer.respond(request.id, Ok(Raw::empty_object()));
+        }
+        let Some(caller) = self.caller(params) else {
+            let message = "send initialize first, or name the protocol version in _meta";
+            return self.peer.respond(request.id, Err(error::invalid_request(message)));
+        };
+        self.opened.send_replace(true);
+        if caller.client.era == Era::Modern && caller.client.version != MODERN_VERSION.as_str() {
+            let refusal = error::unsupported_version(&caller.client.version);
+            return self.peer.respond(request.id, Err(refusal));
+        }
+        match (request.method.as_str(), caller.client.era) {
+            ("server/discover", Era::Modern) => {
+                let answer = answer_discover(&self.fleet.instructions());
+                let answer = adapt::own_result("server/discover", Era::Modern, answer);
+                self.peer.respond(request.id, Ok(answer));
+            }
+            ("subscriptions/listen", Era::Modern) => {
+                let listen = Listen::read(request.id.clone(), params.unwrap_or(&Raw::empty_object()));
+                self.work_on(request.id, self.clone().listen(caller, listen));
+            }
+            _ => self.work_on(request.id.clone(), self.clone().handle(caller, request)),
+        }
+    }
+
+    async fn handle(self: Arc<Self>, caller: Caller, request: Request) {
+        let Request { id, method, params } = request;
+        let announced = *self.announced.borrow();
+        let is_tool_list = method == "tools/list";
+        let outcome = self.fleet.handle(&caller, &method, params).await;
+        self.peer.respond(id, outcome);
+        if is_tool_list {
+            // The list is on its way before anything that waits for this can be.
+            self.relisted.send_modify(|number| *number = announced.max(*number));
+        }
+    }
+
+    /// Opens a stream of notifications. It has no answer before it ends.
+    async fn listen(self: Arc<Self>, caller: Caller, mut listen: Listen) {
+        let mut accepted = Vec::new();
+        for uri in std::mem::take(&mut listen.uris) {
+            match self.fleet.subscribe(&caller, &uri).await {
+                Ok(_) => accepted.push(uri),
+                Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
+            }
+        }
+        listen.uris = accepted;
+        let acknowledgement = listen.acknowledgement();
+        self.lock_standing().listen(listen);
+        self.notify(acknowledgement);
+    }
+
+    fn unlisten(self: &Arc<Self>, id: &Id) {
+        let Some(ended) = self.lock_standing().unlisten(id) else { return };
+        let unwanted: Vec<String> = {
+            let standing = self.lock_standing();
+            ended.uris.into_iter().filter(|uri| !standing.listens_to(uri)).collect()
+        };
+        let session = self.clone();
+        self.tasks.spawn(async move {
+            for uri in unwanted {
+                session.fleet.unsubscribe(session.id, &uri).await;
+            }
+        });
+    }
+
+    /// Runs `work` until it is done or the host cancels it. Dropping it cancels it further on.
+    fn work_on(self: &Arc<Self>, id: Id, work: impl Future<Output = ()> + Send + 'static) {
+        let mut in_flight = self.lock_in_flight();
+        if in_flight.tasks.len() >= MAX_IN_FLIGHT {
+            let message = format!("more than {MAX_IN_FLIGHT} requests are in flight");
+            return self.peer.respond(id, Err(error::internal(message)));
+        }
+        in_flight.last += 1;
+        let key = (id, in_flight.last);
+        let (session, done) = (self.clone(), key.clone());
+        let task = self.tasks.spawn(async move {
+            work.await;
+            session.lock_in_flight().tasks.remove(&done);
+        });
+        in_flight.tasks.insert(key, task.abort_handle());
+    }
+
+    fn cancel(self: &Arc<Self>, id: &Id) {
+        let mut in_flight = self.lock_in_flight();
+        in_flight.tasks.retain(|(other, _), task| {
+            if other == id {
+                task.abort();
+            }
+            other != id
+        });
+        drop(in_flight);
+        self.unlisten(id);
+    }
+
+    /// Ends the streams of a modern host in order, when dormouse ends.
+    pub fn complete_listens(&self) {
+        if let Standing::Modern { listens, .. } = &mut *self.lock_standing() {
+            for listen in listens.drain(..) {
+                self.peer.respond(listen.id.clone(), Ok(listen.completion()));
+            }
+        }
+    }
+
+    fn lock_standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn lock_in_flight(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// What arrives from the host, with the session that it is for.
+pub(super) struct Inbound(pub(super) Arc<Session>);
+
+impl Handler for Inbound {
+    fn request(&self, request: Request) {
+        self.0.answer(request);
+    }
+
+    fn notification(&self, notification: Notification) {
+        let session = &self.0;
+        match notification.method.as_str() {
+            "notifications/initialized" => session.lock_standing().ready(),
+            "notifications/cancelled" => {
+                let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
+                if let Some(id) = id.and_then(Id::new) {
+                    session.cancel(&id);
+                }
+            }
+            // Progress on a question of ours is handled by the peer; other progress is nobody's.
+            "notifications/progress" => {}
+            _ => session.fleet.notice(&notification),
+        }
+    }
+
+    /// Answers as JSON-RPC 2.0 section 5.1 asks.
+    fn unreadable(&self, what: Unreadable) {
+        let peer = &self.0.peer;
+        match what {
+            Unreadable::Invalid(Invalid::NotJson(problem)) => {
+                let message = format!("not JSON: {problem}");
+                peer.respond_to_unreadable(None, error::parse_error(message));
+            }
+            Unreadable::Invalid(Invalid::NotRpc { id, reason }) => {
+                peer.respond_to_unreadable(id, error::invalid_request(reason));
+            }
+            Unreadable::Oversized { skimmed, limit } => {
+                let message = format!(
+                    "the message of {} bytes is above maxMessageBytes ({limit})",
+                    skimmed.size
+                );
+                peer.respond_to_unreadable(skimmed.id, error::invalid_request(message));
+            }
+            // A reply is never answered.
+            Unreadable::Invalid(Invalid::NotReply { .. }) | Unreadable::Stray(_) => {
+                tracing::debug!(?what, "the host replied to nothing that was asked");
+            }
+        }
+    }
+
+    async fn ready(&self) {
+        // A host that does not read its answers is not given more.
+        if self.0.peer.is_congested() {
+            self.0.peer.ready(std::time::Duration::from_secs(3600)).await;
+        }
+    }
+}
+
+impl Host for Session {
+    fn id(&self) -> HostId {
+        self.id
+    }
+
+    fn client(&self) -> Option<Client> {
+        self.lock_standing().client().cloned()
+    }
+
+    fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    fn announce(&self, changes: Changes) {
+        let announcements = self.lock_standing().announcements(changes);
+        for announcement in announcements {
+            if announcement.method == "notifications/tools/list_changed" {
+                self.announced.send_modify(|number| *number += 1);
+            }
+            self.notify(announcement);
+        }
+    }
+
+    fn tool_lists_announced(&self) -> u64 {
+        *self.announced.borrow()
+    }
+
+    fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            // The sender lives as long as `self`.
+            let _ = self.relisted.subscribe().wait_for(|relisted| *relisted >= number).await;
+        })
+    }
+
+    fn resource_updated(&self, uri: &str, params: &Raw) {
+        let updates = self.lock_standing().update(uri, params);
+        updates.into_iter().for_each(|update| self.notify(update));
+    }
+
+    fn notify(&self, notification: Notification) {
+        self.peer.notify(&notification.method, notification.params);
+    }
+}

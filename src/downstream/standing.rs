@@ -1,0 +1,242 @@
+//! What a host has said so far, and what it wants to be told.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    catalog::Changes,
+    protocol::{Client, Meta},
+    wire::{Id, Notification, Raw, edit},
+};
+
+/// How a host stands towards us. It decides which notifications it gets, and in which form.
+#[derive(Debug, Default)]
+pub(super) enum Standing {
+    /// It has said nothing yet.
+    #[default]
+    Silent,
+    /// It has sent `initialize`, and is told nothing before it says that it is ready.
+    Initializing(Client),
+    /// A legacy session. It is told of every change.
+    Initialized(Client),
+    /// It has sent a modern request. It is told what it listens to.
+    Modern { client: Client, listens: Vec<Listen> },
+}
+
+impl Standing {
+    pub(super) fn client(&self) -> Option<&Client> {
+        match self {
+            Self::Silent => None,
+            Self::Initializing(client) | Self::Initialized(client) | Self::Modern { client, .. } => {
+                Some(client)
+            }
+        }
+    }
+
+    /// Takes note of `notifications/initialized`, or of a first request, which shows the same.
+    pub(super) fn ready(&mut self) {
+        if let Self::Initializing(client) = self {
+            *self = Self::Initialized(client.clone());
+        }
+    }
+
+    /// Takes note of a modern request.
+    pub(super) fn modern(&mut self, said: Client) {
+        match self {
+            Self::Modern { client, .. } => *client = said,
+            Self::Silent | Self::Initializing(_) | Self::Initialized(_) => {
+                *self = Self::Modern { client: said, listens: Vec::new() };
+            }
+        }
+    }
+
+    pub(super) fn listen(&mut self, listen: Listen) {
+        if let Self::Modern { listens, .. } = self {
+            listens.retain(|other| other.id != listen.id);
+            listens.push(listen);
+        }
+    }
+
+    /// Ends the stream that the request `id` opened.
+    pub(super) fn unlisten(&mut self, id: &Id) -> Option<Listen> {
+        let Self::Modern { listens, .. } = self else { return None };
+        let index = listens.iter().position(|listen| listen.id == *id)?;
+        Some(listens.remove(index))
+    }
+
+    /// Whether some other stream still wants to hear of `uri`.
+    pub(super) fn listens_to(&self, uri: &str) -> bool {
+        let Self::Modern { listens, .. } = self else { return false };
+        listens.iter().any(|listen| listen.uris.iter().any(|other| other == uri))
+    }
+
+    /// The notifications by which this host learns of `changes`: tools, then resources, then prompts.
+    pub(super) fn announcements(&self, changes: Changes) -> Vec<Notification> {
+        let lists = [
+            (changes.tools, "notifications/tools/list_changed", Listen::wants_tools as Wants),
+            (changes.resources, "notifications/resources/list_changed", Listen::wants_resources),
+            (changes.prompts, "notifications/prompts/list_changed", Listen::wants_prompts),
+        ];
+        let changed = lists.into_iter().filter(|(is_changed, ..)| *is_changed);
+        changed.flat_map(|(_, method, wants)| self.told(method, None, wants)).collect()
+    }
+
+    /// The notifications by which this host learns that `uri` was updated.
+    pub(super) fn update(&self, uri: &str, params: &Raw) -> Vec<Notification> {
+        let bare = match edit::get(params, "_meta") {
+            // The stream that a server names is ours, not the host's.
+            Some(meta) => {
+                edit::set(params, "_meta", &edit::without(&meta, &[Meta::SUBSCRIPTION_ID]))
+            }
+            None => params.clone(),
+        };
+        let method = "notifications/resources/updated";
+        self.told(method, Some(&bare), |listen| listen.uris.iter().any(|other| other == uri))
+    }
+
+    fn told(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        wants: impl Fn(&Listen) -> bool,
+    ) -> Vec<Notification> {
+        let notification =
+            |params| Notification { method: method.to_owned(), params };
+        match self {
+            Self::Silent | Self::Initializing(_) => Vec::new(),
+            Self::Initialized(_) => vec![notification(params.cloned())],
+            Self::Modern { listens, .. } => listens
+                .iter()
+                .filter(|listen| wants(listen))
+                .map(|listen| {
+                    let params = params.cloned().unwrap_or_else(Raw::empty_object);
+                    notification(Some(listen.marked(&params)))
+                })
+                .collect(),
+        }
+    }
+}
+
+type Wants = fn(&Listen) -> bool;
+
+/// One `subscriptions/listen` stream (2026-07-28, basic/patterns, Subscribe and Notify).
+#[derive(Clone, Debug)]
+pub(super) struct Listen {
+    pub(super) id: Id,
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+    pub(super) uris: Vec<String>,
+}
+
+impl Listen {
+    /// Reads the filter in the `params` of the request; resources are wanted, not yet accepted.
+    pub(super) fn read(id: Id, params: &Raw) -> Self {
+        let filter = edit::get(params, "notifications").unwrap_or_else(Raw::empty_object);
+        let flag = |name| edit::get(&filter, name).is_some_and(|flag| flag.as_bytes() == b"true");
+        Self {
+            id,
+            tools: flag("toolsListChanged"),
+            resources: flag("resourcesListChanged"),
+            prompts: flag("promptsListChanged"),
+            uris: edit::get(&filter, "resourceSubscriptions")
+                .and_then(|uris| uris.read().ok())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// `notifications/subscriptions/acknowledged`, the first message of the stream.
+    pub(super) fn acknowledgement(&self) -> Notification {
+        let mut accepted = Map::new();
+        for (name, is_accepted) in [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ] {
+            if is_accepted {
+                accepted.insert(name.to_owned(), Value::Bool(true));
+            }
+        }
+        if !self.uris.is_empty() {
+            accepted.insert("resourceSubscriptions".to_owned(), json!(self.uris));
+        }
+        let params = Raw::encode(&json!({"notifications": accepted}));
+        Notification {
+            method: "notifications/subscriptions/acknowledged".to_owned(),
+            params: Some(self.marked(&params)),
+        }
+    }
+
+    /// The result that ends the stream in order.
+    pub(super) fn completion(&self) -> Raw {
+        self.marked(&Raw::encode(&json!({"resultType": "complete"})))
+    }
+
+    /// `object` with the stream's id in its `_meta`.
+    fn marked(&self, object: &Raw) -> Raw {
+        let meta = edit::get(object, "_meta").unwrap_or_else(Raw::empty_object);
+        edit::set(object, "_meta", &edit::set(&meta, Meta::SUBSCRIPTION_ID, self.id.raw()))
+    }
+
+    fn wants_tools(&self) -> bool {
+        self.tools
+    }
+
+    fn wants_resources(&self) -> bool {
+        self.resources
+    }
+
+    fn wants_prompts(&self) -> bool {
+        self.prompts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Changes = Changes { tools: true, tool_set: true, resources: true, prompts: true };
+
+    fn lines(notifications: Vec<Notification>) -> Vec<String> {
+        let line = |n: Notification| format!("{} {}", n.method, n.params.map(|p| p.to_string()).unwrap_or_default());
+        notifications.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_legacy_host_is_told_everything_once_it_is_ready() {
+        let mut standing = Standing::Initializing(Client::unknown());
+        assert!(standing.announcements(ALL).is_empty());
+        standing.ready();
+        assert_eq!(
+            lines(standing.announcements(ALL)),
+            [
+                "notifications/tools/list_changed ",
+                "notifications/resources/list_changed ",
+                "notifications/prompts/list_changed "
+            ]
+        );
+        let params = Raw::parse(r#"{"uri":"a","_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#).unwrap();
+        assert_eq!(
+            lines(standing.update("a", &params)),
+            [r#"notifications/resources/updated {"uri":"a","_meta":{}}"#]
+        );
+    }
+
+    #[test]
+    fn a_modern_host_is_told_what_it_listens_to_under_the_streams_id() {
+        let mut standing = Standing::default();
+        standing.modern(Client::unknown());
+        assert!(standing.announcements(ALL).is_empty());
+        let id = Id::new(Raw::parse("\"s\"").unwrap()).unwrap();
+        let params = Raw::parse(r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a"]}}"#).unwrap();
+        standing.listen(Listen::read(id.clone(), &params));
+        assert_eq!(
+            lines(standing.announcements(ALL)),
+            [r#"notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}"#]
+        );
+        let updated = Raw::parse(r#"{"uri":"a"}"#).unwrap();
+        assert_eq!(standing.update("a", &updated).len(), 1);
+        assert!(standing.update("b", &updated).is_empty());
+        assert!(standing.unlisten(&id).is_some());
+        assert!(standing.announcements(ALL).is_empty());
+    }
+}

@@ -1,0 +1,60 @@
+//! `tools/call`: evaluated by the surface, answered by us or by a server.
+
+use super::{Caller, Fleet};
+use crate::{
+    surface::{Action, View, failed},
+    wire::{Outcome, Raw, edit},
+};
+
+impl Fleet {
+    /// Answers a `tools/call`. What fails on our side is a result with `isError`.
+    pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
+        match self.evaluate(params) {
+            Action::Answer(result) => Ok(result),
+            Action::Forward { server, params } => self.call_server(caller, server, params).await,
+            Action::Load { server } => self.load_then(caller, server, params).await,
+        }
+    }
+
+    fn evaluate(&self, params: &Raw) -> Action {
+        View { snapshot: &self.snapshot(), settings: &self.settings }.call(params)
+    }
+
+    async fn call_server(&self, caller: &Caller, server: usize, params: Raw) -> Outcome {
+        self.forward(server, caller, "tools/call", Some(params))
+            .await
+            .unwrap_or_else(|error| Ok(failed(error.to_string())))
+    }
+
+    /// Loads the server, looks at the request once more, and holds the result back until the host
+    /// has the new list.
+    async fn load_then(&self, caller: &Caller, server: usize, params: &Raw) -> Outcome {
+        let names_before = self.listed_tool_names();
+        let announced_before = caller.host.tool_lists_announced();
+        if let Err(error) = self.lease(server, caller).await {
+            return Ok(failed(error.to_string()));
+        }
+        let announced = caller.host.tool_lists_announced();
+        let must_hold = announced > announced_before && self.listed_tool_names() != names_before;
+        let outcome = match self.evaluate(params) {
+            Action::Answer(result) => Ok(result),
+            Action::Forward { server, params } => self.call_server(caller, server, params).await,
+            Action::Load { server } => Ok(failed(format!(
+                "server {:?} was loaded, but what was asked for is not there",
+                self.upstream(server).name()
+            ))),
+        };
+        if must_hold {
+            // Hosts build the model's next request from the list that they have when the result comes.
+            let relisted = caller.host.relisted(announced);
+            let _ = tokio::time::timeout(self.settings.settle, relisted).await;
+        }
+        outcome
+    }
+
+    fn listed_tool_names(&self) -> Vec<Option<Raw>> {
+        let snapshot = self.snapshot();
+        let tools = View { snapshot: &snapshot, settings: &self.settings }.tools();
+        tools.iter().map(|tool| edit::get(tool, "name")).collect()
+    }
+}

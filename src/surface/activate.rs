@@ -1,0 +1,118 @@
+//! The `activate` surface: `activate_<server>` for every lazy server, and the tools of every loaded one.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Action, View, answered, budget, definition, discover, load, text::sanitized};
+use crate::{
+    catalog::{Presence, ServerCatalog, ServerView, Shown, ToolRef},
+    config::Listing,
+    wire::Raw,
+};
+
+const PREFIX: &str = "activate_";
+
+/// Tool names given before a load.
+const NAMED: usize = 5;
+
+pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
+    let mut tools = Vec::new();
+    for (server, shown) in view.snapshot.servers.iter().enumerate() {
+        let state = shown.shown(view.settings.listing);
+        if shown.is_lazy && !matches!(state, Shown::Nothing) {
+            tools.push(activate_definition(view, shown, state));
+        }
+        if let Shown::Live(catalog) = state {
+            let all = 0..catalog.tools.len();
+            tools.extend(all.map(|tool| definition::listed_tool(view, ToolRef { server, tool })));
+        }
+    }
+    if view.settings.listing == Listing::Stable {
+        tools.push(discover::use_tool_definition(view));
+    }
+    tools
+}
+
+pub(super) fn instructions(view: View<'_>) -> String {
+    let preamble = "Tools of sleeping MCP servers appear once their activate_ tool has been called.";
+    budget::compose(view, preamble, false)
+}
+
+fn activate_definition(view: View<'_>, server: &ServerView, state: Shown<'_>) -> Raw {
+    let mut description = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
+    if let Some(about) = &server.description {
+        description.push_str(&format!(" {}", sanitized(about, 1000)));
+    }
+    if let Shown::Live(catalog) = state {
+        let names: Vec<String> =
+            catalog.tools.iter().take(NAMED).map(|tool| sanitized(&tool.name, 64)).collect();
+        let more = if catalog.tools.len() > NAMED { ", …" } else { "" };
+        description.push_str(&format!(
+            " This will load {} tools: {}{more}",
+            catalog.tools.len(),
+            names.join(", ")
+        ));
+    }
+    definition::meta_tool(
+        view,
+        json!({
+            "name": format!("{PREFIX}{}", server.part),
+            "description": description,
+            "inputSchema": {"type": "object", "properties": {}},
+        }),
+    )
+}
+
+/// `None` when `name` is not that of an `activate_` tool.
+pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
+    let part = name.strip_prefix(PREFIX)?;
+    let is_named = |server: &std::sync::Arc<ServerView>| {
+        server.is_lazy && server.is_known() && server.part == part
+    };
+    let server = view.snapshot.servers.iter().position(is_named)?;
+    let shown = &view.snapshot.servers[server];
+    Some(match &shown.presence {
+        Presence::Live { catalog, .. } => {
+            Action::Answer(answered(&report(view, server, shown, catalog).to_string()))
+        }
+        _ => Action::Load { server },
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    activated: bool,
+    server: &'a str,
+    tool_count: usize,
+    prompt_count: usize,
+    resource_count: usize,
+    resource_template_count: usize,
+    tools: &'a [String],
+    /// Only for stable lists, in which the tools themselves never appear.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    definitions: Vec<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+}
+
+fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCatalog) -> Raw {
+    let definitions = match view.settings.listing {
+        Listing::Growing => Vec::new(),
+        Listing::Stable => {
+            let all = 0..catalog.tools.len();
+            all.map(|tool| load::tool_line(view, ToolRef { server, tool })).collect()
+        }
+    };
+    Raw::encode(&Report {
+        activated: true,
+        server: &shown.name,
+        tool_count: catalog.tools.len(),
+        prompt_count: catalog.prompts.len(),
+        resource_count: catalog.resources.len(),
+        resource_template_count: catalog.templates.len(),
+        tools: &shown.listed_names,
+        definitions,
+        instructions: catalog.greeting.instructions.as_deref(),
+    })
+}

@@ -1,0 +1,218 @@
+//! The `discover` surface: `discover_tool`, `use_tool`, and `load_mcp` when any server is lazy.
+
+use serde_json::json;
+
+use super::{
+    Action, View, answered, budget, definition, failure, load,
+    text::{first_sentence, near_misses},
+};
+use crate::{
+    catalog::{Match, Presence, Shown, ToolRef, search},
+    wire::{Raw, edit},
+};
+
+pub(super) const DISCOVER_TOOL: &str = "discover_tool";
+pub(super) const USE_TOOL: &str = "use_tool";
+
+/// Answers to a query.
+const BEST: usize = 10;
+
+pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
+    let mut tools = vec![discover_tool_definition(view), use_tool_definition(view)];
+    if has_lazy(view) {
+        tools.push(load::definition(view));
+    }
+    tools
+}
+
+pub(super) fn instructions(view: View<'_>) -> String {
+    if view.snapshot.single_server {
+        let own = view.snapshot.live().find_map(|(_, _, catalog)| catalog.greeting.instructions.clone());
+        return own.unwrap_or_else(|| "Find tools with discover_tool, call them with use_tool.".to_owned());
+    }
+    let preamble = if has_lazy(view) {
+        "Find tools with discover_tool, call them with use_tool. These servers sleep until load_mcp:"
+    } else {
+        "Find tools with discover_tool, call them with use_tool."
+    };
+    budget::compose(view, preamble, false)
+}
+
+fn has_lazy(view: View<'_>) -> bool {
+    !view.snapshot.single_server
+        && view.snapshot.servers.iter().any(|server| {
+            server.is_lazy && !matches!(server.shown(view.settings.listing), Shown::Nothing)
+        })
+}
+
+fn discover_tool_definition(view: View<'_>) -> Raw {
+    let mut preamble = "Find tools of the MCP servers behind this one. `tool_name` gives a tool's full definition, `query` searches; call what you found with use_tool.".to_owned();
+    if has_lazy(view) {
+        preamble.push_str("\nServers in <mcp_servers> are not loaded: call load_mcp with a server's name when a task needs it.");
+    }
+    definition::meta_tool(
+        view,
+        json!({
+            "name": DISCOVER_TOOL,
+            "description": budget::compose(view, &preamble, true),
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "tool_name": {"type": "string", "description": "Get this tool's full definition"},
+                    "query": {"type": "string", "description": "Search by words"},
+                    "server": {"type": "string", "description": "Only this server's tools"},
+                    "detail": {"type": "string", "enum": ["name", "brief", "full"]},
+                },
+            },
+            "annotations": {"readOnlyHint": true},
+        }),
+    )
+}
+
+pub(super) fn use_tool_definition(view: View<'_>) -> Raw {
+    definition::meta_tool(
+        view,
+        json!({
+            "name": USE_TOOL,
+            "description": "Call a tool found with discover_tool. Its result comes unchanged.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "tool_name": {"type": "string"},
+                    "tool_input": {"type": "object", "description": "The tool's arguments"},
+                },
+                "required": ["tool_name"],
+            },
+        }),
+    )
+}
+
+/// Passes the call on with the tool's own name and arguments in place of ours.
+pub(super) fn use_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
+    let Some(name) = edit::get_str(arguments, "tool_name") else {
+        return failure("use_tool needs \"tool_name\"");
+    };
+    let input = edit::get(arguments, "tool_input").unwrap_or_else(Raw::empty_object);
+    if !input.is_object() {
+        return failure("\"tool_input\" must be an object: the tool's arguments");
+    }
+    match view.resolve(&name) {
+        Ok(at) => view.forward(at, edit::set(params, "arguments", &input)),
+        Err(action) => action,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Detail {
+    Name,
+    Brief,
+    Full,
+}
+
+pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
+    let text = |member| edit::get_str(arguments, member).filter(|text| !text.trim().is_empty());
+    let detail = match text("detail").as_deref() {
+        None | Some("brief") => Detail::Brief,
+        Some("name") => Detail::Name,
+        Some("full") => Detail::Full,
+        Some(other) => {
+            return failure(format!("Unknown detail: {other:?}. It is one of: name, brief, full"));
+        }
+    };
+    if let Some(name) = text("tool_name") {
+        return match view.resolve(&name) {
+            Ok(at) => Action::Answer(answered(&full(view, at).to_string())),
+            Err(action) => action,
+        };
+    }
+    let server = match text("server").map(|name| find_server(view, &name)) {
+        None => None,
+        Some(Ok(server)) => Some(server),
+        Some(Err(message)) => return failure(message),
+    };
+    match (text("query"), server) {
+        (Some(query), within) => found(view, &query, within, detail),
+        (None, Some(server)) => all_of(view, server, detail),
+        (None, None) => Action::Answer(answered(&everything(view).to_string())),
+    }
+}
+
+fn find_server(view: View<'_>, name: &str) -> Result<usize, String> {
+    view.snapshot.find(name).ok_or_else(|| {
+        let known = view.snapshot.servers.iter().filter(|server| server.is_known());
+        let near = near_misses(name, known.map(|server| server.name.clone()));
+        if near.is_empty() {
+            format!("Unknown MCP server: {name:?}")
+        } else {
+            format!("Unknown MCP server: {name:?}. Did you mean: {}?", near.join(", "))
+        }
+    })
+}
+
+fn found(view: View<'_>, query: &str, within: Option<usize>, detail: Detail) -> Action {
+    let matches = search(view.snapshot, query, within, BEST);
+    let lines: Vec<Raw> = matches
+        .into_iter()
+        .map(|found| match found {
+            Match::Tool(at) => line(view, at, detail),
+            Match::Server(server) => {
+                let server = &view.snapshot.servers[server];
+                Raw::encode(&json!({
+                    "mcp_server": server.name,
+                    "description": server.description,
+                    "hint": "not loaded; load this server to see its tools",
+                }))
+            }
+        })
+        .collect();
+    if lines.is_empty() {
+        return Action::Answer(answered(&format!("No tool matches {query:?}.")));
+    }
+    Action::Answer(answered(&Raw::encode(&lines).to_string()))
+}
+
+fn all_of(view: View<'_>, server: usize, detail: Detail) -> Action {
+    let Presence::Live { catalog, .. } = &view.snapshot.servers[server].presence else {
+        return Action::Load { server };
+    };
+    let tools = 0..catalog.tools.len();
+    let lines: Vec<Raw> = tools.map(|tool| line(view, ToolRef { server, tool }, detail)).collect();
+    Action::Answer(answered(&Raw::encode(&lines).to_string()))
+}
+
+/// What the description says, without its budget.
+fn everything(view: View<'_>) -> Raw {
+    let mut servers = Vec::new();
+    let mut tools = serde_json::Map::new();
+    for (index, server) in view.snapshot.servers.iter().enumerate() {
+        match server.shown(view.settings.listing) {
+            Shown::Nothing => {}
+            Shown::Offered { trouble } => servers.push(json!({
+                "name": server.name, "description": server.description, "trouble": trouble,
+            })),
+            Shown::Live(catalog) => {
+                let lines = (0..catalog.tools.len())
+                    .map(|tool| line(view, ToolRef { server: index, tool }, Detail::Brief).to_value());
+                tools.insert(server.name.clone(), lines.collect());
+            }
+        }
+    }
+    Raw::encode(&json!({"mcp_servers": servers, "tools": tools}))
+}
+
+fn line(view: View<'_>, at: ToolRef, detail: Detail) -> Raw {
+    let (_, tool) = view.snapshot.tool(at);
+    let name = view.snapshot.qualified(at);
+    match detail {
+        Detail::Name => Raw::encode(&name),
+        Detail::Brief => {
+            Raw::encode(&json!({"name": name, "description": first_sentence(&tool.description)}))
+        }
+        Detail::Full => full(view, at),
+    }
+}
+
+fn full(view: View<'_>, at: ToolRef) -> Raw {
+    let (_, tool) = view.snapshot.tool(at);
+    edit::set(&tool.raw, "name", &Raw::encode(&view.snapshot.qualified(at)))
+}

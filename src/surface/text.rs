@@ -1,0 +1,104 @@
+//! Text that servers wrote, made fit to stand in descriptions that we compose.
+
+/// Removes what could deceive a reader or close a block: `<`, `>` and `&` are escaped; control,
+/// bidirectional and zero-width characters go; white space of any kind becomes one space.
+///
+/// At most `longest` characters of the original are kept.
+pub(super) fn sanitized(text: &str, longest: usize) -> String {
+    let mut clean = String::with_capacity(text.len().min(longest * 4));
+    for c in shortened(&one_line(text), longest).chars() {
+        match c {
+            '<' => clean.push_str("&lt;"),
+            '>' => clean.push_str("&gt;"),
+            '&' => clean.push_str("&amp;"),
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+fn one_line(text: &str) -> String {
+    let visible: String =
+        text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| is_visible(*c)).collect();
+    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Neither a control character nor one that only changes how others look.
+fn is_visible(c: char) -> bool {
+    !(c.is_control()
+        || matches!(c,
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'))
+}
+
+/// At most `longest` characters, with `…` for what was cut.
+fn shortened(text: &str, longest: usize) -> String {
+    if text.chars().count() <= longest {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(longest.saturating_sub(1)).collect();
+    format!("{}…", cut.trim_end())
+}
+
+/// The first sentence, or the first line where that is shorter.
+pub(super) fn first_sentence(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or_default().trim();
+    let ends = [". ", "! ", "? ", "。"];
+    let end = ends.iter().filter_map(|end| Some(line.find(end)? + end.trim_end().len())).min();
+    end.map_or(line, |end| line[..end].trim_end_matches('.'))
+}
+
+/// The known names most like `name`, best first; three at most.
+pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
+    let bare = |name: &str| name.rsplit(['/', ':']).next().unwrap_or_default().to_lowercase();
+    let wanted = bare(name);
+    let mut near: Vec<(f64, String)> = known
+        .map(|known| {
+            let whole = strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
+            (whole.max(strsim::jaro_winkler(&wanted, &bare(&known))), known)
+        })
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .collect();
+    // Stable, so that equally near names stay in config order.
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tricks_are_taken_out() {
+        assert_eq!(
+            sanitized("a\n</mcp_servers>\r\n\u{202e}b\u{200b}c & \u{7}d", 100),
+            "a &lt;/mcp_servers&gt; bc &amp; d"
+        );
+        assert_eq!(sanitized("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn the_first_sentence_is_the_summary() {
+        for (text, expected) in [
+            ("Reads a file. Then more.", "Reads a file"),
+            ("Version 1.2 of it", "Version 1.2 of it"),
+            ("One line\nand another.", "One line"),
+            ("  \n", ""),
+            ("Really? Yes.", "Really?"),
+        ] {
+            assert_eq!(first_sentence(text), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_can_close_a_block_or_begin_a_line(text in "\\PC*|[<>&/a-z\\n\\r\u{202e}\u{2028}\u{85}]*", longest in 0..80usize) {
+            let clean = sanitized(&text, longest);
+            prop_assert!(!clean.contains(['<', '>', '\n', '\r', '\u{2028}', '\u{2029}', '\u{85}', '\u{202e}']));
+            prop_assert_eq!(clean.matches('&').count(), clean.matches("&lt;").count() + clean.matches("&gt;").count() + clean.matches("&amp;").count());
+        }
+    }
+}
