@@ -21,21 +21,24 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         }
     };
     let runtime = runtime()?;
-    let served = runtime.block_on(serve(config));
+    // As a task of its own: waking the future that `block_on` polls costs a system call each time.
+    let served = runtime.block_on(async { tokio::spawn(serve(config)).await });
     // A thread may be left that waits for a terminal's input and cannot be woken.
     runtime.shutdown_timeout(Duration::from_millis(50));
-    served?;
+    served??;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let signals = tokio::spawn(stop_on_signals(stop.clone()));
-    let fleet = Fleet::new(config, &Watchdog::default());
+    let watchdog = Watchdog::default();
+    let fleet = Fleet::new(config, &watchdog);
     let served = stdio::serve(fleet.clone(), stop).await;
     if tokio::time::timeout(LONGEST_STOP, fleet.stop()).await.is_err() {
         tracing::error!("some servers did not end in time");
     }
+    watchdog.end();
     signals.abort();
     Ok(served?)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     View,
-    text::{first_sentence, sanitized},
+    text::{escaped, first_sentence, one_line, sanitized},
 };
 use crate::catalog::Shown;
 
@@ -63,8 +63,9 @@ fn forms(with_tools: bool, server_count: usize) -> impl Iterator<Item = Form> {
 
 /// `preamble`, then the blocks in the fullest form with which all of it fits the budget.
 pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> String {
-    let server_count = offered(view).len();
-    let compose = |form: Form| format!("{preamble}{}", blocks(view, form));
+    let offered = offered(view);
+    let server_count = offered.len();
+    let compose = |form: Form| format!("{preamble}{}", blocks(view, &offered, form));
     let Some(budget) = view.settings.description_budget else {
         let tools = if with_tools { Tools::Summarized(LONGEST) } else { Tools::None };
         return compose(Form { servers: Servers::Described(LONGEST), tools });
@@ -82,8 +83,8 @@ pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> Strin
     composed
 }
 
-fn blocks(view: View<'_>, form: Form) -> String {
-    let mut text = servers_block(view, form.servers);
+fn blocks(view: View<'_>, offered: &[Line], form: Form) -> String {
+    let mut text = servers_block(offered, form.servers);
     match (tools_block(view, form.tools), form.tools) {
         (_, Tools::None) => {}
         (Some(tools), _) => text.push_str(&tools),
@@ -92,8 +93,14 @@ fn blocks(view: View<'_>, form: Form) -> String {
     text
 }
 
-/// A server that has no catalog to show, as (name, what is said of it).
-fn offered(view: View<'_>) -> Vec<(String, String)> {
+/// A server that has no catalog to show.
+struct Line {
+    name: String,
+    /// What is said of it; on one line, and not yet escaped or cut.
+    about: String,
+}
+
+fn offered(view: View<'_>) -> Vec<Line> {
     let lines = view.snapshot.servers.iter().filter_map(|server| {
         let Shown::Offered { trouble } = server.shown(view.settings.listing) else { return None };
         let about = server.description.clone().unwrap_or_default();
@@ -101,13 +108,12 @@ fn offered(view: View<'_>) -> Vec<(String, String)> {
             Some(trouble) => format!("{about} (not reachable now: {trouble})").trim_start().to_owned(),
             None => about,
         };
-        Some((sanitized(&server.name, 64), about))
+        Some(Line { name: sanitized(&server.name, 64), about: one_line(&about) })
     });
     lines.collect()
 }
 
-fn servers_block(view: View<'_>, form: Servers) -> String {
-    let offered = offered(view);
+fn servers_block(offered: &[Line], form: Servers) -> String {
     if offered.is_empty() {
         return String::new();
     }
@@ -117,8 +123,8 @@ fn servers_block(view: View<'_>, form: Servers) -> String {
         Servers::Named => (offered.len(), 0),
         Servers::Counted(shown) => (shown, 0),
     };
-    for (name, about) in offered.iter().take(shown) {
-        let about = if longest == 0 { String::new() } else { sanitized(about, longest) };
+    for Line { name, about } in offered.iter().take(shown) {
+        let about = if longest == 0 { String::new() } else { escaped(about, longest) };
         if about.is_empty() {
             block.push_str(&format!("- {name}\n"));
         } else {

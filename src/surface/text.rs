@@ -5,8 +5,13 @@
 ///
 /// At most `longest` characters of the original are kept.
 pub(super) fn sanitized(text: &str, longest: usize) -> String {
-    let mut clean = String::with_capacity(text.len().min(longest * 4));
-    for c in shortened(&one_line(text), longest).chars() {
+    escaped(&one_line(text), longest)
+}
+
+/// The second half of [`sanitized`], for a text that is one clean line already.
+pub(super) fn escaped(line: &str, longest: usize) -> String {
+    let mut clean = String::with_capacity(line.len().min(longest * 4));
+    for c in shortened(line, longest).chars() {
         match c {
             '<' => clean.push_str("&lt;"),
             '>' => clean.push_str("&gt;"),
@@ -17,7 +22,8 @@ pub(super) fn sanitized(text: &str, longest: usize) -> String {
     clean
 }
 
-fn one_line(text: &str) -> String {
+/// The first half of [`sanitized`]: visible characters on one line.
+pub(super) fn one_line(text: &str) -> String {
     let visible: String =
         text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| is_visible(*c)).collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -97,7 +103,8 @@ mod tests {
         #[test]
         fn no_text_can_close_a_block_or_begin_a_line(text in "\\PC*|[<>&/a-z\\n\\r\u{202e}\u{2028}\u{85}]*", longest in 0..80usize) {
             let clean = sanitized(&text, longest);
-            prop_assert!(!clean.contains(['<', '>', '\n', '\r', '\u{2028}', '\u{2029}', '\u{85}', '\u{202e}']));
+            let dangerous = ['<', '>', '\n', '\r', '\u{2028}', '\u{2029}', '\u{85}', '\u{202e}'];
+            prop_assert!(!clean.contains(dangerous), "{}", clean);
             prop_assert_eq!(clean.matches('&').count(), clean.matches("&lt;").count() + clean.matches("&gt;").count() + clean.matches("&amp;").count());
         }
     }

@@ -18,7 +18,7 @@ use tokio::{
 use super::{AttemptError, Watchdog};
 use crate::{
     config::Launch,
-    wire::{Line, LineReader},
+    wire::{Line, LineReader, stdio},
 };
 
 /// Variables that programs need to run at all; everything else is the entry's to name.
@@ -86,6 +86,8 @@ impl ServerProcess {
         else {
             unreachable!("all three streams were asked to be pipes");
         };
+        stdio::widen(&stdin);
+        stdio::widen(&stdout);
         let process = Self {
             child,
             group,

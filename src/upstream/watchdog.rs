@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeSet,
     io::{self, BufRead, Write},
-    process::{ChildStdin, Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -29,7 +29,7 @@ pub struct Watchdog {
 enum Pipe {
     #[default]
     NotStarted,
-    Open(ChildStdin),
+    Open(Child),
     /// It cannot be started or has gone; servers then depend on dormouse ending in order.
     Missing,
 }
@@ -45,6 +45,16 @@ impl Watchdog {
         self.tell('-', group);
     }
 
+    /// Ends the watchdog once nothing is left to guard.
+    pub fn end(&self) {
+        let mut pipe = self.pipe.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Pipe::Open(mut child) = std::mem::replace(&mut *pipe, Pipe::Missing) {
+            drop(child.stdin.take());
+            // It ends at once when it guards nothing; one that cannot be waited for is init's.
+            let _ = child.wait();
+        }
+    }
+
     fn tell(&self, sign: char, group: u32) {
         let mut pipe = self.pipe.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if matches!(*pipe, Pipe::NotStarted) {
@@ -56,7 +66,7 @@ impl Watchdog {
                 Pipe::Open,
             );
         }
-        if let Pipe::Open(stdin) = &mut *pipe
+        if let Pipe::Open(Child { stdin: Some(stdin), .. }) = &mut *pipe
             && writeln!(stdin, "{sign}{group}").is_err()
         {
             *pipe = Pipe::Missing;
@@ -64,13 +74,12 @@ impl Watchdog {
     }
 }
 
-fn start() -> io::Result<ChildStdin> {
+fn start() -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut child = command.spawn()?;
-    child.stdin.take().ok_or_else(|| io::Error::other("it has no standard input"))
+    command.spawn()
 }
 
 /// The watchdog process itself: returns when everything it had to guard is gone.

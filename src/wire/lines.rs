@@ -18,7 +18,7 @@ pub enum Line {
 /// Room that is kept ready for the next read.
 const CHUNK: usize = 64 * 1024;
 /// A buffer that grew past this for one large line is given back instead of reused.
-const KEEP: usize = 1024 * 1024;
+const KEEP: usize = 4 * 1024 * 1024;
 
 /// Splits a byte stream into lines.
 pub struct LineReader<R> {

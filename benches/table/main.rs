@@ -1,0 +1,27 @@
+//! `just bench`: the table of DESIGN.md section 9, each row against its baselines in the same run.
+//!
+//! One program plays all parts: it starts itself as the upstream server and as the two relays that
+//! dormouse is compared with. Figures are ratios to a baseline of the same round, since machines are
+//! noisy; of several rounds the median counts.
+
+mod client;
+mod contender;
+mod process;
+mod relay;
+mod report;
+mod rows;
+mod upstream;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("upstream") => upstream::serve(&arguments[1..]),
+        Some("relay") => relay::run(&arguments[1..], relay::Kind::Lines),
+        Some("relay-parse") => relay::run(&arguments[1..], relay::Kind::Parse),
+        // cargo adds `--bench`; a word before it asks for the rows of that name alone.
+        first => return rows::run(first.filter(|word| !word.starts_with('-'))),
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,63 @@
+//! What the system says of a process and those it started (Linux, `/proc`).
+
+use std::{fs, path::Path, time::Duration};
+
+/// Processor time of all threads of one process.
+pub fn processor_time(process: u32) -> Duration {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let nanos = tasks.filter_map(|task| {
+        let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanos.sum())
+}
+
+/// Direct and indirect children.
+pub fn descendants(process: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut open = vec![process];
+    while let Some(parent) = open.pop() {
+        let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|id| id.parse::<u32>().ok());
+            for child in children {
+                found.push(child);
+                open.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// Descendants whose command line holds `word`.
+pub fn descendants_named(process: u32, word: &str) -> usize {
+    let is_named = |id: &u32| {
+        fs::read_to_string(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.contains(word))
+    };
+    descendants(process).iter().filter(|id| is_named(id)).count()
+}
+
+/// Resident memory of a process and its descendants, in megabytes.
+pub fn resident(process: u32) -> f64 {
+    let all = descendants(process).into_iter().chain([process]);
+    all.map(|id| status(id, "VmRSS:")).sum()
+}
+
+/// Resident memory of the process alone, in megabytes.
+pub fn resident_of(process: u32) -> f64 {
+    status(process, "VmRSS:")
+}
+
+/// The most memory that the process alone has ever had resident, in megabytes.
+pub fn peak(process: u32) -> f64 {
+    status(process, "VmHWM:")
+}
+
+fn status(process: u32, key: &str) -> f64 {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(Path::new(&path)).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("0");
+    let kilobytes: f64 = line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0.0);
+    kilobytes / 1024.0
+}

@@ -1,0 +1,247 @@
+//! The rows of the table.
+
+use std::{
+    collections::HashMap,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::Client,
+    contender::{Contender, config, dormouse, server, upstream},
+    process,
+    report::{Row, as_json, median, print},
+};
+
+const ROUNDS: usize = 7;
+const MEGABYTE: usize = 1024 * 1024;
+
+type Add<'a> = &'a mut dyn FnMut(Row);
+
+/// The rows by the name with which one of them can be asked for alone.
+const ROWS: [(&str, fn(Add<'_>)); 8] = [
+    ("start", start),
+    ("idle", idle),
+    ("latency", latency),
+    ("throughput", throughput),
+    ("processor-time", processor_time),
+    ("large-results", large_results),
+    ("memory", memory_of_large_results),
+    ("waking", waking),
+];
+
+/// Measures all rows, or those whose name holds `only`.
+pub fn run(only: Option<&str>) -> ExitCode {
+    let mut rows = Vec::new();
+    let mut add = |row: Row| {
+        print(&row);
+        rows.push(row);
+    };
+    println!("| what | found | bar | | detail |\n|---|---|---|---|---|");
+    for (name, measure) in ROWS {
+        if only.is_none_or(|only| name.contains(only)) {
+            measure(&mut add);
+        }
+    }
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench.json");
+    std::fs::write(&path, format!("{:#}\n", as_json(&rows))).expect("the target directory is writable");
+    println!("\nwritten to {}", path.display());
+    if rows.iter().all(|row| row.is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn lazy_servers(count: usize) -> Vec<String> {
+    let servers: Vec<_> = (1..=count).map(|number| server(number, 25, 0)).collect();
+    dormouse(&config(&servers))
+}
+
+fn start(add: Add<'_>) {
+    for count in [1, 10, 100] {
+        let command = lazy_servers(count);
+        let times = (0..ROUNDS * 3).map(|_| {
+            let began = Instant::now();
+            let mut client = Client::spawn(&command);
+            client.initialize();
+            client.request("tools/list", &json!({}));
+            millis(began.elapsed())
+        });
+        let found = median(times.collect());
+        add(Row::at_most(format!("start to tools/list, {count} lazy servers"), found, 10.0, " ms", json!({})));
+    }
+}
+
+fn idle(add: Add<'_>) {
+    for (count, memory_bar, bytes_bar) in [(10, 6.0, 3200.0), (100, 9.0, 5500.0)] {
+        let mut client = Client::spawn(&lazy_servers(count));
+        let instructions = client.initialize();
+        let list = client.request("tools/list", &json!({}));
+        let children = process::descendants(client.id()).len();
+        let name = |what: &str| format!("{what}, {count} lazy servers");
+        add(Row::at_most(name("child processes before first use"), as_f64(children), 0.0, "", json!({})));
+        add(Row::at_most(name("resident memory"), process::resident(client.id()), memory_bar, " MB", json!({})));
+        let bytes = list.to_string().len() + instructions.len();
+        let text = format!("{list}{instructions}");
+        let named = (1..=count).filter(|number| text.contains(&format!("server-{number}"))).count();
+        let data = json!({"named": named, "direct": direct_bytes() * count});
+        add(Row::at_most(name("first tools/list + instructions"), as_f64(bytes), bytes_bar, " B", data));
+    }
+}
+
+/// What one server's 25 tools cost without a proxy.
+fn direct_bytes() -> usize {
+    let mut client = Client::spawn(&upstream(25, 0));
+    client.initialize();
+    client.request("tools/list", &json!({})).to_string().len()
+}
+
+fn echo(contender: Contender) -> String {
+    contender.call("echo", &json!({"path": "/tmp/some/file.txt", "limit": 10}))
+}
+
+/// One figure of each contender in each round, all connected at once and measured in turn.
+fn rounds(
+    contenders: &[Contender],
+    mut measure: impl FnMut(Contender, &mut Client) -> f64,
+) -> HashMap<&'static str, Vec<f64>> {
+    let mut clients: Vec<_> = contenders.iter().map(|who| (*who, who.connect())).collect();
+    let mut figures: HashMap<&'static str, Vec<f64>> = HashMap::new();
+    for round in 0..=ROUNDS {
+        for (who, client) in &mut clients {
+            let figure = measure(*who, client);
+            // The first round warms up.
+            if round > 0 {
+                figures.entry(who.name()).or_default().push(figure);
+            }
+        }
+    }
+    figures
+}
+
+/// The median over the rounds of dormouse's figure divided by the baseline's.
+fn ratio(figures: &HashMap<&'static str, Vec<f64>>, baseline: Contender) -> f64 {
+    let pairs = figures["dormouse"].iter().zip(&figures[baseline.name()]);
+    median(pairs.map(|(ours, theirs)| ours / theirs).collect())
+}
+
+fn medians(figures: &HashMap<&'static str, Vec<f64>>) -> Value {
+    let median = |who: &Contender| {
+        let rounded = (median(figures.get(who.name())?.clone()) * 1000.0).round() / 1000.0;
+        Some((who.name().to_owned(), json!(rounded)))
+    };
+    Value::Object(Contender::ALL.iter().filter_map(median).collect())
+}
+
+fn latency(add: Add<'_>) {
+    let figures = rounds(&Contender::ALL, |who, client| {
+        let call = echo(who);
+        median((0..1000).map(|_| micros(client.round_trip("tools/call", &call))).collect())
+    });
+    let found = ratio(&figures, Contender::RelayParse);
+    add(Row::at_most("latency of a call, p50", found, 1.2, " × relay-parse", json!({"µs": medians(&figures)})));
+}
+
+fn throughput(add: Add<'_>) {
+    let figures = rounds(&Contender::ALL, |who, client| {
+        10_000.0 / client.pipeline("tools/call", &echo(who), 10_000, 64).as_secs_f64()
+    });
+    let found = ratio(&figures, Contender::RelayParse);
+    add(Row::at_least("calls a second, 64 in flight", found, 0.8, " × relay-parse", json!({"calls/s": medians(&figures)})));
+}
+
+fn processor_time(add: Add<'_>) {
+    for (how, window) in [("one after the other", 1), ("64 in flight", 64)] {
+        let figures = rounds(&Contender::PROXIES, |who, client| {
+            let before = process::processor_time(client.id());
+            client.pipeline("tools/call", &echo(who), 10_000, window);
+            millis(process::processor_time(client.id()) - before)
+        });
+        let found = ratio(&figures, Contender::RelayParse);
+        let what = format!("processor time of 10,000 calls, {how}");
+        add(Row::at_most(what, found, 2.0, " × relay-parse", json!({"ms": medians(&figures)})));
+    }
+}
+
+fn large_results(add: Add<'_>) {
+    for (megabytes, bar) in [(1, 1.5), (16, 1.3)] {
+        let figures = rounds(&Contender::ALL, |who, client| {
+            let call = who.call("size", &json!({"bytes": megabytes * MEGABYTE}));
+            let times = (0..5).map(|_| millis(client.round_trip("tools/call", &call)));
+            median(times.collect())
+        });
+        let found = ratio(&figures, Contender::Relay);
+        let what = format!("result of {megabytes} MB, time");
+        add(Row::at_most(what, found, bar, " × relay", json!({"ms": medians(&figures)})));
+    }
+}
+
+fn memory_of_large_results(add: Add<'_>) {
+    let mut client = Contender::Dormouse.connect();
+    let call = Contender::Dormouse.call("size", &json!({"bytes": 16 * MEGABYTE}));
+    for _ in 0..5 {
+        client.round_trip("tools/call", &call);
+    }
+    add(Row::at_most("peak memory during results of 16 MB", process::peak(client.id()), 40.0, " MB", json!({})));
+    std::thread::sleep(Duration::from_millis(100));
+    let after = process::resident_of(client.id());
+    add(Row::at_most("resident after them", after, 12.0, " MB", json!({})));
+}
+
+/// How long an upstream that takes 300 ms to start takes to answer a first call, without a proxy.
+fn direct_start() -> f64 {
+    let began = Instant::now();
+    let mut client = Client::spawn(&upstream(2, 300));
+    client.initialize();
+    client.round_trip("tools/call", &echo(Contender::Direct));
+    millis(began.elapsed())
+}
+
+/// A dormouse whose one server has been loaded and has fallen asleep.
+fn sleeping() -> Client {
+    let mut client = Client::spawn(&dormouse(&config(&[server(1, 2, 300)])));
+    client.initialize();
+    client.request("tools/call", &json!({"name": "load_mcp", "arguments": {"mcp_name": "server-1"}}));
+    while process::descendants_named(client.id(), "upstream") > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    client
+}
+
+fn waking(add: Add<'_>) {
+    let direct = median((0..ROUNDS).map(|_| direct_start()).collect());
+    let one = (0..ROUNDS).map(|_| millis(sleeping().round_trip("tools/call", &echo(Contender::Dormouse))));
+    let found = median(one.collect()) - direct;
+    let data = json!({"direct start ms": direct});
+    add(Row::at_most("first call of a sleeping server: start-up +", found, 10.0, " ms", data.clone()));
+
+    let mut most_processes = 0;
+    let many = (0..ROUNDS).map(|_| {
+        let mut client = sleeping();
+        let began = Instant::now();
+        for number in 0..50 {
+            let call = Contender::Dormouse.call("echo", &json!({"number": number}));
+            client.send("tools/call", &serde_json::from_str(&call).expect("JSON"));
+        }
+        let right = (0..50).filter(|_| client.read_response().contains("number")).count();
+        let took = millis(began.elapsed());
+        assert_eq!(right, 50);
+        most_processes = most_processes.max(process::descendants_named(client.id(), "upstream"));
+        took
+    });
+    let found = median(many.collect()) - direct;
+    add(Row::at_most("50 callers at once for it: start-up +", found, 25.0, " ms", data));
+    add(Row::at_most("processes for the 50 callers", as_f64(most_processes), 1.0, "", json!({"right": 50})));
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+#[expect(clippy::cast_precision_loss, reason = "these are counts of bytes and processes, far below 2^52")]
+fn as_f64(count: usize) -> f64 {
+    count as f64
+}
