@@ -24,7 +24,11 @@ pub fn server_parts(servers: &[&str]) -> Vec<String> {
     }
     let settle = |(part, server): (&String, &&str)| {
         let is_shared = count[&part.replace('-', "_")] > 1;
-        if is_shared || part.len() > MAX_SERVER { hashed(part, server, MAX_SERVER) } else { part.clone() }
+        if is_shared || part.len() > MAX_SERVER {
+            hashed(cut(part, MAX_SERVER).trim_end_matches('_'), server)
+        } else {
+            part.clone()
+        }
     };
     plain.iter().zip(servers).map(settle).collect()
 }
@@ -48,7 +52,7 @@ pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String
     }
     let settle = |(name, tool): (&String, &&str)| {
         if count[name.as_str()] > 1 || name.len() > MAX_NAME {
-            hashed(name, &format!("{server}/{tool}"), MAX_NAME)
+            hashed(cut(name, MAX_NAME), &format!("{server}/{tool}"))
         } else {
             name.clone()
         }
@@ -62,15 +66,19 @@ fn mapped(name: &str) -> String {
     name.chars().map(allowed).collect()
 }
 
-/// `name`, cut so that it fits, with six hex digits of the hash of `identity`.
-fn hashed(name: &str, identity: &str, max: usize) -> String {
-    let cut = &name[..name.len().min(max - SUFFIX)];
-    let mut cut = format!("{}_", cut.trim_end_matches('_'));
+/// As much of `name` (ASCII) as leaves room for a suffix.
+fn cut(name: &str, max: usize) -> &str {
+    &name[..name.len().min(max - SUFFIX)]
+}
+
+/// `name` with six hex digits of the hash of `identity`.
+fn hashed(name: &str, identity: &str) -> String {
+    let mut hashed = format!("{name}_");
     for byte in &Sha256::digest(identity.as_bytes())[..3] {
         // Writing to a String cannot fail.
-        let _ = write!(cut, "{byte:02x}");
+        let _ = write!(hashed, "{byte:02x}");
     }
-    cut
+    hashed
 }
 
 #[cfg(test)]

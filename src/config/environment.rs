@@ -16,7 +16,7 @@ pub struct Environment {
 /// A `.env` file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
-    #[error("cannot read the environment file {path}: {source}")]
+    #[error("cannot read the environment file {path}")]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{path}: {reason}")]
     Malformed { path: PathBuf, reason: String },

@@ -30,7 +30,7 @@ impl fmt::Display for Problem {
 pub enum ConfigError {
     #[error("{}", lines(.0))]
     Invalid(Vec<Problem>),
-    #[error("cannot read the config {}: {source}", path.display())]
+    #[error("cannot read the config {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Environment(#[from] super::environment::EnvironmentError),
@@ -44,7 +44,7 @@ pub enum ConfigError {
         path = path.display()
     )]
     Untrusted { path: PathBuf },
-    #[error("cannot record what is trusted in {}: {source}", path.display())]
+    #[error("cannot record what is trusted in {}", path.display())]
     TrustStore { path: PathBuf, source: io::Error },
 }
 

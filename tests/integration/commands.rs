@@ -1,0 +1,120 @@
+//! The commands beside `serve`.
+
+use std::{path::Path, process::Output};
+
+use serde_json::Value;
+
+use crate::support::{Proxy, dormouse};
+
+async fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = dormouse();
+    command.args(arguments).current_dir(directory);
+    command.env("HOME", directory.join("home")).env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME");
+    command.stdin(std::process::Stdio::null());
+    let Output { status, stdout, stderr } = command.output().await.expect("dormouse runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("the temporary directory is writable")
+}
+
+#[tokio::test]
+async fn check_prints_every_problem_with_its_place() {
+    let place = directory();
+    std::fs::write(place.path().join("bad.json"), "{\n  \"surfac\": 1,\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}}\n}").unwrap();
+    let (code, stdout, stderr) = run(place.path(), &["check", "--config", "bad.json"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    assert_eq!(
+        stderr,
+        "dormouse: bad.json:2:3: surfac: unknown key \"surfac\"; did you mean \"surface\"?\n\
+         bad.json:3:18: mcpServers.a: a server needs a \"command\"\n\
+         bad.json:3:24: mcpServers.a.comand: unknown key \"comand\"; did you mean \"command\"?\n"
+    );
+    std::fs::write(place.path().join("good.json"), r#"{"mcpServers": {"a": {"command": "${NO_SUCH}"}}}"#).unwrap();
+    let (code, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;
+    assert_eq!(code, Some(0));
+    assert_eq!(stdout, "good.json: ok, 1 servers\n  a: unavailable: undefined variable: NO_SUCH; set it in the environment or in .env\n");
+    std::fs::write(place.path().join(".env"), "NO_SUCH=x\n").unwrap();
+    let (_, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;
+    assert_eq!(stdout, "good.json: ok, 1 servers\n");
+}
+
+#[tokio::test]
+async fn a_config_of_the_working_directory_is_used_only_once_it_is_trusted() {
+    let place = directory();
+    let (code, _, stderr) = run(place.path(), &["serve"]).await;
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("no config found; looked for"), "{stderr}");
+    let path = place.path().join("dormouse.json");
+    std::fs::write(&path, r#"{"mcpServers": {"a": {"command": "touch", "args": ["pwned"]}}}"#).unwrap();
+    let (code, _, stderr) = run(place.path(), &["serve"]).await;
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("dormouse trust"), "{stderr}");
+    assert!(!place.path().join("pwned").exists());
+    let (code, stdout, _) = run(place.path(), &["trust"]).await;
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("a: touch pwned"), "{stdout}");
+    assert_eq!(run(place.path(), &["serve"]).await.0, Some(0));
+    std::fs::write(&path, r#"{"mcpServers": {}}"#).unwrap();
+    assert_eq!(run(place.path(), &["serve"]).await.0, Some(2), "other content needs trust of its own");
+}
+
+#[tokio::test]
+async fn the_checked_in_schema_and_reference_are_those_of_the_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (_, schema, _) = run(root, &["schema"]).await;
+    assert_eq!(schema, std::fs::read_to_string(root.join("docs/config.schema.json")).unwrap(), "run `just schema`");
+    let (_, reference, _) = run(root, &["schema", "--reference"]).await;
+    let document = std::fs::read_to_string(root.join("docs/config.md")).unwrap();
+    assert!(document.contains(&reference), "docs/config.md does not hold the tables of the schema; run `just schema`");
+}
+
+#[tokio::test]
+async fn the_example_config_is_valid() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (code, _, stderr) = run(root, &["check", "--config", "config.example.json"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+}
+
+#[tokio::test]
+async fn the_demo_shows_each_step_and_leaves_nothing() {
+    let place = directory();
+    let (code, stdout, stderr) = run(place.path(), &["demo", "--json"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let steps: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(steps.as_array().unwrap().len(), 6);
+    assert!(steps[1]["data"]["bytes"].as_u64() < steps[1]["data"]["without"].as_u64());
+    assert_eq!(steps[2]["data"]["result"]["mcp_name"], "notes");
+    assert_eq!(steps[2]["data"]["notifications"][0], "notifications/tools/list_changed");
+    assert_eq!(steps[4]["data"]["content"][0]["type"], "text");
+    assert_eq!(steps[5]["data"]["asleep"], "notes");
+    let (code, stdout, _) = run(place.path(), &["demo"]).await;
+    assert_eq!(code, Some(0));
+    assert!(!stdout.contains('\u{1b}'), "no colour where there is no terminal");
+}
+
+#[tokio::test]
+async fn standard_output_of_serve_is_protocol_and_nothing_else() {
+    let mut host = Proxy::with([crate::support::Server::lazy("a")]).argument("--log-format").argument("json").serve().await;
+    host.load("a").await;
+    assert_eq!(host.end().await, Some(0));
+    for line in host.received() {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(message["jsonrpc"], "2.0");
+    }
+    for line in host.log() {
+        let entry: Value = serde_json::from_str(&line).unwrap();
+        assert!(entry["level"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn usage_errors_exit_with_2_and_help_with_0() {
+    let place = directory();
+    assert_eq!(run(place.path(), &["--no-such-flag"]).await.0, Some(2));
+    assert_eq!(run(place.path(), &["--eager", "--lazy"]).await.0, Some(2));
+    assert_eq!(run(place.path(), &["--help"]).await.0, Some(0));
+    assert_eq!(run(place.path(), &["check", "--config", "no-such.json"]).await.0, Some(2));
+}

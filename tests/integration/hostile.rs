@@ -1,0 +1,139 @@
+//! Servers that break the rules harm nobody but themselves.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Host, Proxy, Server, eventually, text_of};
+
+/// A bad server beside a good one, both loaded.
+async fn beside_a_good_one(bad: Server) -> Host {
+    let mut host = Proxy::with([bad, Server::lazy("good")]).set("maxMessageBytes", 100_000).serve().await;
+    assert!(host.load("good").await["isError"].is_null());
+    assert!(host.load("bad").await["isError"].is_null());
+    host
+}
+
+async fn good_still_answers(host: &mut Host) {
+    assert!(host.use_tool("good/echo", json!({})).await["isError"].is_null());
+    assert_eq!(host.started("good").len(), 1);
+}
+
+#[tokio::test]
+async fn garbage_on_standard_output_is_skipped_counted_and_logged_once() {
+    let mut host = beside_a_good_one(Server::lazy("bad").script("greets_with_noise", true)).await;
+    let result = host.use_tool("bad/noise", json!({})).await;
+    assert_eq!(text_of(&result), "after the noise");
+    let warned = host.log().iter().filter(|line| line.contains("WARN") && line.contains("skipped")).count();
+    assert_eq!(warned, 1);
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn a_line_above_the_cap_whose_id_comes_last_fails_that_request_and_says_so() {
+    let mut host = beside_a_good_one(Server::lazy("bad")).await;
+    let other = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "bad/slow", "tool_input": {"ms": 200}}})).await;
+    let result = host.use_tool("bad/huge", json!({"bytes": 3_000_000})).await;
+    assert_eq!(result["isError"], true);
+    let text = text_of(&result);
+    assert!(text.contains("is above maxMessageBytes (100000)") && text.contains("3000"), "{text}");
+    assert_eq!(text_of(&host.answer(other).await["result"]), "slept");
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn a_request_above_the_cap_is_refused_under_its_id() {
+    let mut host = Proxy::with([]).set("maxMessageBytes", 100_000).serve().await;
+    let filling = "x".repeat(200_000);
+    host.write(format!(r#"{{"params":{{"f":"{filling}"}},"method":"tools/call","jsonrpc":"2.0","id":"big"}}"#)).await;
+    let line = host.answer_line(&json!("big")).await;
+    assert!(line.contains("-32600") && line.contains("maxMessageBytes"), "{line}");
+}
+
+#[tokio::test]
+async fn a_burst_of_list_changed_costs_two_lists_and_tells_the_host_once() {
+    let mut host = beside_a_good_one(Server::lazy("bad")).await;
+    let lists = |host: &Host| host.server_log("bad").iter().filter(|line| line.starts_with("tools/list")).count();
+    let (before, told) = (lists(&host), host.notifications().len());
+    host.use_tool("bad/burst", json!({"count": 1000})).await;
+    eventually("it is listed anew", || lists(&host) > before).await;
+    // Whatever else would be listed is under way by now: the pause between two refreshes is 100 ms.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert!(lists(&host) <= before + 2, "{} lists", lists(&host) - before);
+    assert_eq!(host.notifications().len(), told, "nothing has changed, so nobody is told");
+    host.use_tool("bad/change", json!({"tools": ["fresh"]})).await;
+    eventually("the host is told", || host.notifications().len() == told + 1).await;
+    assert!(host.description().await.contains("- fresh"));
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn replies_that_nobody_asked_for_are_dropped() {
+    let mut host = beside_a_good_one(Server::lazy("bad")).await;
+    assert_eq!(text_of(&host.use_tool("bad/twice", json!({})).await), "first");
+    assert_eq!(text_of(&host.use_tool("bad/stray", json!({})).await), "to the caller");
+    assert_eq!(text_of(&host.use_tool("bad/slow", json!({"ms": 1})).await), "slept");
+    assert!(!host.received().iter().any(|line| line.contains("to nobody") || line.contains(r#""text":"second""#)));
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn a_reply_of_the_wrong_shape_fails_its_request() {
+    let mut host = beside_a_good_one(Server::lazy("bad")).await;
+    let result = host.use_tool("bad/malformed", json!({})).await;
+    assert_eq!(text_of(&result), "server \"bad\": its answer is no JSON-RPC response: both \"result\" and \"error\"");
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_reading_fails_its_own_calls_and_memory_stays_bounded() {
+    let bad = Server::lazy("bad").set("timeouts", json!({"call": "1s"}));
+    let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
+    host.load("good").await;
+    host.use_tool("bad/deaf", json!({})).await;
+    let filling = "x".repeat(1_000_000);
+    let mut ids = Vec::new();
+    for _ in 0..60 {
+        let call = json!({"tool_name": "bad/echo", "tool_input": {"filling": filling}});
+        ids.push(host.send("tools/call", json!({"name": "use_tool", "arguments": call})).await);
+    }
+    let mut congested = 0;
+    for id in ids {
+        let result = host.answer(id).await["result"].clone();
+        assert_eq!(result["isError"], true);
+        congested += usize::from(text_of(&result).contains("does not read its input"));
+    }
+    assert!((30..60).contains(&congested), "{congested} of 60 calls were refused at once");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", host.id())).unwrap();
+    let peak: u64 = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok()).unwrap();
+    assert!(peak < 80_000, "{peak} kB");
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn late_answers_do_not_reach_later_requests() {
+    let server = Server::lazy("a").set("timeouts", json!({"call": "150ms"}));
+    let mut host = Proxy::with([server]).serve().await;
+    host.load("a").await;
+    let late = host.use_tool("a/slow", json!({"ms": 400})).await;
+    assert_eq!(late["isError"], true);
+    for number in 0..50 {
+        let result = host.use_tool("a/echo", json!({"number": number})).await;
+        assert!(text_of(&result).contains(&format!("\"number\":{number}")), "{result}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(!host.received().iter().any(|line| line.contains("slept")));
+}
+
+#[tokio::test]
+async fn pages_that_never_end_fail_the_load() {
+    // Every page names the same next page.
+    let script = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
+        *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}";;
+        *tools/list*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[],\"nextCursor\":\"again\"}}";;
+        esac; done"#;
+    let server = Server::lazy("a").set("command", "sh").set("args", json!(["-c", script]));
+    let mut host = Proxy::with([server]).serve().await;
+    let result: Value = host.load("a").await;
+    assert!(text_of(&result).contains("its pages never end"), "{result}");
+}

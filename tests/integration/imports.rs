@@ -1,0 +1,92 @@
+//! The direction of imports (DESIGN.md section 8): a layer may use what stands to its right.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// What each layer may use. `catalog` and `config` are used by many, and use little.
+const MAY_USE: [(&str, &[&str]); 11] = [
+    ("cli", &["demo", "downstream", "proxy", "surface", "upstream", "peer", "protocol", "wire", "catalog", "config"]),
+    ("demo", &["peer", "protocol", "wire"]),
+    ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config"]),
+    ("proxy", &["surface", "upstream", "peer", "protocol", "wire", "catalog", "config"]),
+    ("surface", &["catalog", "config", "protocol", "wire"]),
+    ("upstream", &["peer", "protocol", "wire", "catalog", "config"]),
+    ("peer", &["wire"]),
+    ("catalog", &["config", "protocol", "wire"]),
+    ("protocol", &["wire"]),
+    ("config", &[]),
+    ("wire", &[]),
+];
+
+#[test]
+fn layers_use_only_what_stands_to_their_right() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let layers: BTreeSet<String> = fs::read_dir(&source)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    let known: BTreeSet<String> = MAY_USE.iter().map(|(layer, _)| (*layer).to_owned()).collect();
+    assert_eq!(layers, known, "every layer has its row");
+    for (layer, allowed) in MAY_USE {
+        for (file, used) in uses(&source.join(layer)) {
+            for other in used.iter().filter(|other| *other != layer) {
+                assert!(allowed.contains(&other.as_str()), "{file} uses crate::{other}");
+            }
+        }
+    }
+}
+
+/// The top-level modules that each file below `directory` names after `crate::`.
+fn uses(directory: &Path) -> Vec<(String, BTreeSet<String>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(uses(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push((path.display().to_string(), named(&text)));
+        }
+    }
+    found
+}
+
+fn named(text: &str) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    for (start, _) in text.match_indices("crate::") {
+        let rest = &text[start + "crate::".len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 0;
+            let mut word = String::new();
+            for c in group.chars() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ':' | ',' if depth == 0 && !word.is_empty() => {
+                        named.insert(std::mem::take(&mut word));
+                    }
+                    c if depth == 0 && (c.is_alphanumeric() || c == '_') => {
+                        // A word begins after a comma or at the start; what follows `::` is no layer.
+                        word.push(c);
+                    }
+                    _ => {}
+                }
+            }
+            named.extend((!word.is_empty()).then_some(word));
+        } else {
+            let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            named.insert(word);
+        }
+    }
+    named.retain(|word| MAY_USE.iter().any(|(layer, _)| layer == word));
+    named
+}
+
+#[test]
+fn the_reader_of_imports_sees_groups_and_paths() {
+    let text = "use crate::{\n config::{A, wire},\n peer::B, protocol,\n};\nuse crate::wire::C; crate::upstream::D";
+    let expected = ["config", "peer", "protocol", "upstream", "wire"].map(str::to_owned);
+    assert_eq!(named(text), BTreeSet::from(expected));
+}

@@ -1,0 +1,114 @@
+//! Sleep, wake, death, and the end of dormouse itself.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::support::{Proxy, Server, alive, descendants, eventually, text_of};
+
+#[tokio::test]
+async fn an_idle_server_sleeps_with_its_tools_shown_and_the_next_use_wakes_it() {
+    let server = Server::lazy("a").set("idleTimeout", "150ms").script("prompts", json!(["p"]));
+    let mut host = Proxy::with([server]).serve().await;
+    host.load("a").await;
+    let awake = host.description().await;
+    let [first] = host.started("a")[..] else { panic!("one process") };
+    eventually("it sleeps", || !alive(first)).await;
+    assert_eq!(host.description().await, awake);
+    assert_eq!(host.request("prompts/list", json!({})).await["prompts"], json!([{"name": "p", "new": 1}]));
+    assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+    assert_eq!(host.started("a").len(), 2);
+    assert_eq!(host.notifications().len(), 2, "sleep and wake change nothing that is listed");
+}
+
+#[tokio::test]
+async fn a_server_with_a_request_in_flight_is_not_idle() {
+    let mut host = Proxy::with([Server::lazy("a").set("idleTimeout", "50ms")]).serve().await;
+    let result = host.use_tool("a/slow", json!({"ms": 600})).await;
+    assert_eq!(text_of(&result), "slept");
+    assert_eq!(host.started("a").len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_fails_what_is_in_flight_by_name_and_is_back_at_the_next_call() {
+    let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
+    host.load("a").await;
+    let waiting = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/hang"}})).await;
+    host.server_noted("a", "tools/call").await;
+    let other = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "b/slow", "tool_input": {"ms": 300}}})).await;
+    let died = host.use_tool("a/die", json!({})).await;
+    for result in [&died, &host.answer(waiting).await["result"]] {
+        assert_eq!(result["isError"], true);
+        assert_eq!(text_of(result), "server \"a\" ended before it answered; the request may have been executed");
+    }
+    assert_eq!(text_of(&host.answer(other).await["result"]), "slept");
+    assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+    assert_eq!(host.started("a").len(), 2);
+    let calls = host.server_log("a").iter().filter(|line| line.starts_with("tools/call")).count();
+    assert_eq!(calls, 3, "nothing is replayed");
+}
+
+#[tokio::test]
+async fn a_wake_that_fails_is_an_error_for_its_call_and_no_strike() {
+    let place = tempfile::tempdir().unwrap();
+    let home = place.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let server = Server::lazy("a").set("cwd", home.to_str().unwrap()).set("idleTimeout", "100ms");
+    let mut host = Proxy::with([server]).serve().await;
+    host.load("a").await;
+    let [process] = host.started("a")[..] else { panic!("one process") };
+    eventually("it sleeps", || !alive(process)).await;
+    std::fs::remove_dir(&home).unwrap();
+    for _ in 0..5 {
+        let result = host.use_tool("a/echo", json!({})).await;
+        assert!(text_of(&result).starts_with("server \"a\" cannot be reached"), "{result}");
+    }
+    assert!(host.description().await.contains("a:\n- echo"));
+}
+
+/// Starts servers of every temper, ends dormouse by `end`, and sees that nothing is left.
+async fn nothing_is_left_after(end: impl AsyncFnOnce(&mut crate::support::Host)) {
+    let servers = [
+        Server::lazy("polite"),
+        Server::lazy("stubborn").script("stubborn", true),
+        Server::lazy("parent").script("grandchild", true),
+    ];
+    let mut host = Proxy::with(servers).serve().await;
+    for name in ["polite", "stubborn", "parent"] {
+        assert!(host.load(name).await["isError"].is_null());
+    }
+    let mut processes = descendants(host.id());
+    let grandchild = host.server_log("parent").iter().find_map(|line| line.strip_prefix("grandchild ")?.parse().ok());
+    processes.push(grandchild.expect("it was noted"));
+    assert!(processes.iter().all(|process| alive(*process)));
+    end(&mut host).await;
+    host.exit().await;
+    eventually("all are gone", || !processes.iter().any(|process| alive(*process))).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_the_end_of_input() {
+    nothing_is_left_after(async |host| assert_eq!(host.end().await, Some(0))).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_sigterm() {
+    nothing_is_left_after(async |host| host.signal(Signal::SIGTERM)).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_sigint() {
+    nothing_is_left_after(async |host| host.signal(Signal::SIGINT)).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_sigkill() {
+    nothing_is_left_after(async |host| host.signal(Signal::SIGKILL)).await;
+}
+
+#[tokio::test]
+async fn requests_that_were_piped_in_are_answered_before_the_end() {
+    let mut host = Proxy::with([Server::lazy("a")]).serve().await;
+    let id = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/slow", "tool_input": {"ms": 300}}})).await;
+    assert_eq!(host.end().await, Some(0));
+    assert_eq!(text_of(&host.answer(id).await["result"]), "slept");
+}

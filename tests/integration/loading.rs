@@ -1,0 +1,215 @@
+//! Loads: one attempt for all, nothing left of a failed one, and three strikes.
+
+use serde_json::json;
+
+use crate::support::{Proxy, Server, alive, descendants, eventually, text_of};
+
+#[tokio::test]
+async fn nothing_is_started_before_it_is_needed() {
+    let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
+    assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
+    host.request("resources/list", json!({})).await;
+    host.request("prompts/list", json!({})).await;
+    assert_eq!(descendants(host.id()), [0_u32; 0]);
+    assert!(host.started("a").is_empty() && host.started("b").is_empty());
+}
+
+#[tokio::test]
+async fn a_load_brings_everything_and_tells_the_host_before_its_result() {
+    let server = Server::lazy("a")
+        .script("resources", json!(["r://1", "r://2", "r://3"]))
+        .script("templates", json!(["t://{x}"]))
+        .script("prompts", json!(["p1", "p2"]))
+        .script("instructions", "Be kind.")
+        .script("page", 2);
+    let mut host = Proxy::with([server]).serve().await;
+    let result = host.load("a").await;
+    assert_eq!(
+        host.notifications(),
+        [
+            "notifications/tools/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/prompts/list_changed"
+        ]
+    );
+    let report = &result["structuredContent"];
+    assert_eq!(text_of(&result), report.to_string());
+    assert_eq!(report["mcp_name"], "a");
+    assert_eq!(report["tools"].as_array().unwrap().len(), 16);
+    assert_eq!(report["tools"][0], json!({"name": "a/echo", "description": "The echo tool. Its second sentence."}));
+    assert_eq!(report["resources"][2], json!({"uri": "r://3", "name": "r://3"}));
+    assert_eq!(report["resource_templates"], json!([{"uriTemplate": "t://{x}", "name": "t://{x}"}]));
+    assert_eq!(report["prompts"][1], json!({"name": "p2"}));
+    assert_eq!(report["instructions"], "Be kind.");
+
+    let again = host.load("a").await;
+    assert_eq!(again, result);
+    assert_eq!(host.notifications().len(), 3);
+    assert_eq!(host.started("a").len(), 1);
+    let lists = host.request("prompts/list", json!({})).await;
+    assert_eq!(lists["prompts"], json!([{"name": "p1", "new": 1}, {"name": "p2", "new": 1}]));
+}
+
+#[tokio::test]
+async fn fifty_loads_at_once_start_one_process() {
+    let mut host = Proxy::with([Server::lazy("a").script("delay_ms", 200)]).serve().await;
+    let mut ids = Vec::new();
+    for _ in 0..50 {
+        ids.push(host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}})).await);
+    }
+    for id in ids {
+        let answer = host.answer(id).await;
+        assert_eq!(answer["result"]["structuredContent"]["mcp_name"], "a", "{answer}");
+    }
+    assert_eq!(host.started("a").len(), 1);
+    assert_eq!(host.notifications(), ["notifications/tools/list_changed"]);
+}
+
+#[tokio::test]
+async fn different_servers_load_in_parallel() {
+    // Each waits for the log of the other to show that it has been started.
+    let servers = ["a", "b", "c"].map(|name| Server::lazy(name).script("delay_ms", 300));
+    let mut host = Proxy::with(servers).serve().await;
+    let mut ids = Vec::new();
+    for name in ["a", "b", "c"] {
+        ids.push(host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": name}})).await);
+    }
+    for name in ["a", "b", "c"] {
+        host.server_noted(name, "start").await;
+    }
+    assert!(host.received().len() <= 1, "all three were started before any was loaded");
+    for id in ids {
+        assert!(host.answer(id).await["result"]["isError"].is_null());
+    }
+}
+
+/// Three failed loads of a server that fails so, and what is left of it.
+async fn third_failure_evicts(server: Server, expected: &str) {
+    let mut host = Proxy::with([server.set("timeouts", json!({"load": "700ms"})), Server::lazy("other")])
+        .serve()
+        .await;
+    for attempt in 1..=3 {
+        assert!(host.description().await.contains("- bad: "), "offered before attempt {attempt}");
+        let result = host.load("bad").await;
+        assert_eq!(result["isError"], true, "{result}");
+        let text = text_of(&result).to_owned();
+        assert!(text.contains(expected), "{text}");
+        let left = match attempt {
+            1 => "2 attempts left",
+            2 => "1 attempt left",
+            _ => "will no longer be offered",
+        };
+        assert!(text.contains(left), "{text}");
+        let processes = host.started("bad");
+        assert!(processes.iter().all(|process| !alive(*process)), "a process is left: {processes:?}");
+        for list in ["resources/list", "resources/templates/list", "prompts/list"] {
+            let result = host.request(list, json!({})).await;
+            assert!(result.as_object().unwrap().values().all(|items| items == &json!([])), "{result}");
+        }
+        let told = host.notifications();
+        assert_eq!(told.len(), usize::from(attempt == 3), "{told:?}");
+    }
+    assert_eq!(host.notifications(), ["notifications/tools/list_changed"]);
+    assert!(!host.description().await.contains("bad"));
+    let unknown = host.load("bad").await;
+    assert_eq!(text_of(&unknown), "Unknown MCP server: \"bad\". Available servers to load: other");
+}
+
+macro_rules! third_failure_evicts {
+    ($($name:ident: $server:expr, $expected:expr;)*) => {
+        $(#[tokio::test]
+        async fn $name() {
+            third_failure_evicts($server, $expected).await;
+        })*
+    };
+}
+
+third_failure_evicts! {
+    a_missing_command: Server::lazy("bad").set("command", "/no/such/program"), "command not found";
+    an_undefined_variable: Server::lazy("bad").set("cwd", "${NO_SUCH_VARIABLE}"), "NO_SUCH_VARIABLE";
+    an_exit_at_spawn: Server::lazy("bad").script("exit_at", "spawn"), "fixture: told to exit at spawn";
+    an_exit_at_the_handshake: Server::lazy("bad").script("exit_at", "initialize"), "exit status: 7";
+    a_refused_handshake: Server::lazy("bad").script("refuse", "initialize"), "told to refuse initialize";
+    a_handshake_that_hangs: Server::lazy("bad").script("hang_at", "initialize"), "the handshake did not end within";
+    refused_tools: Server::lazy("bad").script("refuse", "tools/list"), "tools/list was refused";
+    refused_resources: Server::lazy("bad").script("refuse", "resources/list"), "resources/list was refused";
+    refused_templates: Server::lazy("bad").script("refuse", "resources/templates/list"), "resources/templates/list was refused";
+    refused_prompts: Server::lazy("bad").script("refuse", "prompts/list"), "prompts/list was refused";
+    an_exit_at_a_list: Server::lazy("bad").script("exit_at", "prompts/list"), "during";
+    a_list_that_hangs: Server::lazy("bad").script("hang_at", "resources/list"), "reading its lists did not end within";
+    a_stubborn_server_with_a_grandchild:
+        Server::lazy("bad").script("hang_at", "tools/list").script("stubborn", true).script("grandchild", true),
+        "reading its lists did not end within";
+}
+
+#[tokio::test]
+async fn a_success_clears_the_strikes_of_the_failures_before() {
+    // The directory comes into being after two failures.
+    let place = tempfile::tempdir().unwrap();
+    let late = place.path().join("late");
+    let server = Server::lazy("a").set("cwd", late.to_str().unwrap()).set("idleTimeout", "100ms");
+    let mut host = Proxy::with([server]).serve().await;
+    for _ in 0..2 {
+        assert!(text_of(&host.load("a").await).contains("does not exist"));
+    }
+    std::fs::create_dir(&late).unwrap();
+    assert!(host.load("a").await["isError"].is_null());
+    assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_end_the_load_for_others_nor_for_the_catalog() {
+    let mut host = Proxy::with([Server::lazy("a").script("delay_ms", 300)]).serve().await;
+    let call = json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}});
+    let first = host.send("tools/call", call.clone()).await;
+    host.server_noted("a", "start").await;
+    host.notify("notifications/cancelled", json!({"requestId": first})).await;
+    host.notification("notifications/tools/list_changed").await;
+    assert!(host.description().await.contains("a:\n- echo"));
+    let second = host.ask("tools/call", call).await;
+    assert!(second["result"]["isError"].is_null());
+    assert_eq!(host.started("a").len(), 1);
+    assert!(host.received().iter().all(|line| !line.contains(&format!("\"id\":{first},"))), "a cancelled request is not answered");
+}
+
+#[tokio::test]
+async fn naming_a_tool_of_an_unloaded_server_loads_it_first() {
+    for name in ["a/echo", "a__echo"] {
+        let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
+        let result = host.use_tool(name, json!({"x": 1})).await;
+        assert!(text_of(&result).contains("\"x\":1"), "{result}");
+        assert_eq!(host.notifications(), ["notifications/tools/list_changed"]);
+        let bare = host.use_tool("echo", json!({})).await;
+        assert!(bare["isError"].is_null());
+        assert!(host.started("b").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_load_that_takes_long_shows_that_it_goes_on() {
+    let mut host = Proxy::with([Server::lazy("a").script("delay_ms", 5500)]).serve().await;
+    let params = json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}, "_meta": {"progressToken": "t"}});
+    host.send("tools/call", params).await;
+    let beat = host.notification("notifications/progress").await;
+    assert_eq!(beat["params"]["progressToken"], "t");
+    assert_eq!(beat["params"]["progress"], -1.0);
+    assert!(beat["params"]["message"].as_str().unwrap().contains('a'));
+}
+
+#[tokio::test]
+async fn an_eager_server_is_there_in_the_first_list_and_is_tried_again_when_it_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let late = place.path().join("late");
+    let servers = [
+        Server::eager("good").script("delay_ms", 200),
+        Server::eager("bad").set("cwd", late.to_str().unwrap()),
+    ];
+    let mut host = Proxy::with(servers).serve().await;
+    let description = host.description().await;
+    assert!(description.contains("good:\n- echo: The echo tool\n"), "{description}");
+    assert!(description.contains("- bad: (not reachable now: "), "{description}");
+    std::fs::create_dir(&late).unwrap();
+    eventually("the eager server is connected by itself", || !host.started("bad").is_empty()).await;
+    host.logged("awake server=\"bad\"").await;
+    assert!(host.description().await.contains("bad:\n- echo"));
+}

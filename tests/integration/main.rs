@@ -1,0 +1,15 @@
+//! The program as hosts and servers see it.
+
+mod activate;
+mod commands;
+mod eras;
+mod fidelity;
+mod hostile;
+mod imports;
+mod lifecycle;
+mod loading;
+mod messages;
+mod real_servers;
+mod resources;
+mod support;
+mod surface;

@@ -1,0 +1,122 @@
+//! Servers that nobody here wrote, from the npm registry: `scripts/check` installs them.
+
+use std::{path::PathBuf, process::Stdio};
+
+use serde_json::{Value, json, value::RawValue};
+use tokio::process::Command;
+
+use crate::support::{Host, Proxy, Server, descendants};
+
+fn program(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/npm/node_modules/.bin").join(name);
+    assert!(path.exists(), "{} is missing: run `npm ci --prefix tests/npm`", path.display());
+    path
+}
+
+fn real(name: &str, command: &str, arguments: &Value) -> Server {
+    Server::lazy(name).set("command", json!(program(command))).set("args", arguments.clone())
+}
+
+#[tokio::test]
+async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have() {
+    let place = tempfile::tempdir().unwrap();
+    let servers = [
+        real("everything", "mcp-server-everything", &json!(["stdio"])),
+        real("filesystem", "mcp-server-filesystem", &json!([place.path()])),
+        real("memory", "mcp-server-memory", &json!([]))
+            .set("env", json!({"MEMORY_FILE_PATH": place.path().join("memory.json")})),
+        real("thinking", "mcp-server-sequential-thinking", &json!([])),
+    ];
+    let mut host = Proxy::with(servers).start();
+    host.initialize(json!({})).await;
+    assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
+    assert_eq!(descendants(host.id()), [0_u32; 0]);
+    for (server, tools) in [("everything", 12), ("filesystem", 14), ("memory", 9), ("thinking", 1)] {
+        let told = host.notifications().len();
+        let report = host.load(server).await["structuredContent"].clone();
+        assert!(report["tools"].as_array().unwrap().len() >= tools, "{report}");
+        assert!(host.notifications().len() > told);
+    }
+    // "everything" has a tool more once it has been told that the host is ready, and says so.
+    crate::support::eventually("the list has settled", || {
+        host.log().iter().any(|line| line.contains("awake") && line.contains("thinking"))
+    })
+    .await;
+    let resources = host.request("resources/list", json!({})).await;
+    assert!(resources["resources"].as_array().unwrap().len() >= 7);
+    let templates = host.request("resources/templates/list", json!({})).await;
+    assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 2);
+    let prompts = host.request("prompts/list", json!({})).await;
+    assert_eq!(prompts["prompts"].as_array().unwrap().len(), 4);
+    let read = host.request("resources/read", json!({"uri": "demo://resource/dynamic/text/1"})).await;
+    assert!(read["contents"][0]["text"].as_str().unwrap().contains("Resource 1"));
+    let prompt = host.request("prompts/get", json!({"name": "simple-prompt"})).await;
+    assert_eq!(prompt["messages"].as_array().unwrap().len(), 1);
+    let thought = json!({"thought": "t", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1});
+    assert!(host.use_tool("thinking/sequentialthinking", thought).await["isError"].is_null());
+    assert_eq!(host.end().await, Some(0));
+}
+
+/// The tools of "everything", each with arguments for which it answers the same every time.
+fn calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("echo", json!({"message": "héllo \u{1f42d}"})),
+        ("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
+        ("get-env", json!({})),
+        ("get-resource-links", json!({"count": 3})),
+        ("get-resource-reference", json!({"resourceType": "Blob", "resourceId": 2})),
+        ("get-structured-content", json!({"location": "Chicago"})),
+        ("get-sum", json!({"a": 1.5, "b": 2})),
+        ("get-tiny-image", json!({})),
+        ("gzip-file-as-resource", json!({"name": "x.gz", "data": "data:text/plain,hello", "outputType": "resource"})),
+        ("toggle-simulated-logging", json!({})),
+        ("toggle-subscriber-updates", json!({})),
+        ("trigger-long-running-operation", json!({"duration": 1, "steps": 2})),
+        // Refused by the server: the arguments are wrong.
+        ("echo", json!({})),
+    ]
+}
+
+/// The text of the `result`, or of the `error`, of an answer.
+fn outcome(line: &str) -> String {
+    let answer: std::collections::HashMap<&str, &RawValue> = serde_json::from_str(line).unwrap();
+    answer.get("result").or_else(|| answer.get("error")).expect("an answer").to_string()
+}
+
+async fn answer_to(host: &mut Host, params: Value) -> String {
+    let id = host.send("tools/call", params).await;
+    outcome(&host.answer_line(&json!(id)).await)
+}
+
+/// What changes from one run to the next.
+fn without_what_is_volatile(text: &str) -> String {
+    let text = text.split("lastModified").next().unwrap_or(text);
+    let clock = |piece: &str| piece.contains(':') && piece.contains("M") && piece.len() < 14;
+    text.split(' ').map(|piece| if clock(piece) { "CLOCK" } else { piece }).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn every_result_of_everything_is_what_the_server_gives_directly() {
+    let mut command = Command::new(program("mcp-server-everything"));
+    command.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut direct = Host::direct(command.spawn().unwrap());
+    direct.initialize(json!({})).await;
+    let server = real("everything", "mcp-server-everything", &json!(["stdio"])).set("inheritEnv", true);
+    let mut host = Proxy::with([server]).start();
+    host.initialize(json!({})).await;
+    host.load("everything").await;
+
+    let listed = direct.request("tools/list", json!({})).await;
+    for tool in listed["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        // It works for a minute and needs the experimental tasks.
+        let is_called = calls().iter().any(|(call, _)| *call == name) || name == "simulate-research-query";
+        assert!(is_called, "{name} is not compared");
+    }
+    for (tool, arguments) in calls() {
+        let expected = answer_to(&mut direct, json!({"name": tool, "arguments": arguments})).await;
+        let call = json!({"tool_name": format!("everything/{tool}"), "tool_input": arguments});
+        let found = answer_to(&mut host, json!({"name": "use_tool", "arguments": call})).await;
+        assert_eq!(without_what_is_volatile(&found), without_what_is_volatile(&expected), "{tool}");
+    }
+}

@@ -1,0 +1,34 @@
+//! Which processes there are (Linux, `/proc`).
+
+use std::{fs, time::Duration};
+
+/// Whether a process exists and is no zombie.
+pub fn alive(process: u32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/stat"))
+        .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|state| !state.starts_with('Z')))
+}
+
+/// Children, their children, and so on, that are alive.
+pub fn descendants(process: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut open = vec![process];
+    while let Some(parent) = open.pop() {
+        let path = format!("/proc/{parent}/task/{parent}/children");
+        let children = fs::read_to_string(path).unwrap_or_default();
+        open.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        found.push(parent);
+    }
+    found.retain(|id| *id != process && alive(*id));
+    found
+}
+
+/// Waits until `condition` holds; panics with `what` when it never does.
+pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..1500 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never came true: {what}");
+}

@@ -1,0 +1,93 @@
+//! Dormouse with a config of its own.
+
+use std::{path::PathBuf, process::Stdio};
+
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::{Host, Server, server::fixture};
+
+/// Dormouse before it is started.
+#[must_use]
+pub struct Proxy {
+    pub directory: TempDir,
+    servers: Vec<Server>,
+    config: Map<String, Value>,
+    arguments: Vec<String>,
+    wrapped: Vec<String>,
+}
+
+/// The program under test, in an environment of its own.
+pub fn dormouse() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dormouse"));
+    command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG");
+    command
+}
+
+impl Proxy {
+    pub fn with(servers: impl IntoIterator<Item = Server>) -> Self {
+        Self {
+            directory: tempfile::tempdir().expect("the temporary directory is writable"),
+            servers: servers.into_iter().collect(),
+            config: Map::new(),
+            arguments: Vec::new(),
+            wrapped: Vec::new(),
+        }
+    }
+
+    /// `dormouse -- <fixture>`
+    pub fn wrapping(script: &Value) -> Self {
+        let mut proxy = Self::with([]);
+        proxy.wrapped = vec![fixture().to_string_lossy().into_owned(), script.to_string()];
+        proxy
+    }
+
+    /// A member of the config.
+    pub fn set(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.config.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// An argument of the command line.
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    fn write_config(&self) -> PathBuf {
+        let servers: Map<String, Value> = self
+            .servers
+            .iter()
+            .map(|server| (server.name.clone(), server.entry(self.directory.path())))
+            .collect();
+        let mut config = self.config.clone();
+        config.insert("mcpServers".to_owned(), Value::Object(servers));
+        let path = self.directory.path().join("dormouse.json");
+        std::fs::write(&path, json!(config).to_string()).expect("the directory is writable");
+        path
+    }
+
+    /// Starts it, with nothing said to it yet.
+    pub fn start(self) -> Host {
+        let mut command = dormouse();
+        command.args(&self.arguments).args(["--log-level", "debug"]);
+        if self.wrapped.is_empty() {
+            command.arg("--config").arg(self.write_config());
+        } else {
+            command.arg("--").args(&self.wrapped);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let child = command.spawn().expect("dormouse starts");
+        let logs = self.servers.iter();
+        let logs = logs.map(|server| (server.name.clone(), server.log(self.directory.path()))).collect();
+        Host::new(child, self.directory, logs)
+    }
+
+    /// Starts it and shakes hands as a legacy host with every capability.
+    pub async fn serve(self) -> Host {
+        let mut host = self.start();
+        host.initialize(json!({"roots": {}, "sampling": {}, "elicitation": {}})).await;
+        host
+    }
+}

@@ -1,0 +1,58 @@
+//! A fixture server as an entry of a config.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+/// A server of the fixture program, described as a test needs it.
+#[must_use]
+#[derive(Clone)]
+pub struct Server {
+    pub name: String,
+    script: Map<String, Value>,
+    entry: Map<String, Value>,
+}
+
+impl Server {
+    /// A lazy server that behaves well.
+    pub fn lazy(name: &str) -> Self {
+        Self::eager(name).set("description", json!(format!("The {name} server. Use when testing.")))
+    }
+
+    pub fn eager(name: &str) -> Self {
+        Self { name: name.to_owned(), script: Map::new(), entry: Map::new() }
+    }
+
+    /// A member of the fixture's script.
+    pub fn script(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.script.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// A member of the server's config entry.
+    pub fn set(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.entry.insert(member.to_owned(), value.into());
+        self
+    }
+
+    pub(super) fn entry(&self, directory: &Path) -> Value {
+        let mut script = self.script.clone();
+        script.insert("log".to_owned(), json!(self.log(directory)));
+        let mut entry = self.entry.clone();
+        entry.entry("command").or_insert_with(|| json!(fixture()));
+        entry.entry("args").or_insert_with(|| json!([Value::Object(script).to_string()]));
+        Value::Object(entry)
+    }
+
+    pub(super) fn log(&self, directory: &Path) -> PathBuf {
+        let name: String = self.name.chars().filter(char::is_ascii_alphanumeric).collect();
+        directory.join(format!("{name}.log"))
+    }
+}
+
+/// The fixture program, which cargo builds as an example beside the program under test.
+pub(super) fn fixture() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_dormouse"));
+    let directory = program.parent().expect("it lies in a directory");
+    directory.join("examples").join("fixture")
+}
