@@ -94,8 +94,9 @@ impl Session {
 
     /// Reads what the request says of the host. A modern one says it each time.
     fn caller(self: &Arc<Self>, params: Option<&Raw>) -> Option<Caller> {
+        let meta = params.and_then(|params| edit::get(params, "_meta"));
         let mut standing = self.lock_standing();
-        let client = match params.and_then(Client::from_request) {
+        let client = match meta.as_ref().and_then(Client::from_meta) {
             Some(client) => {
                 standing.modern(client.clone());
                 client
@@ -106,7 +107,7 @@ impl Session {
             }
         };
         drop(standing);
-        Some(Caller::new(self.clone(), client, params))
+        Some(Caller::new(self.clone(), client, meta.as_ref()))
     }
 
     fn initialize(&self, params: &Raw) -> Outcome {

@@ -76,14 +76,16 @@ impl Client {
     }
 
     /// Reads the `_meta` of a modern request; `None` where the request is a legacy one.
-    pub fn from_request(params: &Raw) -> Option<Self> {
-        let meta = edit::get(params, "_meta")?;
+    pub fn from_meta(meta: &Raw) -> Option<Self> {
+        let [version, info, capabilities] = edit::get_each(
+            meta,
+            [Meta::PROTOCOL_VERSION, Meta::CLIENT_INFO, Meta::CLIENT_CAPABILITIES],
+        );
         Some(Self {
             era: Era::Modern,
-            version: edit::get_str(&meta, Meta::PROTOCOL_VERSION)?,
-            info: edit::get(&meta, Meta::CLIENT_INFO),
-            capabilities: edit::get(&meta, Meta::CLIENT_CAPABILITIES)
-                .unwrap_or_else(Raw::empty_object),
+            version: version?.read().ok()?,
+            info,
+            capabilities: capabilities.unwrap_or_else(Raw::empty_object),
         })
     }
 }

@@ -50,9 +50,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub fn new(host: Arc<dyn Host>, client: Client, params: Option<&Raw>) -> Self {
-        let meta = params.and_then(|params| edit::get(params, "_meta"));
-        let progress_token = meta.and_then(|meta| edit::get(&meta, "progressToken"));
+    /// `meta` is the `_meta` of the request.
+    pub fn new(host: Arc<dyn Host>, client: Client, meta: Option<&Raw>) -> Self {
+        let progress_token = meta.and_then(|meta| edit::get(meta, "progressToken"));
         Self { host, client, progress_token }
     }
 

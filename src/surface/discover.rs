@@ -89,15 +89,21 @@ pub(super) fn use_tool_definition(view: View<'_>) -> Raw {
 
 /// Passes the call on with the tool's own name and arguments in place of ours.
 pub(super) fn use_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
-    let Some(name) = edit::get_str(arguments, "tool_name") else {
+    let [name, input] = edit::get_each(arguments, ["tool_name", "tool_input"]);
+    let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
         return failure("use_tool needs \"tool_name\"");
     };
-    let input = edit::get(arguments, "tool_input").unwrap_or_else(Raw::empty_object);
+    let input = input.unwrap_or_else(Raw::empty_object);
     if !input.is_object() {
         return failure("\"tool_input\" must be an object: the tool's arguments");
     }
     match view.resolve(&name) {
-        Ok(at) => view.forward(at, edit::set(params, "arguments", &input)),
+        Ok(at) => {
+            let (_, tool) = view.snapshot.tool(at);
+            let own_name = Raw::encode(&tool.name);
+            let params = edit::set_each(params, &[("name", &own_name), ("arguments", &input)]);
+            Action::Forward { server: at.server, params }
+        }
         Err(action) => action,
     }
 }

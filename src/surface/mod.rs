@@ -55,10 +55,11 @@ impl<'a> View<'a> {
     /// Every name that any surface lists is understood in all of them: a host may call what it
     /// remembers from before.
     pub fn call(self, params: &Raw) -> Action {
-        let Some(name) = edit::get_str(params, "name") else {
+        let [name, arguments] = edit::get_each(params, ["name", "arguments"]);
+        let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
             return failure("tools/call needs the name of a tool");
         };
-        let arguments = edit::get(params, "arguments").unwrap_or_else(Raw::empty_object);
+        let arguments = arguments.unwrap_or_else(Raw::empty_object);
         let own = match name.as_str() {
             discover::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             discover::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
@@ -70,7 +71,15 @@ impl<'a> View<'a> {
 
     fn call_directly(self, name: &str, params: &Raw) -> Action {
         match self.resolve(name) {
-            Ok(at) => self.forward(at, params.clone()),
+            Ok(at) => {
+                let (_, tool) = self.snapshot.tool(at);
+                let params = if tool.name == name {
+                    params.clone()
+                } else {
+                    edit::set(params, "name", &Raw::encode(&tool.name))
+                };
+                Action::Forward { server: at.server, params }
+            }
             Err(action) => action,
         }
     }
@@ -86,17 +95,6 @@ impl<'a> View<'a> {
             ))),
             Resolved::Unknown => Err(failure(self.unknown_tool(name))),
         }
-    }
-
-    /// `params` with the name that the tool has on its server.
-    fn forward(self, at: ToolRef, params: Raw) -> Action {
-        let (_, tool) = self.snapshot.tool(at);
-        let params = if edit::get_str(&params, "name").as_deref() == Some(&tool.name) {
-            params
-        } else {
-            edit::set(&params, "name", &Raw::encode(&tool.name))
-        };
-        Action::Forward { server: at.server, params }
     }
 
     fn unknown_tool(self, name: &str) -> String {

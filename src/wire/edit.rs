@@ -59,10 +59,18 @@ fn members(object: &Raw) -> Members<'_> {
 
 /// The value of the member `key`; `None` where `object` is no object or has no such member.
 pub fn get(object: &Raw, key: &str) -> Option<Raw> {
+    let [value] = get_each(object, [key]);
+    value
+}
+
+/// The values of several members, in one pass over the object.
+pub fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; N] {
     let Members(members) = members(object);
-    // Of equal keys the last one counts, as in JavaScript's and Python's parsers.
-    let (_, value) = members.iter().rev().find(|(name, _)| name == key)?;
-    Some(Raw::part_of(object.bytes(), value))
+    keys.map(|key| {
+        // Of equal keys the last one counts, as in JavaScript's and Python's parsers.
+        let (_, value) = members.iter().rev().find(|(name, _)| name == key)?;
+        Some(Raw::part_of(object.bytes(), value))
+    })
 }
 
 /// The string member `key`.
@@ -90,18 +98,40 @@ pub fn elements(array: &Raw) -> Option<Vec<Raw>> {
 /// Every other byte of the object stays as it is.
 #[must_use]
 pub fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
+    set_each(object, &[(key, value)])
+}
+
+/// [`set`] for several members, in one pass over the object.
+#[must_use]
+pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     let text = object.bytes();
     let Members(members) = members(object);
-    let mut edited = BytesMut::with_capacity(text.len() + key.len() + value.len() + 8);
-    if let Some((_, old)) = members.iter().rev().find(|(name, _)| name == key) {
-        let start = offset(text, old);
-        edited.put_slice(&text[..start]);
+    // What is replaced, as (start, end, new text), and what is added.
+    let mut replaced: Vec<(usize, usize, &Raw)> = Vec::with_capacity(changes.len());
+    let mut added: Vec<(&str, &Raw)> = Vec::new();
+    for (key, value) in changes {
+        match members.iter().rev().find(|(name, _)| name == key) {
+            Some((_, old)) => {
+                let start = offset(text, old);
+                replaced.push((start, start + old.get().len(), value));
+            }
+            None => added.push((key, value)),
+        }
+    }
+    replaced.sort_unstable_by_key(|(start, ..)| *start);
+    let growth: usize = changes.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
+    let mut edited = BytesMut::with_capacity(text.len() + growth);
+    let mut copied = 0;
+    for (start, end, value) in replaced {
+        edited.put_slice(&text[copied..start]);
         edited.put_slice(value.as_bytes());
-        edited.put_slice(&text[start + old.get().len()..]);
-    } else {
-        let body = text.trim_ascii_end();
-        edited.put_slice(body.strip_suffix(b"}").unwrap_or(b"{").trim_ascii_end());
-        if !members.is_empty() {
+        copied = end;
+    }
+    edited.put_slice(&text[copied..]);
+    let mut is_empty = members.is_empty();
+    for (key, value) in added {
+        reopen(&mut edited);
+        if !std::mem::take(&mut is_empty) {
             edited.put_u8(b',');
         }
         edited.put_slice(Raw::encode(key).as_bytes());
@@ -110,6 +140,15 @@ pub fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
         edited.put_u8(b'}');
     }
     Raw::trusted(edited.freeze())
+}
+
+/// Takes the closing brace off, so that a member can be added; what is no object becomes one.
+fn reopen(object: &mut BytesMut) {
+    let body = object.trim_ascii_end().strip_suffix(b"}").map(|body| body.trim_ascii_end().len());
+    match body {
+        Some(length) => object.truncate(length),
+        None => *object = BytesMut::from(&b"{"[..]),
+    }
 }
 
 /// The object without the members named in `keys`; the others keep their text and order.
@@ -159,6 +198,18 @@ mod tests {
         assert_eq!(set(&raw(r#"{"a":1 }"#), "b", &raw("2")).to_string(), r#"{"a":1,"b":2}"#);
         assert_eq!(set(&raw("{}"), "b", &raw("2")).to_string(), r#"{"b":2}"#);
         assert_eq!(set(&raw("[1]"), "b", &raw("2")).to_string(), r#"{"b":2}"#);
+    }
+
+    #[test]
+    fn several_members_are_changed_in_one_pass() {
+        let object = raw(r#"{"name":"a", "arguments":{"x":1e2} ,"more":0}"#);
+        let changes = [("arguments", &raw("{}")), ("new", &raw("7")), ("name", &raw("\"b\""))];
+        assert_eq!(
+            set_each(&object, &changes).to_string(),
+            r#"{"name":"b", "arguments":{} ,"more":0,"new":7}"#
+        );
+        assert_eq!(set_each(&raw("[]"), &[("a", &raw("1")), ("b", &raw("2"))]).to_string(), r#"{"a":1,"b":2}"#);
+        assert_eq!(get_each(&object, ["more", "no", "name"]), [Some(raw("0")), None, Some(raw("\"a\""))]);
     }
 
     #[test]
