@@ -56,24 +56,38 @@ impl Client {
     pub fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
-        self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#));
+        self.write(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        ));
         id
     }
 
     /// Sends a request and reads its answer as text.
     pub fn round_trip(&mut self, method: &str, params: &str) -> Duration {
         self.last_id += 1;
-        let line = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#, self.last_id);
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
+            self.last_id
+        );
         let began = Instant::now();
         self.write(&line);
         let response = self.read_response();
         let took = began.elapsed();
-        assert!(!response.contains(r#""isError":true"#) && response.contains(r#""result""#), "{response:.300}");
+        assert!(
+            !response.contains(r#""isError":true"#) && response.contains(r#""result""#),
+            "{response:.300}"
+        );
         took
     }
 
     /// Keeps `window` requests in flight until `count` are answered.
-    pub fn pipeline(&mut self, method: &str, params: &str, count: usize, window: usize) -> Duration {
+    pub fn pipeline(
+        &mut self,
+        method: &str,
+        params: &str,
+        count: usize,
+        window: usize,
+    ) -> Duration {
         let mut line = String::new();
         let mut sent = 0;
         let began = Instant::now();

@@ -1,6 +1,9 @@
 //! Who is measured: the upstream itself, the two relays, and dormouse.
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 
@@ -39,7 +42,10 @@ impl Contender {
         let mut client = Client::spawn(&command);
         client.initialize();
         if self == Self::Dormouse {
-            client.request("tools/call", &json!({"name": "load_mcp", "arguments": {"mcp_name": "server-1"}}));
+            client.request(
+                "tools/call",
+                &json!({"name": "load_mcp", "arguments": {"mcp_name": "server-1"}}),
+            );
         }
         client
     }
@@ -66,7 +72,7 @@ pub fn upstream(tools: usize, delay_ms: u64) -> Vec<String> {
     vec![this_program(), "upstream".to_owned(), tools.to_string(), delay_ms.to_string()]
 }
 
-pub fn dormouse(config: &PathBuf) -> Vec<String> {
+pub fn dormouse(config: &Path) -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_dormouse").to_owned();
     let config = config.to_string_lossy().into_owned();
     vec![program, "--config".to_owned(), config, "--log-level".to_owned(), "warn".to_owned()]

@@ -29,7 +29,8 @@ async fn relay(command: &[String], kind: Kind) {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the upstream starts");
-    let (stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let (stdin, stdout) =
+        (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
     let up = tokio::spawn(copy(stdio::input().expect("standard input"), stdin, kind));
     tokio::spawn(copy(stdout, stdio::output().expect("standard output"), kind));
     up.await.expect("the copier does not panic");

@@ -23,7 +23,13 @@ impl Row {
     }
 
     /// A figure that must not be below its bar.
-    pub fn at_least(what: impl Into<String>, found: f64, bar: f64, unit: &str, data: Value) -> Self {
+    pub fn at_least(
+        what: impl Into<String>,
+        found: f64,
+        bar: f64,
+        unit: &str,
+        data: Value,
+    ) -> Self {
         Self {
             what: what.into(),
             found: format!("{found:.2}{unit}"),
@@ -41,9 +47,7 @@ pub fn print(row: &Row) {
 }
 
 pub fn as_json(rows: &[Row]) -> Value {
-    let row = |row: &Row| {
-        json!({"what": row.what, "found": row.found, "bar": row.bar, "met": row.is_met, "data": row.data})
-    };
+    let row = |row: &Row| json!({"what": row.what, "found": row.found, "bar": row.bar, "met": row.is_met, "data": row.data});
     rows.iter().map(row).collect()
 }
 

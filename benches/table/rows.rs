@@ -20,8 +20,10 @@ const MEGABYTE: usize = 1024 * 1024;
 
 type Add<'a> = &'a mut dyn FnMut(Row);
 
+type Measure = fn(Add<'_>);
+
 /// The rows by the name with which one of them can be asked for alone.
-const ROWS: [(&str, fn(Add<'_>)); 8] = [
+const ROWS: [(&str, Measure); 8] = [
     ("start", start),
     ("idle", idle),
     ("latency", latency),
@@ -46,7 +48,8 @@ pub fn run(only: Option<&str>) -> ExitCode {
         }
     }
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench.json");
-    std::fs::write(&path, format!("{:#}\n", as_json(&rows))).expect("the target directory is writable");
+    std::fs::write(&path, format!("{:#}\n", as_json(&rows)))
+        .expect("the target directory is writable");
     println!("\nwritten to {}", path.display());
     if rows.iter().all(|row| row.is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -67,7 +70,13 @@ fn start(add: Add<'_>) {
             millis(began.elapsed())
         });
         let found = median(times.collect());
-        add(Row::at_most(format!("start to tools/list, {count} lazy servers"), found, 10.0, " ms", json!({})));
+        add(Row::at_most(
+            format!("start to tools/list, {count} lazy servers"),
+            found,
+            10.0,
+            " ms",
+            json!({}),
+        ));
     }
 }
 
@@ -78,13 +87,31 @@ fn idle(add: Add<'_>) {
         let list = client.request("tools/list", &json!({}));
         let children = process::descendants(client.id()).len();
         let name = |what: &str| format!("{what}, {count} lazy servers");
-        add(Row::at_most(name("child processes before first use"), as_f64(children), 0.0, "", json!({})));
-        add(Row::at_most(name("resident memory"), process::resident(client.id()), memory_bar, " MB", json!({})));
+        add(Row::at_most(
+            name("child processes before first use"),
+            as_f64(children),
+            0.0,
+            "",
+            json!({}),
+        ));
+        add(Row::at_most(
+            name("resident memory"),
+            process::resident(client.id()),
+            memory_bar,
+            " MB",
+            json!({}),
+        ));
         let bytes = list.to_string().len() + instructions.len();
         let text = format!("{list}{instructions}");
         let named = (1..=count).filter(|number| text.contains(&format!("server-{number}"))).count();
         let data = json!({"named": named, "direct": direct_bytes() * count});
-        add(Row::at_most(name("first tools/list + instructions"), as_f64(bytes), bytes_bar, " B", data));
+        add(Row::at_most(
+            name("first tools/list + instructions"),
+            as_f64(bytes),
+            bytes_bar,
+            " B",
+            data,
+        ));
     }
 }
 
@@ -138,7 +165,13 @@ fn latency(add: Add<'_>) {
         median((0..1000).map(|_| micros(client.round_trip("tools/call", &call))).collect())
     });
     let found = ratio(&figures, Contender::RelayParse);
-    add(Row::at_most("latency of a call, p50", found, 1.2, " × relay-parse", json!({"µs": medians(&figures)})));
+    add(Row::at_most(
+        "latency of a call, p50",
+        found,
+        1.2,
+        " × relay-parse",
+        json!({"µs": medians(&figures)}),
+    ));
 }
 
 fn throughput(add: Add<'_>) {
@@ -146,7 +179,13 @@ fn throughput(add: Add<'_>) {
         10_000.0 / client.pipeline("tools/call", &echo(who), 10_000, 64).as_secs_f64()
     });
     let found = ratio(&figures, Contender::RelayParse);
-    add(Row::at_least("calls a second, 64 in flight", found, 0.8, " × relay-parse", json!({"calls/s": medians(&figures)})));
+    add(Row::at_least(
+        "calls a second, 64 in flight",
+        found,
+        0.8,
+        " × relay-parse",
+        json!({"calls/s": medians(&figures)}),
+    ));
 }
 
 fn processor_time(add: Add<'_>) {
@@ -154,7 +193,7 @@ fn processor_time(add: Add<'_>) {
         let figures = rounds(&Contender::PROXIES, |who, client| {
             let before = process::processor_time(client.id());
             client.pipeline("tools/call", &echo(who), 10_000, window);
-            millis(process::processor_time(client.id()) - before)
+            millis(process::processor_time(client.id()).checked_sub(before).unwrap())
         });
         let found = ratio(&figures, Contender::RelayParse);
         let what = format!("processor time of 10,000 calls, {how}");
@@ -181,7 +220,13 @@ fn memory_of_large_results(add: Add<'_>) {
     for _ in 0..5 {
         client.round_trip("tools/call", &call);
     }
-    add(Row::at_most("peak memory during results of 16 MB", process::peak(client.id()), 40.0, " MB", json!({})));
+    add(Row::at_most(
+        "peak memory during results of 16 MB",
+        process::peak(client.id()),
+        40.0,
+        " MB",
+        json!({}),
+    ));
     std::thread::sleep(Duration::from_millis(100));
     let after = process::resident_of(client.id());
     add(Row::at_most("resident after them", after, 12.0, " MB", json!({})));
@@ -200,7 +245,8 @@ fn direct_start() -> f64 {
 fn sleeping() -> Client {
     let mut client = Client::spawn(&dormouse(&config(&[server(1, 2, 300)])));
     client.initialize();
-    client.request("tools/call", &json!({"name": "load_mcp", "arguments": {"mcp_name": "server-1"}}));
+    client
+        .request("tools/call", &json!({"name": "load_mcp", "arguments": {"mcp_name": "server-1"}}));
     while process::descendants_named(client.id(), "upstream") > 0 {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -209,10 +255,17 @@ fn sleeping() -> Client {
 
 fn waking(add: Add<'_>) {
     let direct = median((0..ROUNDS).map(|_| direct_start()).collect());
-    let one = (0..ROUNDS).map(|_| millis(sleeping().round_trip("tools/call", &echo(Contender::Dormouse))));
+    let one = (0..ROUNDS)
+        .map(|_| millis(sleeping().round_trip("tools/call", &echo(Contender::Dormouse))));
     let found = median(one.collect()) - direct;
     let data = json!({"direct start ms": direct});
-    add(Row::at_most("first call of a sleeping server: start-up +", found, 10.0, " ms", data.clone()));
+    add(Row::at_most(
+        "first call of a sleeping server: start-up +",
+        found,
+        10.0,
+        " ms",
+        data.clone(),
+    ));
 
     let mut most_processes = 0;
     let many = (0..ROUNDS).map(|_| {
@@ -230,7 +283,13 @@ fn waking(add: Add<'_>) {
     });
     let found = median(many.collect()) - direct;
     add(Row::at_most("50 callers at once for it: start-up +", found, 25.0, " ms", data));
-    add(Row::at_most("processes for the 50 callers", as_f64(most_processes), 1.0, "", json!({"right": 50})));
+    add(Row::at_most(
+        "processes for the 50 callers",
+        as_f64(most_processes),
+        1.0,
+        "",
+        json!({"right": 50}),
+    ));
 }
 
 fn millis(duration: Duration) -> f64 {
@@ -241,7 +300,10 @@ fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-#[expect(clippy::cast_precision_loss, reason = "these are counts of bytes and processes, far below 2^52")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "these are counts of bytes and processes, far below 2^52"
+)]
 fn as_f64(count: usize) -> f64 {
     count as f64
 }

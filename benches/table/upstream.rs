@@ -11,7 +11,8 @@ use std::{
 use serde_json::{Value, json};
 
 pub fn serve(arguments: &[String]) {
-    let number = |index: usize| arguments.get(index).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let number =
+        |index: usize| arguments.get(index).and_then(|text| text.parse().ok()).unwrap_or(0);
     let tools = number(0);
     std::thread::sleep(Duration::from_millis(number(1)));
     let mut output = std::io::stdout().lock();
@@ -45,7 +46,8 @@ fn answer(request: &Value, tools: usize) -> String {
             format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#)
         }
         "tools/call" => {
-            json!({"content": [{"type": "text", "text": params["arguments"].to_string()}]}).to_string()
+            json!({"content": [{"type": "text", "text": params["arguments"].to_string()}]})
+                .to_string()
         }
         _ => "{}".to_owned(),
     }

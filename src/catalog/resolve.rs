@@ -17,9 +17,13 @@ pub struct ToolRef {
 pub enum Resolved {
     Tool(ToolRef),
     /// It names a server whose catalog is not live: load it and look again.
-    NeedsLoad { server: usize },
+    NeedsLoad {
+        server: usize,
+    },
     /// Several servers have a tool of this bare name.
-    Ambiguous { candidates: Vec<String> },
+    Ambiguous {
+        candidates: Vec<String>,
+    },
     Unknown,
 }
 
@@ -154,7 +158,11 @@ impl Snapshot {
     /// The resources to list; of equal URIs the first claimant's.
     pub fn resources(&self, listing: Listing) -> Vec<Raw> {
         self.unique(listing, |catalog| {
-            catalog.resources.iter().map(|resource| (resource.uri.as_str(), &resource.raw)).collect()
+            catalog
+                .resources
+                .iter()
+                .map(|resource| (resource.uri.as_str(), &resource.raw))
+                .collect()
         })
     }
 

@@ -26,7 +26,8 @@ pub fn search(snapshot: &Snapshot, query: &str, within: Option<usize>, limit: us
                 for (tool, definition) in catalog.tools.iter().enumerate() {
                     let of_server = score(&wanted, &view.name, about).div_ceil(4);
                     let own = score(&wanted, &definition.name, &definition.description);
-                    let exact = usize::from(definition.name.eq_ignore_ascii_case(query.trim())) * 1000;
+                    let exact =
+                        usize::from(definition.name.eq_ignore_ascii_case(query.trim())) * 1000;
                     if own + exact > 0 {
                         let at = ToolRef { server, tool };
                         scored.push((own + exact + of_server, Match::Tool(at)));
@@ -84,7 +85,14 @@ mod tests {
 
     #[test]
     fn names_are_split_into_words() {
-        assert_eq!(words("readFile list_dir HTTPServer x"), ["read", "file", "list", "dir", "httpserver"]);
-        assert!(is_like("files", "file") && !is_like("fil", "files") && is_like("navigate", "navigating") == false);
+        assert_eq!(
+            words("readFile list_dir HTTPServer x"),
+            ["read", "file", "list", "dir", "httpserver"]
+        );
+        assert!(
+            is_like("files", "file")
+                && !is_like("fil", "files")
+                && !is_like("navigate", "navigating")
+        );
     }
 }

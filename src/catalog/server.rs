@@ -21,12 +21,9 @@ impl ServerCatalog {
 
     /// What tells `self` from `before`.
     pub fn changes_since(&self, before: &Self) -> Changes {
-        let names = |catalog: &Self| -> Vec<String> {
-            catalog.tools.iter().map(|tool| tool.name.clone()).collect()
-        };
         Changes {
-            tools: self.tools != before.tools || self.greeting.instructions != before.greeting.instructions,
-            tool_set: names(self) != names(before),
+            tools: self.tools != before.tools
+                || self.greeting.instructions != before.greeting.instructions,
             resources: self.resources != before.resources || self.templates != before.templates,
             prompts: self.prompts != before.prompts,
         }
@@ -36,7 +33,6 @@ impl ServerCatalog {
     pub fn brings(&self) -> Changes {
         Changes {
             tools: true,
-            tool_set: !self.tools.is_empty(),
             resources: !self.resources.is_empty() || !self.templates.is_empty(),
             prompts: !self.prompts.is_empty(),
         }
@@ -47,8 +43,6 @@ impl ServerCatalog {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub tools: bool,
-    /// Tools came or went, as opposed to being described anew.
-    pub tool_set: bool,
     pub resources: bool,
     pub prompts: bool,
 }
@@ -93,6 +87,9 @@ mod tests {
         assert_eq!(dropped, 5);
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["good", "odd text"]);
-        assert_eq!(tools[0].raw.to_string(), r#"{"name":"good","inputSchema":{"z":1,"a":1e2},"new":true}"#);
+        assert_eq!(
+            tools[0].raw.to_string(),
+            r#"{"name":"good","inputSchema":{"z":1,"a":1e2},"new":true}"#
+        );
     }
 }

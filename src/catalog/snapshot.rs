@@ -84,7 +84,8 @@ impl Snapshot {
         let changes = changes(&before.presence, &presence);
         let listed_names = match &presence {
             Presence::Live { catalog, .. } => {
-                let tools: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
+                let tools: Vec<&str> =
+                    catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
                 names::tool_names(&before.part, &before.name, &tools)
             }
             Presence::Offered { .. } | Presence::Evicted | Presence::Disabled => Vec::new(),
@@ -135,12 +136,14 @@ fn changes(before: &Presence, after: &Presence) -> Changes {
         (Presence::Live { catalog: old, .. }, Presence::Live { catalog: new, .. }) => {
             new.changes_since(old)
         }
-        (_, Presence::Live { catalog, .. }) | (Presence::Live { catalog, .. }, _) => catalog.brings(),
+        (_, Presence::Live { catalog, .. }) | (Presence::Live { catalog, .. }, _) => {
+            catalog.brings()
+        }
         (Presence::Offered { trouble: old }, Presence::Offered { trouble: new }) => {
             Changes { tools: old != new, ..Changes::default() }
         }
         // Its line or its `activate_` tool goes, or comes back.
-        _ => Changes { tools: true, tool_set: true, ..Changes::default() },
+        _ => Changes { tools: true, ..Changes::default() },
     }
 }
 
@@ -149,13 +152,20 @@ impl ServerView {
     pub fn shown(&self, listing: Listing) -> Shown<'_> {
         match (&self.presence, listing) {
             (Presence::Disabled, _) | (Presence::Evicted, Listing::Growing) => Shown::Nothing,
-            (Presence::Live { origin: Origin::HostsRequest, .. }, Listing::Stable)
-            | (Presence::Evicted, Listing::Stable) => Shown::Offered { trouble: None },
-            (Presence::Live { catalog, .. }, _) => Shown::Live(catalog),
             (Presence::Offered { trouble }, Listing::Growing) => {
                 Shown::Offered { trouble: trouble.as_deref() }
             }
-            (Presence::Offered { .. }, Listing::Stable) => Shown::Offered { trouble: None },
+            (Presence::Live { catalog, .. }, Listing::Growing)
+            | (Presence::Live { catalog, origin: Origin::OwnAccord }, Listing::Stable) => {
+                Shown::Live(catalog)
+            }
+            // What hosts have done to it, or met with it, does not show.
+            (
+                Presence::Live { origin: Origin::HostsRequest, .. }
+                | Presence::Offered { .. }
+                | Presence::Evicted,
+                Listing::Stable,
+            ) => Shown::Offered { trouble: None },
         }
     }
 

@@ -34,7 +34,8 @@ impl Expression {
 
     /// How many bytes of `uri` the expression may take, longest first.
     fn lengths(&self, uri: &str) -> impl Iterator<Item = usize> {
-        let reach = if self.may_hold_slashes { uri.len() } else { uri.find('/').unwrap_or(uri.len()) };
+        let reach =
+            if self.may_hold_slashes { uri.len() } else { uri.find('/').unwrap_or(uri.len()) };
         let least = usize::from(!self.may_be_absent);
         let boundaries: Vec<usize> =
             (least..=reach).filter(|length| uri.is_char_boundary(*length)).collect();

@@ -47,7 +47,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The config file [env: DORMOUSE_CONFIG]
+    /// The config file [env: `DORMOUSE_CONFIG`]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// More variables for ${VAR} in the config; by default `.env` beside it
@@ -62,7 +62,7 @@ pub(super) struct Options {
     /// Connect every server on first use
     #[arg(long, global = true)]
     pub(super) lazy: bool,
-    /// error, warn, info, debug or trace; also `target=level,…` [env: DORMOUSE_LOG]
+    /// error, warn, info, debug or trace; also `target=level,…` [env: `DORMOUSE_LOG`]
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(super) log_level: Option<String>,
     /// The form of the log on standard error

@@ -3,7 +3,9 @@
 use std::{io::IsTerminal as _, str::FromStr as _};
 
 use anyhow::Context as _;
-use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing_subscriber::{
+    filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 use super::arguments::{LogFormat, Options};
 

@@ -12,13 +12,12 @@ const LONGEST_STOP: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
     logging::start(options)?;
-    let config = match settings::wrap(wrapped, options) {
-        Some(config) => config,
-        None => {
-            let found = settings::find(options)?;
-            settings::check_trust(&found)?;
-            settings::load(&found.path, options)?
-        }
+    let config = if let Some(config) = settings::wrap(wrapped, options) {
+        config
+    } else {
+        let found = settings::find(options)?;
+        settings::check_trust(&found)?;
+        settings::load(&found.path, options)?
     };
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.

@@ -13,7 +13,8 @@ use crate::config::{
 /// The file to use, not yet read. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<Found> {
     let from_environment = std::env::var_os("DORMOUSE_CONFIG").map(PathBuf::from);
-    let named = options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()));
+    let named =
+        options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()));
     let directory = std::env::current_dir().context("the working directory is gone")?;
     Ok(config::find(named.as_deref(), &directory)?)
 }

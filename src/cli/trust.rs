@@ -13,7 +13,8 @@ pub(super) fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
         Some(path) => path,
         None => config::find(None, &directory)?.path,
     };
-    let content = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let content =
+        std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let text = String::from_utf8(content.clone())
         .with_context(|| format!("{} is not UTF-8", path.display()))?;
     let environment = Environment::of_process().with_file_beside(&path)?;
@@ -23,7 +24,12 @@ pub(super) fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
     for server in &config.servers {
         match &server.launch {
             Ok(launch) => {
-                anstream::println!("  {}: {} {}", server.name, launch.command, launch.args.join(" "));
+                anstream::println!(
+                    "  {}: {} {}",
+                    server.name,
+                    launch.command,
+                    launch.args.join(" ")
+                );
             }
             Err(undefined) => anstream::println!("  {}: nothing yet: {undefined}", server.name),
         }

@@ -10,7 +10,7 @@ use super::{
     Undefined,
     document::{Document, Step},
     expand::expand,
-    file::{File, Protocol, ServerEntry, Startup as StartupEntry, TimeoutsEntry},
+    file::{File, Protocol, ServerEntry, TimeoutsEntry},
     schema,
 };
 
@@ -116,9 +116,10 @@ impl Checker<'_, '_> {
         let undefined = expand(&mut entry, environment);
         let entry: ServerEntry = self.read(&at, entry);
         let Some(command) = entry.command.filter(|command| !command.trim().is_empty()) else {
-            let known_problem = self.problems.iter().any(|problem| {
-                problem.key_path == format!("mcpServers.{name}.command")
-            });
+            let known_problem = self
+                .problems
+                .iter()
+                .any(|problem| problem.key_path == format!("mcpServers.{name}.command"));
             if !known_problem {
                 self.report(&at, "a server needs a \"command\"");
             }
@@ -136,24 +137,19 @@ impl Checker<'_, '_> {
         let idle = entry.idle_timeout.or(file.idle_timeout);
         Some(ServerConfig {
             name: name.to_owned(),
-            startup: startup(entry.startup, description.is_some()),
+            startup: entry.startup.unwrap_or(match description {
+                Some(_) => Startup::Lazy,
+                None => Startup::Eager,
+            }),
             description,
             enabled: entry.enabled.unwrap_or(true),
-            idle_timeout: idle
-                .map_or(Some(ServerConfig::IDLE_TIMEOUT), |idle| Some(idle.0).filter(|d| !d.is_zero())),
+            idle_timeout: idle.map_or(Some(ServerConfig::IDLE_TIMEOUT), |idle| {
+                Some(idle.0).filter(|d| !d.is_zero())
+            }),
             timeouts: timeouts(entry.timeouts, file.timeouts),
             protocol: entry.protocol.unwrap_or(Protocol::Auto),
             launch: if undefined.is_empty() { Ok(launch) } else { Err(Undefined(undefined)) },
         })
-    }
-}
-
-fn startup(chosen: Option<StartupEntry>, is_described: bool) -> Startup {
-    match chosen {
-        Some(StartupEntry::Eager) => Startup::Eager,
-        Some(StartupEntry::Lazy) => Startup::Lazy,
-        None if is_described => Startup::Lazy,
-        None => Startup::Eager,
     }
 }
 
@@ -253,7 +249,10 @@ mod tests {
         )
         .unwrap();
         let [b, a] = config.servers.as_slice() else { panic!("{config:?}") };
-        assert_eq!((b.name.as_str(), b.startup, b.description.as_deref()), ("b", Startup::Eager, None));
+        assert_eq!(
+            (b.name.as_str(), b.startup, b.description.as_deref()),
+            ("b", Startup::Eager, None)
+        );
         assert_eq!(b.idle_timeout, Some(std::time::Duration::from_secs(30)));
         assert_eq!((a.startup, a.idle_timeout), (Startup::Lazy, None));
         let launch = a.launch.as_ref().unwrap();
@@ -264,7 +263,8 @@ mod tests {
 
     #[test]
     fn an_undefined_variable_concerns_its_server_alone() {
-        let config = parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
+        let config =
+            parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
         let servers = config.unwrap().servers;
         assert_eq!(servers[0].launch, Err(Undefined(vec!["NOPE".to_owned()])));
         assert!(servers[1].launch.is_ok());
@@ -272,8 +272,9 @@ mod tests {
 
     #[test]
     fn every_problem_is_reported_with_its_place() {
-        insta::assert_snapshot!(problems(
-            r#"{
+        insta::assert_snapshot!(
+            problems(
+                r#"{
   "surfac": "discover",
   "settle": "soon",
   "mcpServers": {
@@ -285,7 +286,9 @@ mod tests {
     "": {"command": "x", "env": {"A": [1]}}
   }
 }"#
-        ).join("\n"));
+            )
+            .join("\n")
+        );
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::{
-    ParseOptions,
-    ast,
+    ParseOptions, ast,
     common::{Range, Ranged},
     parse_to_ast,
 };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, de};
 pub(super) struct DurationText(pub(super) Duration);
 
 /// Longer than this is a mistake, and near what timers can hold.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const LONGEST: Duration = Duration::from_hours(87600);
 
 impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -95,7 +95,9 @@ mod tests {
 
     #[test]
     fn refuses_what_is_none() {
-        for written in [json!("soon"), json!(-1), json!(true), json!("-3s"), json!(1e18), json!("99999y")] {
+        for written in
+            [json!("soon"), json!(-1), json!(true), json!("-3s"), json!(1e18), json!("99999y")]
+        {
             assert!(serde_json::from_value::<DurationText>(written.clone()).is_err(), "{written}");
         }
     }

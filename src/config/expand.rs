@@ -22,10 +22,14 @@ fn expand_into(value: &mut Value, environment: &Environment, undefined: &mut Vec
             }
         }
         Value::Array(elements) => {
-            elements.iter_mut().for_each(|element| expand_into(element, environment, undefined));
+            for element in elements {
+                expand_into(element, environment, undefined);
+            }
         }
         Value::Object(members) => {
-            members.values_mut().for_each(|member| expand_into(member, environment, undefined));
+            for member in members.values_mut() {
+                expand_into(member, environment, undefined);
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -128,7 +128,7 @@ pub enum AlwaysLoad {
     Off,
 }
 
-/// When a server is connected.
+/// When a server is connected (DESIGN.md section 2, Start policy).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Startup {

@@ -18,8 +18,8 @@ mod trust;
 pub use environment::Environment;
 pub use find::{Found, find};
 pub use model::{
-    AlwaysLoad, Config, Launch, Listing, Protocol, ServerConfig, Settings, Startup, StartupChoice,
-    Surface, Timeouts, Undefined,
+    AlwaysLoad, Config, Launch, Listing, Protocol, ServerConfig, Settings, Startup, Surface,
+    Timeouts, Undefined,
 };
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference};

@@ -1,12 +1,8 @@
 //! A validated config. Code further in never checks again.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-pub use super::file::{AlwaysLoad, Listing, Protocol, Startup as StartupChoice, Surface};
+pub use super::file::{AlwaysLoad, Listing, Protocol, Startup, Surface};
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -64,13 +60,6 @@ pub struct ServerConfig {
     pub launch: Result<Launch, Undefined>,
 }
 
-/// When a server is connected (DESIGN.md section 2, Start policy).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Startup {
-    Eager,
-    Lazy,
-}
-
 /// A child process that speaks MCP on its standard streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
@@ -104,9 +93,9 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            load: Duration::from_secs(120),
-            call: Duration::from_secs(600),
-            request: Duration::from_secs(60),
+            load: Duration::from_mins(2),
+            call: Duration::from_mins(10),
+            request: Duration::from_mins(1),
         }
     }
 }
@@ -126,5 +115,5 @@ impl ServerConfig {
         }
     }
 
-    pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+    pub(super) const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 }

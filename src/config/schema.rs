@@ -17,7 +17,8 @@ pub fn json_schema() -> Value {
     schema.insert("title".to_owned(), json!("dormouse config"));
     let mut schema = schema.to_value();
     // The file keeps the entries as values, so that one bad entry does not hide the next one's mistakes.
-    schema["properties"]["mcpServers"]["additionalProperties"] = json!({"$ref": "#/$defs/ServerEntry"});
+    schema["properties"]["mcpServers"]["additionalProperties"] =
+        json!({"$ref": "#/$defs/ServerEntry"});
     schema
 }
 
@@ -53,7 +54,9 @@ pub fn reference() -> String {
         ("A server: `mcpServers.<name>`", &schema["$defs"]["ServerEntry"]),
         ("Deadlines: `timeouts`", &schema["$defs"]["TimeoutsEntry"]),
     ] {
-        text.push_str(&format!("## {title}\n\n| key | value | default | meaning |\n|---|---|---|---|\n"));
+        text.push_str(&format!(
+            "## {title}\n\n| key | value | default | meaning |\n|---|---|---|---|\n"
+        ));
         for (key, property) in node["properties"].as_object().into_iter().flatten() {
             let default = match &property["default"] {
                 default @ (Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
@@ -71,7 +74,8 @@ pub fn reference() -> String {
 }
 
 fn kind(schema: &Value, property: &Value) -> String {
-    if property["$ref"] == "#/$defs/Duration" || property["anyOf"][0]["$ref"] == "#/$defs/Duration" {
+    if property["$ref"] == "#/$defs/Duration" || property["anyOf"][0]["$ref"] == "#/$defs/Duration"
+    {
         return "duration".to_owned();
     }
     let node = resolve(schema, property);

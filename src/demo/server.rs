@@ -78,7 +78,10 @@ fn call(theme: &Theme, params: &Value) -> Answer {
     let Some(tool) = theme.tools.iter().find(|tool| tool.name == name) else {
         return Err((ErrorCode::INVALID_PARAMS, format!("unknown tool: {name}")));
     };
-    let text = format!("{} of the demo's {} server was called with {}", tool.name, theme.name, params["arguments"]);
+    let text = format!(
+        "{} of the demo's {} server was called with {}",
+        tool.name, theme.name, params["arguments"]
+    );
     Ok(json!({"content": [{"type": "text", "text": text}]}))
 }
 

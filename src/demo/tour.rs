@@ -50,7 +50,10 @@ pub async fn tour(mut show: impl FnMut(Step)) -> Result<(), DemoError> {
     let asleep = client.until_asleep().await?;
     show(Step::new(
         "a second without use",
-        vec!["notes is asleep: its process is gone, its tools stay, and the next call wakes it".into()],
+        vec![
+            "notes is asleep: its process is gone, its tools stay, and the next call wakes it"
+                .into(),
+        ],
         json!({"asleep": asleep["server"]}),
     ));
     client.end().await;
@@ -96,7 +99,9 @@ async fn first_list(client: &Client, greeting: &Value, without: usize) -> Result
     let list = client.request("tools/list", json!({})).await?;
     let bytes = size(&list) + greeting["instructions"].as_str().map_or(0, str::len);
     let mut lines = vec![
-        format!("{bytes} bytes instead of {without}, and the same however many tools the servers have"),
+        format!(
+            "{bytes} bytes instead of {without}, and the same however many tools the servers have"
+        ),
         "no server has been started; this is discover_tool's description:".to_owned(),
     ];
     lines.extend(quoted(list["tools"][0]["description"].as_str().unwrap_or_default()));
@@ -136,8 +141,9 @@ async fn list_after(client: &Client) -> Result<Step, DemoError> {
 
 async fn call(client: &Client) -> Result<Step, DemoError> {
     let input = json!({"title": "dormice", "text": "sleep seven months a year"});
-    let result =
-        client.call("use_tool", json!({"tool_name": "notes/add_note", "tool_input": input})).await?;
+    let result = client
+        .call("use_tool", json!({"tool_name": "notes/add_note", "tool_input": input}))
+        .await?;
     let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
     Ok(Step::new("use_tool notes/add_note", vec![text], result))
 }

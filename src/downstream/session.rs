@@ -16,11 +16,9 @@ use super::standing::{Listen, Standing};
 use crate::{
     catalog::Changes,
     peer::{Handler, Peer, Unreadable},
-    protocol::{
-        Client, Era, MODERN_VERSION, adapt, answer_discover, answer_initialize, error,
-    },
+    protocol::{Client, Era, MODERN_VERSION, adapt, answer_discover, answer_initialize, error},
     proxy::{Caller, Fleet, Host, HostId},
-    wire::{Id, Invalid, Notification, Outcome, Raw, Request, edit},
+    wire::{Id, Invalid, Notification, Raw, Request, edit},
 };
 
 /// Requests of one host that may be in flight at once; more is a runaway, and refused.
@@ -89,40 +87,37 @@ impl Session {
             task.abort();
         }
         self.drained().await;
-        self.fleet.detach(self.id).await;
+        self.fleet.detach(self.id);
     }
 
     /// Reads what the request says of the host. A modern one says it each time.
     fn caller(self: &Arc<Self>, params: Option<&Raw>) -> Option<Caller> {
         let meta = params.and_then(|params| edit::get(params, "_meta"));
         let mut standing = self.lock_standing();
-        let client = match meta.as_ref().and_then(Client::from_meta) {
-            Some(client) => {
-                standing.modern(client.clone());
-                client
-            }
-            None => {
-                standing.ready();
-                standing.client().filter(|client| client.era == Era::Legacy)?.clone()
-            }
+        let client = if let Some(client) = meta.as_ref().and_then(Client::from_meta) {
+            standing.modern(client.clone());
+            client
+        } else {
+            standing.ready();
+            standing.client().filter(|client| client.era == Era::Legacy)?.clone()
         };
         drop(standing);
         Some(Caller::new(self.clone(), client, meta.as_ref()))
     }
 
-    fn initialize(&self, params: &Raw) -> Outcome {
+    fn initialize(&self, params: &Raw) -> Raw {
         let client = Client::from_initialize(params);
         let answer = answer_initialize(&client.version, &self.fleet.instructions());
         *self.lock_standing() = Standing::Initializing(client);
         self.opened.send_replace(true);
-        Ok(answer)
+        answer
     }
 
     fn answer(self: &Arc<Self>, request: Request) {
         let params = request.params.as_ref();
         if request.method == "initialize" {
             let params = params.cloned().unwrap_or_else(Raw::empty_object);
-            return self.peer.respond(request.id, self.initialize(&params));
+            return self.peer.respond(request.id, Ok(self.initialize(&params)));
         }
         if request.method == "ping" {
             return self.peer.respond(request.id, Ok(Raw::empty_object()));
@@ -143,7 +138,8 @@ impl Session {
                 self.peer.respond(request.id, Ok(answer));
             }
             ("subscriptions/listen", Era::Modern) => {
-                let listen = Listen::read(request.id.clone(), params.unwrap_or(&Raw::empty_object()));
+                let listen =
+                    Listen::read(request.id.clone(), params.unwrap_or(&Raw::empty_object()));
                 self.work_on(request.id, self.clone().listen(caller, listen));
             }
             _ => self.work_on(request.id.clone(), self.clone().handle(caller, request)),
@@ -290,7 +286,7 @@ impl Handler for Inbound {
     async fn ready(&self) {
         // A host that does not read its answers is not given more.
         if self.0.peer.is_congested() {
-            self.0.peer.ready(std::time::Duration::from_secs(3600)).await;
+            self.0.peer.ready(std::time::Duration::from_hours(1)).await;
         }
     }
 }
@@ -331,7 +327,9 @@ impl Host for Session {
 
     fn resource_updated(&self, uri: &str, params: &Raw) {
         let updates = self.lock_standing().update(uri, params);
-        updates.into_iter().for_each(|update| self.notify(update));
+        for update in updates {
+            self.notify(update);
+        }
     }
 
     fn notify(&self, notification: Notification) {

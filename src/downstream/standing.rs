@@ -26,9 +26,9 @@ impl Standing {
     pub(super) fn client(&self) -> Option<&Client> {
         match self {
             Self::Silent => None,
-            Self::Initializing(client) | Self::Initialized(client) | Self::Modern { client, .. } => {
-                Some(client)
-            }
+            Self::Initializing(client)
+            | Self::Initialized(client)
+            | Self::Modern { client, .. } => Some(client),
         }
     }
 
@@ -76,8 +76,8 @@ impl Standing {
             (changes.resources, "notifications/resources/list_changed", Listen::wants_resources),
             (changes.prompts, "notifications/prompts/list_changed", Listen::wants_prompts),
         ];
-        let changed = lists.into_iter().filter(|(is_changed, ..)| *is_changed);
-        changed.flat_map(|(_, method, wants)| self.told(method, None, wants)).collect()
+        let to_tell = lists.into_iter().filter(|(is_changed, ..)| *is_changed);
+        to_tell.flat_map(|(_, method, wants)| self.told(method, None, wants)).collect()
     }
 
     /// The notifications by which this host learns that `uri` was updated.
@@ -99,8 +99,7 @@ impl Standing {
         params: Option<&Raw>,
         wants: impl Fn(&Listen) -> bool,
     ) -> Vec<Notification> {
-        let notification =
-            |params| Notification { method: method.to_owned(), params };
+        let notification = |params| Notification { method: method.to_owned(), params };
         match self {
             Self::Silent | Self::Initializing(_) => Vec::new(),
             Self::Initialized(_) => vec![notification(params.cloned())],
@@ -194,10 +193,12 @@ impl Listen {
 mod tests {
     use super::*;
 
-    const ALL: Changes = Changes { tools: true, tool_set: true, resources: true, prompts: true };
+    const ALL: Changes = Changes { tools: true, resources: true, prompts: true };
 
     fn lines(notifications: Vec<Notification>) -> Vec<String> {
-        let line = |n: Notification| format!("{} {}", n.method, n.params.map(|p| p.to_string()).unwrap_or_default());
+        let line = |n: Notification| {
+            format!("{} {}", n.method, n.params.map(|p| p.to_string()).unwrap_or_default())
+        };
         notifications.into_iter().map(line).collect()
     }
 
@@ -214,7 +215,9 @@ mod tests {
                 "notifications/prompts/list_changed "
             ]
         );
-        let params = Raw::parse(r#"{"uri":"a","_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#).unwrap();
+        let params =
+            Raw::parse(r#"{"uri":"a","_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#)
+                .unwrap();
         assert_eq!(
             lines(standing.update("a", &params)),
             [r#"notifications/resources/updated {"uri":"a","_meta":{}}"#]
@@ -227,11 +230,16 @@ mod tests {
         standing.modern(Client::unknown());
         assert!(standing.announcements(ALL).is_empty());
         let id = Id::new(Raw::parse("\"s\"").unwrap()).unwrap();
-        let params = Raw::parse(r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a"]}}"#).unwrap();
+        let params = Raw::parse(
+            r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a"]}}"#,
+        )
+        .unwrap();
         standing.listen(Listen::read(id.clone(), &params));
         assert_eq!(
             lines(standing.announcements(ALL)),
-            [r#"notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}"#]
+            [
+                r#"notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}"#
+            ]
         );
         let updated = Raw::parse(r#"{"uri":"a"}"#).unwrap();
         assert_eq!(standing.update("a", &updated).len(), 1);

@@ -56,11 +56,16 @@ fn without_modern_meta(params: &Raw) -> Raw {
 }
 
 /// The answer of a server of era `from` to `method` in the form that a host of era `to` expects.
+///
+/// # Errors
+/// The server's own error, or that its answer is a question which cannot be carried over.
 pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
     match (from, to) {
         (Era::Legacy, Era::Modern) => match outcome {
             Ok(result) => Ok(complete(method, &result)),
-            Err(error) => Err(recoded(&error, ErrorCode::RESOURCE_NOT_FOUND, ErrorCode::INVALID_PARAMS)),
+            Err(error) => {
+                Err(recoded(&error, ErrorCode::RESOURCE_NOT_FOUND, ErrorCode::INVALID_PARAMS))
+            }
         },
         (Era::Modern, Era::Legacy) => match outcome {
             Ok(result) if is_input_required(&result) => Err(super::error::internal(
@@ -163,7 +168,13 @@ mod tests {
         for (method, from, to, given, expected) in [
             ("tools/call", Legacy, Legacy, plain, plain),
             ("tools/call", Modern, Modern, cached, cached),
-            ("tools/call", Legacy, Modern, plain, r#"{"content":[],"n":1e2,"resultType":"complete"}"#),
+            (
+                "tools/call",
+                Legacy,
+                Modern,
+                plain,
+                r#"{"content":[],"n":1e2,"resultType":"complete"}"#,
+            ),
             (
                 "resources/read",
                 Legacy,

@@ -162,10 +162,7 @@ fn read_discover_result(result: &Raw) -> DiscoverAnswer {
     })
 }
 
-fn judge_versions(
-    offered: &[String],
-    none: impl FnOnce() -> DiscoverAnswer,
-) -> DiscoverAnswer {
+fn judge_versions(offered: &[String], none: impl FnOnce() -> DiscoverAnswer) -> DiscoverAnswer {
     let has_handshake =
         |version: &String| LEGACY_VERSIONS.iter().any(|known| known.as_str() == version);
     if offered.iter().any(has_handshake) { DiscoverAnswer::Legacy } else { none() }
@@ -201,7 +198,9 @@ mod tests {
     #[test]
     fn the_probe_tells_the_eras_apart() {
         let modern = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
-        assert!(matches!(read_discover(&Ok(raw(modern))), DiscoverAnswer::Modern(g) if g.offers("tools")));
+        assert!(
+            matches!(read_discover(&Ok(raw(modern))), DiscoverAnswer::Modern(g) if g.offers("tools"))
+        );
         for legacy in [
             Ok(r#"{"supportedVersions":["2025-11-25"]}"#),
             Ok(r#"{"anything":"else"}"#),
@@ -212,10 +211,7 @@ mod tests {
             assert_eq!(read_discover(&answer), DiscoverAnswer::Legacy, "{answer:?}");
         }
         let stranger = raw(r#"{"code":-32022,"message":"no","data":{"supported":["2031-01-01"]}}"#);
-        assert_eq!(
-            read_discover(&Err(stranger)),
-            DiscoverAnswer::NoCommonVersion("no".to_owned())
-        );
+        assert_eq!(read_discover(&Err(stranger)), DiscoverAnswer::NoCommonVersion("no".to_owned()));
     }
 
     #[test]

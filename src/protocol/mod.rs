@@ -2,9 +2,9 @@
 //! to the other. Nothing here does I/O or knows a connection.
 
 pub mod adapt;
+mod era;
 pub mod error;
 mod handshake;
-mod era;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
 pub use handshake::{

@@ -144,7 +144,12 @@ impl Fleet {
     }
 
     /// Swaps the snapshot, and announces what differs before anything else can be published.
-    fn publish(&self, server: usize, announce: Announce, presence: impl FnOnce(&Presence) -> Option<Presence>) {
+    fn publish(
+        &self,
+        server: usize,
+        announce: Announce,
+        presence: impl FnOnce(&Presence) -> Option<Presence>,
+    ) {
         let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = self.snapshot.load();
         let Some(presence) = presence(&before.servers[server].presence) else { return };
@@ -201,7 +206,7 @@ impl Observer for Fleet {
     }
 
     fn notification(&self, server: usize, notification: Notification) {
-        self.relay(server, notification);
+        self.relay(server, &notification);
     }
 
     fn question(&self, question: Question) {

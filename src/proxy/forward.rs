@@ -77,24 +77,22 @@ impl Fleet {
         let mut leasing = std::pin::pin!(upstream.lease(era));
         let mut beats = 0_u32;
         loop {
-            match tokio::time::timeout(HEARTBEAT, &mut leasing).await {
-                Ok(lease) => return lease,
-                Err(_) => {
-                    beats += 1;
-                    self.beat(caller, upstream.name(), beats);
-                }
+            if let Ok(lease) = tokio::time::timeout(HEARTBEAT, &mut leasing).await {
+                return lease;
             }
+            beats += 1;
+            beat(caller, upstream.name(), beats);
         }
     }
+}
 
-    /// The values rise from -1 towards 0, so that those of the server itself still rise after them.
-    fn beat(&self, caller: &Caller, server: &str, beats: u32) {
-        let Some(token) = &caller.progress_token else { return };
-        let params = Raw::encode(&json!({
-            "progressToken": token.to_value(),
-            "progress": -1.0 / f64::from(beats),
-            "message": format!("starting server {server}"),
-        }));
-        caller.host.peer().notify("notifications/progress", Some(params));
-    }
+/// The values rise from -1 towards 0, so that those of the server itself still rise after them.
+fn beat(caller: &Caller, server: &str, beats: u32) {
+    let Some(token) = &caller.progress_token else { return };
+    let params = Raw::encode(&json!({
+        "progressToken": token.to_value(),
+        "progress": -1.0 / f64::from(beats),
+        "message": format!("starting server {server}"),
+    }));
+    caller.host.peer().notify("notifications/progress", Some(params));
 }

@@ -1,11 +1,19 @@
 //! `tools/list`, `resources/list`, `resources/templates/list` and `prompts/list`.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
 use super::Fleet;
 use crate::{
     surface::View,
     upstream::Kinds,
     wire::{Raw, edit},
 };
+
+/// How long a list waits for servers that are awake. One that hangs must not withhold the others'.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Fleet {
     pub(super) async fn list_tools(&self) -> Raw {
@@ -41,20 +49,18 @@ impl Fleet {
         list("prompts", &prompts)
     }
 
-    /// Asks every awake server; sleeping ones answer from their catalog.
+    /// Asks every awake server; sleeping ones, and those that take too long, answer from their catalog.
     async fn relist(&self, kinds: Kinds) {
         self.started().await;
-        let asking: Vec<_> = self
-            .upstreams()
-            .iter()
-            .filter(|upstream| upstream.awake().is_some())
-            .cloned()
-            .map(|upstream| tokio::spawn(async move { upstream.relist(kinds).await }))
-            .collect();
-        for asked in asking {
-            // A task that panicked leaves the list as it was.
-            let _ = asked.await;
+        let quiet_until = Instant::now() + PATIENCE;
+        let asking = TaskTracker::new();
+        for upstream in self.upstreams().iter().filter(|upstream| upstream.awake().is_some()) {
+            let upstream = upstream.clone();
+            asking.spawn(async move { upstream.relist(kinds, quiet_until).await });
         }
+        asking.close();
+        // What comes later is announced.
+        let _ = tokio::time::timeout_at(quiet_until, asking.wait()).await;
     }
 }
 

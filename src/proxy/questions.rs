@@ -60,8 +60,8 @@ fn addressee(fleet: &Fleet, question: &Question) -> Option<Arc<dyn Host>> {
 
 impl Fleet {
     /// Passes a server's notification on to the hosts that it concerns.
-    pub(super) fn relay(&self, server: usize, notification: Notification) {
-        let Notification { method, params } = &notification;
+    pub(super) fn relay(&self, server: usize, notification: &Notification) {
+        let Notification { method, params } = notification;
         match method.as_str() {
             "notifications/resources/updated" => {
                 let Some(params) = params else { return };

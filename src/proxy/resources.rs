@@ -1,5 +1,7 @@
 //! Reading resources and subscribing to them.
 
+use std::sync::Arc;
+
 use rmcp::model::ErrorCode;
 
 use super::{Caller, Fleet, HostId, fleet::Subscribers, forward::ForwardError};
@@ -47,13 +49,17 @@ impl Fleet {
         self.subscribe(caller, &uri).await
     }
 
-    /// Subscribes a host to a resource. A server is asked once, however many hosts want to hear of it.
+    /// Subscribes a host to a resource, at the server that has it.
+    ///
+    /// # Errors
+    /// When nobody lists the resource, or its server cannot be had or refuses.
     pub async fn subscribe(&self, caller: &Caller, uri: &str) -> Outcome {
         let server = match self.snapshot().route_resource(uri, self.settings.listing) {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
-        let lease = self.lease(server, caller).await.map_err(|error| error::internal(error.to_string()))?;
+        let lease =
+            self.lease(server, caller).await.map_err(|error| error::internal(error.to_string()))?;
         let outcome = self
             .upstream(server)
             .subscribe(&lease, uri)
@@ -76,24 +82,26 @@ impl Fleet {
 
     /// Takes a host's subscription back; the server hears of it when it was the last one.
     pub async fn unsubscribe(&self, host: HostId, uri: &str) {
-        let unwanted = remove(&mut self.lock_subscribers(), |wanted, of| {
-            wanted.1 == uri && of.remove(&host)
-        });
+        let unwanted =
+            remove(&mut self.lock_subscribers(), |wanted, of| wanted.1 == uri && of.remove(&host));
         self.end_subscriptions(unwanted).await;
     }
 
-    /// Forgets a host: its subscriptions end with it.
-    pub async fn detach(&self, host: HostId) {
+    /// Forgets a host: its subscriptions end with it. No server is waited for.
+    pub fn detach(self: &Arc<Self>, host: HostId) {
         self.remove_host(host);
         let unwanted = remove(&mut self.lock_subscribers(), |_, of| of.remove(&host));
-        self.end_subscriptions(unwanted).await;
+        let fleet = self.clone();
+        self.tasks.spawn(async move { fleet.end_subscriptions(unwanted).await });
     }
 
     async fn end_subscriptions(&self, unwanted: Vec<(usize, String)>) {
         for (server, uri) in unwanted {
             let upstream = self.upstream(server);
             let ended = match upstream.awake() {
-                Some(lease) => upstream.unsubscribe(&lease, &uri).await.is_ok_and(|done| done.is_ok()),
+                Some(lease) => {
+                    upstream.unsubscribe(&lease, &uri).await.is_ok_and(|done| done.is_ok())
+                }
                 None => false,
             };
             if !ended {
@@ -103,7 +111,8 @@ impl Fleet {
     }
 
     pub(super) fn relay_update(&self, server: usize, uri: &str, params: &Raw) {
-        let wanted_by = self.lock_subscribers().get(&(server, uri.to_owned())).cloned().unwrap_or_default();
+        let wanted_by =
+            self.lock_subscribers().get(&(server, uri.to_owned())).cloned().unwrap_or_default();
         for host in self.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
             host.resource_updated(uri, params);
         }

@@ -9,28 +9,37 @@ use crate::{
 
 impl Fleet {
     /// Answers a request of a host: everything but the handshake, which is the session's.
+    ///
+    /// # Errors
+    /// The error object to answer with: the server's own, or ours.
     pub async fn handle(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
         let era = caller.client.era;
         let own = |result: Raw| Ok(adapt::own_result(method, era, result));
         let given = || params.clone().unwrap_or_else(Raw::empty_object);
         match (method, era) {
             ("tools/list" | "resources/list" | "resources/templates/list" | "prompts/list", _)
-                if edit::get(&given(), "cursor").is_some() =>
+                if edit::get(&given(), "cursor").is_some_and(|cursor| cursor.as_bytes() != b"null") =>
             {
                 Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
             }
             ("tools/list", _) => own(self.list_tools().await),
-            ("tools/call", _) => self.call_tool(caller, &given()).await.and_then(own_unless_complete(era)),
+            ("tools/call", _) => {
+                self.call_tool(caller, &given()).await.and_then(own_unless_complete(era))
+            }
             ("resources/list", _) => own(self.list_resources().await),
             ("resources/templates/list", _) => own(self.list_templates().await),
             ("resources/read", _) => self.read_resource(caller, given()).await,
             ("resources/subscribe", Era::Legacy) => self.subscribe_resource(caller, &given()).await,
-            ("resources/unsubscribe", Era::Legacy) => self.unsubscribe_resource(caller, &given()).await,
+            ("resources/unsubscribe", Era::Legacy) => {
+                self.unsubscribe_resource(caller, &given()).await
+            }
             ("prompts/list", _) => own(self.list_prompts().await),
             ("prompts/get", _) => self.get_prompt(caller, given()).await,
             ("completion/complete", _) => self.complete(caller, given()).await,
-            ("logging/setLevel", Era::Legacy) => own(self.set_log_level(given()).await),
-            _ if self.settings.single_server => reply(self.forward(0, caller, method, params).await),
+            ("logging/setLevel", Era::Legacy) => own(self.set_log_level(&given())),
+            _ if self.settings.single_server => {
+                reply(self.forward(0, caller, method, params).await)
+            }
             _ => Err(error::method_not_found(method)),
         }
     }
@@ -72,12 +81,16 @@ impl Fleet {
                 };
                 (server, renamed(&reference, &name, &own_name))
             }
-            (None, Some(uri)) => match self.snapshot().route_resource(&uri, self.settings.listing) {
-                ResourceRoute::Server(server) => (server, reference),
-                ResourceRoute::Unlisted => {
-                    return Err(error::invalid_params(format!("unknown resource template: {uri}")));
+            (None, Some(uri)) => {
+                match self.snapshot().route_resource(&uri, self.settings.listing) {
+                    ResourceRoute::Server(server) => (server, reference),
+                    ResourceRoute::Unlisted => {
+                        return Err(error::invalid_params(format!(
+                            "unknown resource template: {uri}"
+                        )));
+                    }
                 }
-            },
+            }
             (None, None) => {
                 return Err(error::invalid_params("\"ref\" needs the name of a prompt or a uri"));
             }
@@ -86,7 +99,7 @@ impl Fleet {
         reply(self.forward(server, caller, "completion/complete", Some(params)).await)
     }
 
-    async fn set_log_level(&self, params: Raw) -> Raw {
+    fn set_log_level(&self, params: &Raw) -> Raw {
         for upstream in self.upstreams() {
             let (upstream, params) = (upstream.clone(), params.clone());
             self.tasks.spawn(async move { upstream.set_log_level(params).await });
@@ -97,7 +110,11 @@ impl Fleet {
 
 /// `object` with its `name` replaced, where that differs.
 fn renamed(object: &Raw, name: &str, own_name: &str) -> Raw {
-    if name == own_name { object.clone() } else { edit::set(object, "name", &Raw::encode(own_name)) }
+    if name == own_name {
+        object.clone()
+    } else {
+        edit::set(object, "name", &Raw::encode(own_name))
+    }
 }
 
 /// Our own tool results lack what a modern host expects; those of servers have it already.

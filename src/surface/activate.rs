@@ -34,7 +34,8 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
 }
 
 pub(super) fn instructions(view: View<'_>) -> String {
-    let preamble = "Tools of sleeping MCP servers appear once their activate_ tool has been called.";
+    let preamble =
+        "Tools of sleeping MCP servers appear once their activate_ tool has been called.";
     budget::compose(view, preamble, false)
 }
 

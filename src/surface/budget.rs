@@ -51,7 +51,8 @@ fn forms(with_tools: bool, server_count: usize) -> impl Iterator<Item = Form> {
         &[Tools::None]
     };
     let least = if with_tools { Tools::Counted } else { Tools::None };
-    let giving_way = tools.iter().map(|tools| Form { servers: Servers::Described(LONGEST), tools: *tools });
+    let giving_way =
+        tools.iter().map(|tools| Form { servers: Servers::Described(LONGEST), tools: *tools });
     let lengths = [300, 200, 150, 120, 100, 80, 65, 50, 40, 30, 20];
     let shorter = lengths.map(|length| Form { servers: Servers::Described(length), tools: least });
     let named = std::iter::once(Form { servers: Servers::Named, tools: least });
@@ -105,7 +106,9 @@ fn offered(view: View<'_>) -> Vec<Line> {
         let Shown::Offered { trouble } = server.shown(view.settings.listing) else { return None };
         let about = server.description.clone().unwrap_or_default();
         let about = match trouble {
-            Some(trouble) => format!("{about} (not reachable now: {trouble})").trim_start().to_owned(),
+            Some(trouble) => {
+                format!("{about} (not reachable now: {trouble})").trim_start().to_owned()
+            }
             None => about,
         };
         Some(Line { name: sanitized(&server.name, 64), about: one_line(&about) })

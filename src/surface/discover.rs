@@ -27,8 +27,11 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
 
 pub(super) fn instructions(view: View<'_>) -> String {
     if view.snapshot.single_server {
-        let own = view.snapshot.live().find_map(|(_, _, catalog)| catalog.greeting.instructions.clone());
-        return own.unwrap_or_else(|| "Find tools with discover_tool, call them with use_tool.".to_owned());
+        let own =
+            view.snapshot.live().find_map(|(_, _, catalog)| catalog.greeting.instructions.clone());
+        return own.unwrap_or_else(|| {
+            "Find tools with discover_tool, call them with use_tool.".to_owned()
+        });
     }
     let preamble = if has_lazy(view) {
         "Find tools with discover_tool, call them with use_tool. These servers sleep until load_mcp:"
@@ -197,8 +200,9 @@ fn everything(view: View<'_>) -> Raw {
                 "name": server.name, "description": server.description, "trouble": trouble,
             })),
             Shown::Live(catalog) => {
-                let lines = (0..catalog.tools.len())
-                    .map(|tool| line(view, ToolRef { server: index, tool }, Detail::Brief).to_value());
+                let lines = (0..catalog.tools.len()).map(|tool| {
+                    line(view, ToolRef { server: index, tool }, Detail::Brief).to_value()
+                });
                 tools.insert(server.name.clone(), lines.collect());
             }
         }

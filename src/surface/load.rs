@@ -74,7 +74,9 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCat
     let prompts = view.snapshot.prompts(view.settings.listing).into_iter();
     let report = Raw::encode(&Report {
         mcp_name: &shown.name,
-        tools: (0..catalog.tools.len()).map(|tool| tool_line(view, ToolRef { server, tool })).collect(),
+        tools: (0..catalog.tools.len())
+            .map(|tool| tool_line(view, ToolRef { server, tool }))
+            .collect(),
         resources: catalog
             .resources
             .iter()
@@ -83,7 +85,9 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCat
         resource_templates: catalog
             .templates
             .iter()
-            .map(|template| pick(&template.raw, &["uriTemplate", "name", "description", "mimeType"]))
+            .map(|template| {
+                pick(&template.raw, &["uriTemplate", "name", "description", "mimeType"])
+            })
             .collect(),
         prompts: prompts
             .filter(|exposed| exposed.server == server)

@@ -33,7 +33,7 @@ pub enum Action {
     Forward { server: usize, params: Raw },
 }
 
-impl<'a> View<'a> {
+impl View<'_> {
     /// The `tools` of `tools/list`.
     pub fn tools(self) -> Vec<Raw> {
         match self.settings.surface {
@@ -63,7 +63,9 @@ impl<'a> View<'a> {
         let own = match name.as_str() {
             discover::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             discover::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
-            load::LOAD_MCP if !self.snapshot.single_server => Some(load::load_mcp(self, &arguments)),
+            load::LOAD_MCP if !self.snapshot.single_server => {
+                Some(load::load_mcp(self, &arguments))
+            }
             _ => activate::activate(self, &name),
         };
         own.unwrap_or_else(|| self.call_directly(&name, params))

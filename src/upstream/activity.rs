@@ -101,7 +101,7 @@ mod tests {
             let activity = activity.clone();
             async move { activity.idle_for(Duration::from_secs(5)).await }
         });
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         assert!(!activity.try_close());
         drop(in_use);
         waiting.await.unwrap();

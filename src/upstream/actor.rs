@@ -5,15 +5,14 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, oneshot},
-    task::JoinHandle,
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     AttemptError, Kinds, Lease, LoadError, Spoken,
     connect::{Connected, Link, Surroundings, connect},
-    fetch,
+    fetch::{self, Lists},
     handle::Shared,
     listen,
     process::Grace,
@@ -44,7 +43,7 @@ enum Happening {
     Idled,
     RetryDue,
     ListsChanged(Kinds),
-    Refreshed(Result<Box<ServerCatalog>, AttemptError>),
+    Refreshed(Result<Box<Lists>, AttemptError>),
     Stopped,
 }
 
@@ -53,7 +52,7 @@ type Work<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>> + Send>
 /// A server that changes its lists whenever they are read must not keep us reading them.
 const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 /// A wake is for a call; the comparison of the lists comes after it.
-const REFRESH_AFTER_WAKE: Duration = Duration::from_secs(1);
+const REFRESH_AFTER_WAKE: Duration = Duration::from_millis(50);
 
 /// How long somebody who needs a server waits for its previous process to end by itself.
 const PATIENCE_WITH_ENDING: Duration = Duration::from_millis(800);
@@ -68,9 +67,9 @@ pub(super) struct Actor {
     waiting: Vec<oneshot::Sender<Result<Lease, LoadError>>>,
     attempt: Option<Work<Connected>>,
     /// The end of the previous process; a new one waits for it, since they may share a lock or a port.
-    ending: Option<JoinHandle<()>>,
+    ending: Option<AbortOnDropHandle<()>>,
     retry_at: Option<Instant>,
-    refresh: Option<Work<ServerCatalog>>,
+    refresh: Option<Work<Lists>>,
     refresh_not_before: Instant,
     /// The era of the host that last needed the server.
     host: Era,
@@ -115,7 +114,7 @@ impl Actor {
                 Happening::Stopped => return self.stop().await,
                 Happening::Command(command) => self.obey(command),
                 Happening::Attempted(outcome) => self.attempted(outcome),
-                Happening::Died => self.died().await,
+                Happening::Died => self.died(),
                 Happening::Idled => self.idled(),
                 Happening::RetryDue => {
                     self.retry_at = None;
@@ -129,7 +128,7 @@ impl Actor {
 
     async fn next(&mut self) -> Happening {
         let link = match &self.state {
-            Some(State::Awake(link)) => Some(link.connection.clone()),
+            Some(State::Awake { connection: link, .. }) => Some(link.connection.clone()),
             _ => None,
         };
         let may_idle = self.shared.subscriptions.uris().is_empty();
@@ -161,7 +160,11 @@ impl Actor {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Want { host, reply } => {
-                if let Some(State::Awake(link)) = &self.state
+                if self.has_ended() {
+                    // Noticed here before the event of it came up.
+                    self.died();
+                }
+                if let Some(State::Awake { connection: link, .. }) = &self.state
                     && let Some(lease) = Lease::on(&link.connection)
                 {
                     // Whoever asked may have gone away.
@@ -180,6 +183,10 @@ impl Actor {
         }
     }
 
+    fn has_ended(&self) -> bool {
+        matches!(&self.state, Some(State::Awake { connection: link, .. }) if link.connection.peer.is_closed())
+    }
+
     fn attempted(&mut self, outcome: Result<Box<Connected>, AttemptError>) {
         match outcome {
             Ok(connected) => {
@@ -192,18 +199,14 @@ impl Actor {
         }
     }
 
-    async fn died(&mut self) {
-        if let Some(State::Awake(link)) = &mut self.state {
-            let epitaph = link.epitaph().await;
-            tracing::warn!(server = self.name(), "the server ended{epitaph}");
-        }
+    fn died(&mut self) {
         self.refresh = None;
         self.play(Event::Died);
     }
 
     fn idled(&mut self) {
         // A use may have begun since the clock ran out.
-        if let Some(State::Awake(link)) = &self.state
+        if let Some(State::Awake { connection: link, .. }) = &self.state
             && link.connection.activity.try_close()
         {
             tracing::info!(server = self.name(), "asleep");
@@ -226,9 +229,13 @@ impl Actor {
     fn perform(&mut self, effect: Effect<Link>) {
         match effect {
             Effect::StartAttempt(attempt) => self.start_attempt(attempt),
-            Effect::Close(link) => {
-                self.shared.current.store(None);
-                self.ending = Some(self.surroundings.tasks.spawn(link.end(Grace::SLEEP)));
+            Effect::Close(link) => self.end(link.end(Grace::SLEEP)),
+            Effect::Bury(link) => {
+                let server = self.name().to_owned();
+                self.end(async move {
+                    tracing::warn!(server, "the server ended{}", link.epitaph().await);
+                    link.end(Grace::QUICK).await;
+                });
             }
             Effect::Admit(attempt) => self.admit(attempt),
             Effect::Refuse(refusal) => self.refuse(&refusal),
@@ -243,6 +250,11 @@ impl Actor {
             }
             Effect::RetryAfter(delay) => self.retry_at = Some(Instant::now() + delay),
         }
+    }
+
+    fn end(&mut self, ending: impl Future<Output = ()> + Send + 'static) {
+        self.shared.current.store(None);
+        self.ending = Some(AbortOnDropHandle::new(self.surroundings.tasks.spawn(ending)));
     }
 
     fn start_attempt(&mut self, attempt: Attempt) {
@@ -261,7 +273,7 @@ impl Actor {
     }
 
     fn admit(&mut self, attempt: Attempt) {
-        let Some(State::Awake(link)) = &self.state else { return };
+        let Some(State::Awake { connection: link, .. }) = &self.state else { return };
         let connection = link.connection.clone();
         self.shared.current.store(Some(connection.clone()));
         let origin = match attempt {
@@ -281,9 +293,10 @@ impl Actor {
         self.follow(&connection);
         for reply in self.waiting.drain(..) {
             // Whoever asked may have gone away; the load stands all the same.
-            let _ = reply.send(Lease::on(&connection).ok_or_else(|| LoadError::Gone {
-                server: self.surroundings.config.name.clone(),
-            }));
+            let _ =
+                reply.send(Lease::on(&connection).ok_or_else(|| LoadError::Gone {
+                    server: self.surroundings.config.name.clone(),
+                }));
         }
     }
 
@@ -305,7 +318,8 @@ impl Actor {
                     self.surroundings.tasks.spawn(async move {
                         let params = Raw::encode(&serde_json::json!({"uri": uri}));
                         let options = CallOptions::silent_for(silence);
-                        let renewed = peer.request("resources/subscribe", Some(params), options).await;
+                        let renewed =
+                            peer.request("resources/subscribe", Some(params), options).await;
                         if !matches!(renewed, Ok(Ok(_))) {
                             tracing::warn!(uri, ?renewed, "cannot renew a subscription");
                         }
@@ -333,25 +347,21 @@ impl Actor {
     }
 
     fn begin_refresh(&mut self, kinds: Kinds) {
-        let (Some(State::Awake(link)), Some(known)) = (&self.state, self.shared.catalog.load_full())
-        else {
-            return;
-        };
+        let Some(State::Awake { connection: link, .. }) = &self.state else { return };
         let (peer, not_before) = (link.connection.peer.clone(), self.refresh_not_before);
         let greeting = link.connection.greeting.clone();
         let config = self.surroundings.config.clone();
         self.refresh = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
-            let known = ServerCatalog { greeting, ..ServerCatalog::clone(&known) };
             let silence = config.timeouts.request;
-            fetch::fetch(&config.name, &peer, known, kinds, silence).await.map(Box::new)
+            fetch::fetch(&config.name, &peer, &greeting, kinds, silence).await.map(Box::new)
         }));
     }
 
-    fn refreshed(&mut self, outcome: Result<Box<ServerCatalog>, AttemptError>) {
+    fn refreshed(&mut self, outcome: Result<Box<Lists>, AttemptError>) {
         self.refresh_not_before = Instant::now() + REFRESH_PAUSE;
         match outcome {
-            Ok(catalog) => self.shared.publish(*catalog, Some(Origin::OwnAccord)),
+            Ok(lists) => self.shared.merge(*lists, Some(Origin::OwnAccord)),
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");
             }
@@ -368,7 +378,7 @@ impl Actor {
         self.refuse(&Refusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
         // An attempt that is dropped kills what it started.
         self.attempt = None;
-        if let Some(State::Awake(link)) = self.state.take() {
+        if let Some(State::Awake { connection: link, .. }) = self.state.take() {
             link.end(Grace::QUICK).await;
         }
         hurry(self.ending.take()).await;
@@ -379,14 +389,10 @@ impl Actor {
     }
 }
 
-/// Waits a moment for a process to end in order; then it is killed.
-async fn hurry(ending: Option<JoinHandle<()>>) {
-    let Some(mut ending) = ending else { return };
-    if tokio::time::timeout(PATIENCE_WITH_ENDING, &mut ending).await.is_err() {
-        // Dropping the process kills its group.
-        ending.abort();
-        // It is cancelled now, which is what was wanted.
-        let _ = ending.await;
+/// Waits a moment for a process to end in order. Then it is killed, as it is when this is dropped.
+async fn hurry(ending: Option<AbortOnDropHandle<()>>) {
+    if let Some(ending) = ending {
+        let _ = tokio::time::timeout(PATIENCE_WITH_ENDING, ending).await;
     }
 }
 

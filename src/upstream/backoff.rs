@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// The wait after `failures` failed attempts in a row: a random part (`random` in 0..1) of 1, 2, 4,
 /// 8 s … 5 min. Full jitter keeps many servers from trying at the same moment.

@@ -27,7 +27,10 @@ use crate::{
 /// How long a probe may stay unanswered before `initialize` follows it (DESIGN.md section 5).
 const PROBE_SILENCE: Duration = Duration::from_secs(3);
 
-/// What a server has been seen to speak. Silence proves nothing and is not remembered.
+/// How long a process that has exited is still read from.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// What a server has been seen to speak in this run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spoken {
     pub legacy: Option<bool>,
@@ -48,8 +51,12 @@ impl Approach {
             Protocol::Legacy => Self::Only(Era::Legacy),
             Protocol::Modern => Self::Only(Era::Modern),
             Protocol::Auto => match (host, spoken.legacy, spoken.modern) {
-                (Era::Modern, _, Some(true)) | (Era::Legacy, Some(false), _) => Self::Only(Era::Modern),
-                (Era::Legacy, Some(true), _) | (Era::Modern, _, Some(false)) => Self::Only(Era::Legacy),
+                (Era::Modern, _, Some(true)) | (Era::Legacy, Some(false), _) => {
+                    Self::Only(Era::Modern)
+                }
+                (Era::Legacy, Some(true), _) | (Era::Modern, _, Some(false)) => {
+                    Self::Only(Era::Legacy)
+                }
                 (host, _, _) => Self::First(host),
             },
         }
@@ -78,7 +85,7 @@ impl Link {
     }
 
     /// How it ended and what it said last; for a process that is about to be gone.
-    pub(super) async fn epitaph(&mut self) -> String {
+    pub(super) async fn epitaph(&self) -> String {
         format!("{}{}", self.process.describe_exit().await, self.process.last_words())
     }
 }
@@ -115,7 +122,10 @@ pub(super) async fn connect(
     let attempt = Attempt { surroundings, deadline, host };
     match attempt.run(approach, spoken, with_catalog).await {
         // Some legacy servers exit at a probe. Starting them anew is part of the same attempt.
-        Err(AttemptError::Exited { phase: DISCOVER, .. }) if approach == Approach::First(Era::Modern) => {
+        Err(AttemptError::Exited { phase: DISCOVER, .. })
+            if approach == Approach::First(Era::Modern) =>
+        {
+            let spoken = Spoken { modern: Some(false), ..spoken };
             attempt.run(Approach::Only(Era::Legacy), spoken, with_catalog).await
         }
         outcome => outcome,
@@ -145,7 +155,7 @@ impl Attempt {
         spoken: Spoken,
         with_catalog: bool,
     ) -> Result<Connected, AttemptError> {
-        let mut opening = self.open()?;
+        let opening = self.open()?;
         let failure = match self.meet(&opening.peer, approach, spoken, with_catalog).await {
             Ok((greeting, spoken, catalog)) => {
                 let Opening { peer, process, activity } = opening;
@@ -170,7 +180,8 @@ impl Attempt {
         let Surroundings { server, config, observer, stale, watchdog, tasks, max_message_bytes } =
             &self.surroundings;
         let launch = config.launch.as_ref().map_err(Clone::clone)?;
-        let (process, Pipes { stdin, stdout }) = ServerProcess::spawn(&config.name, launch, watchdog)?;
+        let (process, Pipes { stdin, stdout }) =
+            ServerProcess::spawn(&config.name, launch, watchdog, tasks)?;
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
@@ -195,6 +206,14 @@ impl Attempt {
             }
         });
         tasks.spawn(write_until_closed(outbox, stdin, peer.clone()));
+        let (exited, gone) = (process.exited(), peer.clone());
+        tasks.spawn(async move {
+            exited.await;
+            // What it said last is read first. The stream itself may never end, since what the process
+            // started may hold it open.
+            tokio::time::sleep(LAST_WORDS).await;
+            gone.close();
+        });
         Ok(Opening { peer, process, activity })
     }
 
@@ -211,9 +230,9 @@ impl Attempt {
             return Ok((greeting, spoken, None));
         }
         let name = &self.surroundings.config.name;
-        let nothing = ServerCatalog::empty(greeting.clone());
-        let fetching = fetch::fetch(name, peer, nothing, Kinds::ALL, Duration::ZERO);
-        let catalog = self.within("reading its lists", fetching).await?;
+        let fetching = fetch::fetch(name, peer, &greeting, Kinds::ALL, Duration::ZERO);
+        let lists = self.within("reading its lists", fetching).await?;
+        let catalog = lists.merged_into(ServerCatalog::empty(greeting.clone()));
         Ok((greeting, spoken, Some(catalog)))
     }
 
@@ -242,19 +261,23 @@ impl Attempt {
                     let message = "it does not speak 2026-07-28".to_owned();
                     Err(AttemptError::Incompatible(message))
                 }
-                DiscoverAnswer::NoCommonVersion(message) => Err(AttemptError::Incompatible(message)),
+                DiscoverAnswer::NoCommonVersion(message) => {
+                    Err(AttemptError::Incompatible(message))
+                }
             },
             Approach::First(Era::Legacy) => match self.initialize(peer).await? {
                 Ok(result) => initialized(peer, Ok(result), spoken),
-                Err(refusal) => match read_discover(&self.discover(peer).await?) {
-                    DiscoverAnswer::Modern(greeting) => {
-                        spoken.legacy = Some(false);
-                        Ok(modern(greeting, spoken))
+                Err(refusal) => {
+                    let probe = tokio::time::timeout(PROBE_SILENCE, self.discover(peer)).await;
+                    match probe.map(|answer| answer.map(|answer| read_discover(&answer))) {
+                        Ok(Ok(DiscoverAnswer::Modern(greeting))) => {
+                            spoken.legacy = Some(false);
+                            Ok(modern(greeting, spoken))
+                        }
+                        // It is the refusal that says what is wrong.
+                        _ => initialized(peer, Err(refusal), spoken),
                     }
-                    DiscoverAnswer::Legacy | DiscoverAnswer::NoCommonVersion(_) => {
-                        initialized(peer, Err(refusal), spoken)
-                    }
-                },
+                }
             },
             Approach::First(Era::Modern) => self.probe(peer, spoken).await,
         }
@@ -263,17 +286,16 @@ impl Attempt {
     /// `server/discover` first; after a silence `initialize` too, and the first answer decides.
     async fn probe(&self, peer: &Peer, spoken: &mut Spoken) -> Result<Greeting, AttemptError> {
         let mut discover = std::pin::pin!(self.discover(peer));
-        let answer = match tokio::time::timeout(PROBE_SILENCE, &mut discover).await {
-            Ok(answer) => answer?,
-            Err(_) => {
-                let mut initialize = std::pin::pin!(self.initialize(peer));
-                tokio::select! {
-                    answer = &mut discover => match read_discover(&answer?) {
-                        DiscoverAnswer::Modern(greeting) => return Ok(modern(greeting, spoken)),
-                        _ => return initialized(peer, initialize.await?, spoken),
-                    },
-                    answer = &mut initialize => return initialized(peer, answer?, spoken),
-                }
+        let answer = if let Ok(answer) = tokio::time::timeout(PROBE_SILENCE, &mut discover).await {
+            answer?
+        } else {
+            let mut initialize = std::pin::pin!(self.initialize(peer));
+            tokio::select! {
+                answer = &mut discover => match read_discover(&answer?) {
+                    DiscoverAnswer::Modern(greeting) => return Ok(modern(greeting, spoken)),
+                    _ => return initialized(peer, initialize.await?, spoken),
+                },
+                answer = &mut initialize => return initialized(peer, answer?, spoken),
             }
         };
         match read_discover(&answer) {
@@ -298,7 +320,11 @@ impl Attempt {
 
     /// What the hosts can do, where a question could be carried to them: in their own era.
     fn capabilities(&self, era: Era) -> Raw {
-        if era == self.host { self.surroundings.observer.capabilities(era) } else { Raw::empty_object() }
+        if era == self.host {
+            self.surroundings.observer.capabilities(era)
+        } else {
+            Raw::empty_object()
+        }
     }
 }
 
@@ -314,7 +340,11 @@ fn modern(greeting: Greeting, spoken: &mut Spoken) -> Greeting {
     greeting
 }
 
-fn initialized(peer: &Peer, answer: Outcome, spoken: &mut Spoken) -> Result<Greeting, AttemptError> {
+fn initialized(
+    peer: &Peer,
+    answer: Outcome,
+    spoken: &mut Spoken,
+) -> Result<Greeting, AttemptError> {
     let result = answer.map_err(|refusal| AttemptError::Refused {
         phase: INITIALIZE,
         message: error::message(&refusal),

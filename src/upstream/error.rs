@@ -34,7 +34,9 @@ pub enum LoadError {
     #[error("failed to load {server:?}: {cause} ({attempts_left} {} left)", if *.attempts_left == 1 { "attempt" } else { "attempts" })]
     Failed { server: String, cause: Arc<AttemptError>, attempts_left: u8 },
     /// The third load in a row failed.
-    #[error("failed to load {server:?} after 3 attempts; the server will no longer be offered. Underlying error: {cause}")]
+    #[error(
+        "failed to load {server:?} after 3 attempts; the server will no longer be offered. Underlying error: {cause}"
+    )]
     GivenUp { server: String, cause: Arc<AttemptError> },
     /// A server whose catalog is known, or an eager one, cannot be reached now.
     #[error("server {server:?} cannot be reached: {cause}")]

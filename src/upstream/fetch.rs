@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::AttemptError;
 use crate::{
-    catalog::{Prompt, Resource, ServerCatalog, Template, Tool, read_items, Item},
+    catalog::{Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     peer::{CallOptions, Peer},
     protocol::{Client, Era, Greeting, adapt, error},
     wire::{Raw, edit},
@@ -59,34 +59,51 @@ impl Stale {
 /// More pages than this are a server that never comes to an end.
 const MAX_PAGES: usize = 1000;
 
-/// `known` with the lists in `kinds` as the server has them now. The lists are asked for at once.
+/// The lists of a server that were asked for, as it has them now.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    tools: Option<Vec<Tool>>,
+    resources: Option<Vec<Resource>>,
+    templates: Option<Vec<Template>>,
+    prompts: Option<Vec<Prompt>>,
+}
+
+impl Lists {
+    /// `known` with these lists in place of its own.
+    pub(super) fn merged_into(self, known: ServerCatalog) -> ServerCatalog {
+        ServerCatalog {
+            greeting: known.greeting,
+            tools: self.tools.unwrap_or(known.tools),
+            resources: self.resources.unwrap_or(known.resources),
+            templates: self.templates.unwrap_or(known.templates),
+            prompts: self.prompts.unwrap_or(known.prompts),
+        }
+    }
+}
+
+/// Reads the lists in `kinds`, all at once. `silence`: how long each page may take; zero for ever.
 pub(super) async fn fetch(
     server: &str,
     peer: &Peer,
-    known: ServerCatalog,
+    greeting: &Greeting,
     kinds: Kinds,
     silence: Duration,
-) -> Result<ServerCatalog, AttemptError> {
-    let lister = Lister { server, peer, greeting: known.greeting.clone(), silence };
+) -> Result<Lists, AttemptError> {
+    let lister = Lister { server, peer, greeting, silence };
+    let has_resources = kinds.contains(Kinds::RESOURCES);
     let (tools, resources, templates, prompts) = tokio::try_join!(
-        lister.list::<Tool>("tools/list", "tools", kinds.contains(Kinds::TOOLS)),
-        lister.list::<Resource>("resources/list", "resources", kinds.contains(Kinds::RESOURCES)),
-        lister.list::<Template>("resources/templates/list", "resources", kinds.contains(Kinds::RESOURCES)),
-        lister.list::<Prompt>("prompts/list", "prompts", kinds.contains(Kinds::PROMPTS)),
+        lister.list("tools/list", "tools", kinds.contains(Kinds::TOOLS)),
+        lister.list("resources/list", "resources", has_resources),
+        lister.list("resources/templates/list", "resources", has_resources),
+        lister.list("prompts/list", "prompts", kinds.contains(Kinds::PROMPTS)),
     )?;
-    Ok(ServerCatalog {
-        greeting: known.greeting,
-        tools: tools.unwrap_or(known.tools),
-        resources: resources.unwrap_or(known.resources),
-        templates: templates.unwrap_or(known.templates),
-        prompts: prompts.unwrap_or(known.prompts),
-    })
+    Ok(Lists { tools, resources, templates, prompts })
 }
 
 struct Lister<'a> {
     server: &'a str,
     peer: &'a Peer,
-    greeting: Greeting,
+    greeting: &'a Greeting,
     silence: Duration,
 }
 
@@ -107,7 +124,10 @@ impl Lister<'_> {
         let raw_items = self.pages(method, I::MEMBER).await?;
         let (items, dropped) = read_items(&raw_items);
         if dropped > 0 {
-            tracing::warn!(server = self.server, "left out {dropped} malformed or repeated items of {method}");
+            tracing::warn!(
+                server = self.server,
+                "left out {dropped} malformed or repeated items of {method}"
+            );
         }
         Ok(Some(items))
     }
@@ -130,7 +150,9 @@ impl Lister<'_> {
                 Err(problem) => return Err(refused(error::message(&problem))),
             };
             let elements = edit::get(&page, member).and_then(|list| edit::elements(&list));
-            items.extend(elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?);
+            items.extend(
+                elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?,
+            );
             cursor = edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null");
             match &cursor {
                 None => return Ok(items),

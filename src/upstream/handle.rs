@@ -6,7 +6,10 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -14,7 +17,7 @@ use super::{
     activity::InUse,
     actor::{Actor, Command},
     connect::{Connection, Surroundings},
-    fetch,
+    fetch::{self, Lists},
 };
 use crate::{
     catalog::{Origin, ServerCatalog},
@@ -34,6 +37,8 @@ pub(super) struct Shared {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) current: ArcSwapOption<Connection>,
     pub(super) catalog: ArcSwapOption<ServerCatalog>,
+    // A std mutex: a refresh and a host's list request may merge at once; nothing is awaited under it.
+    merging: Mutex<()>,
     pub(super) subscriptions: Arc<Subscriptions>,
     /// `params` of the last `logging/setLevel`; a connection made later is told as well.
     pub(super) log_level: ArcSwapOption<Raw>,
@@ -107,6 +112,7 @@ impl Upstream {
             observer: observer.clone(),
             current: ArcSwapOption::empty(),
             catalog: ArcSwapOption::empty(),
+            merging: Mutex::default(),
             subscriptions: Arc::default(),
             log_level: ArcSwapOption::empty(),
             commands,
@@ -158,14 +164,17 @@ impl Upstream {
         if connection.peer.is_closed() { None } else { Lease::on(&connection) }
     }
 
-    /// Asks an awake server for the lists in `kinds` and publishes what it has, without telling hosts.
+    /// Asks an awake server for the lists in `kinds` and publishes what it has. Hosts are told of it
+    /// only after `quiet_until`: the one that asked waits for the lists until then.
     /// A server that is asleep, or fails to answer, keeps the catalog that is known.
-    pub async fn relist(&self, kinds: Kinds) {
-        let (Some(lease), Some(known)) = (self.awake(), self.0.catalog.load_full()) else { return };
+    pub async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
+        let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
-        let known = ServerCatalog::clone(&known);
-        match fetch::fetch(self.name(), lease.peer(), known, kinds, silence).await {
-            Ok(catalog) => self.0.publish(catalog, None),
+        match fetch::fetch(self.name(), lease.peer(), lease.greeting(), kinds, silence).await {
+            Ok(lists) => {
+                let is_late = Instant::now() >= quiet_until;
+                self.0.merge(lists, is_late.then_some(Origin::OwnAccord));
+            }
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list; keeping what is known");
             }
@@ -245,6 +254,14 @@ impl Shared {
             if !matches!(told, Ok(Ok(_))) {
                 tracing::debug!(server = self.config.name, ?told, "refused the log level");
             }
+        }
+    }
+
+    /// Publishes the known catalog with these lists in place of its own.
+    pub(super) fn merge(&self, lists: Lists, announce_as: Option<Origin>) {
+        let _order = self.merging.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(known) = self.catalog.load_full() {
+            self.publish(lists.merged_into(ServerCatalog::clone(&known)), announce_as);
         }
     }
 

@@ -145,7 +145,8 @@ impl Handler for Inbound {
                     skimmed.size
                 );
                 self.count_noise(&message);
-                if let (true, Some(id), Some(peer)) = (skimmed.is_call, skimmed.id, self.peer.get()) {
+                if let (true, Some(id), Some(peer)) = (skimmed.is_call, skimmed.id, self.peer.get())
+                {
                     peer.respond(id, Err(error::invalid_request(message)));
                 }
             }

@@ -4,7 +4,11 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use super::{connect::Connection, fetch::{Kinds, Stale}, handle::Subscriptions};
+use super::{
+    connect::Connection,
+    fetch::{Kinds, Stale},
+    handle::Subscriptions,
+};
 use crate::{
     peer::CallOptions,
     protocol::{Client, Greeting, adapt},
@@ -30,6 +34,7 @@ pub(super) async fn listen(
             CallOptions::silent_for(Duration::ZERO),
         );
         tokio::select! {
+            biased;
             () = peer.closed() => return,
             // Dropping the request tells the server that this stream is over.
             () = changed => {}
@@ -37,7 +42,10 @@ pub(super) async fn listen(
                 if !matches!(ended, Ok(Ok(_))) {
                     tracing::debug!(?ended, "subscriptions/listen ended");
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::select! {
+                    () = peer.closed() => return,
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
                 // What changed in the meantime was told to nobody.
                 stale.mark(Kinds::ALL);
             }

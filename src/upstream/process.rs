@@ -11,9 +11,11 @@ use std::{
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::watch,
     task::AbortHandle,
     time::timeout,
 };
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{AttemptError, Watchdog};
 use crate::{
@@ -23,13 +25,50 @@ use crate::{
 
 /// Variables that programs need to run at all; everything else is the entry's to name.
 const PASSED_ON: [&str; 44] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR", "TEMP",
-    "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
-    "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "NVM_DIR", "PYENV_ROOT", "CARGO_HOME", "RUSTUP_HOME",
-    "DOCKER_HOST", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA",
-    "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERPROFILE", "USERNAME",
-    "HOMEDRIVE", "HOMEPATH", "NUMBER_OF_PROCESSORS",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "DOCKER_HOST",
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "WINDIR",
+    "COMSPEC",
+    "PATHEXT",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "USERPROFILE",
+    "USERNAME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "NUMBER_OF_PROCESSORS",
 ];
 
 /// How long each step of ending a process may take before the next, harder one.
@@ -51,9 +90,12 @@ impl Grace {
 }
 
 pub(super) struct ServerProcess {
-    child: Box<dyn ChildWrapper>,
-    /// The process group, which is the leader's id; released once it has been killed.
+    /// The process group, which is the leader's id; `None` once it has been killed.
     group: Option<u32>,
+    /// Set when the leader has exited.
+    exit: watch::Receiver<Option<ExitStatus>>,
+    /// Has the task that owns the child kill what is left.
+    kill: CancellationToken,
     watchdog: Watchdog,
     stderr: LastWords,
 }
@@ -69,6 +111,7 @@ impl ServerProcess {
         server: &str,
         launch: &Launch,
         watchdog: &Watchdog,
+        tasks: &TaskTracker,
     ) -> Result<(Self, Pipes), AttemptError> {
         let mut command = CommandWrap::from(command(launch));
         #[cfg(unix)]
@@ -88,23 +131,27 @@ impl ServerProcess {
         };
         stdio::widen(&stdin);
         stdio::widen(&stdout);
-        let process = Self {
-            child,
-            group,
-            watchdog: watchdog.clone(),
-            stderr: LastWords::listen(server.to_owned(), stderr),
-        };
+        let (exited, exit) = watch::channel(None);
+        let kill = CancellationToken::new();
+        tasks.spawn(own(child, exited, kill.clone()));
+        let stderr = LastWords::listen(server.to_owned(), stderr);
+        let process = Self { group, exit, kill, watchdog: watchdog.clone(), stderr };
         Ok((process, Pipes { stdin, stdout }))
     }
 
-    /// The exit status, as soon as there is one, for at most `patience`.
-    pub(super) async fn status(&mut self, patience: Duration) -> Option<ExitStatus> {
-        timeout(patience, self.child.wait()).await.ok()?.ok()
+    /// Resolves when the leader has exited, or nobody owns the process any more.
+    pub(super) fn exited(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut exit = self.exit.clone();
+        async move {
+            // An error means that the owner is gone, and the process with it.
+            let _ = exit.wait_for(Option::is_some).await;
+        }
     }
 
     /// ` with exit status …`, or nothing where it has not exited.
-    pub(super) async fn describe_exit(&mut self) -> String {
-        match self.status(Duration::from_millis(200)).await {
+    pub(super) async fn describe_exit(&self) -> String {
+        let _ = timeout(Duration::from_millis(200), self.exited()).await;
+        match *self.exit.borrow() {
             Some(status) => format!(" with {status}"),
             None => String::new(),
         }
@@ -117,17 +164,17 @@ impl ServerProcess {
 
     /// Ends the process and all that it started. Its input must have been closed before.
     pub(super) async fn end(mut self, grace: Grace) {
-        let exited = self.status(grace.end_of_input).await.is_some();
+        let exited = timeout(grace.end_of_input, self.exited()).await.is_ok();
         let alive = self.signal_term();
         if alive && !exited {
             // The group is killed below in any case; this only lets the leader end in order.
-            let _ = self.status(grace.terminate).await;
+            let _ = timeout(grace.terminate, self.exited()).await;
         } else if alive {
             // A polite leader left something behind. It has as long to go.
             self.group_gone(grace.terminate).await;
         }
         self.kill();
-        let _ = self.status(Duration::from_secs(5)).await;
+        let _ = timeout(Duration::from_secs(5), self.exited()).await;
     }
 
     #[cfg(unix)]
@@ -156,8 +203,9 @@ impl ServerProcess {
     /// Kills the group, or the job, at once.
     fn kill(&mut self) {
         let Some(group) = self.group.take() else { return };
-        // An error means that nothing is left to kill.
-        let _ = self.child.start_kill();
+        #[cfg(unix)]
+        signal_group(group, nix::sys::signal::Signal::SIGKILL);
+        self.kill.cancel();
         self.watchdog.release(group);
     }
 }
@@ -165,6 +213,26 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Owns the child until it has been killed: the leader may exit long before what it started does.
+async fn own(
+    mut child: Box<dyn ChildWrapper>,
+    exited: watch::Sender<Option<ExitStatus>>,
+    kill: CancellationToken,
+) {
+    tokio::select! {
+        status = child.wait() => {
+            exited.send_replace(status.ok());
+            kill.cancelled().await;
+            // An error means that nothing is left to kill.
+            let _ = child.start_kill();
+        }
+        () = kill.cancelled() => {
+            let _ = child.start_kill();
+            exited.send_replace(child.wait().await.ok());
+        }
     }
 }
 
@@ -183,17 +251,15 @@ fn group_exists(group: u32) -> bool {
 
 fn command(launch: &Launch) -> Command {
     let mut command = Command::new(program(&launch.command));
-    command
-        .args(&launch.args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(&launch.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if !launch.inherit_env {
         command.env_clear();
         let is_passed_on = |name: &str| {
-            PASSED_ON.iter().any(|allowed| allowed.eq_ignore_ascii_case(name)) || name.starts_with("LC_")
+            PASSED_ON.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+                || name.starts_with("LC_")
         };
-        command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on)));
+        command
+            .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on)));
     }
     command.envs(&launch.env);
     if let Some(cwd) = &launch.cwd {

@@ -11,6 +11,8 @@ use crate::config::Startup;
 
 /// Failed loads in a row after which a server is no longer offered.
 pub(super) const STRIKES: u8 = 3;
+/// A server that stayed connected for this long has got over what made it fail before.
+const STEADY: Duration = Duration::from_secs(60);
 /// A server that failed less than this ago is not tried again for a call.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
@@ -21,12 +23,12 @@ pub(super) enum State<C> {
     Unloaded { strikes: u8 },
     /// One attempt is under way; everyone who wants the server shares it.
     Loading(Attempt),
-    /// Connected, and its catalog is live.
-    Awake(C),
+    /// Connected, and its catalog is live. `failures`: attempts and short lives in a row before this one.
+    Awake { connection: C, since: Instant, failures: u32 },
     /// Its catalog is live, and nothing is connected.
     Asleep { last_failure: Option<Failure> },
     /// Eager, and cannot be reached now.
-    BackingOff { failures: u32, failure: Failure },
+    BackingOff { failures: u32, last_failure: Option<Failure> },
     /// Too many loads failed.
     Evicted,
     /// `"enabled": false`
@@ -71,6 +73,8 @@ pub(super) enum Effect<C> {
     StartAttempt(Attempt),
     /// End this connection.
     Close(C),
+    /// End what is left of a connection that ended by itself, and say how it ended.
+    Bury(C),
     /// Publish the catalog, then let those who wait have the connection.
     Admit(Attempt),
     /// Tell those who wait that they cannot have it.
@@ -115,19 +119,35 @@ impl<C> State<C> {
                 Startup::Lazy => Attempt::Wake,
                 Startup::Eager => Attempt::Eager { failures: 0 },
             }),
-            (Self::BackingOff { failures, failure }, Wanted) if failure.is_fresh(now) => {
+            (Self::BackingOff { failures, last_failure: Some(failure) }, Wanted)
+                if failure.is_fresh(now) =>
+            {
                 let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
-                (Self::BackingOff { failures, failure }, vec![Effect::Refuse(refusal)])
+                let state = Self::BackingOff { failures, last_failure: Some(failure) };
+                (state, vec![Effect::Refuse(refusal)])
             }
             (Self::BackingOff { failures, .. }, Wanted | RetryDue) => {
                 start(Attempt::Eager { failures })
             }
             (Self::Loading(attempt), Connected(connection)) => {
-                (Self::Awake(connection), vec![Effect::Admit(attempt)])
+                let failures = match attempt {
+                    Attempt::Eager { failures } => failures,
+                    Attempt::Load { .. } | Attempt::Wake => 0,
+                };
+                (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(attempt)])
             }
             (Self::Loading(attempt), Failed(cause)) => after_failure(attempt, cause, now, random),
-            (Self::Awake(connection), Died) => after_death(connection, startup),
-            (Self::Awake(connection), Idled) if startup == Startup::Lazy => {
+            (Self::Awake { connection, .. }, Died) if startup == Startup::Lazy => {
+                (Self::Asleep { last_failure: None }, vec![Effect::Bury(connection)])
+            }
+            (Self::Awake { connection, since, failures }, Died) => {
+                let was_steady = now.saturating_duration_since(since) >= STEADY;
+                let failures = if was_steady { 1 } else { failures.saturating_add(1) };
+                let state = Self::BackingOff { failures, last_failure: None };
+                let retry = Effect::RetryAfter(backoff::delay(failures, random));
+                (state, vec![Effect::Bury(connection), retry])
+            }
+            (Self::Awake { connection, .. }, Idled) if startup == Startup::Lazy => {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
             }
             (state @ (Self::Evicted | Self::Disabled), Wanted) => {
@@ -172,17 +192,7 @@ fn after_failure<C>(
                 Effect::Refuse(Refusal::Unreachable { cause }),
                 Effect::RetryAfter(backoff::delay(failures, random)),
             ];
-            (State::BackingOff { failures, failure }, effects)
-        }
-    }
-}
-
-fn after_death<C>(connection: C, startup: Startup) -> (State<C>, Vec<Effect<C>>) {
-    match startup {
-        Startup::Lazy => (State::Asleep { last_failure: None }, vec![Effect::Close(connection)]),
-        Startup::Eager => {
-            let attempt = Attempt::Eager { failures: 1 };
-            (State::Loading(attempt), vec![Effect::Close(connection), Effect::StartAttempt(attempt)])
+            (State::BackingOff { failures, last_failure: Some(failure) }, effects)
         }
     }
 }
@@ -225,10 +235,11 @@ mod tests {
             let (next, effects) = state.step(event, self.startup, self.now, 1.0);
             for effect in effects {
                 self.attempts += u32::from(matches!(effect, Effect::StartAttempt(_)));
-                self.closed += u32::from(matches!(effect, Effect::Close(_)));
+                self.closed += u32::from(matches!(effect, Effect::Close(_) | Effect::Bury(_)));
                 self.log.push(match effect {
                     Effect::StartAttempt(_) => "start".to_owned(),
                     Effect::Close(_) => "close".to_owned(),
+                    Effect::Bury(_) => "bury".to_owned(),
                     Effect::Admit(_) => "admit".to_owned(),
                     Effect::Refuse(Refusal::Failed { attempts_left, .. }) => {
                         format!("refuse, {attempts_left} left")
@@ -271,7 +282,16 @@ mod tests {
         life.play(Event::Wanted);
         assert_eq!(
             life.log(),
-            ["start", "refuse, 2 left", "start", "refuse, 1 left", "start", "evicted", "refuse, given up", "gone"]
+            [
+                "start",
+                "refuse, 2 left",
+                "start",
+                "refuse, 1 left",
+                "start",
+                "evicted",
+                "refuse, given up",
+                "gone"
+            ]
         );
     }
 
@@ -285,14 +305,14 @@ mod tests {
         }
         life.play(Event::Wanted).connect();
         assert_eq!(life.attempts, 7);
-        assert!(matches!(life.state, Some(State::Awake(_))));
+        assert!(matches!(life.state, Some(State::Awake { .. })));
     }
 
     #[test]
     fn a_lazy_server_that_dies_sleeps_until_it_is_used() {
         let mut life = life(Startup::Lazy);
         life.play(Event::Wanted).connect().play(Event::Died).play(Event::RetryDue);
-        assert_eq!(life.log(), ["start", "admit", "close"]);
+        assert_eq!(life.log(), ["start", "admit", "bury"]);
         assert!(matches!(life.state, Some(State::Asleep { .. })));
     }
 
@@ -304,11 +324,24 @@ mod tests {
             life.play(Event::Failed(error())).play(Event::RetryDue);
         }
         life.connect().play(Event::Idled);
-        assert!(matches!(life.state, Some(State::Awake(_))));
+        assert!(matches!(life.state, Some(State::Awake { .. })));
         assert_eq!(life.attempts, 51);
         assert_eq!(&life.log()[..5], ["start", "unreachable", "refuse", "retry after 1s", "start"]);
+    }
+
+    #[test]
+    fn an_eager_server_that_dies_young_is_tried_less_and_less_often() {
+        let mut life = life(Startup::Eager);
+        life.play(Event::Wanted).connect();
+        for _ in 0..3 {
+            life.play(Event::Died).play(Event::RetryDue).connect();
+        }
+        life.now += STEADY;
         life.play(Event::Died);
-        assert_eq!(life.attempts, 52);
+        let retries: Vec<&str> = life.log().into_iter().filter(|line| line.starts_with("retry")).collect();
+        assert_eq!(retries, ["retry after 1s", "retry after 2s", "retry after 4s", "retry after 1s"]);
+        life.play(Event::Wanted);
+        assert!(matches!(life.state, Some(State::Loading(_))), "a call does not wait for the retry");
     }
 
     fn event() -> impl Strategy<Value = u8> {
@@ -333,7 +366,7 @@ mod tests {
                     _ => life.play(Event::RetryDue),
                 };
             }
-            let open = u32::from(matches!(life.state, Some(State::Awake(_))));
+            let open = u32::from(matches!(life.state, Some(State::Awake { .. })));
             prop_assert_eq!(life.connections, life.closed + open);
         }
     }

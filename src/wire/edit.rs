@@ -9,10 +9,16 @@ use serde_json::value::RawValue;
 use super::Raw;
 
 /// The members of an object in the order in which they stand, each value as raw text.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct Members<'a>(Vec<(Key<'a>, &'a RawValue)>);
 
-/// A key that is borrowed where it has no escapes.
-struct Key<'a>(Cow<'a, str>);
+/// A key, borrowed where it has no escapes. In bytes, since an escaped lone surrogate is no UTF-8.
+struct Key<'a>(Cow<'a, [u8]>);
+
+impl PartialEq<str> for Key<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *self.0 == *other.as_bytes()
+    }
+}
 
 impl<'de> Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -22,14 +28,20 @@ impl<'de> Deserialize<'de> for Key<'de> {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+            fn visit_borrowed_bytes<E>(self, text: &'de [u8]) -> Result<Self::Value, E> {
                 Ok(Key(Cow::Borrowed(text)))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text.as_bytes())))
+            }
+            fn visit_bytes<E>(self, text: &[u8]) -> Result<Self::Value, E> {
                 Ok(Key(Cow::Owned(text.to_owned())))
             }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.as_bytes().to_owned())))
+            }
         }
-        deserializer.deserialize_str(KeyVisitor)
+        deserializer.deserialize_bytes(KeyVisitor)
     }
 }
 
@@ -43,7 +55,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry()? {
+                while let Some((key, value)) = map.next_entry()? {
                     members.push((key, value));
                 }
                 Ok(Members(members))
@@ -68,7 +80,7 @@ pub fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; 
     let Members(members) = members(object);
     keys.map(|key| {
         // Of equal keys the last one counts, as in JavaScript's and Python's parsers.
-        let (_, value) = members.iter().rev().find(|(name, _)| name == key)?;
+        let (_, value) = members.iter().rev().find(|(name, _)| *name == *key)?;
         Some(Raw::part_of(object.bytes(), value))
     })
 }
@@ -83,7 +95,9 @@ pub fn entries(object: &Raw) -> Vec<(String, Raw)> {
     let Members(members) = members(object);
     members
         .into_iter()
-        .map(|(key, value)| (key.into_owned(), Raw::part_of(object.bytes(), value)))
+        .map(|(key, value)| {
+            (String::from_utf8_lossy(&key.0).into_owned(), Raw::part_of(object.bytes(), value))
+        })
         .collect()
 }
 
@@ -110,7 +124,7 @@ pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     let mut replaced: Vec<(usize, usize, &Raw)> = Vec::with_capacity(changes.len());
     let mut added: Vec<(&str, &Raw)> = Vec::new();
     for (key, value) in changes {
-        match members.iter().rev().find(|(name, _)| name == key) {
+        match members.iter().rev().find(|(name, _)| *name == **key) {
             Some((_, old)) => {
                 let start = offset(text, old);
                 replaced.push((start, start + old.get().len(), value));
@@ -154,19 +168,26 @@ fn reopen(object: &mut BytesMut) {
 /// The object without the members named in `keys`; the others keep their text and order.
 #[must_use]
 pub fn without(object: &Raw, keys: &[&str]) -> Raw {
+    let text = object.bytes();
     let Members(members) = members(object);
-    if !members.iter().any(|(name, _)| keys.contains(&name.as_ref())) {
+    let is_removed = |name: &Key<'_>| keys.iter().any(|key| *name == **key);
+    if !members.iter().any(|(name, _)| is_removed(name)) {
         return object.clone();
     }
-    let mut edited = BytesMut::with_capacity(object.len());
+    let mut edited = BytesMut::with_capacity(text.len());
     edited.put_u8(b'{');
-    for (key, value) in members.iter().filter(|(name, _)| !keys.contains(&name.as_ref())) {
-        if edited.len() > 1 {
-            edited.put_u8(b',');
+    let mut end_of_last = 0;
+    for (name, value) in &members {
+        // A member with what stands before it: the opening brace, or a comma, and white space.
+        let end = offset(text, value) + value.get().len();
+        let member = text[end_of_last..end].trim_ascii_start();
+        end_of_last = end;
+        if !is_removed(name) {
+            if edited.len() > 1 {
+                edited.put_u8(b',');
+            }
+            edited.put_slice(member[1..].trim_ascii_start());
         }
-        edited.put_slice(Raw::encode(key.as_ref()).as_bytes());
-        edited.put_u8(b':');
-        edited.put_slice(value.get().as_bytes());
     }
     edited.put_u8(b'}');
     Raw::trusted(edited.freeze())
@@ -208,8 +229,14 @@ mod tests {
             set_each(&object, &changes).to_string(),
             r#"{"name":"b", "arguments":{} ,"more":0,"new":7}"#
         );
-        assert_eq!(set_each(&raw("[]"), &[("a", &raw("1")), ("b", &raw("2"))]).to_string(), r#"{"a":1,"b":2}"#);
-        assert_eq!(get_each(&object, ["more", "no", "name"]), [Some(raw("0")), None, Some(raw("\"a\""))]);
+        assert_eq!(
+            set_each(&raw("[]"), &[("a", &raw("1")), ("b", &raw("2"))]).to_string(),
+            r#"{"a":1,"b":2}"#
+        );
+        assert_eq!(
+            get_each(&object, ["more", "no", "name"]),
+            [Some(raw("0")), None, Some(raw("\"a\""))]
+        );
     }
 
     #[test]
@@ -224,6 +251,14 @@ mod tests {
         let object = raw(r#"{"a":1,"a":2}"#);
         assert_eq!(get(&object, "a"), Some(raw("2")));
         assert_eq!(set(&object, "a", &raw("3")).to_string(), r#"{"a":1,"a":3}"#);
+    }
+
+    #[test]
+    fn a_key_that_is_no_unicode_stays_as_it_is() {
+        let object = raw(r#"{"\ud800": 1, "a":2}"#);
+        assert_eq!(get(&object, "a"), Some(raw("2")));
+        assert_eq!(set(&object, "b", &raw("3")).to_string(), r#"{"\ud800": 1, "a":2,"b":3}"#);
+        assert_eq!(without(&object, &["a"]).to_string(), r#"{"\ud800": 1}"#);
     }
 
     #[test]

@@ -135,12 +135,19 @@ fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, Invalid> {
         }
     })?;
     let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id)));
-    if envelope.jsonrpc.is_none_or(|version| version.get() != r#""2.0""#) {
-        return Err(Invalid::NotRpc { id, reason: "\"jsonrpc\" is not \"2.0\"" });
-    }
-    match envelope.method {
-        Some(method) => parse_call(line, &envelope, id, method),
-        None => parse_reply(line, &envelope, id),
+    let is_rpc = envelope.jsonrpc.is_some_and(|version| version.get() == r#""2.0""#);
+    let is_reply = envelope.result.is_some() || envelope.error.is_some();
+    match (envelope.method, id) {
+        // Whatever else is wrong with it, the request that it answers must not wait for ever.
+        (_, Some(id)) if is_reply && !is_rpc => {
+            Err(Invalid::NotReply { id, reason: "\"jsonrpc\" is not \"2.0\"" })
+        }
+        (Some(_), Some(id)) if is_reply => {
+            Err(Invalid::NotReply { id, reason: "a reply with a \"method\"" })
+        }
+        (_, id) if !is_rpc => Err(Invalid::NotRpc { id, reason: "\"jsonrpc\" is not \"2.0\"" }),
+        (Some(method), id) => parse_call(line, &envelope, id, method),
+        (None, id) => parse_reply(line, &envelope, id),
     }
 }
 
@@ -153,8 +160,10 @@ fn parse_call(
     let Ok(method) = serde_json::from_str::<String>(method.get()) else {
         return Err(Invalid::NotRpc { id, reason: "\"method\" is not a string" });
     };
-    let params = envelope.params.map(|params| Raw::part_of(line, params));
-    if params.as_ref().is_some_and(|params| !matches!(params.as_bytes().first(), Some(b'{' | b'['))) {
+    let params = envelope.params.filter(|params| !is_null(params));
+    let params = params.map(|params| Raw::part_of(line, params));
+    if params.as_ref().is_some_and(|params| !matches!(params.as_bytes().first(), Some(b'{' | b'[')))
+    {
         return Err(Invalid::NotRpc { id, reason: "\"params\" is neither an object nor an array" });
     }
     match (id, envelope.id.is_some()) {
@@ -167,11 +176,14 @@ fn parse_call(
 }
 
 fn parse_reply(line: &Bytes, envelope: &Envelope<'_>, id: Option<Id>) -> Result<Message, Invalid> {
-    let outcome = match (envelope.result, envelope.error) {
+    // Some servers write `"error": null` beside a result.
+    let error = envelope.error.filter(|error| envelope.result.is_none() || !is_null(error));
+    let result = envelope.result.filter(|result| error.is_none() || !is_null(result));
+    let outcome = match (result, error) {
         (Some(result), None) => Ok(Raw::part_of(line, result)),
         (None, Some(error)) if error.get().starts_with('{') => Err(Raw::part_of(line, error)),
-        (outcome_, error_) => {
-            let reason = match (outcome_, error_) {
+        (result, error) => {
+            let reason = match (result, error) {
                 (Some(_), _) => "both \"result\" and \"error\"",
                 (None, Some(_)) => "\"error\" is not an object",
                 (None, None) => "no \"method\", \"result\" or \"error\"",
@@ -183,6 +195,10 @@ fn parse_reply(line: &Bytes, envelope: &Envelope<'_>, id: Option<Id>) -> Result<
         }
     };
     Ok(Message::Response(Response { id, outcome }))
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
 }
 
 /// Values above this size are written from where they lie instead of being copied into the batch.
@@ -305,18 +321,38 @@ mod tests {
         assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(Invalid::NotJson(_))));
         for (line, reason) in [
             (r#"{"id":1,"method":"x"}"#, "\"jsonrpc\" is not \"2.0\""),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, "\"id\" is neither a string nor a number"),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#,
+                "\"id\" is neither a string nor a number",
+            ),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "\"method\" is not a string"),
-            (r#"{"jsonrpc":"2.0","method":"x","params":3}"#, "\"params\" is neither an object nor an array"),
+            (
+                r#"{"jsonrpc":"2.0","method":"x","params":3}"#,
+                "\"params\" is neither an object nor an array",
+            ),
         ] {
             assert!(
                 matches!(parse(line), Err(Invalid::NotRpc { reason: found, .. }) if found == reason),
                 "{line}"
             );
         }
-        assert!(matches!(
-            parse(r#"{"jsonrpc":"2.0","id":4,"result":1,"error":{}}"#),
-            Err(Invalid::NotReply { id, .. }) if id == Id::from(4)
-        ));
+        for line in [
+            r#"{"jsonrpc":"2.0","id":4,"result":1,"error":{}}"#,
+            r#"{"id":4,"result":1}"#,
+            r#"{"jsonrpc":"2.0","id":4,"method":"x","result":1}"#,
+            r#"{"jsonrpc":"2.0","id":4}"#,
+        ] {
+            assert!(matches!(parse(line), Err(Invalid::NotReply { id, .. }) if id == Id::from(4)), "{line}");
+        }
+    }
+
+    #[test]
+    fn null_stands_for_nothing_where_that_is_clear() {
+        let line = r#"{"jsonrpc":"2.0","id":1,"method":"x","params":null}"#;
+        assert!(matches!(parse(line), Ok(Message::Request(Request { params: None, .. }))));
+        let line = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#;
+        assert!(matches!(parse(line), Ok(Message::Response(Response { outcome: Ok(_), .. }))));
+        let line = r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{}}"#;
+        assert!(matches!(parse(line), Ok(Message::Response(Response { outcome: Err(_), .. }))));
     }
 }

@@ -21,14 +21,22 @@ const TOKEN_LIMIT: usize = 256;
 pub(super) struct Skimmer {
     size: usize,
     depth: usize,
-    in_string: bool,
-    escaped: bool,
+    place: Place,
     /// Text of the current token of the top level; only kept up to [`TOKEN_LIMIT`].
     token: Vec<u8>,
     key: Vec<u8>,
     after_colon: bool,
     id: Option<Id>,
     is_call: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Structure,
+    String,
+    /// Right after a backslash in a string.
+    Escape,
 }
 
 impl Skimmer {
@@ -38,7 +46,7 @@ impl Skimmer {
         while let Some((&byte, tail)) = rest.split_first() {
             self.step(byte);
             rest = tail;
-            if self.in_string && !self.escaped && self.depth > 1 {
+            if self.place == Place::String && self.depth > 1 {
                 // The bulk of a huge line is a string of some deeper value: go to what may end it.
                 let skip = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
                 rest = &rest[skip..];
@@ -51,20 +59,19 @@ impl Skimmer {
     }
 
     fn step(&mut self, byte: u8) {
-        if self.in_string {
+        if self.place != Place::Structure {
             self.keep(byte);
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
-                _ => {}
-            }
+            self.place = match (self.place, byte) {
+                (Place::String, b'\\') => Place::Escape,
+                (Place::String, b'"') => Place::Structure,
+                _ => Place::String,
+            };
             return;
         }
         match byte {
             b'"' => {
                 self.keep(byte);
-                self.in_string = true;
+                self.place = Place::String;
             }
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => {

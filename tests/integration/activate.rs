@@ -10,12 +10,17 @@ async fn activate(servers: impl IntoIterator<Item = Server>, settle: &str) -> Ho
 
 #[tokio::test]
 async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
-    let server = Server::lazy("a.b").script("resources", json!(["r://1"])).script("prompts", json!(["p", "q"]));
+    let server = Server::lazy("a.b")
+        .script("resources", json!(["r://1"]))
+        .script("prompts", json!(["p", "q"]));
     let mut host = activate([server, Server::lazy("c"), Server::eager("d")], "0").await;
     let names = host.tool_names().await;
     assert_eq!(names[..3], ["activate_a_b", "activate_c", "d__echo"]);
     let list = host.request("tools/list", json!({})).await;
-    assert_eq!(list["tools"][0]["description"], "Activate the a.b MCP server. The a.b server. Use when testing.");
+    assert_eq!(
+        list["tools"][0]["description"],
+        "Activate the a.b MCP server. The a.b server. Use when testing."
+    );
 
     let result = host.call("activate_a_b", json!({})).await;
     let report: Value = serde_json::from_str(text_of(&result)).unwrap();
@@ -34,22 +39,35 @@ async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
     assert_eq!(names[..2], ["activate_a_b", "a_b__echo"]);
     let list = host.request("tools/list", json!({})).await;
     let description = list["tools"][0]["description"].as_str().unwrap();
-    assert!(description.ends_with("This will load 16 tools: echo, raw, slow, progress, die, …"), "{description}");
+    assert!(
+        description.ends_with("This will load 16 tools: echo, raw, slow, progress, die, …"),
+        "{description}"
+    );
 
     assert_eq!(host.call("activate_a_b", json!({})).await, result);
     assert!(host.call("a_b__echo", json!({})).await["isError"].is_null());
-    assert!(host.call("c__echo", json!({})).await["isError"].is_null(), "a tool that is not listed yet is loaded for");
+    assert!(
+        host.call("c__echo", json!({})).await["isError"].is_null(),
+        "a tool that is not listed yet is loaded for"
+    );
 }
 
 #[tokio::test]
 async fn an_evicted_server_loses_its_activate_tool() {
-    let mut host = activate([Server::lazy("bad").set("command", "/no/such/program"), Server::lazy("good")], "0").await;
+    let mut host = activate(
+        [Server::lazy("bad").set("command", "/no/such/program"), Server::lazy("good")],
+        "0",
+    )
+    .await;
     for _ in 0..3 {
         assert_eq!(host.call("activate_bad", json!({})).await["isError"], true);
     }
     assert_eq!(host.tool_names().await, ["activate_good"]);
     assert_eq!(host.notifications(), ["notifications/tools/list_changed"]);
-    assert_eq!(text_of(&host.call("activate_bad", json!({})).await), "Unknown tool: \"activate_bad\". These servers are not loaded yet, and may have it: good");
+    assert_eq!(
+        text_of(&host.call("activate_bad", json!({})).await),
+        "Unknown tool: \"activate_bad\". These servers are not loaded yet, and may have it: good"
+    );
 }
 
 #[tokio::test]
@@ -58,12 +76,15 @@ async fn the_result_of_a_load_waits_until_the_host_has_the_new_list() {
     let load = host.send("tools/call", json!({"name": "activate_a", "arguments": {}})).await;
     host.notification("notifications/tools/list_changed").await;
     host.request("ping", json!({})).await;
-    let is_answered = |host: &Host| host.received().iter().any(|line| line.contains(&format!("\"id\":{load},")));
+    let is_answered =
+        |host: &Host| host.received().iter().any(|line| line.contains(&format!("\"id\":{load},")));
     assert!(!is_answered(&host), "the result is held");
     let list = host.send("tools/list", json!({})).await;
     host.answer(load).await;
     let lines = host.received();
-    let place = |id: u64| lines.iter().position(|line| line.contains(&format!("\"id\":{id},\"result\""))).unwrap();
+    let place = |id: u64| {
+        lines.iter().position(|line| line.contains(&format!("\"id\":{id},\"result\""))).unwrap()
+    };
     assert!(place(list) < place(load), "the list was written first");
 }
 

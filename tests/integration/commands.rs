@@ -9,7 +9,10 @@ use crate::support::{Proxy, dormouse};
 async fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = dormouse();
     command.args(arguments).current_dir(directory);
-    command.env("HOME", directory.join("home")).env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME");
+    command
+        .env("HOME", directory.join("home"))
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_DATA_HOME");
     command.stdin(std::process::Stdio::null());
     let Output { status, stdout, stderr } = command.output().await.expect("dormouse runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
@@ -23,7 +26,11 @@ fn directory() -> tempfile::TempDir {
 #[tokio::test]
 async fn check_prints_every_problem_with_its_place() {
     let place = directory();
-    std::fs::write(place.path().join("bad.json"), "{\n  \"surfac\": 1,\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}}\n}").unwrap();
+    std::fs::write(
+        place.path().join("bad.json"),
+        "{\n  \"surfac\": 1,\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}}\n}",
+    )
+    .unwrap();
     let (code, stdout, stderr) = run(place.path(), &["check", "--config", "bad.json"]).await;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     assert_eq!(
@@ -32,10 +39,17 @@ async fn check_prints_every_problem_with_its_place() {
          bad.json:3:18: mcpServers.a: a server needs a \"command\"\n\
          bad.json:3:24: mcpServers.a.comand: unknown key \"comand\"; did you mean \"command\"?\n"
     );
-    std::fs::write(place.path().join("good.json"), r#"{"mcpServers": {"a": {"command": "${NO_SUCH}"}}}"#).unwrap();
+    std::fs::write(
+        place.path().join("good.json"),
+        r#"{"mcpServers": {"a": {"command": "${NO_SUCH}"}}}"#,
+    )
+    .unwrap();
     let (code, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;
     assert_eq!(code, Some(0));
-    assert_eq!(stdout, "good.json: ok, 1 servers\n  a: unavailable: undefined variable: NO_SUCH; set it in the environment or in .env\n");
+    assert_eq!(
+        stdout,
+        "good.json: ok, 1 servers\n  a: unavailable: undefined variable: NO_SUCH; set it in the environment or in .env\n"
+    );
     std::fs::write(place.path().join(".env"), "NO_SUCH=x\n").unwrap();
     let (_, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;
     assert_eq!(stdout, "good.json: ok, 1 servers\n");
@@ -48,7 +62,8 @@ async fn a_config_of_the_working_directory_is_used_only_once_it_is_trusted() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("no config found; looked for"), "{stderr}");
     let path = place.path().join("dormouse.json");
-    std::fs::write(&path, r#"{"mcpServers": {"a": {"command": "touch", "args": ["pwned"]}}}"#).unwrap();
+    std::fs::write(&path, r#"{"mcpServers": {"a": {"command": "touch", "args": ["pwned"]}}}"#)
+        .unwrap();
     let (code, _, stderr) = run(place.path(), &["serve"]).await;
     assert_eq!(code, Some(2));
     assert!(stderr.contains("dormouse trust"), "{stderr}");
@@ -58,17 +73,28 @@ async fn a_config_of_the_working_directory_is_used_only_once_it_is_trusted() {
     assert!(stdout.contains("a: touch pwned"), "{stdout}");
     assert_eq!(run(place.path(), &["serve"]).await.0, Some(0));
     std::fs::write(&path, r#"{"mcpServers": {}}"#).unwrap();
-    assert_eq!(run(place.path(), &["serve"]).await.0, Some(2), "other content needs trust of its own");
+    assert_eq!(
+        run(place.path(), &["serve"]).await.0,
+        Some(2),
+        "other content needs trust of its own"
+    );
 }
 
 #[tokio::test]
 async fn the_checked_in_schema_and_reference_are_those_of_the_program() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (_, schema, _) = run(root, &["schema"]).await;
-    assert_eq!(schema, std::fs::read_to_string(root.join("docs/config.schema.json")).unwrap(), "run `just schema`");
+    assert_eq!(
+        schema,
+        std::fs::read_to_string(root.join("docs/config.schema.json")).unwrap(),
+        "run `just schema`"
+    );
     let (_, reference, _) = run(root, &["schema", "--reference"]).await;
     let document = std::fs::read_to_string(root.join("docs/config.md")).unwrap();
-    assert!(document.contains(&reference), "docs/config.md does not hold the tables of the schema; run `just schema`");
+    assert!(
+        document.contains(&reference),
+        "docs/config.md does not hold the tables of the schema; run `just schema`"
+    );
 }
 
 #[tokio::test]
@@ -97,7 +123,11 @@ async fn the_demo_shows_each_step_and_leaves_nothing() {
 
 #[tokio::test]
 async fn standard_output_of_serve_is_protocol_and_nothing_else() {
-    let mut host = Proxy::with([crate::support::Server::lazy("a")]).argument("--log-format").argument("json").serve().await;
+    let mut host = Proxy::with([crate::support::Server::lazy("a")])
+        .argument("--log-format")
+        .argument("json")
+        .serve()
+        .await;
     host.load("a").await;
     assert_eq!(host.end().await, Some(0));
     for line in host.received() {

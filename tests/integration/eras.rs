@@ -24,7 +24,9 @@ async fn every_legacy_version_is_answered_with_itself() {
 
 #[tokio::test]
 async fn a_modern_host_discovers_listens_and_lists_again() {
-    let mut host = Proxy::with([Server::lazy("a").script("resources", json!(["r://1"]))]).start().into_modern();
+    let mut host = Proxy::with([Server::lazy("a").script("resources", json!(["r://1"]))])
+        .start()
+        .into_modern();
     let discovered = host.request("server/discover", json!({})).await;
     assert_eq!(discovered["supportedVersions"][0], "2026-07-28");
     assert_eq!(discovered["resultType"], "complete");
@@ -40,15 +42,27 @@ async fn a_modern_host_discovers_listens_and_lists_again() {
     let told = host.0.notification("notifications/tools/list_changed").await;
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], stream);
     let methods = host.0.notifications();
-    assert!(!methods.contains(&"notifications/resources/list_changed".to_owned()), "it did not ask for that: {methods:?}");
+    assert!(
+        !methods.contains(&"notifications/resources/list_changed".to_owned()),
+        "it did not ask for that: {methods:?}"
+    );
     let list = host.request("tools/list", json!({})).await;
     assert!(list["tools"][0]["description"].as_str().unwrap().contains("a:\n- echo"));
 
     host.0.notify("notifications/cancelled", json!({"requestId": stream})).await;
-    let result = host.call("use_tool", json!({"tool_name": "a/change", "tool_input": {"tools": ["new"]}})).await;
+    let result = host
+        .call("use_tool", json!({"tool_name": "a/change", "tool_input": {"tools": ["new"]}}))
+        .await;
     assert_eq!(result["resultType"], "complete", "a legacy server's result is made a modern one");
     host.call("use_tool", json!({"tool_name": "a/slow", "tool_input": {"ms": 500}})).await;
-    assert_eq!(host.0.notifications().iter().filter(|method| method.ends_with("tools/list_changed")).count(), 1);
+    assert_eq!(
+        host.0
+            .notifications()
+            .iter()
+            .filter(|method| method.ends_with("tools/list_changed"))
+            .count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -65,18 +79,29 @@ async fn a_version_that_nobody_speaks_is_refused_with_those_that_we_do() {
 #[tokio::test]
 async fn a_modern_hosts_metadata_does_not_reach_a_legacy_server() {
     let mut host = Proxy::with([Server::lazy("a")]).start().into_modern();
-    let params = json!({"name": "use_tool", "arguments": {"tool_name": "a/echo"}, "_meta": {"x/own": 1}});
+    let params =
+        json!({"name": "use_tool", "arguments": {"tool_name": "a/echo"}, "_meta": {"x/own": 1}});
     let result = host.request("tools/call", params).await;
     assert_eq!(text_of(&result), r#"{"name":"echo","arguments":{},"_meta":{"x/own":1}}"#);
-    let methods: Vec<String> = host.0.server_log("a").iter().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
+    let methods: Vec<String> = host
+        .0
+        .server_log("a")
+        .iter()
+        .filter_map(|line| Some(line.split_once(' ')?.0.to_owned()))
+        .collect();
     let probe = methods.iter().position(|method| method == "server/discover").unwrap();
     assert!(probe < methods.iter().position(|method| method == "initialize").unwrap());
-    assert_eq!(host.0.started("a").len(), 1, "a refused probe is followed by initialize on the same connection");
+    assert_eq!(
+        host.0.started("a").len(),
+        1,
+        "a refused probe is followed by initialize on the same connection"
+    );
 }
 
 #[tokio::test]
 async fn a_server_that_exits_at_the_probe_is_started_anew_within_the_same_attempt() {
-    let mut host = Proxy::with([Server::lazy("a").script("exit_at", "server/discover")]).start().into_modern();
+    let mut host =
+        Proxy::with([Server::lazy("a").script("exit_at", "server/discover")]).start().into_modern();
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
     assert!(result["isError"].is_null(), "{result}");
     assert_eq!(host.0.started("a").len(), 2);
@@ -84,7 +109,8 @@ async fn a_server_that_exits_at_the_probe_is_started_anew_within_the_same_attemp
 
 #[tokio::test]
 async fn a_server_that_ignores_the_probe_is_asked_to_initialize_on_the_same_connection() {
-    let mut host = Proxy::with([Server::lazy("a").script("ignore", "server/discover")]).start().into_modern();
+    let mut host =
+        Proxy::with([Server::lazy("a").script("ignore", "server/discover")]).start().into_modern();
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
     assert!(result["isError"].is_null(), "{result}");
     assert_eq!(host.0.started("a").len(), 1);
@@ -92,7 +118,11 @@ async fn a_server_that_ignores_the_probe_is_asked_to_initialize_on_the_same_conn
 
 #[tokio::test]
 async fn a_modern_only_server_serves_a_legacy_host() {
-    let mut host = Proxy::with([Server::lazy("a").script("modern_only", true).script("resources", json!(["r://1"]))]).serve().await;
+    let mut host = Proxy::with([Server::lazy("a")
+        .script("modern_only", true)
+        .script("resources", json!(["r://1"]))])
+    .serve()
+    .await;
     assert!(host.load("a").await["isError"].is_null());
     let result = host.use_tool("a/echo", json!({"x": 1})).await;
     let params: Value = serde_json::from_str(text_of(&result)).unwrap();
@@ -124,7 +154,8 @@ async fn a_modern_servers_changes_reach_a_legacy_host() {
     assert!(!host.description().await.contains("grown"));
     assert_eq!(text_of(&host.use_tool("r/grow", json!({})).await), "2026-07-28");
     crate::support::eventually("the host is told", || {
-        host.notifications().iter().filter(|method| method.ends_with("tools/list_changed")).count() == 2
+        host.notifications().iter().filter(|method| method.ends_with("tools/list_changed")).count()
+            == 2
     })
     .await;
     assert!(host.description().await.contains("- grown"));
@@ -134,10 +165,13 @@ async fn a_modern_servers_changes_reach_a_legacy_host() {
 async fn an_rmcp_client_of_either_era_loads_and_calls() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("dormouse.json");
-    let fixture = std::path::Path::new(env!("CARGO_BIN_EXE_dormouse")).with_file_name("examples").join("fixture");
+    let fixture = std::path::Path::new(env!("CARGO_BIN_EXE_dormouse"))
+        .with_file_name("examples")
+        .join("fixture");
     let entry = json!({"description": "d", "command": fixture, "args": [json!({}).to_string()]});
     std::fs::write(&config, json!({"mcpServers": {"a": entry}}).to_string()).unwrap();
-    let modern = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let modern =
+        ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     for lifecycle in [ClientLifecycleMode::Initialize, modern] {
         let mut command = dormouse();
         command.arg("--config").arg(&config);
@@ -146,10 +180,12 @@ async fn an_rmcp_client_of_either_era_loads_and_calls() {
         let tools = client.list_all_tools().await.unwrap();
         assert_eq!(tools.len(), 3);
         let arguments = |value: Value| value.as_object().unwrap().clone();
-        let load = CallToolRequestParams::new("load_mcp").with_arguments(arguments(json!({"mcp_name": "a"})));
+        let load = CallToolRequestParams::new("load_mcp")
+            .with_arguments(arguments(json!({"mcp_name": "a"})));
         let loaded = client.call_tool(load).await.unwrap();
         assert_eq!(loaded.structured_content.unwrap()["mcp_name"], "a");
-        let call = CallToolRequestParams::new("use_tool").with_arguments(arguments(json!({"tool_name": "a/slow"})));
+        let call = CallToolRequestParams::new("use_tool")
+            .with_arguments(arguments(json!({"tool_name": "a/slow"})));
         let called = client.call_tool(call).await.unwrap();
         assert_ne!(called.is_error, Some(true));
         client.cancel().await.unwrap();

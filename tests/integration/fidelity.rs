@@ -27,13 +27,15 @@ const RESULTS: [&str; 16] = [
 #[tokio::test]
 async fn a_result_arrives_as_it_was_sent_in_every_surface() {
     for surface in ["discover", "activate"] {
-        let mut host = Proxy::with([Server::lazy("a")]).set("surface", surface).set("settle", 0).serve().await;
+        let mut host =
+            Proxy::with([Server::lazy("a")]).set("surface", surface).set("settle", 0).serve().await;
         for result in RESULTS {
             let id = if surface == "discover" {
                 let call = json!({"tool_name": "a/raw", "tool_input": {"result": result}});
                 host.send("tools/call", json!({"name": "use_tool", "arguments": call})).await
             } else {
-                host.send("tools/call", json!({"name": "a__raw", "arguments": {"result": result}})).await
+                host.send("tools/call", json!({"name": "a__raw", "arguments": {"result": result}}))
+                    .await
             };
             // A line with 1E400 or a lone surrogate is no Value; so it is found by its start.
             let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
@@ -68,13 +70,16 @@ async fn params_arrive_as_they_were_sent_but_for_the_name() {
     let params = line.split_once(r#""params":"#).unwrap().1;
     assert_eq!(
         params,
-        format!(r#"{{"task":{{"ttl":1e3}},"arguments":{input},"_meta":{{"x":1.0}},"name":"hang","more":2}}}}"#)
+        format!(
+            r#"{{"task":{{"ttl":1e3}},"arguments":{input},"_meta":{{"x":1.0}},"name":"hang","more":2}}}}"#
+        )
     );
 }
 
 #[tokio::test]
 async fn definitions_and_contents_arrive_as_they_were_sent() {
-    let server = Server::lazy("a").script("resources", json!(["r://1"])).script("prompts", json!(["p"]));
+    let server =
+        Server::lazy("a").script("resources", json!(["r://1"])).script("prompts", json!(["p"]));
     let mut host = Proxy::with([server]).set("surface", "activate").set("settle", 0).serve().await;
     host.call("activate_a", json!({})).await;
     let id = host.send("tools/list", json!({})).await;
@@ -82,7 +87,11 @@ async fn definitions_and_contents_arrive_as_they_were_sent() {
     let echo = r#"{"name":"a__echo","description":"The echo tool. Its second sentence.","inputSchema":{"type":"object","properties":{"z":{},"a":{}}},"newMember":{"z":1,"a":2}}"#;
     assert!(line.contains(echo), "{line}");
     let id = host.send("resources/list", json!({})).await;
-    assert!(host.answer_line(&json!(id)).await.contains(r#"{"resources":[{"uri":"r://1","name":"r://1","new":1}]}"#));
+    assert!(
+        host.answer_line(&json!(id))
+            .await
+            .contains(r#"{"resources":[{"uri":"r://1","name":"r://1","new":1}]}"#)
+    );
     let found = host.call("discover_tool", json!({"tool_name": "a/echo"})).await;
     let text = found["content"][0]["text"].as_str().unwrap();
     assert_eq!(text, echo.replace("a__echo", "a/echo"));
@@ -90,7 +99,11 @@ async fn definitions_and_contents_arrive_as_they_were_sent() {
 
 #[tokio::test]
 async fn an_error_of_a_server_arrives_as_it_was_sent() {
-    let mut host = Proxy::with([Server::lazy("a").script("prompts", json!(["p"])).script("refuse", "prompts/get")]).serve().await;
+    let mut host = Proxy::with([Server::lazy("a")
+        .script("prompts", json!(["p"]))
+        .script("refuse", "prompts/get")])
+    .serve()
+    .await;
     host.load("a").await;
     let answer = host.ask("prompts/get", json!({"name": "p"})).await;
     assert_eq!(answer["error"], json!({"code": -32603, "message": "told to refuse prompts/get"}));

@@ -8,7 +8,8 @@ use crate::support::{Host, Proxy, Server, eventually, text_of};
 
 /// A bad server beside a good one, both loaded.
 async fn beside_a_good_one(bad: Server) -> Host {
-    let mut host = Proxy::with([bad, Server::lazy("good")]).set("maxMessageBytes", 100_000).serve().await;
+    let mut host =
+        Proxy::with([bad, Server::lazy("good")]).set("maxMessageBytes", 100_000).serve().await;
     assert!(host.load("good").await["isError"].is_null());
     assert!(host.load("bad").await["isError"].is_null());
     host
@@ -24,7 +25,8 @@ async fn garbage_on_standard_output_is_skipped_counted_and_logged_once() {
     let mut host = beside_a_good_one(Server::lazy("bad").script("greets_with_noise", true)).await;
     let result = host.use_tool("bad/noise", json!({})).await;
     assert_eq!(text_of(&result), "after the noise");
-    let warned = host.log().iter().filter(|line| line.contains("WARN") && line.contains("skipped")).count();
+    let warned =
+        host.log().iter().filter(|line| line.contains("WARN") && line.contains("skipped")).count();
     assert_eq!(warned, 1);
     good_still_answers(&mut host).await;
 }
@@ -45,7 +47,10 @@ async fn a_line_above_the_cap_whose_id_comes_last_fails_that_request_and_says_so
 async fn a_request_above_the_cap_is_refused_under_its_id() {
     let mut host = Proxy::with([]).set("maxMessageBytes", 100_000).serve().await;
     let filling = "x".repeat(200_000);
-    host.write(format!(r#"{{"params":{{"f":"{filling}"}},"method":"tools/call","jsonrpc":"2.0","id":"big"}}"#)).await;
+    host.write(format!(
+        r#"{{"params":{{"f":"{filling}"}},"method":"tools/call","jsonrpc":"2.0","id":"big"}}"#
+    ))
+    .await;
     let line = host.answer_line(&json!("big")).await;
     assert!(line.contains("-32600") && line.contains("maxMessageBytes"), "{line}");
 }
@@ -53,7 +58,9 @@ async fn a_request_above_the_cap_is_refused_under_its_id() {
 #[tokio::test]
 async fn a_burst_of_list_changed_costs_two_lists_and_tells_the_host_once() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
-    let lists = |host: &Host| host.server_log("bad").iter().filter(|line| line.starts_with("tools/list")).count();
+    let lists = |host: &Host| {
+        host.server_log("bad").iter().filter(|line| line.starts_with("tools/list")).count()
+    };
     let (before, told) = (lists(&host), host.notifications().len());
     host.use_tool("bad/burst", json!({"count": 1000})).await;
     eventually("it is listed anew", || lists(&host) > before).await;
@@ -73,7 +80,12 @@ async fn replies_that_nobody_asked_for_are_dropped() {
     assert_eq!(text_of(&host.use_tool("bad/twice", json!({})).await), "first");
     assert_eq!(text_of(&host.use_tool("bad/stray", json!({})).await), "to the caller");
     assert_eq!(text_of(&host.use_tool("bad/slow", json!({"ms": 1})).await), "slept");
-    assert!(!host.received().iter().any(|line| line.contains("to nobody") || line.contains(r#""text":"second""#)));
+    assert!(
+        !host
+            .received()
+            .iter()
+            .any(|line| line.contains("to nobody") || line.contains(r#""text":"second""#))
+    );
     good_still_answers(&mut host).await;
 }
 
@@ -81,7 +93,10 @@ async fn replies_that_nobody_asked_for_are_dropped() {
 async fn a_reply_of_the_wrong_shape_fails_its_request() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let result = host.use_tool("bad/malformed", json!({})).await;
-    assert_eq!(text_of(&result), "server \"bad\": its answer is no JSON-RPC response: both \"result\" and \"error\"");
+    assert_eq!(
+        text_of(&result),
+        "server \"bad\": its answer is no JSON-RPC response: both \"result\" and \"error\""
+    );
     good_still_answers(&mut host).await;
 }
 
@@ -105,7 +120,10 @@ async fn a_server_that_stops_reading_fails_its_own_calls_and_memory_stays_bounde
     }
     assert!((30..60).contains(&congested), "{congested} of 60 calls were refused at once");
     let status = std::fs::read_to_string(format!("/proc/{}/status", host.id())).unwrap();
-    let peak: u64 = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok()).unwrap();
+    let peak: u64 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap();
     assert!(peak < 80_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }

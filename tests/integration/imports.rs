@@ -4,7 +4,21 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 /// What each layer may use. `catalog` and `config` are used by many, and use little.
 const MAY_USE: [(&str, &[&str]); 11] = [
-    ("cli", &["demo", "downstream", "proxy", "surface", "upstream", "peer", "protocol", "wire", "catalog", "config"]),
+    (
+        "cli",
+        &[
+            "demo",
+            "downstream",
+            "proxy",
+            "surface",
+            "upstream",
+            "peer",
+            "protocol",
+            "wire",
+            "catalog",
+            "config",
+        ],
+    ),
     ("demo", &["peer", "protocol", "wire"]),
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config"]),
     ("proxy", &["surface", "upstream", "peer", "protocol", "wire", "catalog", "config"]),
@@ -76,7 +90,8 @@ fn named(text: &str) -> BTreeSet<String> {
             }
             named.extend((!word.is_empty()).then_some(word));
         } else {
-            let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let word: String =
+                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             named.insert(word);
         }
     }

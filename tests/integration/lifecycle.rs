@@ -14,7 +14,10 @@ async fn an_idle_server_sleeps_with_its_tools_shown_and_the_next_use_wakes_it() 
     let [first] = host.started("a")[..] else { panic!("one process") };
     eventually("it sleeps", || !alive(first)).await;
     assert_eq!(host.description().await, awake);
-    assert_eq!(host.request("prompts/list", json!({})).await["prompts"], json!([{"name": "p", "new": 1}]));
+    assert_eq!(
+        host.request("prompts/list", json!({})).await["prompts"],
+        json!([{"name": "p", "new": 1}])
+    );
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
     assert_eq!(host.started("a").len(), 2);
     assert_eq!(host.notifications().len(), 2, "sleep and wake change nothing that is listed");
@@ -32,13 +35,18 @@ async fn a_server_with_a_request_in_flight_is_not_idle() {
 async fn a_server_that_dies_fails_what_is_in_flight_by_name_and_is_back_at_the_next_call() {
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     host.load("a").await;
-    let waiting = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/hang"}})).await;
+    let waiting = host
+        .send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/hang"}}))
+        .await;
     host.server_noted("a", "tools/call").await;
     let other = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "b/slow", "tool_input": {"ms": 300}}})).await;
     let died = host.use_tool("a/die", json!({})).await;
     for result in [&died, &host.answer(waiting).await["result"]] {
         assert_eq!(result["isError"], true);
-        assert_eq!(text_of(result), "server \"a\" ended before it answered; the request may have been executed");
+        assert_eq!(
+            text_of(result),
+            "server \"a\" ended before it answered; the request may have been executed"
+        );
     }
     assert_eq!(text_of(&host.answer(other).await["result"]), "slept");
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
@@ -77,7 +85,10 @@ async fn nothing_is_left_after(end: impl AsyncFnOnce(&mut crate::support::Host))
         assert!(host.load(name).await["isError"].is_null());
     }
     let mut processes = descendants(host.id());
-    let grandchild = host.server_log("parent").iter().find_map(|line| line.strip_prefix("grandchild ")?.parse().ok());
+    let grandchild = host
+        .server_log("parent")
+        .iter()
+        .find_map(|line| line.strip_prefix("grandchild ")?.parse().ok());
     processes.push(grandchild.expect("it was noted"));
     assert!(processes.iter().all(|process| alive(*process)));
     end(&mut host).await;

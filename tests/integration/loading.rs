@@ -36,9 +36,15 @@ async fn a_load_brings_everything_and_tells_the_host_before_its_result() {
     assert_eq!(text_of(&result), report.to_string());
     assert_eq!(report["mcp_name"], "a");
     assert_eq!(report["tools"].as_array().unwrap().len(), 16);
-    assert_eq!(report["tools"][0], json!({"name": "a/echo", "description": "The echo tool. Its second sentence."}));
+    assert_eq!(
+        report["tools"][0],
+        json!({"name": "a/echo", "description": "The echo tool. Its second sentence."})
+    );
     assert_eq!(report["resources"][2], json!({"uri": "r://3", "name": "r://3"}));
-    assert_eq!(report["resource_templates"], json!([{"uriTemplate": "t://{x}", "name": "t://{x}"}]));
+    assert_eq!(
+        report["resource_templates"],
+        json!([{"uriTemplate": "t://{x}", "name": "t://{x}"}])
+    );
     assert_eq!(report["prompts"][1], json!({"name": "p2"}));
     assert_eq!(report["instructions"], "Be kind.");
 
@@ -55,7 +61,10 @@ async fn fifty_loads_at_once_start_one_process() {
     let mut host = Proxy::with([Server::lazy("a").script("delay_ms", 200)]).serve().await;
     let mut ids = Vec::new();
     for _ in 0..50 {
-        ids.push(host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}})).await);
+        ids.push(
+            host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}}))
+                .await,
+        );
     }
     for id in ids {
         let answer = host.answer(id).await;
@@ -72,7 +81,10 @@ async fn different_servers_load_in_parallel() {
     let mut host = Proxy::with(servers).serve().await;
     let mut ids = Vec::new();
     for name in ["a", "b", "c"] {
-        ids.push(host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": name}})).await);
+        ids.push(
+            host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": name}}))
+                .await,
+        );
     }
     for name in ["a", "b", "c"] {
         host.server_noted(name, "start").await;
@@ -85,9 +97,10 @@ async fn different_servers_load_in_parallel() {
 
 /// Three failed loads of a server that fails so, and what is left of it.
 async fn third_failure_evicts(server: Server, expected: &str) {
-    let mut host = Proxy::with([server.set("timeouts", json!({"load": "700ms"})), Server::lazy("other")])
-        .serve()
-        .await;
+    let mut host =
+        Proxy::with([server.set("timeouts", json!({"load": "700ms"})), Server::lazy("other")])
+            .serve()
+            .await;
     for attempt in 1..=3 {
         assert!(host.description().await.contains("- bad: "), "offered before attempt {attempt}");
         let result = host.load("bad").await;
@@ -101,10 +114,16 @@ async fn third_failure_evicts(server: Server, expected: &str) {
         };
         assert!(text.contains(left), "{text}");
         let processes = host.started("bad");
-        assert!(processes.iter().all(|process| !alive(*process)), "a process is left: {processes:?}");
+        assert!(
+            processes.iter().all(|process| !alive(*process)),
+            "a process is left: {processes:?}"
+        );
         for list in ["resources/list", "resources/templates/list", "prompts/list"] {
             let result = host.request(list, json!({})).await;
-            assert!(result.as_object().unwrap().values().all(|items| items == &json!([])), "{result}");
+            assert!(
+                result.as_object().unwrap().values().all(|items| items == &json!([])),
+                "{result}"
+            );
         }
         let told = host.notifications();
         assert_eq!(told.len(), usize::from(attempt == 3), "{told:?}");
@@ -169,7 +188,10 @@ async fn a_caller_that_goes_away_does_not_end_the_load_for_others_nor_for_the_ca
     let second = host.ask("tools/call", call).await;
     assert!(second["result"]["isError"].is_null());
     assert_eq!(host.started("a").len(), 1);
-    assert!(host.received().iter().all(|line| !line.contains(&format!("\"id\":{first},"))), "a cancelled request is not answered");
+    assert!(
+        host.received().iter().all(|line| !line.contains(&format!("\"id\":{first},"))),
+        "a cancelled request is not answered"
+    );
 }
 
 #[tokio::test]

@@ -19,7 +19,11 @@ async fn what_cannot_be_read_is_answered_as_json_rpc_asks() {
         host.write(line).await;
         crate::support::eventually("an answer", || host.received().len() > before).await;
         let answer: Value = serde_json::from_str(host.received().last().unwrap()).unwrap();
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{line}: {answer}");
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&id, &json!(code)),
+            "{line}: {answer}"
+        );
     }
     host.request("ping", json!({})).await;
 }
@@ -44,8 +48,13 @@ async fn ids_are_told_apart_by_type_and_given_back_as_they_were() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     for (id, number) in [("5", 1), ("\"5\"", 2), ("-5", 3), ("5.5", 4), ("\"\\u00e4\"", 5)] {
-        let call = format!(r#"{{"name":"use_tool","arguments":{{"tool_name":"a/echo","tool_input":{{"n":{number}}}}}}}"#);
-        host.write(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{call}}}"#)).await;
+        let call = format!(
+            r#"{{"name":"use_tool","arguments":{{"tool_name":"a/echo","tool_input":{{"n":{number}}}}}}}"#
+        );
+        host.write(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{call}}}"#
+        ))
+        .await;
     }
     for (id, number) in [("5", 1), ("\"5\"", 2), ("-5", 3), ("5.5", 4), ("\"\\u00e4\"", 5)] {
         let line = host.answer_line(&serde_json::from_str(id).unwrap()).await;
@@ -60,7 +69,11 @@ async fn an_id_that_repeats_in_flight_is_answered_each_time() {
     host.load("a").await;
     for wait in [200, 100] {
         let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/slow", "tool_input": {"ms": wait}}});
-        host.write(json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": call}).to_string()).await;
+        host.write(
+            json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": call})
+                .to_string(),
+        )
+        .await;
     }
     crate::support::eventually("both answers", || {
         host.received().iter().filter(|line| line.contains(r#""id":"same""#)).count() == 2
@@ -72,7 +85,9 @@ async fn an_id_that_repeats_in_flight_is_answered_each_time() {
 async fn a_cancellation_reaches_the_server_and_the_request_is_not_answered() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
-    let id = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/hang"}})).await;
+    let id = host
+        .send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/hang"}}))
+        .await;
     host.server_noted("a", "tools/call").await;
     host.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"})).await;
     host.server_noted("a", "notifications/cancelled").await;
@@ -96,10 +111,15 @@ async fn random_cancellations_leave_every_line_whole() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..300 {
         let input = json!({"filling": "x".repeat(random.usize(0..60_000))});
-        let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/echo", "tool_input": input}});
+        let call =
+            json!({"name": "use_tool", "arguments": {"tool_name": "a/echo", "tool_input": input}});
         let id = host.send("tools/call", call).await;
         if random.bool() {
-            host.notify("notifications/cancelled", json!({"requestId": id - random.u64(0..3).min(id - 1)})).await;
+            host.notify(
+                "notifications/cancelled",
+                json!({"requestId": id - random.u64(0..3).min(id - 1)}),
+            )
+            .await;
         }
     }
     let last = host.use_tool("a/echo", json!({"last": true})).await;
@@ -129,12 +149,19 @@ async fn every_progress_notification_arrives_in_order_before_the_result_under_th
         assert_eq!(lines.len(), 501);
         for (step, line) in lines[..500].iter().enumerate() {
             let message: Value = serde_json::from_str(line).unwrap();
-            assert_eq!(message["params"], json!({"progressToken": token, "progress": step + 1, "new": 1}));
+            assert_eq!(
+                message["params"],
+                json!({"progressToken": token, "progress": step + 1, "new": 1})
+            );
         }
     }
     let silent = host.received().len();
     host.use_tool("a/progress", json!({"count": 3})).await;
-    assert_eq!(host.received().len(), silent + 1, "progress that nobody asked for is not passed on");
+    assert_eq!(
+        host.received().len(),
+        silent + 1,
+        "progress that nobody asked for is not passed on"
+    );
 }
 
 #[tokio::test]
@@ -158,7 +185,8 @@ async fn questions_of_a_server_go_to_the_host_and_its_answers_back() {
         ("roots/list", json!({"result": {"roots": []}})),
         ("elicitation/create", json!({"error": {"code": -1, "message": "no"}})),
     ] {
-        let input = json!({"method": method, "params": {"maxTokens": 1, "unknown": {"z": 1, "a": 2}}});
+        let input =
+            json!({"method": method, "params": {"maxTokens": 1, "unknown": {"z": 1, "a": 2}}});
         let before = host.received().len();
         let id = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": input}})).await;
         crate::support::eventually("the question", || host.received().len() > before).await;

@@ -8,7 +8,8 @@ use tokio::process::Command;
 use crate::support::{Host, Proxy, Server, descendants};
 
 fn program(name: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/npm/node_modules/.bin").join(name);
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/npm/node_modules/.bin").join(name);
     assert!(path.exists(), "{} is missing: run `npm ci --prefix tests/npm`", path.display());
     path
 }
@@ -31,7 +32,8 @@ async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have()
     host.initialize(json!({})).await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
     assert_eq!(descendants(host.id()), [0_u32; 0]);
-    for (server, tools) in [("everything", 12), ("filesystem", 14), ("memory", 9), ("thinking", 1)] {
+    for (server, tools) in [("everything", 12), ("filesystem", 14), ("memory", 9), ("thinking", 1)]
+    {
         let told = host.notifications().len();
         let report = host.load(server).await["structuredContent"].clone();
         assert!(report["tools"].as_array().unwrap().len() >= tools, "{report}");
@@ -48,11 +50,13 @@ async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have()
     assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 2);
     let prompts = host.request("prompts/list", json!({})).await;
     assert_eq!(prompts["prompts"].as_array().unwrap().len(), 4);
-    let read = host.request("resources/read", json!({"uri": "demo://resource/dynamic/text/1"})).await;
+    let read =
+        host.request("resources/read", json!({"uri": "demo://resource/dynamic/text/1"})).await;
     assert!(read["contents"][0]["text"].as_str().unwrap().contains("Resource 1"));
     let prompt = host.request("prompts/get", json!({"name": "simple-prompt"})).await;
     assert_eq!(prompt["messages"].as_array().unwrap().len(), 1);
-    let thought = json!({"thought": "t", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1});
+    let thought =
+        json!({"thought": "t", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1});
     assert!(host.use_tool("thinking/sequentialthinking", thought).await["isError"].is_null());
     assert_eq!(host.end().await, Some(0));
 }
@@ -68,7 +72,10 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("get-structured-content", json!({"location": "Chicago"})),
         ("get-sum", json!({"a": 1.5, "b": 2})),
         ("get-tiny-image", json!({})),
-        ("gzip-file-as-resource", json!({"name": "x.gz", "data": "data:text/plain,hello", "outputType": "resource"})),
+        (
+            "gzip-file-as-resource",
+            json!({"name": "x.gz", "data": "data:text/plain,hello", "outputType": "resource"}),
+        ),
         ("toggle-simulated-logging", json!({})),
         ("toggle-subscriber-updates", json!({})),
         ("trigger-long-running-operation", json!({"duration": 1, "steps": 2})),
@@ -91,10 +98,16 @@ async fn answer_to(host: &mut Host, params: Value) -> String {
 #[tokio::test]
 async fn every_result_of_everything_is_what_the_server_gives_directly() {
     let mut command = Command::new(program("mcp-server-everything"));
-    command.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .arg("stdio")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     let mut direct = Host::direct(command.spawn().unwrap());
     direct.initialize(json!({})).await;
-    let server = real("everything", "mcp-server-everything", &json!(["stdio"])).set("inheritEnv", true);
+    let server =
+        real("everything", "mcp-server-everything", &json!(["stdio"])).set("inheritEnv", true);
     let mut host = Proxy::with([server]).start();
     host.initialize(json!({})).await;
     host.load("everything").await;
@@ -103,7 +116,8 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
     for tool in listed["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         // It works for a minute and needs the experimental tasks.
-        let is_called = calls().iter().any(|(call, _)| *call == name) || name == "simulate-research-query";
+        let is_called =
+            calls().iter().any(|(call, _)| *call == name) || name == "simulate-research-query";
         assert!(is_called, "{name} is not compared");
     }
     for (tool, arguments) in calls() {

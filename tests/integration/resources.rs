@@ -25,16 +25,33 @@ async fn of_two_equal_names_the_first_server_in_config_order_has_the_bare_one() 
     host.load("one").await;
     let [one, two] = [host.started("one")[0], host.started("t.w-o")[0]];
     let resources = host.request("resources/list", json!({})).await;
-    let uris: Vec<&str> = resources["resources"].as_array().unwrap().iter().map(|r| r["uri"].as_str().unwrap()).collect();
+    let uris: Vec<&str> = resources["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["uri"].as_str().unwrap())
+        .collect();
     assert_eq!(uris, ["r://shared", "r://one", "r://two"]);
-    for (uri, owner) in [("r://shared", one), ("r://two", two), ("one://x", one), ("two://a/b", two)] {
+    for (uri, owner) in
+        [("r://shared", one), ("r://two", two), ("one://x", one), ("two://a/b", two)]
+    {
         let read = host.request("resources/read", json!({"uri": uri})).await;
         assert_eq!(read["contents"][0]["text"], owner.to_string(), "{uri}");
     }
     let prompts = host.request("prompts/list", json!({})).await;
-    let names: Vec<&str> = prompts["prompts"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = prompts["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["shared", "first", "t_w-o__shared", "second"]);
-    for (name, own) in [("shared", "shared"), ("t_w-o__shared", "shared"), ("t_w-o__second", "second"), ("one__first", "first")] {
+    for (name, own) in [
+        ("shared", "shared"),
+        ("t_w-o__shared", "shared"),
+        ("t_w-o__second", "second"),
+        ("one__first", "first"),
+    ] {
         let prompt = host.request("prompts/get", json!({"name": name})).await;
         assert_eq!(prompt["description"], own);
     }
@@ -48,16 +65,24 @@ async fn completion_goes_to_the_owner_of_the_prompt_or_template() {
     host.load("one").await;
     host.load("t.w-o").await;
     for (reference, own) in [
-        (json!({"type": "ref/prompt", "name": "t_w-o__shared"}), json!({"type": "ref/prompt", "name": "shared"})),
-        (json!({"type": "ref/resource", "uri": "two://{+path}"}), json!({"type": "ref/resource", "uri": "two://{+path}"})),
+        (
+            json!({"type": "ref/prompt", "name": "t_w-o__shared"}),
+            json!({"type": "ref/prompt", "name": "shared"}),
+        ),
+        (
+            json!({"type": "ref/resource", "uri": "two://{+path}"}),
+            json!({"type": "ref/resource", "uri": "two://{+path}"}),
+        ),
     ] {
         let params = json!({"ref": reference, "argument": {"name": "a", "value": "b"}});
         let result = host.request("completion/complete", params).await;
-        let seen: Value = serde_json::from_str(result["completion"]["values"][0].as_str().unwrap()).unwrap();
+        let seen: Value =
+            serde_json::from_str(result["completion"]["values"][0].as_str().unwrap()).unwrap();
         assert_eq!(seen, own);
     }
     assert!(!host.server_log("one").iter().any(|line| line.starts_with("completion")));
-    let unknown = host.ask("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "no"}})).await;
+    let unknown =
+        host.ask("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "no"}})).await;
     assert_eq!(unknown["error"]["code"], -32602);
 }
 
@@ -68,7 +93,10 @@ async fn a_uri_that_nobody_lists_is_tried_on_awake_servers() {
     let read = host.request("resources/read", json!({"uri": "linked://somewhere"})).await;
     assert_eq!(read["contents"][0]["text"], host.started("t.w-o")[0].to_string());
     let missing = host.ask("resources/read", json!({"uri": "linked://missing"})).await;
-    assert_eq!(missing["error"], json!({"code": -32002, "message": "unknown resource: linked://missing"}));
+    assert_eq!(
+        missing["error"],
+        json!({"code": -32002, "message": "unknown resource: linked://missing"})
+    );
     assert!(host.started("one").is_empty());
 }
 
@@ -81,7 +109,8 @@ async fn updates_of_a_subscribed_resource_arrive_and_the_server_stays_awake_for_
     host.server_noted("one", "resources/subscribe {\"uri\":\"r://one\"}").await;
     tokio::time::sleep(std::time::Duration::from_millis(700)).await;
     for uri in ["r://one", "r://shared"] {
-        let params = json!({"method": "notifications/resources/updated", "params": {"uri": uri, "new": 1}});
+        let params =
+            json!({"method": "notifications/resources/updated", "params": {"uri": uri, "new": 1}});
         host.use_tool("one/send", params).await;
     }
     let update = host.notification("notifications/resources/updated").await;
@@ -111,9 +140,17 @@ async fn a_subscription_is_renewed_when_its_server_comes_back() {
 async fn a_modern_hosts_resource_subscription_is_a_stream() {
     let mut host = Proxy::with([Server::lazy("r").script("rmcp", true)]).start().into_modern();
     host.call("load_mcp", json!({"mcp_name": "r"})).await;
-    let stream = host.send("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": ["rmcp://one", "no://where"]}})).await;
+    let stream = host
+        .send(
+            "subscriptions/listen",
+            json!({"notifications": {"resourceSubscriptions": ["rmcp://one", "no://where"]}}),
+        )
+        .await;
     let acknowledged = host.0.notification("notifications/subscriptions/acknowledged").await;
-    assert_eq!(acknowledged["params"]["notifications"], json!({"resourceSubscriptions": ["rmcp://one"]}));
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({"resourceSubscriptions": ["rmcp://one"]})
+    );
     assert_eq!(acknowledged["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], stream);
 }
 

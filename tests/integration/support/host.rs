@@ -60,7 +60,8 @@ impl Lines {
         let search = async {
             loop {
                 let grown = self.grown.notified();
-                if let Some(found) = self.seen.lock().unwrap().iter().find_map(|line| wanted(line)) {
+                if let Some(found) = self.seen.lock().unwrap().iter().find_map(|line| wanted(line))
+                {
                     return found;
                 }
                 let _ = tokio::time::timeout(Duration::from_millis(50), grown).await;
@@ -68,7 +69,7 @@ impl Lines {
         };
         match tokio::time::timeout(PATIENCE, search).await {
             Ok(found) => found,
-            Err(_) => panic!("{what} never came; there is {:#?}", self.all()),
+            Err(tokio::time::error::Elapsed { .. }) => panic!("{what} never came; there is {:#?}", self.all()),
         }
     }
 }
@@ -80,7 +81,11 @@ impl Host {
         Self::new(server, directory, HashMap::new())
     }
 
-    pub(super) fn new(mut child: Child, directory: TempDir, logs: HashMap<String, PathBuf>) -> Self {
+    pub(super) fn new(
+        mut child: Child,
+        directory: TempDir,
+        logs: HashMap<String, PathBuf>,
+    ) -> Self {
         let stdin = child.stdin.take();
         let lines = Lines::follow(child.stdout.take().expect("a pipe"));
         let log = Lines::follow(child.stderr.take().expect("a pipe"));
@@ -136,7 +141,10 @@ impl Host {
     pub async fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
-        self.write(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()).await;
+        self.write(
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
+        )
+        .await;
         id
     }
 

@@ -77,10 +77,15 @@ impl Proxy {
         } else {
             command.arg("--").args(&self.wrapped);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         let child = command.spawn().expect("dormouse starts");
         let logs = self.servers.iter();
-        let logs = logs.map(|server| (server.name.clone(), server.log(self.directory.path()))).collect();
+        let logs =
+            logs.map(|server| (server.name.clone(), server.log(self.directory.path()))).collect();
         Host::new(child, self.directory, logs)
     }
 
