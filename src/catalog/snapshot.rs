@@ -86,7 +86,11 @@ impl Snapshot {
             Presence::Live { catalog, .. } => {
                 let tools: Vec<&str> =
                     catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-                names::tool_names(&before.part, &before.name, &tools)
+                if self.single_server {
+                    tools.into_iter().map(str::to_owned).collect()
+                } else {
+                    names::tool_names(&before.part, &before.name, &tools)
+                }
             }
             Presence::Offered { .. } | Presence::Evicted | Presence::Disabled => Vec::new(),
         };

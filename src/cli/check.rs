@@ -9,8 +9,8 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let config = settings::load(&found.path, options)?;
     anstream::println!("{}: ok, {} servers", found.path.display(), config.servers.len());
     for server in &config.servers {
-        if let Err(undefined) = &server.launch {
-            anstream::println!("  {}: unavailable: {undefined}", server.name);
+        if let Err(unavailable) = &server.launch {
+            anstream::println!("  {}: unavailable: {unavailable}", server.name);
         }
     }
     if let Err(untrusted) = settings::check_trust(&found) {

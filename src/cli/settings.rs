@@ -56,7 +56,8 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Config, ConfigError
 pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let mut words = command.into_iter();
     let command = words.next()?;
-    let name = Path::new(&command).file_stem()?.to_string_lossy().into_owned();
+    let stem = Path::new(&command).file_stem();
+    let name = stem.map_or_else(|| command.clone(), |stem| stem.to_string_lossy().into_owned());
     let launch = Launch {
         command,
         args: words.collect(),

@@ -31,7 +31,7 @@ pub(super) fn run(path: Option<PathBuf>) -> anyhow::Result<ExitCode> {
                     launch.args.join(" ")
                 );
             }
-            Err(undefined) => anstream::println!("  {}: nothing yet: {undefined}", server.name),
+            Err(unavailable) => anstream::println!("  {}: nothing yet: {unavailable}", server.name),
         }
     }
     Ok(ExitCode::SUCCESS)

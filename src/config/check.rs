@@ -7,12 +7,15 @@ use serde_json::Value;
 
 use super::{
     Config, ConfigError, Environment, Launch, Problem, ServerConfig, Settings, Startup, Timeouts,
-    Undefined,
+    Unavailable,
     document::{Document, Step},
     expand::expand,
     file::{File, Protocol, ServerEntry, TimeoutsEntry},
     schema,
 };
+
+/// Below this not even a handshake would pass.
+const LEAST_MESSAGE_BYTES: usize = 1024;
 
 pub(super) fn check(
     document: &Document<'_>,
@@ -20,8 +23,13 @@ pub(super) fn check(
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
     let mut checker = Checker { document, problems: document.repeated_keys() };
-    let file: File = checker.read(&[], document.value());
+    let written = document.value();
+    let file: File = checker.read(&[], &written, written.clone());
     let settings = settings(&file);
+    if settings.max_message_bytes < LEAST_MESSAGE_BYTES {
+        let at = [Step::Key("maxMessageBytes".to_owned())];
+        checker.report(&at, format!("must be {LEAST_MESSAGE_BYTES} or more"));
+    }
     let mut servers = Vec::new();
     for (name, entry) in &file.mcp_servers {
         servers.extend(checker.server(name, entry.clone(), &file, path, environment));
@@ -66,7 +74,13 @@ impl Checker<'_, '_> {
     /// Reads `value`, which stands at `base`, and reports every unknown key and every bad value in it.
     ///
     /// serde stops at the first bad value; so that one is taken out, and the rest is read again.
-    fn read<T: DeserializeOwned + Default>(&mut self, base: &[Step], mut value: Value) -> T {
+    /// `written` is the value before variables were expanded: what they hold is not for messages.
+    fn read<T: DeserializeOwned + Default>(
+        &mut self,
+        base: &[Step],
+        written: &Value,
+        mut value: Value,
+    ) -> T {
         if !value.is_object() {
             self.report(base, "expected an object");
             return T::default();
@@ -84,7 +98,13 @@ impl Checker<'_, '_> {
                 Err(error) => error,
             };
             let found: Vec<Step> = track.path().iter().filter_map(step).collect();
-            self.report(&[base, &found].concat(), error.to_string());
+            let message = match at(written, &found) {
+                Some(Value::String(text)) if text.contains("${") => {
+                    format!("{text:?} does not expand to a value that can stand here")
+                }
+                _ => error.to_string(),
+            };
+            self.report(&[base, &found].concat(), message);
             if found.is_empty() || !neutralise(&mut value, &found) {
                 self.report_unknown(base, &unknown);
                 return T::default();
@@ -113,9 +133,14 @@ impl Checker<'_, '_> {
         if name.trim().is_empty() || name.chars().any(char::is_control) {
             self.report(&at, "a server's name must not be blank or hold control characters");
         }
+        let written = entry.clone();
         let undefined = expand(&mut entry, environment);
-        let entry: ServerEntry = self.read(&at, entry);
-        let Some(command) = entry.command.filter(|command| !command.trim().is_empty()) else {
+        let entry: ServerEntry = self.read(&at, &written, entry);
+        let is_blank = |command: &str| command.trim().is_empty();
+        // A variable may be blank; that concerns this server alone.
+        let was_written = written["command"].as_str().is_some_and(|command| !is_blank(command));
+        let Some(command) = entry.command.filter(|command| was_written || !is_blank(command))
+        else {
             let known_problem = self
                 .problems
                 .iter()
@@ -148,7 +173,11 @@ impl Checker<'_, '_> {
             }),
             timeouts: timeouts(entry.timeouts, file.timeouts),
             protocol: entry.protocol.unwrap_or(Protocol::Auto),
-            launch: if undefined.is_empty() { Ok(launch) } else { Err(Undefined(undefined)) },
+            launch: match (undefined.is_empty(), is_blank(&launch.command)) {
+                (false, _) => Err(Unavailable::Undefined(undefined)),
+                (true, true) => Err(Unavailable::BlankCommand),
+                (true, false) => Ok(launch),
+            },
         })
     }
 }
@@ -175,6 +204,14 @@ fn unknown_key(key: &str, known: &[String]) -> String {
         Some((_, near)) => format!("unknown key {key:?}; did you mean {near:?}?"),
         None => format!("unknown key {key:?}; known here: {}", known.join(", ")),
     }
+}
+
+/// The part of `value` that `path` leads to.
+fn at<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
 }
 
 /// Takes a bad value out, so that the rest can be read.
@@ -266,7 +303,7 @@ mod tests {
         let config =
             parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
         let servers = config.unwrap().servers;
-        assert_eq!(servers[0].launch, Err(Undefined(vec!["NOPE".to_owned()])));
+        assert_eq!(servers[0].launch, Err(Unavailable::Undefined(vec!["NOPE".to_owned()])));
         assert!(servers[1].launch.is_ok());
     }
 

@@ -154,7 +154,9 @@ fn place(text: &str, offset: usize) -> (usize, usize) {
 fn to_value(node: &ast::Value<'_>) -> Value {
     match node {
         ast::Value::StringLit(string) => Value::String(string.value.to_string()),
-        ast::Value::NumberLit(number) => serde_json::from_str(number.value).unwrap_or_default(),
+        // A number that is none for serde (1e999) stays visible as text, and is refused by type.
+        ast::Value::NumberLit(number) => serde_json::from_str(number.value)
+            .unwrap_or_else(|_| Value::String(number.value.to_owned())),
         ast::Value::BooleanLit(boolean) => Value::Bool(boolean.value),
         ast::Value::NullKeyword(_) => Value::Null,
         ast::Value::Array(array) => Value::Array(array.elements.iter().map(to_value).collect()),

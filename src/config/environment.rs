@@ -18,8 +18,8 @@ pub struct Environment {
 pub enum EnvironmentError {
     #[error("cannot read the environment file {path}")]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{path}: {reason}")]
-    Malformed { path: PathBuf, reason: String },
+    #[error("{path}: {malformed} of its lines are no NAME=value")]
+    Malformed { path: PathBuf, malformed: usize },
 }
 
 impl Environment {
@@ -41,27 +41,46 @@ impl Environment {
     /// Adds the variables of a `.env` file.
     ///
     /// # Errors
-    /// When the file cannot be read or parsed.
+    /// When the file cannot be read, or a line of it is no assignment.
     pub fn with_file(mut self, path: &Path) -> Result<Self, EnvironmentError> {
-        let text = std::fs::read(path)
-            .map_err(|source| EnvironmentError::Unreadable { path: path.to_owned(), source })?;
-        for pair in dotenvy::from_read_iter(text.as_slice()) {
-            let (name, value) = pair.map_err(|error| EnvironmentError::Malformed {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            })?;
-            self.file.insert(name, value);
+        match self.add(path)? {
+            0 => Ok(self),
+            malformed => Err(EnvironmentError::Malformed { path: path.to_owned(), malformed }),
+        }
+    }
+
+    /// Adds `.env` beside the config, where there is one. It may be there for another program, so that
+    /// lines which are no assignments are only warned of.
+    ///
+    /// # Errors
+    /// When there is one that cannot be read.
+    pub fn with_file_beside(mut self, config: &Path) -> Result<Self, EnvironmentError> {
+        let path = config.with_file_name(".env");
+        if path.is_file() {
+            let malformed = self.add(&path)?;
+            if malformed > 0 {
+                tracing::warn!(path = %path.display(), malformed, "skipped lines that are no NAME=value");
+            }
         }
         Ok(self)
     }
 
-    /// Adds `.env` beside the config, where there is one.
-    ///
-    /// # Errors
-    /// When there is one that cannot be read or parsed.
-    pub fn with_file_beside(self, config: &Path) -> Result<Self, EnvironmentError> {
-        let path = config.with_file_name(".env");
-        if path.is_file() { self.with_file(&path) } else { Ok(self) }
+    /// Adds the assignments of a file, and counts the lines that are none. They may hold secrets, so
+    /// that they are never shown.
+    fn add(&mut self, path: &Path) -> Result<usize, EnvironmentError> {
+        let text = std::fs::read(path)
+            .map_err(|source| EnvironmentError::Unreadable { path: path.to_owned(), source })?;
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+        let mut malformed = 0;
+        for pair in dotenvy::from_read_iter(text) {
+            match pair {
+                Ok((name, value)) => {
+                    self.file.insert(name, value);
+                }
+                Err(_) => malformed += 1,
+            }
+        }
+        Ok(malformed)
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

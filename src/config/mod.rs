@@ -19,7 +19,7 @@ pub use environment::Environment;
 pub use find::{Found, find};
 pub use model::{
     AlwaysLoad, Config, Launch, Listing, Protocol, ServerConfig, Settings, Startup, Surface,
-    Timeouts, Undefined,
+    Timeouts, Unavailable,
 };
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference};

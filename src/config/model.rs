@@ -57,7 +57,7 @@ pub struct ServerConfig {
     pub timeouts: Timeouts,
     pub protocol: Protocol,
     /// How to start it, or why that cannot be.
-    pub launch: Result<Launch, Undefined>,
+    pub launch: Result<Launch, Unavailable>,
 }
 
 /// A child process that speaks MCP on its standard streams.
@@ -70,15 +70,14 @@ pub struct Launch {
     pub inherit_env: bool,
 }
 
-/// Variables that a server's entry uses and that nothing defines.
+/// Why a server's entry cannot be used, though the file is valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "undefined {}: {}; set {} in the environment or in .env",
-    if .0.len() == 1 { "variable" } else { "variables" },
-    .0.join(", "),
-    if .0.len() == 1 { "it" } else { "them" }
-)]
-pub struct Undefined(pub Vec<String>);
+pub enum Unavailable {
+    #[error("undefined: {}; set what is missing in the environment or in .env", .0.join(", "))]
+    Undefined(Vec<String>),
+    #[error("its command is blank once its variables are expanded")]
+    BlankCommand,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {

@@ -34,6 +34,7 @@ enum End {
 /// When standard input or output cannot be used.
 pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
     let (input, output) = (stdio::input()?, stdio::output()?);
+    let output_closed = stdio::output_closed()?;
     let max_message_bytes = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
@@ -47,6 +48,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let end = tokio::select! {
         read = reading => End::Input(read),
         _ = &mut writing => End::Output,
+        () = output_closed => End::Output,
         () = stop.cancelled() => End::Stopped,
     };
     opening.abort();

@@ -18,7 +18,8 @@ impl Fleet {
         let given = || params.clone().unwrap_or_else(Raw::empty_object);
         match (method, era) {
             ("tools/list" | "resources/list" | "resources/templates/list" | "prompts/list", _)
-                if edit::get(&given(), "cursor").is_some_and(|cursor| cursor.as_bytes() != b"null") =>
+                if edit::get(&given(), "cursor")
+                    .is_some_and(|cursor| cursor.as_bytes() != b"null") =>
             {
                 Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
             }

@@ -34,6 +34,9 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
 }
 
 pub(super) fn instructions(view: View<'_>) -> String {
+    if view.snapshot.single_server {
+        return view.own_instructions().unwrap_or_default();
+    }
     let preamble =
         "Tools of sleeping MCP servers appear once their activate_ tool has been called.";
     budget::compose(view, preamble, false)

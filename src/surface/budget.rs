@@ -78,7 +78,12 @@ pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> Strin
             return composed;
         }
     }
-    // A budget below the preamble itself: what is said must still be whole characters.
+    // No room for the preamble: at least how much there is to ask for.
+    let count = Form { servers: Servers::Counted(0), tools: Tools::None };
+    let counted = blocks(view, &offered, count);
+    if !counted.is_empty() && counted.trim().len() <= budget {
+        return counted.trim().to_owned();
+    }
     let end = (0..=budget.min(composed.len())).rev().find(|end| composed.is_char_boundary(*end));
     composed.truncate(end.unwrap_or(0));
     composed

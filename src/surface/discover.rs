@@ -14,6 +14,8 @@ use crate::{
 pub(super) const DISCOVER_TOOL: &str = "discover_tool";
 pub(super) const USE_TOOL: &str = "use_tool";
 
+const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
+
 /// Answers to a query.
 const BEST: usize = 10;
 
@@ -27,18 +29,14 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
 
 pub(super) fn instructions(view: View<'_>) -> String {
     if view.snapshot.single_server {
-        let own =
-            view.snapshot.live().find_map(|(_, _, catalog)| catalog.greeting.instructions.clone());
-        return own.unwrap_or_else(|| {
-            "Find tools with discover_tool, call them with use_tool.".to_owned()
-        });
+        return view.own_instructions().unwrap_or_else(|| USAGE.to_owned());
     }
     let preamble = if has_lazy(view) {
-        "Find tools with discover_tool, call them with use_tool. These servers sleep until load_mcp:"
+        format!("{USAGE} These servers sleep until load_mcp:")
     } else {
-        "Find tools with discover_tool, call them with use_tool."
+        USAGE.to_owned()
     };
-    budget::compose(view, preamble, false)
+    budget::compose(view, &preamble, false)
 }
 
 fn has_lazy(view: View<'_>) -> bool {
@@ -119,8 +117,19 @@ enum Detail {
 }
 
 pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
-    let text = |member| edit::get_str(arguments, member).filter(|text| !text.trim().is_empty());
-    let detail = match text("detail").as_deref() {
+    let members = ["tool_name", "query", "server", "detail"];
+    let mut texts = [const { None }; 4];
+    for ((text, member), value) in
+        texts.iter_mut().zip(members).zip(edit::get_each(arguments, members))
+    {
+        let Some(value) = value else { continue };
+        let Ok(given) = value.read::<String>() else {
+            return failure(format!("{member:?} must be a string"));
+        };
+        *text = Some(given).filter(|given| !given.trim().is_empty());
+    }
+    let [tool_name, query, server, detail] = texts;
+    let detail = match detail.as_deref() {
         None | Some("brief") => Detail::Brief,
         Some("name") => Detail::Name,
         Some("full") => Detail::Full,
@@ -128,18 +137,18 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
             return failure(format!("Unknown detail: {other:?}. It is one of: name, brief, full"));
         }
     };
-    if let Some(name) = text("tool_name") {
+    if let Some(name) = tool_name {
         return match view.resolve(&name) {
             Ok(at) => Action::Answer(answered(&full(view, at).to_string())),
             Err(action) => action,
         };
     }
-    let server = match text("server").map(|name| find_server(view, &name)) {
+    let server = match server.map(|name| find_server(view, &name)) {
         None => None,
         Some(Ok(server)) => Some(server),
         Some(Err(message)) => return failure(message),
     };
-    match (text("query"), server) {
+    match (query, server) {
         (Some(query), within) => found(view, &query, within, detail),
         (None, Some(server)) => all_of(view, server, detail),
         (None, None) => Action::Answer(answered(&everything(view).to_string())),

@@ -50,6 +50,11 @@ impl View<'_> {
         }
     }
 
+    /// What the only server says of itself.
+    fn own_instructions(self) -> Option<String> {
+        self.snapshot.live().find_map(|(_, _, catalog)| catalog.greeting.instructions.clone())
+    }
+
     /// Evaluates the `params` of a `tools/call`.
     ///
     /// Every name that any surface lists is understood in all of them: a host may call what it

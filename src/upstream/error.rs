@@ -2,13 +2,13 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use crate::{config::Undefined, peer::CallError};
+use crate::{config::Unavailable, peer::CallError};
 
 /// Why one attempt to connect failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AttemptError {
     #[error(transparent)]
-    Undefined(#[from] Undefined),
+    Unavailable(#[from] Unavailable),
     #[error("command not found: {command:?}; is it installed, and on PATH?")]
     CommandNotFound { command: String },
     #[error("cannot start {command:?}: {source}")]

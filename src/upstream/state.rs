@@ -12,7 +12,7 @@ use crate::config::Startup;
 /// Failed loads in a row after which a server is no longer offered.
 pub(super) const STRIKES: u8 = 3;
 /// A server that stayed connected for this long has got over what made it fail before.
-const STEADY: Duration = Duration::from_secs(60);
+const STEADY: Duration = Duration::from_mins(1);
 /// A server that failed less than this ago is not tried again for a call.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
@@ -338,10 +338,17 @@ mod tests {
         }
         life.now += STEADY;
         life.play(Event::Died);
-        let retries: Vec<&str> = life.log().into_iter().filter(|line| line.starts_with("retry")).collect();
-        assert_eq!(retries, ["retry after 1s", "retry after 2s", "retry after 4s", "retry after 1s"]);
+        let retries: Vec<&str> =
+            life.log().into_iter().filter(|line| line.starts_with("retry")).collect();
+        assert_eq!(
+            retries,
+            ["retry after 1s", "retry after 2s", "retry after 4s", "retry after 1s"]
+        );
         life.play(Event::Wanted);
-        assert!(matches!(life.state, Some(State::Loading(_))), "a call does not wait for the retry");
+        assert!(
+            matches!(life.state, Some(State::Loading(_))),
+            "a call does not wait for the retry"
+        );
     }
 
     fn event() -> impl Strategy<Value = u8> {

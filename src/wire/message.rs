@@ -342,7 +342,10 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":4,"method":"x","result":1}"#,
             r#"{"jsonrpc":"2.0","id":4}"#,
         ] {
-            assert!(matches!(parse(line), Err(Invalid::NotReply { id, .. }) if id == Id::from(4)), "{line}");
+            assert!(
+                matches!(parse(line), Err(Invalid::NotReply { id, .. }) if id == Id::from(4)),
+                "{line}"
+            );
         }
     }
 

@@ -32,6 +32,20 @@ pub fn output() -> io::Result<Writer> {
     Ok(Box::new(tokio::io::stdout()))
 }
 
+type Closed = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Resolves when nobody can read our standard output any more, before anything is written to it.
+///
+/// # Errors
+/// When the descriptor cannot be duplicated.
+pub fn output_closed() -> io::Result<Closed> {
+    #[cfg(unix)]
+    if let Some(closed) = unix::output_closed()? {
+        return Ok(closed);
+    }
+    Ok(Box::pin(std::future::pending()))
+}
+
 /// Room of a pipe in bytes. The usual 64 KiB make a large message a long row of turns between two
 /// processes; much more of it for many pipes would use up what the system grants one user.
 #[cfg(target_os = "linux")]
@@ -64,9 +78,12 @@ mod unix {
         },
     };
 
-    use tokio::net::unix::pipe;
+    use tokio::{
+        io::{Interest, Ready},
+        net::unix::pipe,
+    };
 
-    use super::{Reader, Writer};
+    use super::{Closed, Reader, Writer};
 
     enum Stream {
         Pipe(File),
@@ -99,6 +116,30 @@ mod unix {
             Stream::Socket(stream) => Some(Box::new(socket(stream)?)),
             Stream::Other => None,
         })
+    }
+
+    /// See [`super::output_closed`]. `None` where it cannot be seen before something is written.
+    pub(super) fn output_closed() -> io::Result<Option<Closed>> {
+        Ok(match stream(io::stdout())? {
+            Stream::Pipe(file) => {
+                let pipe = pipe::Sender::from_file(file)?;
+                Some(Box::pin(
+                    async move { while !is_closed(pipe.ready(Interest::ERROR).await) {} },
+                ))
+            }
+            Stream::Socket(stream) => {
+                let socket = socket(stream)?;
+                Some(Box::pin(
+                    async move { while !is_closed(socket.ready(Interest::ERROR).await) {} },
+                ))
+            }
+            Stream::Other => None,
+        })
+    }
+
+    fn is_closed(ready: io::Result<Ready>) -> bool {
+        // A stream whose state cannot be asked for is as good as closed.
+        ready.map_or(true, |ready| ready.is_error() || ready.is_write_closed())
     }
 
     pub(super) fn output() -> io::Result<Option<Writer>> {

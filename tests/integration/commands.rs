@@ -48,11 +48,37 @@ async fn check_prints_every_problem_with_its_place() {
     assert_eq!(code, Some(0));
     assert_eq!(
         stdout,
-        "good.json: ok, 1 servers\n  a: unavailable: undefined variable: NO_SUCH; set it in the environment or in .env\n"
+        "good.json: ok, 1 servers\n  a: unavailable: undefined: NO_SUCH; set what is missing in the environment or in .env\n"
     );
-    std::fs::write(place.path().join(".env"), "NO_SUCH=x\n").unwrap();
+    std::fs::write(place.path().join(".env"), "\u{feff}NO_SUCH=x\nMY KEY=hidden-secret\n").unwrap();
     let (_, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;
     assert_eq!(stdout, "good.json: ok, 1 servers\n");
+    let (code, _, stderr) =
+        run(place.path(), &["check", "--config", "good.json", "--env-file", ".env"]).await;
+    assert_eq!(code, Some(2));
+    assert_eq!(stderr, "dormouse: .env: 1 of its lines are no NAME=value\n");
+}
+
+#[tokio::test]
+async fn what_a_variable_holds_is_not_shown() {
+    let place = directory();
+    std::fs::write(place.path().join(".env"), "TOKEN=hidden-secret\nBLANK=\n").unwrap();
+    let config = r#"{"mcpServers": {"a": {"command": "x", "idleTimeout": "${TOKEN}"}, "b": {"command": "${BLANK}"}}}"#;
+    std::fs::write(place.path().join("c.json"), config).unwrap();
+    let (code, _, stderr) = run(place.path(), &["check", "--config", "c.json"]).await;
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        stderr,
+        "dormouse: c.json:1:39: mcpServers.a.idleTimeout: \"${TOKEN}\" does not expand to a value that can stand here\n"
+    );
+    std::fs::write(
+        place.path().join("d.json"),
+        r#"{"maxMessageBytes": 1, "descriptionBudget": 1e999, "mcpServers": {}}"#,
+    )
+    .unwrap();
+    let (_, _, stderr) = run(place.path(), &["check", "--config", "d.json"]).await;
+    assert!(stderr.contains("maxMessageBytes: must be 1024 or more"), "{stderr}");
+    assert!(stderr.contains("descriptionBudget: invalid type"), "{stderr}");
 }
 
 #[tokio::test]

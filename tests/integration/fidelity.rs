@@ -118,3 +118,16 @@ async fn one_malformed_tool_costs_that_tool() {
     assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 16);
     host.logged("left out 1 malformed or repeated items of tools/list").await;
 }
+
+#[tokio::test]
+async fn a_result_keeps_its_bytes_when_it_crosses_eras() {
+    let mut host = Proxy::with([Server::lazy("a")]).start().into_modern();
+    let result = r#"{"z":1e2,"content":[],"\ud800":1, "a":[ 1.10 ]}"#;
+    let call = json!({"tool_name": "a/raw", "tool_input": {"result": result}});
+    let id = host.send("tools/call", json!({"name": "use_tool", "arguments": call})).await;
+    let expected = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{},"resultType":"complete"}}}}"#,
+        result.trim_end_matches('}')
+    );
+    crate::support::eventually("the answer", || host.0.received().contains(&expected)).await;
+}

@@ -123,3 +123,82 @@ async fn requests_that_were_piped_in_are_answered_before_the_end() {
     assert_eq!(host.end().await, Some(0));
     assert_eq!(text_of(&host.answer(id).await["result"]), "slept");
 }
+
+#[tokio::test]
+async fn nothing_is_left_after_a_closed_output() {
+    let mut command = crate::support::dormouse();
+    command.args([
+        "--log-level",
+        "error",
+        "--",
+        env!("CARGO_BIN_EXE_dormouse"),
+        "__demo-server",
+        "notes",
+    ]);
+    command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let process = child.id().unwrap();
+    eventually("its server runs", || !descendants(process).is_empty()).await;
+    let servers = descendants(process);
+    drop(child.stdout.take());
+    let exited = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait()).await;
+    assert!(exited.expect("it ends, though its input is open").unwrap().success());
+    eventually("all are gone", || !servers.iter().any(|server| alive(*server))).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_does_not_hold_up_the_end() {
+    let server = Server::lazy("a")
+        .script("resources", json!(["r://1"]))
+        .script("ignore", "resources/unsubscribe");
+    let mut host = Proxy::with([server]).serve().await;
+    host.load("a").await;
+    host.request("resources/subscribe", json!({"uri": "r://1"})).await;
+    assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_server_that_exits_is_noticed_though_its_child_holds_its_output_open() {
+    let mut host = Proxy::with([Server::lazy("a").script("grandchild", true)]).serve().await;
+    let died = host.use_tool("a/die", json!({})).await;
+    assert!(text_of(&died).contains("ended before it answered"), "{died}");
+    let server = Server::lazy("b").script("grandchild", true).script("exit_at", "tools/list");
+    let mut host = Proxy::with([server]).serve().await;
+    assert!(text_of(&host.load("b").await).contains("ended with exit status: 7 during"));
+}
+
+#[tokio::test]
+async fn calls_that_follow_a_death_wake_the_server() {
+    let mut host = Proxy::with([Server::lazy("a")]).serve().await;
+    host.load("a").await;
+    let mut ids = Vec::new();
+    for number in 0..300 {
+        let tool = if number == 20 { "a/die" } else { "a/echo" };
+        ids.push(
+            host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": tool}}))
+                .await,
+        );
+    }
+    for id in ids {
+        let result = host.answer(id).await["result"].clone();
+        let is_right =
+            result["isError"].is_null() || text_of(&result).contains("may have been executed");
+        assert!(is_right, "{result}");
+    }
+    assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+}
+
+#[tokio::test]
+async fn a_frozen_server_does_not_withhold_the_lists_of_the_others() {
+    let servers = ["a", "b"].map(|name| Server::lazy(name).script("prompts", json!([name])));
+    let mut host = Proxy::with(servers).serve().await;
+    host.load("a").await;
+    host.load("b").await;
+    let frozen = nix::unistd::Pid::from_raw(i32::try_from(host.started("a")[0]).unwrap());
+    nix::sys::signal::kill(frozen, Signal::SIGSTOP).unwrap();
+    let list = host.request("prompts/list", json!({})).await;
+    assert_eq!(list["prompts"], json!([{"name": "a", "new": 1}, {"name": "b", "new": 1}]));
+}

@@ -90,6 +90,7 @@ async fn what_is_unknown_is_an_error_with_near_misses() {
             json!({"server": "alpa"}),
             "Unknown MCP server: \"alpa\". Did you mean: alpha?",
         ),
+        ("discover_tool", json!({"tool_name": 5}), "\"tool_name\" must be a string"),
         ("discover_tool", json!({"detail": "all"}), "It is one of: name, brief, full"),
         ("use_tool", json!({"tool_name": "echo"}), "ambiguous. It could be: alpha/echo, beta/echo"),
         ("use_tool", json!({}), "use_tool needs \"tool_name\""),
@@ -122,7 +123,7 @@ async fn descriptions_fit_their_budget_and_give_way_in_order() {
         (2048, "loaded: 216 tools; ask with `query`"),
         (900, "- server-39\n</mcp_servers>"),
         (500, "more; ask with `query`)\n</mcp_servers>"),
-        (100, "Find tools"),
+        (100, "<mcp_servers>\n(40 more; ask with `query`)\n</mcp_servers>"),
         (5, "Find"),
     ] {
         let mut host = Proxy::with(servers.clone()).set("descriptionBudget", budget).serve().await;
@@ -202,6 +203,14 @@ async fn always_load_is_on_the_discovery_tools_unless_it_is_off() {
             assert_eq!(tool.get("_meta").unwrap_or(&json!(null)), &expected);
         }
     }
+}
+
+#[tokio::test]
+async fn a_wrapped_server_can_be_listed_directly_under_its_own_names() {
+    let mut host =
+        Proxy::wrapping(&json!({})).argument("--surface").argument("activate").serve().await;
+    assert_eq!(host.tool_names().await[..2], ["echo", "raw"]);
+    assert!(host.call("echo", json!({})).await["isError"].is_null());
 }
 
 #[tokio::test]

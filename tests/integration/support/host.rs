@@ -69,7 +69,9 @@ impl Lines {
         };
         match tokio::time::timeout(PATIENCE, search).await {
             Ok(found) => found,
-            Err(tokio::time::error::Elapsed { .. }) => panic!("{what} never came; there is {:#?}", self.all()),
+            Err(tokio::time::error::Elapsed { .. }) => {
+                panic!("{what} never came; there is {:#?}", self.all())
+            }
         }
     }
 }
