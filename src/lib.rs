@@ -1,3 +1,24 @@
+//! dormouse: one MCP server in front of many, which sleep until an agent wakes them.
+//!
+//! # Code map
+//!
+//! From the outside in. A layer may use what stands below it, never what stands above; the test
+//! `imports` holds it to that. `docs/ARCHITECTURE.md` has the pictures and the invariants.
+//!
+//! - [`cli`]: one file a command, and the only wiring of all the parts.
+//! - [`demo`]: the embedded servers and the client of `dormouse demo`.
+//! - [`downstream`]: hosts. One session each, whatever it is connected by; today standard input and output.
+//! - [`proxy`]: the fleet of servers with the one live snapshot, the routing of requests, the relay of
+//!   notifications and questions.
+//! - [`surface`]: what the host sees, as a pure function of snapshot, settings and request.
+//! - [`upstream`]: one server's life: the pure state machine, the actor that performs it, its process.
+//! - [`peer`]: a JSON-RPC peer over any wire.
+//! - [`protocol`]: MCP's two eras as pure functions.
+//! - [`wire`]: a message as an envelope and raw JSON text; framing and writing.
+//!
+//! [`catalog`] (what servers have, as immutable values) and [`config`] know none of these but `protocol`
+//! and `wire`, and most may use them.
+
 pub mod catalog;
 pub mod cli;
 pub mod config;

@@ -131,24 +131,29 @@ impl Session {
             let refusal = error::unsupported_version(&caller.client.version);
             return self.peer.respond(request.id, Err(refusal));
         }
+        let id = request.id.clone();
         match (request.method.as_str(), caller.client.era) {
             ("server/discover", Era::Modern) => {
                 let answer = answer_discover(&self.fleet.instructions());
                 let answer = adapt::own_result("server/discover", Era::Modern, answer);
-                self.peer.respond(request.id, Ok(answer));
+                self.peer.respond(id, Ok(answer));
             }
             ("subscriptions/listen", Era::Modern) => {
                 let listen =
                     Listen::read(request.id.clone(), params.unwrap_or(&Raw::empty_object()));
                 self.work_on(request.id, self.clone().listen(caller, listen));
             }
-            _ => self.work_on(request.id.clone(), self.clone().handle(caller, request)),
+            _ => {
+                // As of now: a change that is announced later is not in the list that this asks for.
+                let announced = *self.announced.borrow();
+                let handling = self.clone().handle(caller, request, announced);
+                self.work_on(id, handling);
+            }
         }
     }
 
-    async fn handle(self: Arc<Self>, caller: Caller, request: Request) {
+    async fn handle(self: Arc<Self>, caller: Caller, request: Request, announced: u64) {
         let Request { id, method, params } = request;
-        let announced = *self.announced.borrow();
         let is_tool_list = method == "tools/list";
         let outcome = self.fleet.handle(&caller, &method, params).await;
         self.peer.respond(id, outcome);

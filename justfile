@@ -1,0 +1,33 @@
+# What one does daily.
+
+# All tests and checks, as CI runs them.
+check:
+    scripts/check
+
+# The tests alone.
+test *arguments:
+    cargo nextest run {{arguments}}
+
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets -- -D warnings
+
+# The table of DESIGN.md section 9; with a word, only the rows of that name.
+bench *rows:
+    cargo bench --bench table -- {{rows}}
+
+# Write docs/config.schema.json and the tables of docs/config.md anew.
+schema:
+    scripts/schema
+
+# Connect Claude Code, OpenCode and the Inspector.
+hosts:
+    scripts/hosts
+
+# Licences, advisories and spelling; needs cargo-deny and typos.
+audit:
+    cargo deny check
+    typos
+
+demo:
+    cargo run --release -- demo
