@@ -45,6 +45,11 @@ impl Snapshot {
         (view, &catalog.tools[at.tool])
     }
 
+    /// Whether a live tool has this directly listed name.
+    pub fn is_listed(&self, name: &str) -> bool {
+        self.by_listed_name.contains_key(name)
+    }
+
     /// The name by which meta-tools show a tool: `server/tool`, or bare for a single server.
     pub fn qualified(&self, at: ToolRef) -> String {
         let (view, tool) = self.tool(at);
@@ -200,6 +205,32 @@ impl Snapshot {
             .find(|claimant| is_listed(claimant.catalog))
             .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)));
         found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(claimant.server))
+    }
+}
+
+impl Snapshot {
+    /// What `server` lists and another live server lists too, as sentences for the log.
+    pub fn collisions(&self, server: usize) -> Vec<String> {
+        let Some((_, view, catalog)) = self.live().find(|(other, ..)| *other == server) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for (other, other_view, other_catalog) in self.live().filter(|(other, ..)| *other != server)
+        {
+            let (first, second) =
+                if other < server { (other_view, view) } else { (view, other_view) };
+            let uris = catalog.resources.iter().map(|resource| &resource.uri);
+            let has_uri = |uri: &&String| other_catalog.resources.iter().any(|r| r.uri == **uri);
+            found.extend(uris.filter(has_uri).map(|uri| {
+                format!("resource {uri} of {:?} is hidden by that of {:?}", second.name, first.name)
+            }));
+            let names = catalog.prompts.iter().map(|prompt| &prompt.name);
+            let has_name = |name: &&String| other_catalog.prompts.iter().any(|p| p.name == **name);
+            found.extend(names.filter(has_name).map(|name| {
+                format!("prompt {name} of {:?} is listed as {}__{name}", second.name, second.part)
+            }));
+        }
+        found
     }
 }
 

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use super::{arguments::Options, settings};
 
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let found = settings::find(options)?;
-    let config = settings::load(&found.path, options)?;
-    anstream::println!("{}: ok, {} servers", found.path.display(), config.servers.len());
+    let file = settings::find(options)?;
+    let config = settings::parse(&file, options)?;
+    anstream::println!("{}: ok, {} servers", file.path.display(), config.servers.len());
     for server in &config.servers {
         if let Err(unavailable) = &server.launch {
             anstream::println!("  {}: unavailable: {unavailable}", server.name);
         }
     }
-    if let Err(untrusted) = settings::check_trust(&found) {
+    if let Err(untrusted) = file.check_trust(&settings::trust_store()?) {
         anstream::println!("  {untrusted}");
     }
     Ok(ExitCode::SUCCESS)

@@ -2,19 +2,24 @@
 
 use std::{io::IsTerminal as _, str::FromStr as _};
 
-use anyhow::Context as _;
 use tracing_subscriber::{
     filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-use super::arguments::{LogFormat, Options};
+use super::{
+    UsageError,
+    arguments::{LogFormat, Options},
+};
 
 /// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `info`.
 pub(super) fn start(options: &Options) -> anyhow::Result<()> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
     let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or("info");
-    let targets = Targets::from_str(level)
-        .with_context(|| format!("--log-level or DORMOUSE_LOG: {level:?} is no level"))?;
+    let targets = Targets::from_str(level).map_err(|_| {
+        UsageError(format!(
+            "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"
+        ))
+    })?;
     let registry = tracing_subscriber::registry().with(targets);
     let writer = std::io::stderr;
     match options.log_format {

@@ -19,6 +19,11 @@ use arguments::{Arguments, Command};
 /// Usage or config (DESIGN.md section 7).
 const USAGE: u8 = 2;
 
+/// Something typed that the argument parser cannot judge.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct UsageError(String);
+
 /// Runs the program and says how it ended.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -47,18 +52,23 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             // As above.
             let _ = writeln!(std::io::stderr(), "dormouse: {error:#}");
-            let is_config = error.downcast_ref::<ConfigError>().is_some();
-            ExitCode::from(if is_config { USAGE } else { 1 })
+            let is_usage = error.is::<ConfigError>() || error.is::<UsageError>();
+            ExitCode::from(if is_usage { USAGE } else { 1 })
         }
     }
 }
 
 fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { command, options, wrapped } = arguments;
-    match command.unwrap_or(Command::Serve) {
+    let command = command.unwrap_or(Command::Serve);
+    if !wrapped.is_empty() && !matches!(command, Command::Serve) {
+        let message = "only `serve` wraps a command given after `--`".to_owned();
+        return Err(UsageError(message).into());
+    }
+    match command {
         Command::Serve => serve::run(&options, wrapped),
         Command::Check => check::run(&options),
-        Command::Trust { path } => trust::run(path),
+        Command::Trust { path } => trust::run(path.as_deref()),
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),
     }

@@ -15,9 +15,9 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     let config = if let Some(config) = settings::wrap(wrapped, options) {
         config
     } else {
-        let found = settings::find(options)?;
-        settings::check_trust(&found)?;
-        settings::load(&found.path, options)?
+        let file = settings::find(options)?;
+        file.check_trust(&settings::trust_store()?)?;
+        settings::parse(&file, options)?
     };
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.

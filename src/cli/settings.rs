@@ -6,39 +6,30 @@ use anyhow::Context as _;
 
 use super::arguments::Options;
 use crate::config::{
-    self, Config, ConfigError, Environment, Found, Launch, ServerConfig, Settings, Startup,
+    self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings, Startup,
     TrustStore,
 };
 
-/// The file to use, not yet read. One in the working directory may still need to be trusted.
-pub(super) fn find(options: &Options) -> anyhow::Result<Found> {
+/// The config file to use, as it is now. One in the working directory may still need to be trusted.
+pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     let from_environment = std::env::var_os("DORMOUSE_CONFIG").map(PathBuf::from);
     let named =
         options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()));
     let directory = std::env::current_dir().context("the working directory is gone")?;
-    Ok(config::find(named.as_deref(), &directory)?)
-}
-
-/// Refuses a config of the working directory that nobody has trusted.
-pub(super) fn check_trust(found: &Found) -> anyhow::Result<()> {
-    if found.needs_trust {
-        found.check_trust(&trust_store()?)?;
-    }
-    Ok(())
+    Ok(config::find(named.as_deref(), &directory)?.read()?)
 }
 
 pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
     TrustStore::of_user().context("cannot tell where to keep what is trusted: is HOME set?")
 }
 
-/// Reads the file, with the overrides that were typed.
-pub(super) fn load(path: &Path, options: &Options) -> Result<Config, ConfigError> {
-    let environment = Environment::of_process();
+/// The config in the file, with the overrides that were typed.
+pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
     let environment = match &options.env_file {
-        Some(file) => environment.with_file(file)?,
-        None => environment.with_file_beside(path)?,
+        Some(path) => Environment::of_process().with_file(path)?,
+        None => file.environment(),
     };
-    let mut config = config::load(path, &environment)?;
+    let mut config = file.parse(&environment)?;
     if let Some(surface) = options.surface {
         config.settings.surface = surface;
     }
@@ -73,5 +64,5 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     if options.lazy {
         server.startup = Startup::Lazy;
     }
-    Some(Config { path: None, settings, servers: vec![server] })
+    Some(Config { settings, servers: vec![server] })
 }

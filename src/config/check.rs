@@ -37,7 +37,7 @@ pub(super) fn check(
     let mut problems = checker.problems;
     problems.sort_by_key(|problem| (problem.line, problem.column));
     if problems.is_empty() {
-        Ok(Config { path: Some(path.to_owned()), settings, servers })
+        Ok(Config { settings, servers })
     } else {
         Err(ConfigError::Invalid(problems))
     }

@@ -43,36 +43,32 @@ impl Environment {
     /// # Errors
     /// When the file cannot be read, or a line of it is no assignment.
     pub fn with_file(mut self, path: &Path) -> Result<Self, EnvironmentError> {
-        match self.add(path)? {
+        let lines = std::fs::read(path)
+            .map_err(|source| EnvironmentError::Unreadable { path: path.to_owned(), source })?;
+        match self.add(&lines) {
             0 => Ok(self),
             malformed => Err(EnvironmentError::Malformed { path: path.to_owned(), malformed }),
         }
     }
 
-    /// Adds `.env` beside the config, where there is one. It may be there for another program, so that
-    /// lines which are no assignments are only warned of.
-    ///
-    /// # Errors
-    /// When there is one that cannot be read.
-    pub fn with_file_beside(mut self, config: &Path) -> Result<Self, EnvironmentError> {
-        let path = config.with_file_name(".env");
-        if path.is_file() {
-            let malformed = self.add(&path)?;
-            if malformed > 0 {
-                tracing::warn!(path = %path.display(), malformed, "skipped lines that are no NAME=value");
-            }
+    /// Adds the lines of `.env` beside the config. It may be there for another program, so that lines
+    /// which are no assignments are only warned of.
+    #[must_use]
+    pub(super) fn with_lines_beside(mut self, config: &Path, lines: &[u8]) -> Self {
+        let malformed = self.add(lines);
+        if malformed > 0 {
+            let path = config.with_file_name(".env");
+            tracing::warn!(path = %path.display(), malformed, "skipped lines that are no NAME=value");
         }
-        Ok(self)
+        self
     }
 
-    /// Adds the assignments of a file, and counts the lines that are none. They may hold secrets, so
-    /// that they are never shown.
-    fn add(&mut self, path: &Path) -> Result<usize, EnvironmentError> {
-        let text = std::fs::read(path)
-            .map_err(|source| EnvironmentError::Unreadable { path: path.to_owned(), source })?;
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+    /// Adds assignments, and counts the lines that are none. They may hold secrets, so that they are
+    /// never shown.
+    fn add(&mut self, lines: &[u8]) -> usize {
+        let lines = lines.strip_prefix(b"\xef\xbb\xbf").unwrap_or(lines);
         let mut malformed = 0;
-        for pair in dotenvy::from_read_iter(text) {
+        for pair in dotenvy::from_read_iter(lines) {
             match pair {
                 Ok((name, value)) => {
                     self.file.insert(name, value);
@@ -80,7 +76,7 @@ impl Environment {
                 Err(_) => malformed += 1,
             }
         }
-        Ok(malformed)
+        malformed
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

@@ -85,13 +85,13 @@ pub(super) struct ServerEntry {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct TimeoutsEntry {
-    /// For a load: start, handshake and catalog together.
+    /// For a load: start, handshake and catalog together; 0 for never.
     #[schemars(extend("default" = "2m"))]
     pub(super) load: Option<DurationText>,
-    /// Of silence in a tool call; each progress notification starts it anew.
+    /// Of silence in a tool call; each progress notification starts it anew; 0 for never.
     #[schemars(extend("default" = "10m"))]
     pub(super) call: Option<DurationText>,
-    /// For any other request.
+    /// For any other request; 0 for never.
     #[schemars(extend("default" = "1m"))]
     pub(super) request: Option<DurationText>,
 }

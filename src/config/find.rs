@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use super::{ConfigError, TrustStore};
+use super::{Config, ConfigError, Environment, TrustStore};
 
 /// A config file, and whether somebody named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,21 +48,73 @@ fn user_config() -> Option<PathBuf> {
 }
 
 impl Found {
-    /// Checks that a config found in the working directory was trusted with its present content.
+    /// Reads the file, and `.env` beside it.
     ///
     /// # Errors
-    /// When it was not, or cannot be read.
+    /// When one of them cannot be read.
+    pub fn read(self) -> Result<ConfigFile, ConfigError> {
+        let unreadable = |path: &Path, source| {
+            let path = path.to_owned();
+            ConfigError::Unreadable { path, source }
+        };
+        let text = std::fs::read(&self.path).map_err(|source| unreadable(&self.path, source))?;
+        let beside = self.path.with_file_name(".env");
+        let variables = match std::fs::read(&beside) {
+            Ok(variables) => variables,
+            Err(error) if beside.is_file() => return Err(unreadable(&beside, error)),
+            Err(_) => Vec::new(),
+        };
+        Ok(ConfigFile { path: self.path, needs_trust: self.needs_trust, text, variables })
+    }
+}
+
+/// A config as it was read, once: what is checked for trust is what is run.
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    pub path: PathBuf,
+    needs_trust: bool,
+    text: Vec<u8>,
+    /// The content of `.env` beside it; empty where there is none.
+    variables: Vec<u8>,
+}
+
+impl ConfigFile {
+    /// Validates what was read.
+    ///
+    /// # Errors
+    /// Every problem of the text.
+    pub fn parse(&self, environment: &Environment) -> Result<Config, ConfigError> {
+        let text = String::from_utf8_lossy(&self.text);
+        super::parse(&text, &self.path, environment)
+    }
+
+    /// The process's variables and those of `.env` beside the config.
+    pub fn environment(&self) -> Environment {
+        Environment::of_process().with_lines_beside(&self.path, &self.variables)
+    }
+
+    /// Checks that a config found in the working directory was trusted with this content.
+    ///
+    /// # Errors
+    /// When it was not.
     pub fn check_trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
-        if !self.needs_trust {
+        if !self.needs_trust || store.trusts(&self.path, &self.content()) {
             return Ok(());
         }
-        let content = std::fs::read(&self.path)
-            .map_err(|source| ConfigError::Unreadable { path: self.path.clone(), source })?;
-        if store.trusts(&self.path, &content) {
-            Ok(())
-        } else {
-            Err(ConfigError::Untrusted { path: self.path.clone() })
-        }
+        Err(ConfigError::Untrusted { path: self.path.clone() })
+    }
+
+    /// Records that this content is trusted from now on.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
+        store.trust(&self.path, &self.content())
+    }
+
+    /// What `.env` says can be part of a command, so it is trusted together with the config.
+    fn content(&self) -> Vec<u8> {
+        [self.text.as_slice(), b"\0", &self.variables].concat()
     }
 }
 
@@ -87,9 +139,12 @@ mod tests {
         std::fs::write(directory.path().join("dormouse.json"), "{}").unwrap();
         assert!(find(None, directory.path()).unwrap().path.ends_with("dormouse.json"));
         let store = TrustStore::new(directory.path().join("store"));
-        assert!(matches!(found.check_trust(&store), Err(ConfigError::Untrusted { .. })));
-        store.trust(&found.path, b"{}").unwrap();
-        found.check_trust(&store).unwrap();
+        let read = || found.clone().read().unwrap();
+        assert!(matches!(read().check_trust(&store), Err(ConfigError::Untrusted { .. })));
+        read().trust(&store).unwrap();
+        read().check_trust(&store).unwrap();
+        std::fs::write(directory.path().join(".env"), "TOOL=evil").unwrap();
+        assert!(read().check_trust(&store).is_err(), "variables can be part of a command");
     }
 
     #[test]

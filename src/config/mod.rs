@@ -16,7 +16,7 @@ mod schema;
 mod trust;
 
 pub use environment::Environment;
-pub use find::{Found, find};
+pub use find::{ConfigFile, Found, find};
 pub use model::{
     AlwaysLoad, Config, Launch, Listing, Protocol, ServerConfig, Settings, Startup, Surface,
     Timeouts, Unavailable,
@@ -34,14 +34,4 @@ use std::path::Path;
 pub fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
     let document = document::Document::parse(text, path)?;
     check::check(&document, path, environment)
-}
-
-/// Reads a config file.
-///
-/// # Errors
-/// When it cannot be read, or every problem of its text.
-pub fn load(path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    parse(&text, path, environment)
 }

@@ -6,8 +6,6 @@ pub use super::file::{AlwaysLoad, Listing, Protocol, Startup, Surface};
 
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The file it came from; `None` for a wrapped command or an embedded config.
-    pub path: Option<PathBuf>,
     pub settings: Settings,
     /// In the order of the file, which is the order of precedence between servers.
     pub servers: Vec<ServerConfig>,

@@ -23,9 +23,9 @@ impl TrustStore {
         Self { directory: directory.into() }
     }
 
-    /// Whether this file, and the `.env` beside it, were trusted with exactly this content.
+    /// Whether exactly this content of this file was trusted.
     pub fn trusts(&self, config: &Path, content: &[u8]) -> bool {
-        let fingerprint = fingerprint_of(config, content);
+        let fingerprint = fingerprint(content);
         std::fs::read_to_string(self.record_of(config))
             .is_ok_and(|recorded| recorded.lines().next() == Some(&fingerprint))
     }
@@ -42,7 +42,7 @@ impl TrustStore {
     fn record(&self, config: &Path, content: &[u8]) -> io::Result<()> {
         std::fs::create_dir_all(&self.directory)?;
         let mut record = tempfile::NamedTempFile::new_in(&self.directory)?;
-        writeln!(record, "{}\n{}", fingerprint_of(config, content), absolute(config).display())?;
+        writeln!(record, "{}\n{}", fingerprint(content), absolute(config).display())?;
         record.persist(self.record_of(config))?;
         Ok(())
     }
@@ -50,12 +50,6 @@ impl TrustStore {
     fn record_of(&self, config: &Path) -> PathBuf {
         self.directory.join(fingerprint(absolute(config).as_os_str().as_encoded_bytes()))
     }
-}
-
-/// What `.env` says can be part of a command, so it is trusted together with the config.
-fn fingerprint_of(config: &Path, content: &[u8]) -> String {
-    let environment = std::fs::read(config.with_file_name(".env")).unwrap_or_default();
-    fingerprint(&[content, b"\0", &environment].concat())
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -84,7 +78,5 @@ mod tests {
         assert!(store.trusts(&config, b"{}"));
         assert!(!store.trusts(&config, b"{ }"));
         assert!(!store.trusts(&directory.path().join("other.json"), b"{}"));
-        std::fs::write(directory.path().join(".env"), "TOOL=evil").unwrap();
-        assert!(!store.trusts(&config, b"{}"));
     }
 }

@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{sync::watch, task::AbortHandle};
@@ -86,7 +87,8 @@ impl Session {
         for (_, task) in self.lock_in_flight().tasks.drain() {
             task.abort();
         }
-        self.drained().await;
+        // Aborted tasks end at once; this is for what nobody has thought of.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.drained()).await;
         self.fleet.detach(self.id);
     }
 
@@ -95,7 +97,7 @@ impl Session {
         let meta = params.and_then(|params| edit::get(params, "_meta"));
         let mut standing = self.lock_standing();
         let client = if let Some(client) = meta.as_ref().and_then(Client::from_meta) {
-            standing.modern(client.clone());
+            standing.modern(&client);
             client
         } else {
             standing.ready();
@@ -106,7 +108,7 @@ impl Session {
     }
 
     fn initialize(&self, params: &Raw) -> Raw {
-        let client = Client::from_initialize(params);
+        let client = Client::from_initialize(params).detached();
         let answer = answer_initialize(&client.version, &self.fleet.instructions());
         *self.lock_standing() = Standing::Initializing(client);
         self.opened.send_replace(true);
@@ -139,9 +141,12 @@ impl Session {
                 self.peer.respond(id, Ok(answer));
             }
             ("subscriptions/listen", Era::Modern) => {
-                let listen =
-                    Listen::read(request.id.clone(), params.unwrap_or(&Raw::empty_object()));
-                self.work_on(request.id, self.clone().listen(caller, listen));
+                let (listen, wanted) =
+                    Listen::read(request.id, params.unwrap_or(&Raw::empty_object()));
+                // Before anything is waited for, so that a cancellation finds it.
+                self.unlisten(&id);
+                self.lock_standing().listen(listen);
+                self.work_on(id.clone(), self.clone().listen(caller, id, wanted));
             }
             _ => {
                 // As of now: a change that is announced later is not in the list that this asks for.
@@ -164,32 +169,28 @@ impl Session {
     }
 
     /// Opens a stream of notifications. It has no answer before it ends.
-    async fn listen(self: Arc<Self>, caller: Caller, mut listen: Listen) {
-        let mut accepted = Vec::new();
-        for uri in std::mem::take(&mut listen.uris) {
-            match self.fleet.subscribe(&caller, &uri).await {
-                Ok(_) => accepted.push(uri),
-                Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
+    async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Vec<String>) {
+        for uri in wanted {
+            let subscribed = self.fleet.subscribe(&caller, &uri, None).await;
+            if let Err(refusal) = subscribed {
+                tracing::debug!(uri, %refusal, "cannot subscribe");
+            } else if !self.lock_standing().accept(&id, &uri) {
+                return self.fleet.unsubscribe_later(self.id, &[uri]);
             }
         }
-        listen.uris = accepted;
-        let acknowledgement = listen.acknowledgement();
-        self.lock_standing().listen(listen);
-        self.notify(acknowledgement);
+        let acknowledgement = self.lock_standing().acknowledge(&id);
+        if let Some(acknowledgement) = acknowledgement {
+            self.notify(acknowledgement);
+        }
     }
 
-    fn unlisten(self: &Arc<Self>, id: &Id) {
-        let Some(ended) = self.lock_standing().unlisten(id) else { return };
+    fn unlisten(&self, id: &Id) {
         let unwanted: Vec<String> = {
-            let standing = self.lock_standing();
+            let mut standing = self.lock_standing();
+            let Some(ended) = standing.unlisten(id) else { return };
             ended.uris.into_iter().filter(|uri| !standing.listens_to(uri)).collect()
         };
-        let session = self.clone();
-        self.tasks.spawn(async move {
-            for uri in unwanted {
-                session.fleet.unsubscribe(session.id, &uri).await;
-            }
-        });
+        self.fleet.unsubscribe_later(self.id, &unwanted);
     }
 
     /// Runs `work` until it is done or the host cancels it. Dropping it cancels it further on.
@@ -209,7 +210,7 @@ impl Session {
         in_flight.tasks.insert(key, task.abort_handle());
     }
 
-    fn cancel(self: &Arc<Self>, id: &Id) {
+    fn cancel(&self, id: &Id) {
         let mut in_flight = self.lock_in_flight();
         in_flight.tasks.retain(|(other, _), task| {
             if other == id {
@@ -274,16 +275,18 @@ impl Handler for Inbound {
             Unreadable::Invalid(Invalid::NotRpc { id, reason }) => {
                 peer.respond_to_unreadable(id, error::invalid_request(reason));
             }
-            Unreadable::Oversized { skimmed, limit } => {
+            Unreadable::Oversized { skimmed, limit } if skimmed.is_call && skimmed.id.is_some() => {
                 let message = format!(
                     "the message of {} bytes is above maxMessageBytes ({limit})",
                     skimmed.size
                 );
                 peer.respond_to_unreadable(skimmed.id, error::invalid_request(message));
             }
-            // A reply is never answered.
-            Unreadable::Invalid(Invalid::NotReply { .. }) | Unreadable::Stray(_) => {
-                tracing::debug!(?what, "the host replied to nothing that was asked");
+            // Replies and notifications are never answered.
+            Unreadable::Invalid(Invalid::NotReply { .. })
+            | Unreadable::Stray(_)
+            | Unreadable::Oversized { .. } => {
+                tracing::warn!(?what, "skipped what the host sent");
             }
         }
     }

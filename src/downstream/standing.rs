@@ -40,20 +40,43 @@ impl Standing {
     }
 
     /// Takes note of a modern request.
-    pub(super) fn modern(&mut self, said: Client) {
+    pub(super) fn modern(&mut self, said: &Client) {
         match self {
-            Self::Modern { client, .. } => *client = said,
+            Self::Modern { client, .. } if *client == *said => {}
+            Self::Modern { client, .. } => *client = said.detached(),
             Self::Silent | Self::Initializing(_) | Self::Initialized(_) => {
-                *self = Self::Modern { client: said, listens: Vec::new() };
+                *self = Self::Modern { client: said.detached(), listens: Vec::new() };
             }
         }
     }
 
+    /// Takes note of a stream that is being opened. It carries nothing before it is acknowledged.
     pub(super) fn listen(&mut self, listen: Listen) {
         if let Self::Modern { listens, .. } = self {
-            listens.retain(|other| other.id != listen.id);
             listens.push(listen);
         }
+    }
+
+    /// Adds a resource to a stream; `false` when the stream has ended in the meantime.
+    pub(super) fn accept(&mut self, id: &Id, uri: &str) -> bool {
+        let listen = self.find(id);
+        if let Some(listen) = listen {
+            listen.uris.push(uri.to_owned());
+            return true;
+        }
+        false
+    }
+
+    /// Opens the stream, and returns the notification that says so.
+    pub(super) fn acknowledge(&mut self, id: &Id) -> Option<Notification> {
+        let listen = self.find(id)?;
+        listen.is_open = true;
+        Some(listen.acknowledgement())
+    }
+
+    fn find(&mut self, id: &Id) -> Option<&mut Listen> {
+        let Self::Modern { listens, .. } = self else { return None };
+        listens.iter_mut().find(|listen| listen.id == *id)
     }
 
     /// Ends the stream that the request `id` opened.
@@ -105,7 +128,7 @@ impl Standing {
             Self::Initialized(_) => vec![notification(params.cloned())],
             Self::Modern { listens, .. } => listens
                 .iter()
-                .filter(|listen| wants(listen))
+                .filter(|listen| listen.is_open && wants(listen))
                 .map(|listen| {
                     let params = params.cloned().unwrap_or_else(Raw::empty_object);
                     notification(Some(listen.marked(&params)))
@@ -118,33 +141,40 @@ impl Standing {
 type Wants = fn(&Listen) -> bool;
 
 /// One `subscriptions/listen` stream (2026-07-28, basic/patterns, Subscribe and Notify).
+#[expect(clippy::struct_excessive_bools, reason = "the filter of the protocol is three flags")]
 #[derive(Clone, Debug)]
 pub(super) struct Listen {
     pub(super) id: Id,
     tools: bool,
     resources: bool,
     prompts: bool,
+    /// The resources that were accepted.
     pub(super) uris: Vec<String>,
+    /// It has been acknowledged.
+    is_open: bool,
 }
 
 impl Listen {
-    /// Reads the filter in the `params` of the request; resources are wanted, not yet accepted.
-    pub(super) fn read(id: Id, params: &Raw) -> Self {
+    /// Reads the filter in the `params` of the request, and the resources that are wanted.
+    pub(super) fn read(id: Id, params: &Raw) -> (Self, Vec<String>) {
         let filter = edit::get(params, "notifications").unwrap_or_else(Raw::empty_object);
         let flag = |name| edit::get(&filter, name).is_some_and(|flag| flag.as_bytes() == b"true");
-        Self {
+        let wanted = edit::get(&filter, "resourceSubscriptions")
+            .and_then(|uris| uris.read().ok())
+            .unwrap_or_default();
+        let listen = Self {
             id,
             tools: flag("toolsListChanged"),
             resources: flag("resourcesListChanged"),
             prompts: flag("promptsListChanged"),
-            uris: edit::get(&filter, "resourceSubscriptions")
-                .and_then(|uris| uris.read().ok())
-                .unwrap_or_default(),
-        }
+            uris: Vec::new(),
+            is_open: false,
+        };
+        (listen, wanted)
     }
 
     /// `notifications/subscriptions/acknowledged`, the first message of the stream.
-    pub(super) fn acknowledgement(&self) -> Notification {
+    fn acknowledgement(&self) -> Notification {
         let mut accepted = Map::new();
         for (name, is_accepted) in [
             ("toolsListChanged", self.tools),
@@ -172,8 +202,7 @@ impl Listen {
 
     /// `object` with the stream's id in its `_meta`.
     fn marked(&self, object: &Raw) -> Raw {
-        let meta = edit::get(object, "_meta").unwrap_or_else(Raw::empty_object);
-        edit::set(object, "_meta", &edit::set(&meta, Meta::SUBSCRIPTION_ID, self.id.raw()))
+        edit::set_within(object, "_meta", &[(Meta::SUBSCRIPTION_ID, self.id.raw())])
     }
 
     fn wants_tools(&self) -> bool {
@@ -204,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_legacy_host_is_told_everything_once_it_is_ready() {
-        let mut standing = Standing::Initializing(Client::unknown());
+        let mut standing = Standing::Initializing(Client::ourselves());
         assert!(standing.announcements(ALL).is_empty());
         standing.ready();
         assert_eq!(
@@ -227,14 +256,19 @@ mod tests {
     #[test]
     fn a_modern_host_is_told_what_it_listens_to_under_the_streams_id() {
         let mut standing = Standing::default();
-        standing.modern(Client::unknown());
+        standing.modern(&Client::ourselves());
         assert!(standing.announcements(ALL).is_empty());
         let id = Id::new(Raw::parse("\"s\"").unwrap()).unwrap();
         let params = Raw::parse(
             r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a"]}}"#,
         )
         .unwrap();
-        standing.listen(Listen::read(id.clone(), &params));
+        let (listen, wanted) = Listen::read(id.clone(), &params);
+        assert_eq!(wanted, ["a"]);
+        standing.listen(listen);
+        assert!(standing.accept(&id, "a"));
+        assert!(standing.announcements(ALL).is_empty(), "nothing comes before the acknowledgement");
+        assert!(standing.acknowledge(&id).is_some());
         assert_eq!(
             lines(standing.announcements(ALL)),
             [

@@ -55,7 +55,10 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let outcome = match end {
         End::Input(read) => {
             // A script that pipes its requests in expects the answers to all of them.
-            let _ = tokio::time::timeout(LAST_ANSWERS, session.drained()).await;
+            tokio::select! {
+                _ = tokio::time::timeout(LAST_ANSWERS, session.drained()) => {}
+                () = stop.cancelled() => {}
+            }
             read
         }
         End::Output => Ok(()),

@@ -65,9 +65,10 @@ pub(super) async fn request(
         return answer.await.unwrap_or(Err(CallError::Closed));
     }
     loop {
-        match tokio::time::timeout(options.silence, &mut answer).await {
+        let deadline = heard.last() + options.silence;
+        match tokio::time::timeout_at(deadline, &mut answer).await {
             Ok(answer) => return answer.unwrap_or(Err(CallError::Closed)),
-            Err(_) if heard.take() => {}
+            Err(_) if heard.last() + options.silence > deadline => {}
             Err(_) => return Err(CallError::TimedOut(options.silence)),
         }
     }
@@ -75,9 +76,7 @@ pub(super) async fn request(
 
 fn with_token(params: Option<Raw>, id: u64) -> Raw {
     let params = params.unwrap_or_else(Raw::empty_object);
-    let meta = edit::get(&params, "_meta").unwrap_or_else(Raw::empty_object);
-    let meta = edit::set(&meta, "progressToken", &Raw::encode(&id));
-    edit::set(&params, "_meta", &meta)
+    edit::set_within(&params, "_meta", &[("progressToken", &Raw::encode(&id))])
 }
 
 /// Tells the other side when nobody waits any more.

@@ -83,6 +83,11 @@ impl Peer {
         self.0.closed.cancelled().await;
     }
 
+    /// A token that is cancelled with the connection, or before it by whoever holds it.
+    pub fn token(&self) -> CancellationToken {
+        self.0.closed.child_token()
+    }
+
     /// Fails everything pending at once, and lets the writer finish what is queued.
     pub fn close(&self) {
         self.0.closed.cancel();
@@ -99,11 +104,6 @@ impl Peer {
     pub async fn ready(&self, patience: Duration) {
         // A reader that waited for ever would let one stuck peer stop all others.
         let _ = tokio::time::timeout(patience, self.0.outbox.ready()).await;
-    }
-
-    /// Waits until all that was queued has been written.
-    pub async fn flushed(&self) {
-        self.0.outbox.flushed().await;
     }
 
     fn send_request(&self, id: u64, method: &str, params: Option<Raw>) -> bool {

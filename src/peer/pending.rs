@@ -2,13 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{CallError, ProgressSink};
 use crate::wire::{Id, Outcome, Raw, edit};
@@ -25,14 +22,21 @@ struct Waiting {
     heard: Heard,
 }
 
-/// Set when the other side has shown that it works on a request, so that its deadline moves.
-#[derive(Clone, Default)]
-pub(super) struct Heard(Arc<AtomicBool>);
+/// When the other side last showed that it works on a request; its deadline counts from there.
+#[derive(Clone)]
+pub(super) struct Heard(Arc<Mutex<Instant>>);
 
 impl Heard {
-    /// Whether something was heard since the last time this was asked.
-    pub(super) fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
+    fn now() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn again(&self) {
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(super) fn last(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -47,7 +51,7 @@ impl Pending {
     pub(super) fn register(&mut self, progress: Option<ProgressSink>) -> Registered {
         self.last_id += 1;
         let (sender, answer) = oneshot::channel();
-        let heard = Heard::default();
+        let heard = Heard::now();
         let waiting = Waiting { answer: sender, progress, heard: heard.clone() };
         self.waiting.insert(self.last_id, waiting);
         Registered { id: self.last_id, answer, heard }
@@ -73,7 +77,7 @@ impl Pending {
         let Some(Waiting { progress: Some(sink), heard, .. }) = waiting else {
             return false;
         };
-        heard.0.store(true, Ordering::Relaxed);
+        heard.again();
         sink(params.clone());
         true
     }

@@ -39,10 +39,8 @@ pub fn params(client: &Client, to: Era, params: Option<Raw>) -> Option<Raw> {
 
 /// The `params` of a request of our own, or of `client`'s, as a modern one.
 pub fn with_modern_meta(client: &Client, params: &Raw) -> Raw {
-    let meta = edit::get(params, "_meta").unwrap_or_else(Raw::empty_object);
-    let meta =
-        client_meta(client).iter().fold(meta, |meta, (key, value)| edit::set(&meta, key, value));
-    edit::set(params, "_meta", &meta)
+    let meta = client_meta(client);
+    edit::set_within(params, "_meta", &meta.each_ref().map(|(key, value)| (*key, value)))
 }
 
 fn without_modern_meta(params: &Raw) -> Raw {
@@ -71,7 +69,10 @@ pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
             Ok(result) if is_input_required(&result) => Err(super::error::internal(
                 "the server asks for input in a way that this host's protocol version cannot carry",
             )),
-            Ok(result) => Ok(edit::without(&result, &["resultType", "ttlMs", "cacheScope"])),
+            Ok(result) if CACHEABLE.contains(&method) => {
+                Ok(edit::without(&result, &["resultType", "ttlMs", "cacheScope"]))
+            }
+            Ok(result) => Ok(edit::without(&result, &["resultType"])),
             Err(error) if method == "resources/read" => {
                 Err(recoded(&error, ErrorCode::INVALID_PARAMS, ErrorCode::RESOURCE_NOT_FOUND))
             }
@@ -142,8 +143,8 @@ mod tests {
 
     #[test]
     fn params_cross_eras() {
-        let legacy = Client::unknown();
-        let modern = Client { era: Era::Modern, ..Client::unknown() };
+        let legacy = Client::ourselves();
+        let modern = Client { era: Era::Modern, ..Client::ourselves() };
         let plain = r#"{"name":"t","n":1e2}"#;
         for (client, to, given, expected) in [
             (&legacy, Era::Legacy, plain, plain.to_owned()),
@@ -184,6 +185,13 @@ mod tests {
             ),
             ("resources/read", Modern, Legacy, cached, r#"{"contents":[]}"#),
             ("tools/call", Modern, Legacy, r#"{"content":[ 1 ]}"#, r#"{"content":[ 1 ]}"#),
+            (
+                "tools/call",
+                Modern,
+                Legacy,
+                r#"{"resultType":"complete","ttlMs":1}"#,
+                r#"{"ttlMs":1}"#,
+            ),
         ] {
             let found = outcome(method, from, to, Ok(raw(given))).unwrap();
             assert_eq!(found.to_string(), expected, "{method} {from:?} {to:?}");

@@ -55,13 +55,23 @@ pub struct Client {
 }
 
 impl Client {
-    /// A host that has said nothing yet.
-    pub fn unknown() -> Self {
+    /// What we say of ourselves in requests of our own, to which no question can be answered.
+    pub fn ourselves() -> Self {
         Self {
             era: Era::Legacy,
             version: ProtocolVersion::LATEST_WITH_INITIALIZE.to_string(),
             info: None,
             capabilities: Raw::empty_object(),
+        }
+    }
+
+    /// The same, without keeping the request alive that said it.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self {
+            info: self.info.as_ref().map(Raw::detached),
+            capabilities: self.capabilities.detached(),
+            ..self.clone()
         }
     }
 

@@ -3,7 +3,7 @@
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
 
-use super::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, error, supported_versions};
+use super::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, adapt, error, supported_versions};
 use crate::wire::{Outcome, Raw, edit};
 
 /// Our name and version, as `serverInfo` to hosts and as `clientInfo` to servers.
@@ -69,11 +69,8 @@ pub fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
 
 /// The `params` of our own `server/discover`.
 pub fn discover_params(capabilities: &Raw) -> Raw {
-    let us = Client { capabilities: capabilities.clone(), ..Client::unknown() };
-    let meta = client_meta(&us)
-        .iter()
-        .fold(Raw::empty_object(), |meta, (key, value)| edit::set(&meta, key, value));
-    edit::set(&Raw::empty_object(), "_meta", &meta)
+    let us = Client { capabilities: capabilities.clone(), ..Client::ourselves() };
+    adapt::with_modern_meta(&us, &Raw::empty_object())
 }
 
 /// What a server said of itself in the handshake.
@@ -82,8 +79,6 @@ pub struct Greeting {
     pub era: Era,
     pub version: String,
     pub capabilities: Raw,
-    /// `serverInfo`, where given.
-    pub info: Option<Raw>,
     pub instructions: Option<String>,
 }
 
@@ -114,8 +109,7 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
     Ok(Greeting {
         era: Era::Legacy,
         version,
-        capabilities: edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object),
-        info: edit::get(result, "serverInfo"),
+        capabilities: capabilities(result),
         instructions: edit::get_str(result, "instructions"),
     })
 }
@@ -152,14 +146,17 @@ fn read_discover_result(result: &Raw) -> DiscoverAnswer {
     if !versions.iter().any(|version| version == MODERN_VERSION.as_str()) {
         return judge_versions(&versions, || DiscoverAnswer::Legacy);
     }
-    let meta = edit::get(result, "_meta");
     DiscoverAnswer::Modern(Greeting {
         era: Era::Modern,
         version: MODERN_VERSION.to_string(),
-        capabilities: edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object),
-        info: meta.and_then(|meta| edit::get(&meta, Meta::SERVER_INFO)),
+        capabilities: capabilities(result),
         instructions: edit::get_str(result, "instructions"),
     })
+}
+
+/// Detached, since a greeting lives as long as the catalog.
+fn capabilities(result: &Raw) -> Raw {
+    edit::get(result, "capabilities").map_or_else(Raw::empty_object, |raw| raw.detached())
 }
 
 fn judge_versions(offered: &[String], none: impl FnOnce() -> DiscoverAnswer) -> DiscoverAnswer {

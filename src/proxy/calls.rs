@@ -2,6 +2,7 @@
 
 use super::{Caller, Fleet};
 use crate::{
+    protocol::adapt,
     surface::{Action, View, failed},
     wire::{Outcome, Raw, edit},
 };
@@ -10,7 +11,7 @@ impl Fleet {
     /// Answers a `tools/call`. What fails on our side is a result with `isError`.
     pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
         match self.evaluate(params) {
-            Action::Answer(result) => Ok(result),
+            Action::Answer(result) => Ok(own(caller, result)),
             Action::Forward { server, params } => self.call_server(caller, server, params).await,
             Action::Load { server } => self.load_then(caller, server, params).await,
         }
@@ -23,7 +24,7 @@ impl Fleet {
     async fn call_server(&self, caller: &Caller, server: usize, params: Raw) -> Outcome {
         self.forward(server, caller, "tools/call", Some(params))
             .await
-            .unwrap_or_else(|error| Ok(failed(error.to_string())))
+            .unwrap_or_else(|error| Ok(own(caller, failed(error.to_string()))))
     }
 
     /// Loads the server, looks at the request once more, and holds the result back until the host
@@ -32,17 +33,19 @@ impl Fleet {
         let names_before = self.listed_tool_names();
         let announced_before = caller.host.tool_lists_announced();
         if let Err(error) = self.lease(server, caller).await {
-            return Ok(failed(error.to_string()));
+            return Ok(own(caller, failed(error.to_string())));
         }
         let announced = caller.host.tool_lists_announced();
         let must_hold = announced > announced_before && self.listed_tool_names() != names_before;
         let outcome = match self.evaluate(params) {
-            Action::Answer(result) => Ok(result),
+            Action::Answer(result) => Ok(own(caller, result)),
             Action::Forward { server, params } => self.call_server(caller, server, params).await,
-            Action::Load { server } => Ok(failed(format!(
-                "server {:?} was loaded, but what was asked for is not there",
-                self.upstream(server).name()
-            ))),
+            Action::Load { server } => {
+                let name = self.upstream(server).name();
+                let message =
+                    format!("server {name:?} was loaded, and what was asked for is not there");
+                Ok(own(caller, failed(message)))
+            }
         };
         if must_hold {
             // Hosts build the model's next request from the list that they have when the result comes.
@@ -57,4 +60,9 @@ impl Fleet {
         let tools = View { snapshot: &snapshot, settings: &self.settings }.tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
+}
+
+/// A tool result of our own in the form that the caller's era has for it.
+fn own(caller: &Caller, result: Raw) -> Raw {
+    adapt::own_result("tools/call", caller.client.era, result)
 }

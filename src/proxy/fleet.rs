@@ -159,7 +159,13 @@ impl Fleet {
                 matches!(presence, Presence::Live { origin: Origin::OwnAccord, .. })
             }
         };
+        let was_live = matches!(before.servers[server].presence, Presence::Live { .. });
         let (after, changes) = before.with(server, presence);
+        if !was_live {
+            for collision in after.collisions(server) {
+                tracing::warn!("{collision}");
+            }
+        }
         self.snapshot.store(Arc::new(after));
         if announce == Announce::Yes && is_listed && changes.any() {
             for host in self.hosts() {

@@ -9,7 +9,7 @@ use crate::{
     peer::{CallError, CallOptions},
     protocol::{Client, adapt},
     upstream::{Lease, LoadError},
-    wire::{Outcome, Raw},
+    wire::{Outcome, Raw, edit},
 };
 
 /// Why a request has no answer from its server.
@@ -90,9 +90,9 @@ impl Fleet {
 fn beat(caller: &Caller, server: &str, beats: u32) {
     let Some(token) = &caller.progress_token else { return };
     let params = Raw::encode(&json!({
-        "progressToken": token.to_value(),
         "progress": -1.0 / f64::from(beats),
         "message": format!("starting server {server}"),
     }));
+    let params = edit::set(&params, "progressToken", token);
     caller.host.peer().notify("notifications/progress", Some(params));
 }

@@ -28,7 +28,7 @@ impl Fleet {
     }
 
     pub(super) async fn list_templates(&self) -> Raw {
-        self.relist(Kinds::RESOURCES).await;
+        self.relist(Kinds::TEMPLATES).await;
         list("resourceTemplates", &self.snapshot().templates(self.settings.listing))
     }
 

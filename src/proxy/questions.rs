@@ -69,11 +69,12 @@ impl Fleet {
                 self.relay_update(server, &uri, params);
             }
             "notifications/message" | "notifications/elicitation/complete" => {
-                let era = self.upstream(server).awake().map(|lease| lease.greeting().era);
-                for host in self.hosts() {
-                    if host.client().map(|client| client.era) == era {
-                        host.notify(notification.clone());
-                    }
+                let era = self.upstream(server).era();
+                let is_of_era = |host: &Arc<dyn Host>| {
+                    host.client().is_some_and(|client| Some(client.era) == era)
+                };
+                for host in self.hosts().into_iter().filter(is_of_era) {
+                    host.notify(notification.clone());
                 }
             }
             _ if self.settings.single_server => {

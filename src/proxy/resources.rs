@@ -16,7 +16,7 @@ impl Fleet {
         let Some(uri) = edit::get_str(&params, "uri") else {
             return Err(error::invalid_params("resources/read needs a \"uri\""));
         };
-        match self.snapshot().route_resource(&uri, self.settings.listing) {
+        match self.route_resource(&uri) {
             ResourceRoute::Server(server) => {
                 reply(self.forward(server, caller, "resources/read", Some(params)).await)
             }
@@ -24,37 +24,51 @@ impl Fleet {
         }
     }
 
+    /// A single server has whatever nobody else can have.
+    pub(super) fn route_resource(&self, uri: &str) -> ResourceRoute {
+        if self.settings.single_server {
+            return ResourceRoute::Server(0);
+        }
+        self.snapshot().route_resource(uri, self.settings.listing)
+    }
+
     /// A server may have what it does not list (the target of a `resource_link`, say): those that are
     /// awake are asked in config order.
     async fn read_unlisted(&self, caller: &Caller, uri: &str, params: &Raw) -> Outcome {
+        let mut refusals = Vec::new();
         for (server, upstream) in self.upstreams().iter().enumerate() {
             let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
             else {
                 continue;
             };
             let params = Some(params.clone());
-            if let Ok(Ok(result)) =
-                self.request(&lease, server, caller, "resources/read", params).await
-            {
-                return Ok(result);
+            match self.request(&lease, server, caller, "resources/read", params).await {
+                Ok(Ok(result)) => return Ok(result),
+                Ok(Err(refusal)) => refusals.push(refusal),
+                Err(cause) => tracing::debug!(server = upstream.name(), %cause, uri, "not read"),
             }
         }
-        Err(not_found(caller.client.era, uri))
+        match <[Raw; 1]>::try_from(refusals) {
+            // Only one was asked, so what it says is the answer.
+            Ok([refusal]) => Err(refusal),
+            Err(_) => Err(not_found(caller.client.era, uri)),
+        }
     }
 
-    pub(super) async fn subscribe_resource(&self, caller: &Caller, params: &Raw) -> Outcome {
-        let Some(uri) = edit::get_str(params, "uri") else {
+    pub(super) async fn subscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
+        let Some(uri) = edit::get_str(&params, "uri") else {
             return Err(error::invalid_params("resources/subscribe needs a \"uri\""));
         };
-        self.subscribe(caller, &uri).await
+        self.subscribe(caller, &uri, Some(params)).await
     }
 
-    /// Subscribes a host to a resource, at the server that has it.
+    /// Subscribes a host to a resource, at the server that has it. `params`: those of the request,
+    /// where it was one of its own.
     ///
     /// # Errors
     /// When nobody lists the resource, or its server cannot be had or refuses.
-    pub async fn subscribe(&self, caller: &Caller, uri: &str) -> Outcome {
-        let server = match self.snapshot().route_resource(uri, self.settings.listing) {
+    pub async fn subscribe(&self, caller: &Caller, uri: &str, params: Option<Raw>) -> Outcome {
+        let server = match self.route_resource(uri) {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
@@ -62,7 +76,7 @@ impl Fleet {
             self.lease(server, caller).await.map_err(|error| error::internal(error.to_string()))?;
         let outcome = self
             .upstream(server)
-            .subscribe(&lease, uri)
+            .subscribe(&lease, uri, params)
             .await
             .map_err(|cause| error::internal(cause.to_string()))?;
         if outcome.is_ok() {
@@ -72,42 +86,63 @@ impl Fleet {
         outcome
     }
 
-    pub(super) async fn unsubscribe_resource(&self, caller: &Caller, params: &Raw) -> Outcome {
-        let Some(uri) = edit::get_str(params, "uri") else {
+    /// Takes a host's subscription back; the server hears of it, and answers, when it was the last one.
+    pub(super) async fn unsubscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
+        let Some(uri) = edit::get_str(&params, "uri") else {
             return Err(error::invalid_params("resources/unsubscribe needs a \"uri\""));
         };
-        self.unsubscribe(caller.host.id(), &uri).await;
-        Ok(Raw::empty_object())
+        let unwanted = self.leave(caller.host.id(), |wanted| wanted == uri);
+        let mut outcome = Ok(Raw::empty_object());
+        for (server, uri) in unwanted {
+            outcome = self.end_subscription(server, &uri, Some(params.clone())).await;
+        }
+        outcome
     }
 
-    /// Takes a host's subscription back; the server hears of it when it was the last one.
-    pub async fn unsubscribe(&self, host: HostId, uri: &str) {
-        let unwanted =
-            remove(&mut self.lock_subscribers(), |wanted, of| wanted.1 == uri && of.remove(&host));
-        self.end_subscriptions(unwanted).await;
+    /// Takes a host's subscriptions back, without waiting for servers.
+    pub fn unsubscribe_later(self: &Arc<Self>, host: HostId, uris: &[String]) {
+        let unwanted = self.leave(host, |wanted| uris.iter().any(|uri| uri == wanted));
+        self.end_later(unwanted);
     }
 
     /// Forgets a host: its subscriptions end with it. No server is waited for.
     pub fn detach(self: &Arc<Self>, host: HostId) {
         self.remove_host(host);
-        let unwanted = remove(&mut self.lock_subscribers(), |_, of| of.remove(&host));
-        let fleet = self.clone();
-        self.tasks.spawn(async move { fleet.end_subscriptions(unwanted).await });
+        let unwanted = self.leave(host, |_| true);
+        self.end_later(unwanted);
     }
 
-    async fn end_subscriptions(&self, unwanted: Vec<(usize, String)>) {
-        for (server, uri) in unwanted {
-            let upstream = self.upstream(server);
-            let ended = match upstream.awake() {
-                Some(lease) => {
-                    upstream.unsubscribe(&lease, &uri).await.is_ok_and(|done| done.is_ok())
+    fn end_later(self: &Arc<Self>, unwanted: Vec<(usize, String)>) {
+        let fleet = self.clone();
+        self.tasks.spawn(async move {
+            for (server, uri) in unwanted {
+                if let Err(refusal) = fleet.end_subscription(server, &uri, None).await {
+                    tracing::debug!(uri, %refusal, "cannot unsubscribe");
                 }
-                None => false,
-            };
-            if !ended {
-                upstream.forget_subscription(&uri);
             }
-        }
+        });
+    }
+
+    async fn end_subscription(&self, server: usize, uri: &str, params: Option<Raw>) -> Outcome {
+        let upstream = self.upstream(server);
+        let Some(lease) = upstream.awake() else {
+            upstream.forget_subscription(uri);
+            return Ok(Raw::empty_object());
+        };
+        let ended = upstream.unsubscribe(&lease, uri, params).await;
+        ended.unwrap_or_else(|cause| Err(error::internal(cause.to_string())))
+    }
+
+    /// Takes a host out of the subscriptions that `is_meant`, and returns those that nobody is left in.
+    fn leave(&self, host: HostId, is_meant: impl Fn(&str) -> bool) -> Vec<(usize, String)> {
+        let mut unwanted = Vec::new();
+        self.lock_subscribers().retain(|wanted, of| {
+            if is_meant(&wanted.1) && of.remove(&host) && of.is_empty() {
+                unwanted.push(wanted.clone());
+            }
+            !of.is_empty()
+        });
+        unwanted
     }
 
     pub(super) fn relay_update(&self, server: usize, uri: &str, params: &Raw) {
@@ -121,21 +156,6 @@ impl Fleet {
     fn lock_subscribers(&self) -> std::sync::MutexGuard<'_, Subscribers> {
         self.subscribers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
-}
-
-/// Lets `leave` take hosts out of each subscription, and returns those that nobody is left in.
-fn remove(
-    subscribers: &mut Subscribers,
-    mut leave: impl FnMut(&(usize, String), &mut std::collections::HashSet<HostId>) -> bool,
-) -> Vec<(usize, String)> {
-    let mut unwanted = Vec::new();
-    subscribers.retain(|wanted, of| {
-        if leave(wanted, of) && of.is_empty() {
-            unwanted.push(wanted.clone());
-        }
-        !of.is_empty()
-    });
-    unwanted
 }
 
 /// A server's answer, or a JSON-RPC error that says why there is none.

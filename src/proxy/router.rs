@@ -24,15 +24,13 @@ impl Fleet {
                 Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
             }
             ("tools/list", _) => own(self.list_tools().await),
-            ("tools/call", _) => {
-                self.call_tool(caller, &given()).await.and_then(own_unless_complete(era))
-            }
+            ("tools/call", _) => self.call_tool(caller, &given()).await,
             ("resources/list", _) => own(self.list_resources().await),
             ("resources/templates/list", _) => own(self.list_templates().await),
             ("resources/read", _) => self.read_resource(caller, given()).await,
-            ("resources/subscribe", Era::Legacy) => self.subscribe_resource(caller, &given()).await,
+            ("resources/subscribe", Era::Legacy) => self.subscribe_resource(caller, given()).await,
             ("resources/unsubscribe", Era::Legacy) => {
-                self.unsubscribe_resource(caller, &given()).await
+                self.unsubscribe_resource(caller, given()).await
             }
             ("prompts/list", _) => own(self.list_prompts().await),
             ("prompts/get", _) => self.get_prompt(caller, given()).await,
@@ -62,7 +60,7 @@ impl Fleet {
         let Some(name) = edit::get_str(&params, "name") else {
             return Err(error::invalid_params("prompts/get needs a \"name\""));
         };
-        match self.snapshot().resolve_prompt(&name, self.settings.listing) {
+        match self.resolve_prompt(&name) {
             Some((server, own_name)) => {
                 let params = renamed(&params, &name, &own_name);
                 reply(self.forward(server, caller, "prompts/get", Some(params)).await)
@@ -71,13 +69,20 @@ impl Fleet {
         }
     }
 
+    /// The server of a prompt, and its name there. A single server has whatever nobody else can have.
+    fn resolve_prompt(&self, name: &str) -> Option<(usize, String)> {
+        if self.settings.single_server {
+            return Some((0, name.to_owned()));
+        }
+        self.snapshot().resolve_prompt(name, self.settings.listing)
+    }
+
     async fn complete(&self, caller: &Caller, params: Raw) -> Outcome {
         let reference = edit::get(&params, "ref").unwrap_or_else(Raw::empty_object);
         let (name, uri) = (edit::get_str(&reference, "name"), edit::get_str(&reference, "uri"));
         let (server, reference) = match (name, uri) {
             (Some(name), _) => {
-                let prompt = self.snapshot().resolve_prompt(&name, self.settings.listing);
-                let Some((server, own_name)) = prompt else {
+                let Some((server, own_name)) = self.resolve_prompt(&name) else {
                     return Err(error::invalid_params(format!("unknown prompt: {name}")));
                 };
                 (server, renamed(&reference, &name, &own_name))
@@ -103,7 +108,7 @@ impl Fleet {
     fn set_log_level(&self, params: &Raw) -> Raw {
         for upstream in self.upstreams() {
             let (upstream, params) = (upstream.clone(), params.clone());
-            self.tasks.spawn(async move { upstream.set_log_level(params).await });
+            self.tasks.spawn(async move { upstream.set_log_level(&params).await });
         }
         Raw::empty_object()
     }
@@ -115,13 +120,5 @@ fn renamed(object: &Raw, name: &str, own_name: &str) -> Raw {
         object.clone()
     } else {
         edit::set(object, "name", &Raw::encode(own_name))
-    }
-}
-
-/// Our own tool results lack what a modern host expects; those of servers have it already.
-fn own_unless_complete(era: Era) -> impl Fn(Raw) -> Outcome {
-    move |result| {
-        let is_complete = era == Era::Legacy || edit::get(&result, "resultType").is_some();
-        Ok(if is_complete { result } else { adapt::own_result("tools/call", era, result) })
     }
 }

@@ -70,16 +70,15 @@ fn activate_definition(view: View<'_>, server: &ServerView, state: Shown<'_>) ->
 /// `None` when `name` is not that of an `activate_` tool.
 pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let part = name.strip_prefix(PREFIX)?;
-    let is_named = |server: &std::sync::Arc<ServerView>| {
-        server.is_lazy && server.is_known() && server.part == part
-    };
+    let is_named = |server: &std::sync::Arc<ServerView>| server.is_lazy && server.part == part;
     let server = view.snapshot.servers.iter().position(is_named)?;
     let shown = &view.snapshot.servers[server];
     Some(match &shown.presence {
         Presence::Live { catalog, .. } => {
             Action::Answer(answered(&report(view, server, shown, catalog).to_string()))
         }
-        _ => Action::Load { server },
+        Presence::Offered { .. } => Action::Load { server },
+        Presence::Evicted | Presence::Disabled => load::unknown_server(view, &shown.name),
     })
 }
 

@@ -32,34 +32,41 @@ enum Tools {
     Named,
     /// A number for each server.
     Counted,
+    /// One number for all.
+    Summed,
     /// Left out altogether.
     None,
 }
 
 /// The order in which text gives way (DESIGN.md section 3): tools first, servers last.
-fn forms(with_tools: bool, server_count: usize) -> impl Iterator<Item = Form> {
-    let tools: &[Tools] = if with_tools {
-        &[
-            Tools::Summarized(LONGEST),
-            Tools::Summarized(120),
-            Tools::Summarized(60),
-            Tools::Summarized(30),
-            Tools::Named,
-            Tools::Counted,
-        ]
-    } else {
-        &[Tools::None]
-    };
-    let least = if with_tools { Tools::Counted } else { Tools::None };
-    let giving_way =
-        tools.iter().map(|tools| Form { servers: Servers::Described(LONGEST), tools: *tools });
-    let lengths = [300, 200, 150, 120, 100, 80, 65, 50, 40, 30, 20];
-    let shorter = lengths.map(|length| Form { servers: Servers::Described(length), tools: least });
-    let named = std::iter::once(Form { servers: Servers::Named, tools: least });
-    let counted = (0..server_count)
-        .rev()
-        .map(move |shown| Form { servers: Servers::Counted(shown), tools: least });
-    giving_way.chain(shorter).chain(named).chain(counted)
+fn forms(with_tools: bool, server_count: usize) -> Vec<Form> {
+    let described = Servers::Described(LONGEST);
+    if !with_tools {
+        let full = Form { servers: described, tools: Tools::None };
+        return std::iter::once(full)
+            .chain(shorter(Tools::None))
+            .chain(counted(Tools::None, server_count))
+            .collect();
+    }
+    let summaries = [LONGEST, 120, 60, 30].map(Tools::Summarized);
+    let shown = summaries.into_iter().chain([Tools::Named, Tools::Counted, Tools::Summed]);
+    shown
+        .map(|tools| Form { servers: described, tools })
+        .chain(shorter(Tools::Counted))
+        .chain(shorter(Tools::Summed))
+        .chain(counted(Tools::Summed, server_count))
+        .collect()
+}
+
+/// Shorter and shorter descriptions of servers, and their names alone.
+fn shorter(tools: Tools) -> impl Iterator<Item = Form> {
+    let lengths = [300, 200, 150, 120, 100, 80, 65, 50, 40, 30, 20].map(Servers::Described);
+    lengths.into_iter().chain([Servers::Named]).map(move |servers| Form { servers, tools })
+}
+
+/// Fewer and fewer names of servers.
+fn counted(tools: Tools, server_count: usize) -> impl Iterator<Item = Form> {
+    (0..server_count).rev().map(move |shown| Form { servers: Servers::Counted(shown), tools })
 }
 
 /// `preamble`, then the blocks in the fullest form with which all of it fits the budget.
@@ -71,22 +78,22 @@ pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> Strin
         let tools = if with_tools { Tools::Summarized(LONGEST) } else { Tools::None };
         return compose(Form { servers: Servers::Described(LONGEST), tools });
     };
-    let mut composed = String::new();
     for form in forms(with_tools, server_count) {
-        composed = compose(form);
+        let composed = compose(form);
         if composed.len() <= budget {
             return composed;
         }
     }
-    // No room for the preamble: at least how much there is to ask for.
-    let count = Form { servers: Servers::Counted(0), tools: Tools::None };
-    let counted = blocks(view, &offered, count);
-    if !counted.is_empty() && counted.trim().len() <= budget {
-        return counted.trim().to_owned();
+    // No room for the preamble as well: at least how much there is to ask for, or as much of the
+    // preamble as fits. A block is never cut.
+    let tools = if with_tools { Tools::Summed } else { Tools::None };
+    let counted = blocks(view, &offered, Form { servers: Servers::Counted(0), tools });
+    let counted = counted.trim();
+    if !counted.is_empty() && counted.len() <= budget {
+        return counted.to_owned();
     }
-    let end = (0..=budget.min(composed.len())).rev().find(|end| composed.is_char_boundary(*end));
-    composed.truncate(end.unwrap_or(0));
-    composed
+    let end = (0..=budget.min(preamble.len())).rev().find(|end| preamble.is_char_boundary(*end));
+    preamble[..end.unwrap_or(0)].trim_end().to_owned()
 }
 
 fn blocks(view: View<'_>, offered: &[Line], form: Form) -> String {
@@ -148,6 +155,9 @@ fn servers_block(offered: &[Line], form: Servers) -> String {
 
 /// `None` when no server shows any tool.
 fn tools_block(view: View<'_>, form: Tools) -> Option<String> {
+    if matches!(form, Tools::Summed) {
+        return summed(view);
+    }
     let mut block = "\n<tools>\n".to_owned();
     let mut is_empty = true;
     for server in &view.snapshot.servers {
@@ -172,4 +182,17 @@ fn tools_block(view: View<'_>, form: Tools) -> Option<String> {
     }
     block.push_str("</tools>");
     (!is_empty).then_some(block)
+}
+
+fn summed(view: View<'_>) -> Option<String> {
+    let (mut servers, mut tools) = (0, 0);
+    for server in &view.snapshot.servers {
+        if let Shown::Live(catalog) = server.shown(view.settings.listing) {
+            servers += 1;
+            tools += catalog.tools.len();
+        }
+    }
+    let block =
+        format!("\n<tools>\n{tools} tools of {servers} servers; ask with `query`\n</tools>");
+    (servers > 0).then_some(block)
 }

@@ -29,6 +29,5 @@ pub(super) fn listed_tool(view: View<'_>, at: ToolRef) -> Raw {
     if view.settings.always_load != AlwaysLoad::Loaded || !brought_by_load {
         return definition;
     }
-    let meta = edit::get(&definition, "_meta").unwrap_or_else(Raw::empty_object);
-    edit::set(&definition, "_meta", &edit::set(&meta, ALWAYS_LOAD, &Raw::encode(&true)))
+    edit::set_within(&definition, "_meta", &[(ALWAYS_LOAD, &Raw::encode(&true))])
 }

@@ -183,9 +183,6 @@ fn found(view: View<'_>, query: &str, within: Option<usize>, detail: Detail) -> 
             }
         })
         .collect();
-    if lines.is_empty() {
-        return Action::Answer(answered(&format!("No tool matches {query:?}.")));
-    }
     Action::Answer(answered(&Raw::encode(&lines).to_string()))
 }
 

@@ -44,18 +44,18 @@ pub(super) fn load_mcp(view: View<'_>, arguments: &Raw) -> Action {
     let Some(name) = edit::get_str(arguments, "mcp_name") else {
         return failure("load_mcp needs \"mcp_name\", the name of a server");
     };
-    let Some(server) = view.snapshot.find(&name) else {
-        let loadable = view.snapshot.loadable();
-        let loadable = if loadable.is_empty() { "(none)".to_owned() } else { loadable.join(", ") };
-        return failure(format!(
-            "Unknown MCP server: {name:?}. Available servers to load: {loadable}"
-        ));
-    };
+    let Some(server) = view.snapshot.find(&name) else { return unknown_server(view, &name) };
     let shown = &view.snapshot.servers[server];
     match &shown.presence {
         Presence::Live { catalog, .. } => Action::Answer(report(view, server, shown, catalog)),
         _ => Action::Load { server },
     }
+}
+
+pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
+    let loadable = view.snapshot.loadable();
+    let loadable = if loadable.is_empty() { "(none)".to_owned() } else { loadable.join(", ") };
+    failure(format!("Unknown MCP server: {name:?}. Available servers to load: {loadable}"))
 }
 
 /// What a loaded server has, in the order and under the names of `load_mcp`'s result.
@@ -66,6 +66,7 @@ struct Report<'a> {
     resources: Vec<Raw>,
     resource_templates: Vec<Raw>,
     prompts: Vec<Raw>,
+    /// Beyond DESIGN.md section 3: the agent has no other way to what the server says of itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
 }
@@ -114,7 +115,11 @@ pub(super) fn tool_line(view: View<'_>, at: ToolRef) -> Raw {
         Surface::Discover => view.snapshot.qualified(at),
         Surface::Activate => server.listed_names[at.tool].clone(),
     };
-    edit::set(&pick(&tool.raw, members), "name", &Raw::encode(&name))
+    let line = edit::set(&pick(&tool.raw, members), "name", &Raw::encode(&name));
+    match edit::get(&line, "description") {
+        Some(_) => line,
+        None => edit::set(&line, "description", &Raw::encode("")),
+    }
 }
 
 /// An object with only these members, in this order, as they were written.

@@ -65,6 +65,10 @@ impl View<'_> {
             return failure("tools/call needs the name of a tool");
         };
         let arguments = arguments.unwrap_or_else(Raw::empty_object);
+        if self.settings.surface == Surface::Activate && self.snapshot.is_listed(&name) {
+            // A wrapped server may have a tool of a name that is ours elsewhere.
+            return self.call_directly(&name, params);
+        }
         let own = match name.as_str() {
             discover::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             discover::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),

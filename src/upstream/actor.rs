@@ -10,8 +10,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    AttemptError, Kinds, Lease, LoadError, Spoken,
-    connect::{Connected, Link, Surroundings, connect},
+    AttemptError, Kinds, Lease, LoadError,
+    connect::{Connected, Link, Spoken, Surroundings, connect},
     fetch::{self, Lists},
     handle::Shared,
     listen,
@@ -195,7 +195,11 @@ impl Actor {
                 self.brought = catalog;
                 self.play(Event::Connected(link));
             }
-            Err(error) => self.play(Event::Failed(Arc::new(error))),
+            Err(error) => {
+                // It may be another server by now, one that speaks another era.
+                self.spoken = Spoken::default();
+                self.play(Event::Failed(Arc::new(error)));
+            }
         }
     }
 
@@ -241,11 +245,11 @@ impl Actor {
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
                 tracing::warn!(server = self.name(), %cause, "cannot be reached; will be tried again");
-                self.shared.observer.unreachable(self.shared.server, cause.to_string());
+                self.shared.observer.unreachable(self.shared.server, cause.in_short());
                 self.first_attempt_over();
             }
-            Effect::PublishEvicted => {
-                tracing::warn!(server = self.name(), "evicted after three failed loads");
+            Effect::PublishEvicted(cause) => {
+                tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
                 self.shared.observer.evicted(self.shared.server);
             }
             Effect::RetryAfter(delay) => self.retry_at = Some(Instant::now() + delay),
@@ -337,7 +341,10 @@ impl Actor {
                 LoadError::Failed { server, cause, attempts_left }
             }
             Refusal::GivenUp { cause } => LoadError::GivenUp { server, cause },
-            Refusal::Unreachable { cause } => LoadError::Unreachable { server, cause },
+            Refusal::Unreachable { cause } => {
+                tracing::info!(server, %cause, "cannot be reached");
+                LoadError::Unreachable { server, cause }
+            }
             Refusal::Gone => LoadError::Gone { server },
         };
         for reply in self.waiting.drain(..) {

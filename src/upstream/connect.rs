@@ -32,9 +32,9 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a server has been seen to speak in this run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spoken {
-    pub legacy: Option<bool>,
-    pub modern: Option<bool>,
+pub(super) struct Spoken {
+    legacy: Option<bool>,
+    modern: Option<bool>,
 }
 
 /// Which handshakes to try, in which order.
@@ -118,7 +118,8 @@ pub(super) async fn connect(
     with_catalog: bool,
 ) -> Result<Connected, AttemptError> {
     let approach = Approach::choose(surroundings.config.protocol, host, spoken);
-    let deadline = tokio::time::Instant::now() + surroundings.config.timeouts.load;
+    let limit = surroundings.config.timeouts.load;
+    let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let attempt = Attempt { surroundings, deadline, host };
     match attempt.run(approach, spoken, with_catalog).await {
         // Some legacy servers exit at a probe. Starting them anew is part of the same attempt.
@@ -137,7 +138,8 @@ const INITIALIZE: &str = "initialize";
 
 struct Attempt {
     surroundings: Surroundings,
-    deadline: tokio::time::Instant,
+    /// `None` for never.
+    deadline: Option<tokio::time::Instant>,
     host: Era,
 }
 
@@ -244,7 +246,10 @@ impl Attempt {
     ) -> Result<T, AttemptError> {
         let limit = self.surroundings.config.timeouts.load;
         let late = AttemptError::TimedOut { phase, limit, stderr: String::new() };
-        tokio::time::timeout_at(self.deadline, work).await.unwrap_or(Err(late))
+        match self.deadline {
+            Some(deadline) => tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(late)),
+            None => work.await,
+        }
     }
 
     async fn greet(

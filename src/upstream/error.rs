@@ -27,6 +27,18 @@ pub enum AttemptError {
     ShuttingDown,
 }
 
+impl AttemptError {
+    /// Without what the server wrote on its standard error: for texts that a model reads unasked, and
+    /// that stay the same as long as the cause does.
+    pub(super) fn in_short(&self) -> String {
+        match self {
+            Self::Exited { phase, status, .. } => format!("it ended{status} during {phase}"),
+            Self::TimedOut { phase, limit, .. } => format!("{phase} did not end within {limit:?}"),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// What those who wanted a server are told when they cannot have it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {

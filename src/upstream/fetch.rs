@@ -24,8 +24,13 @@ pub struct Kinds(u8);
 impl Kinds {
     pub const TOOLS: Self = Self(1);
     pub const RESOURCES: Self = Self(2);
-    pub const PROMPTS: Self = Self(4);
-    pub const ALL: Self = Self(7);
+    pub const TEMPLATES: Self = Self(4);
+    pub const PROMPTS: Self = Self(8);
+    pub const ALL: Self = Self(15);
+
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -60,8 +65,10 @@ impl Stale {
 const MAX_PAGES: usize = 1000;
 
 /// The lists of a server that were asked for, as it has them now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Lists {
+    /// Of the connection that gave them; it may be another than the known catalog's.
+    greeting: Greeting,
     tools: Option<Vec<Tool>>,
     resources: Option<Vec<Resource>>,
     templates: Option<Vec<Template>>,
@@ -72,7 +79,7 @@ impl Lists {
     /// `known` with these lists in place of its own.
     pub(super) fn merged_into(self, known: ServerCatalog) -> ServerCatalog {
         ServerCatalog {
-            greeting: known.greeting,
+            greeting: self.greeting,
             tools: self.tools.unwrap_or(known.tools),
             resources: self.resources.unwrap_or(known.resources),
             templates: self.templates.unwrap_or(known.templates),
@@ -90,14 +97,13 @@ pub(super) async fn fetch(
     silence: Duration,
 ) -> Result<Lists, AttemptError> {
     let lister = Lister { server, peer, greeting, silence };
-    let has_resources = kinds.contains(Kinds::RESOURCES);
     let (tools, resources, templates, prompts) = tokio::try_join!(
         lister.list("tools/list", "tools", kinds.contains(Kinds::TOOLS)),
-        lister.list("resources/list", "resources", has_resources),
-        lister.list("resources/templates/list", "resources", has_resources),
+        lister.list("resources/list", "resources", kinds.contains(Kinds::RESOURCES)),
+        lister.list("resources/templates/list", "resources", kinds.contains(Kinds::TEMPLATES)),
         lister.list("prompts/list", "prompts", kinds.contains(Kinds::PROMPTS)),
     )?;
-    Ok(Lists { tools, resources, templates, prompts })
+    Ok(Lists { greeting: greeting.clone(), tools, resources, templates, prompts })
 }
 
 struct Lister<'a> {
@@ -174,7 +180,7 @@ impl Lister<'_> {
             Era::Legacy => params,
             Era::Modern => {
                 let params = params.unwrap_or_else(Raw::empty_object);
-                Some(adapt::with_modern_meta(&Client::unknown(), &params))
+                Some(adapt::with_modern_meta(&Client::ourselves(), &params))
             }
         };
         self.peer

@@ -158,6 +158,11 @@ impl Upstream {
         answer.await.unwrap_or(Err(gone))
     }
 
+    /// The era of the connection that there is. Asking for it is no use of the server.
+    pub fn era(&self) -> Option<Era> {
+        self.0.current.load().as_ref().map(|connection| connection.greeting.era)
+    }
+
     /// The server, if it is connected at this moment.
     pub fn awake(&self) -> Option<Lease> {
         let connection = self.0.current.load_full()?;
@@ -182,27 +187,40 @@ impl Upstream {
     }
 
     /// Sets the level of the log messages that a legacy server sends, now and after every later start.
-    pub async fn set_log_level(&self, params: Raw) {
-        self.0.log_level.store(Some(Arc::new(params)));
+    pub async fn set_log_level(&self, params: &Raw) {
+        self.0.log_level.store(Some(Arc::new(params.detached())));
         if let Some(lease) = self.awake() {
             self.0.tell_log_level(&lease.connection).await;
         }
     }
 
-    /// Subscribes to a resource in the server's era, and keeps the server awake from now on.
+    /// Subscribes to a resource in the server's era, and keeps the server awake from now on. `params`
+    /// are those of the host's request.
     ///
     /// # Errors
     /// When the server does not answer; its refusal is the `Err` of [`Outcome`].
-    pub async fn subscribe(&self, lease: &Lease, uri: &str) -> Result<Outcome, CallError> {
-        self.request_subscription(lease, "resources/subscribe", uri, true).await
+    pub async fn subscribe(
+        &self,
+        lease: &Lease,
+        uri: &str,
+        params: Option<Raw>,
+    ) -> Result<Outcome, CallError> {
+        self.request_subscription(lease, "resources/subscribe", uri, params).await
     }
 
     /// Takes `subscribe` back.
     ///
     /// # Errors
     /// As `subscribe`.
-    pub async fn unsubscribe(&self, lease: &Lease, uri: &str) -> Result<Outcome, CallError> {
-        self.request_subscription(lease, "resources/unsubscribe", uri, false).await
+    pub async fn unsubscribe(
+        &self,
+        lease: &Lease,
+        uri: &str,
+        params: Option<Raw>,
+    ) -> Result<Outcome, CallError> {
+        // Whatever it answers, nobody wants to hear of it any more.
+        self.forget_subscription(uri);
+        self.request_subscription(lease, "resources/unsubscribe", uri, params).await
     }
 
     async fn request_subscription(
@@ -210,28 +228,29 @@ impl Upstream {
         lease: &Lease,
         method: &str,
         uri: &str,
-        wanted: bool,
+        params: Option<Raw>,
     ) -> Result<Outcome, CallError> {
         let outcome = match lease.greeting().era {
             Era::Legacy => {
-                let params = Raw::encode(&serde_json::json!({"uri": uri}));
+                let params =
+                    params.unwrap_or_else(|| Raw::encode(&serde_json::json!({"uri": uri})));
                 let options = CallOptions::silent_for(self.0.config.timeouts.request);
                 lease.peer().request(method, Some(params), options).await?
             }
             Era::Modern => Ok(Raw::empty_object()),
         };
-        if outcome.is_ok() {
-            self.forget_or_keep(uri, wanted);
+        if outcome.is_ok() && method == "resources/subscribe" {
+            self.set_subscription(uri, true);
         }
         Ok(outcome)
     }
 
     /// Drops a subscription of a server that is not connected any more.
     pub fn forget_subscription(&self, uri: &str) {
-        self.forget_or_keep(uri, false);
+        self.set_subscription(uri, false);
     }
 
-    fn forget_or_keep(&self, uri: &str, wanted: bool) {
+    fn set_subscription(&self, uri: &str, wanted: bool) {
         self.0.subscriptions.set(uri, wanted);
         // The actor looks anew at whether the server may be idle.
         self.send(Command::LookAgain);

@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use tokio_util::sync::CancellationToken;
@@ -45,13 +46,24 @@ impl Drop for Question {
     }
 }
 
+/// Questions of one server that may be open at once.
+const MAX_QUESTIONS: usize = 256;
+/// How long a server that does not read our answers may go on sending.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The questions that a server waits for.
 #[derive(Default)]
 struct Asked(Mutex<HashMap<Id, CancellationToken>>);
 
 impl Asked {
-    fn insert(&self, id: Id, token: CancellationToken) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(id, token);
+    /// `false` when the id is in use, or too many questions are open already.
+    fn insert(&self, id: &Id, token: &CancellationToken) -> bool {
+        let mut asked = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is_new = asked.len() < MAX_QUESTIONS && !asked.contains_key(id);
+        if is_new {
+            asked.insert(id.clone(), token.clone());
+        }
+        is_new
     }
 
     fn forget(&self, id: &Id) -> Option<CancellationToken> {
@@ -103,8 +115,12 @@ impl Handler for Inbound {
         if request.method == "ping" {
             return peer.respond(request.id, Ok(Raw::empty_object()));
         }
-        let cancelled = CancellationToken::new();
-        self.asked.insert(request.id.clone(), cancelled.clone());
+        let cancelled = peer.token();
+        if !self.asked.insert(&request.id, &cancelled) {
+            let refusal =
+                error::invalid_request("the id is in use, or too many questions are open");
+            return peer.respond(request.id, Err(refusal));
+        }
         self.observer.question(Question {
             server: self.server,
             request,
@@ -118,7 +134,9 @@ impl Handler for Inbound {
     fn notification(&self, notification: Notification) {
         match notification.method.as_str() {
             "notifications/tools/list_changed" => self.stale.mark(Kinds::TOOLS),
-            "notifications/resources/list_changed" => self.stale.mark(Kinds::RESOURCES),
+            "notifications/resources/list_changed" => {
+                self.stale.mark(Kinds::RESOURCES.and(Kinds::TEMPLATES));
+            }
             "notifications/prompts/list_changed" => self.stale.mark(Kinds::PROMPTS),
             "notifications/cancelled" => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
@@ -154,6 +172,16 @@ impl Handler for Inbound {
     }
 
     async fn ready(&self) {
+        if let Some(peer) = self.peer.get().filter(|peer| peer.is_congested()) {
+            peer.ready(PATIENCE).await;
+            if peer.is_congested() {
+                tracing::warn!(
+                    server = self.name,
+                    "it asks and does not read the answers; giving it up"
+                );
+                peer.close();
+            }
+        }
         if self.observer.is_congested() {
             self.observer.ready().await;
         }

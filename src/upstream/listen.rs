@@ -15,8 +15,9 @@ use crate::{
     wire::Raw,
 };
 
-/// How long to wait before listening again when a server has ended the stream.
+/// How long to wait before listening again when a server has ended the stream; doubled each time.
 const PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// Listens until the connection closes, anew whenever the wanted resources change.
 pub(super) async fn listen(
@@ -25,35 +26,43 @@ pub(super) async fn listen(
     stale: Arc<Stale>,
 ) {
     let peer = &connection.peer;
+    let mut pause = PAUSE;
     loop {
         let changed = subscriptions.changed();
-        let params = params(&connection.greeting, &subscriptions.uris());
-        let request = peer.request(
-            "subscriptions/listen",
-            Some(params),
-            CallOptions::silent_for(Duration::ZERO),
-        );
+        let Some(params) = params(&connection.greeting, &subscriptions.uris()) else {
+            // It has nothing to tell that anybody wants to know.
+            tokio::select! {
+                () = peer.closed() => return,
+                () = changed => continue,
+            }
+        };
+        let options = CallOptions::silent_for(Duration::ZERO);
+        let request = peer.request("subscriptions/listen", Some(params), options);
         tokio::select! {
             biased;
             () = peer.closed() => return,
             // Dropping the request tells the server that this stream is over.
-            () = changed => {}
+            () = changed => pause = PAUSE,
             ended = request => {
-                if !matches!(ended, Ok(Ok(_))) {
-                    tracing::debug!(?ended, "subscriptions/listen ended");
-                }
+                let is_refused = !matches!(ended, Ok(Ok(_)));
+                tracing::debug!(?ended, "subscriptions/listen ended");
                 tokio::select! {
                     () = peer.closed() => return,
-                    () = tokio::time::sleep(PAUSE) => {}
+                    () = subscriptions.changed() => pause = PAUSE,
+                    // A server that refuses is not asked the same again.
+                    () = tokio::time::sleep(pause), if !is_refused => {
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    }
                 }
-                // What changed in the meantime was told to nobody.
-                stale.mark(Kinds::ALL);
             }
         }
+        // What changed between two streams was told to nobody.
+        stale.mark(Kinds::ALL);
     }
 }
 
-fn params(greeting: &Greeting, uris: &BTreeSet<String>) -> Raw {
+/// `None` when there is nothing to listen to.
+fn params(greeting: &Greeting, uris: &BTreeSet<String>) -> Option<Raw> {
     let mut wanted = serde_json::Map::new();
     for (capability, member) in [
         ("tools", "toolsListChanged"),
@@ -67,5 +76,6 @@ fn params(greeting: &Greeting, uris: &BTreeSet<String>) -> Raw {
     if !uris.is_empty() {
         wanted.insert("resourceSubscriptions".to_owned(), json!(uris));
     }
-    adapt::with_modern_meta(&Client::unknown(), &Raw::encode(&json!({"notifications": wanted})))
+    let params = Raw::encode(&json!({"notifications": wanted}));
+    (!wanted.is_empty()).then(|| adapt::with_modern_meta(&Client::ourselves(), &params))
 }

@@ -17,7 +17,6 @@ mod process;
 mod state;
 pub mod watchdog;
 
-pub use connect::Spoken;
 pub use error::{AttemptError, LoadError};
 pub use fetch::Kinds;
 pub use handle::{Lease, Upstream};

@@ -80,7 +80,7 @@ pub(super) enum Effect<C> {
     /// Tell those who wait that they cannot have it.
     Refuse(Refusal),
     PublishUnreachable(Arc<AttemptError>),
-    PublishEvicted,
+    PublishEvicted(Arc<AttemptError>),
     RetryAfter(Duration),
 }
 
@@ -173,8 +173,8 @@ fn after_failure<C>(
     let failure = Failure { at: now, cause: cause.clone() };
     match attempt {
         Attempt::Load { strikes } if strikes + 1 >= STRIKES => {
-            let refusal = Refusal::GivenUp { cause };
-            (State::Evicted, vec![Effect::PublishEvicted, Effect::Refuse(refusal)])
+            let refusal = Refusal::GivenUp { cause: cause.clone() };
+            (State::Evicted, vec![Effect::PublishEvicted(cause), Effect::Refuse(refusal)])
         }
         Attempt::Load { strikes } => {
             let strikes = strikes + 1;
@@ -248,7 +248,7 @@ mod tests {
                     Effect::Refuse(Refusal::Unreachable { .. }) => "refuse".to_owned(),
                     Effect::Refuse(Refusal::Gone) => "gone".to_owned(),
                     Effect::PublishUnreachable(_) => "unreachable".to_owned(),
-                    Effect::PublishEvicted => "evicted".to_owned(),
+                    Effect::PublishEvicted(_) => "evicted".to_owned(),
                     Effect::RetryAfter(delay) => format!("retry after {delay:?}"),
                 });
             }

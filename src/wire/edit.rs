@@ -156,6 +156,13 @@ pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     Raw::trusted(edited.freeze())
 }
 
+/// Sets members of the object that is `object`'s member `outer`, which is made where there is none.
+#[must_use]
+pub fn set_within(object: &Raw, outer: &str, changes: &[(&str, &Raw)]) -> Raw {
+    let inner = get(object, outer).unwrap_or_else(Raw::empty_object);
+    set(object, outer, &set_each(&inner, changes))
+}
+
 /// Takes the closing brace off, so that a member can be added; what is no object becomes one.
 fn reopen(object: &mut BytesMut) {
     let body = object.trim_ascii_end().strip_suffix(b"}").map(|body| body.trim_ascii_end().len());

@@ -61,11 +61,6 @@ impl Outbox {
         self.wait_until(|queue| queue.waiting <= HIGH_WATER || queue.closed).await;
     }
 
-    /// Waits until everything queued has been written, or cannot be any more.
-    pub async fn flushed(&self) {
-        self.wait_until(|queue| queue.waiting == 0).await;
-    }
-
     /// Lets what is queued be written, and then closes the stream.
     pub fn close(&self) {
         self.queue().closed = true;

@@ -66,7 +66,7 @@ async fn an_evicted_server_loses_its_activate_tool() {
     assert_eq!(host.notifications(), ["notifications/tools/list_changed"]);
     assert_eq!(
         text_of(&host.call("activate_bad", json!({})).await),
-        "Unknown tool: \"activate_bad\". These servers are not loaded yet, and may have it: good"
+        "Unknown MCP server: \"bad\". Available servers to load: good"
     );
 }
 

@@ -172,5 +172,8 @@ async fn usage_errors_exit_with_2_and_help_with_0() {
     assert_eq!(run(place.path(), &["--no-such-flag"]).await.0, Some(2));
     assert_eq!(run(place.path(), &["--eager", "--lazy"]).await.0, Some(2));
     assert_eq!(run(place.path(), &["--help"]).await.0, Some(0));
+    assert_eq!(run(place.path(), &["--log-level", "loud=very"]).await.0, Some(2));
+    assert_eq!(run(place.path(), &["check", "--", "true"]).await.0, Some(2));
+    assert_eq!(run(place.path(), &["trust", "no-such.json"]).await.0, Some(2));
     assert_eq!(run(place.path(), &["check", "--config", "no-such.json"]).await.0, Some(2));
 }

@@ -155,3 +155,39 @@ async fn pages_that_never_end_fail_the_load() {
     let result: Value = host.load("a").await;
     assert!(text_of(&result).contains("its pages never end"), "{result}");
 }
+
+#[tokio::test]
+async fn a_server_that_asks_and_does_not_read_the_answers_is_given_up() {
+    let script = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
+        *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}";;
+        *notifications/initialized*) exec yes '{"jsonrpc":"2.0","id":1,"method":"ping"}';;
+        esac; done"#;
+    let flood = Server::lazy("flood").set("command", "sh").set("args", json!(["-c", script]));
+    let mut host = Proxy::with([flood, Server::lazy("good")]).serve().await;
+    host.load("good").await;
+    host.load("flood").await;
+    host.logged("giving it up").await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", host.id())).unwrap();
+    let peak: u64 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap();
+    assert!(peak < 200_000, "{peak} kB");
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn a_question_is_taken_back_from_the_host_when_its_server_dies() {
+    let mut host = Proxy::with([Server::lazy("a")]).serve().await;
+    host.load("a").await;
+    let input = json!({"method": "sampling/createMessage", "params": {}});
+    host.send(
+        "tools/call",
+        json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": input}}),
+    )
+    .await;
+    let question = host.notification("sampling/createMessage").await;
+    host.use_tool("a/die", json!({})).await;
+    let cancelled = host.notification("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+}

@@ -93,11 +93,12 @@ async fn a_uri_that_nobody_lists_is_tried_on_awake_servers() {
     let read = host.request("resources/read", json!({"uri": "linked://somewhere"})).await;
     assert_eq!(read["contents"][0]["text"], host.started("t.w-o")[0].to_string());
     let missing = host.ask("resources/read", json!({"uri": "linked://missing"})).await;
-    assert_eq!(
-        missing["error"],
-        json!({"code": -32002, "message": "unknown resource: linked://missing"})
-    );
-    assert!(host.started("one").is_empty());
+    // The only one that was asked has said so.
+    assert_eq!(missing["error"], json!({"code": -32002, "message": "no resources/read"}));
+    host.load("one").await;
+    let missing = host.ask("resources/read", json!({"uri": "linked://missing"})).await;
+    let unknown = json!({"code": -32002, "message": "unknown resource: linked://missing"});
+    assert_eq!(missing["error"], unknown);
 }
 
 #[tokio::test]
@@ -161,4 +162,52 @@ async fn methods_that_nobody_knows_are_refused_on_the_aggregate_and_pass_to_a_si
     let mut single = Proxy::wrapping(&json!({"refuse": "tasks/list"})).serve().await;
     let answer = single.ask("tasks/list", json!({})).await;
     assert_eq!(answer["error"]["message"], "told to refuse tasks/list");
+}
+
+#[tokio::test]
+async fn a_cancelled_stream_that_its_server_does_not_let_go_of_does_not_hold_up_the_end() {
+    let server = Server::lazy("a")
+        .script("resources", json!(["r://1"]))
+        .script("ignore", "resources/unsubscribe");
+    let mut host = Proxy::with([server]).start().into_modern();
+    host.call("load_mcp", json!({"mcp_name": "a"})).await;
+    let stream = host.listen(json!({"resourceSubscriptions": ["r://1"]})).await;
+    host.0.notify("notifications/cancelled", json!({"requestId": stream})).await;
+    host.0.server_noted("a", "resources/unsubscribe").await;
+    assert_eq!(host.0.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn params_and_refusals_of_subscriptions_pass_through() {
+    let server = Server::lazy("a")
+        .script("resources", json!(["r://1"]))
+        .script("refuse", "resources/unsubscribe");
+    let mut host = Proxy::with([server]).serve().await;
+    host.load("a").await;
+    host.request("resources/subscribe", json!({"uri": "r://1", "_meta": {"x": 1}, "new": 2})).await;
+    host.server_noted("a", "resources/subscribe {\"uri\":\"r://1\",\"_meta\":{\"x\":1},\"new\":2}")
+        .await;
+    let refused = host.ask("resources/unsubscribe", json!({"uri": "r://1"})).await;
+    assert_eq!(refused["error"]["message"], "told to refuse resources/unsubscribe");
+}
+
+#[tokio::test]
+async fn a_single_server_is_asked_for_what_it_does_not_list() {
+    let mut host = Proxy::wrapping(&json!({})).serve().await;
+    host.tool_names().await;
+    let read = host.request("resources/read", json!({"uri": "unlisted://x"})).await;
+    assert!(read["contents"].is_array());
+    let missing = host.ask("resources/read", json!({"uri": "unlisted://missing"})).await;
+    assert_eq!(missing["error"]["message"], "no resources/read");
+    assert!(host.request("prompts/get", json!({"name": "unlisted"})).await["messages"].is_array());
+}
+
+#[tokio::test]
+async fn two_equal_names_are_reported_once() {
+    let mut host = Proxy::with(two_servers()).serve().await;
+    host.load("one").await;
+    host.load("t.w-o").await;
+    host.logged("prompt shared of \"t.w-o\" is listed as t_w-o__shared").await;
+    let reported = host.log().iter().filter(|line| line.contains("resource r://shared of")).count();
+    assert_eq!(reported, 1);
 }

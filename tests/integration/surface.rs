@@ -123,7 +123,8 @@ async fn descriptions_fit_their_budget_and_give_way_in_order() {
         (2048, "loaded: 216 tools; ask with `query`"),
         (900, "- server-39\n</mcp_servers>"),
         (500, "more; ask with `query`)\n</mcp_servers>"),
-        (100, "<mcp_servers>\n(40 more; ask with `query`)\n</mcp_servers>"),
+        (150, "<tools>\n216 tools of 1 servers; ask with `query`\n</tools>"),
+        (100, "Find tools"),
         (5, "Find"),
     ] {
         let mut host = Proxy::with(servers.clone()).set("descriptionBudget", budget).serve().await;
@@ -136,6 +137,20 @@ async fn descriptions_fit_their_budget_and_give_way_in_order() {
     host.load("loaded").await;
     let description = host.description().await;
     assert!(description.contains("- tool_199: The tool_199 tool") && description.len() > 15_000);
+}
+
+#[tokio::test]
+async fn many_loaded_servers_are_summed_up_and_no_block_is_cut() {
+    let servers: Vec<Server> =
+        (0..60).map(|n| Server::eager(&format!("a-server-of-some-name-{n}"))).collect();
+    let mut host = Proxy::with(servers.into_iter().chain([Server::lazy("lazy")])).serve().await;
+    let description = host.description().await;
+    assert!(description.len() <= 2048);
+    assert!(
+        description.ends_with("<tools>\n960 tools of 60 servers; ask with `query`\n</tools>"),
+        "{description}"
+    );
+    assert!(description.contains("- lazy: The lazy server"));
 }
 
 #[tokio::test]
