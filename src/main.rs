@@ -11,7 +11,7 @@ fn main() -> ExitCode {
 ///
 /// By default it learns from the first large block to keep such blocks, so that one result of 16 MB
 /// would stay resident for ever (mallopt(3), `M_MMAP_THRESHOLD`).
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "mallopt has no safe wrapper; it only sets two integers")]
 fn keep_memory_small() {
     const LARGE: libc::c_int = 256 * 1024;
@@ -22,5 +22,5 @@ fn keep_memory_small() {
     }
 }
 
-#[cfg(not(target_env = "gnu"))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn keep_memory_small() {}

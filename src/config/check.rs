@@ -32,7 +32,7 @@ pub(super) fn check(
     }
     let mut servers = Vec::new();
     for (name, entry) in &file.mcp_servers {
-        servers.extend(checker.server(name, entry.clone(), &file, path, environment));
+        servers.push(checker.server(name, entry.clone(), &file, path, environment));
     }
     let mut problems = checker.problems;
     problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -128,7 +128,7 @@ impl Checker<'_, '_> {
         file: &File,
         path: &Path,
         environment: &Environment,
-    ) -> Option<ServerConfig> {
+    ) -> ServerConfig {
         let at = [Step::Key("mcpServers".to_owned()), Step::Key(name.to_owned())];
         if name.trim().is_empty() || name.chars().any(char::is_control) {
             self.report(&at, "a server's name must not be blank or hold control characters");
@@ -136,50 +136,59 @@ impl Checker<'_, '_> {
         let written = entry.clone();
         let undefined = expand(&mut entry, environment);
         let entry: ServerEntry = self.read(&at, &written, entry);
-        let is_blank = |command: &str| command.trim().is_empty();
-        // A variable may be blank; that concerns this server alone.
-        let was_written = written["command"].as_str().is_some_and(|command| !is_blank(command));
-        let Some(command) = entry.command.filter(|command| was_written || !is_blank(command))
-        else {
-            let known_problem = self
-                .problems
-                .iter()
-                .any(|problem| problem.key_path == format!("mcpServers.{name}.command"));
-            if !known_problem {
-                self.report(&at, "a server needs a \"command\"");
+        match &written["command"] {
+            Value::Null => self.report(&at, "a server needs a \"command\""),
+            Value::String(command) if is_blank(command) => {
+                self.report(&at, "a server's \"command\" must not be blank");
             }
-            return None;
-        };
+            // One of another type has been reported; one that is blank once its variables are
+            // expanded concerns this server alone.
+            _ => {}
+        }
         let directory = path.parent().unwrap_or(Path::new("."));
-        let launch = Launch {
-            command,
-            args: entry.args,
-            env: entry.env.into_iter().map(|(key, value)| (key, value.to_string())).collect(),
-            cwd: entry.cwd.map(|cwd| directory.join(cwd)),
-            inherit_env: entry.inherit_env.unwrap_or(false),
-        };
-        let description = entry.description.filter(|text| !text.trim().is_empty());
-        let idle = entry.idle_timeout.or(file.idle_timeout);
-        Some(ServerConfig {
-            name: name.to_owned(),
-            startup: entry.startup.unwrap_or(match description {
-                Some(_) => Startup::Lazy,
-                None => Startup::Eager,
-            }),
-            description,
-            enabled: entry.enabled.unwrap_or(true),
-            idle_timeout: idle.map_or(Some(ServerConfig::IDLE_TIMEOUT), |idle| {
-                Some(idle.0).filter(|d| !d.is_zero())
-            }),
-            timeouts: timeouts(entry.timeouts, file.timeouts),
-            protocol: entry.protocol.unwrap_or(Protocol::Auto),
-            launch: match (undefined.is_empty(), is_blank(&launch.command)) {
-                (false, _) => Err(Unavailable::Undefined(undefined)),
-                (true, true) => Err(Unavailable::BlankCommand),
-                (true, false) => Ok(launch),
-            },
-        })
+        configure(name, entry, file, directory, undefined)
     }
+}
+
+/// The meaning of an entry. `undefined`: the variables that it lacks.
+fn configure(
+    name: &str,
+    entry: ServerEntry,
+    file: &File,
+    directory: &Path,
+    undefined: Vec<String>,
+) -> ServerConfig {
+    let launch = Launch {
+        command: entry.command.unwrap_or_default(),
+        args: entry.args,
+        env: entry.env.into_iter().map(|(key, value)| (key, value.to_string())).collect(),
+        cwd: entry.cwd.map(|cwd| directory.join(cwd)),
+        inherit_env: entry.inherit_env.unwrap_or(false),
+    };
+    let description = entry.description.filter(|text| !text.trim().is_empty());
+    let by_default = if description.is_some() { Startup::Lazy } else { Startup::Eager };
+    let idle_timeout = entry.idle_timeout.or(file.idle_timeout);
+    ServerConfig {
+        name: name.to_owned(),
+        startup: entry.startup.unwrap_or(by_default),
+        description,
+        enabled: entry.enabled.unwrap_or(true),
+        idle_timeout: match idle_timeout {
+            None => Some(ServerConfig::IDLE_TIMEOUT),
+            Some(timeout) => Some(timeout.0).filter(|timeout| !timeout.is_zero()),
+        },
+        timeouts: timeouts(entry.timeouts, file.timeouts),
+        protocol: entry.protocol.unwrap_or(Protocol::Auto),
+        launch: match (undefined.is_empty(), is_blank(&launch.command)) {
+            (false, _) => Err(Unavailable::Undefined(undefined)),
+            (true, true) => Err(Unavailable::BlankCommand),
+            (true, false) => Ok(launch),
+        },
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
