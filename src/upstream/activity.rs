@@ -1,10 +1,7 @@
 //! Whether anything uses a connection, and since when nothing does.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -13,12 +10,19 @@ use tokio::{sync::Notify, time::Instant};
 /// Counts the uses of one connection.
 #[derive(Debug)]
 pub(super) struct Activity {
-    uses: AtomicUsize,
-    /// The connection is being closed; it must not be used any more.
-    is_closing: AtomicBool,
-    // A std mutex: held for one copy.
-    last_end: Mutex<Instant>,
+    // A std mutex: held for one look or change.
+    state: Mutex<State>,
     unused: Notify,
+}
+
+#[derive(Debug)]
+enum State {
+    InUse(usize),
+    Unused {
+        since: Instant,
+    },
+    /// The connection is being closed, and must not be used any more.
+    Closed,
 }
 
 /// One use; the connection is not idle while this lives.
@@ -27,63 +31,67 @@ pub(super) struct InUse(Arc<Activity>);
 
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            uses: AtomicUsize::new(0),
-            is_closing: AtomicBool::new(false),
-            last_end: Mutex::new(Instant::now()),
-            unused: Notify::new(),
-        })
+        let state = Mutex::new(State::Unused { since: Instant::now() });
+        Arc::new(Self { state, unused: Notify::new() })
     }
 
     /// Begins a use; `None` when the connection is being closed.
     pub(super) fn begin(self: &Arc<Self>) -> Option<InUse> {
-        self.uses.fetch_add(1, Ordering::SeqCst);
-        let in_use = InUse(self.clone());
-        // Counted first and checked second: `try_close` does it the other way round, so one of the
-        // two sees the other.
-        (!self.is_closing.load(Ordering::SeqCst)).then_some(in_use)
+        let mut state = self.lock();
+        *state = match *state {
+            State::InUse(uses) => State::InUse(uses + 1),
+            State::Unused { .. } => State::InUse(1),
+            State::Closed => return None,
+        };
+        Some(InUse(self.clone()))
     }
 
     /// Bars new uses, unless there is one at this moment.
     pub(super) fn try_close(&self) -> bool {
-        self.is_closing.store(true, Ordering::SeqCst);
-        let unused = self.uses.load(Ordering::SeqCst) == 0;
-        if !unused {
-            self.is_closing.store(false, Ordering::SeqCst);
+        let mut state = self.lock();
+        let is_in_use = matches!(*state, State::InUse(_));
+        if !is_in_use {
+            *state = State::Closed;
         }
-        unused
+        !is_in_use
     }
 
+    /// Bars new uses.
     pub(super) fn close(&self) {
-        self.is_closing.store(true, Ordering::SeqCst);
+        *self.lock() = State::Closed;
     }
 
     /// Resolves once nothing has used the connection for `timeout`.
     pub(super) async fn idle_for(&self, timeout: Duration) {
         loop {
-            let due = self.last_end() + timeout;
-            if self.uses.load(Ordering::SeqCst) > 0 {
-                self.unused.notified().await;
-            } else if due <= Instant::now() {
-                return;
-            } else {
-                tokio::time::sleep_until(due).await;
+            let due = match *self.lock() {
+                State::InUse(_) => None,
+                State::Unused { since } => Some(since + timeout),
+                State::Closed => return,
+            };
+            match due {
+                None => self.unused.notified().await,
+                Some(due) if due <= Instant::now() => return,
+                Some(due) => tokio::time::sleep_until(due).await,
             }
         }
     }
 
-    fn last_end(&self) -> Instant {
-        *self.last_end.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let activity = &self.0;
-        *activity.last_end.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-            Instant::now();
-        if activity.uses.fetch_sub(1, Ordering::SeqCst) == 1 {
-            activity.unused.notify_one();
+        let mut state = self.0.lock();
+        match *state {
+            State::InUse(1) => {
+                *state = State::Unused { since: Instant::now() };
+                self.0.unused.notify_one();
+            }
+            State::InUse(uses) => *state = State::InUse(uses - 1),
+            State::Unused { .. } | State::Closed => {}
         }
     }
 }

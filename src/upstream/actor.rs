@@ -11,20 +11,16 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     AttemptError, Kinds, Lease, LoadError,
-    connect::{Connected, Link, Spoken, Surroundings, connect},
+    connect::{Connected, Surroundings, connect},
+    connection::{Connection, Link},
     fetch::{self, Lists},
+    greet::Spoken,
     handle::Shared,
     listen,
     process::Grace,
     state::{Attempt, Effect, Event, Refusal, State},
 };
-use crate::{
-    catalog::{Origin, ServerCatalog},
-    config::Startup,
-    peer::CallOptions,
-    protocol::Era,
-    wire::Raw,
-};
+use crate::{catalog::Origin, config::Startup, peer::CallOptions, protocol::Era, wire::Raw};
 
 pub(super) enum Command {
     /// Somebody needs the server and waits for it.
@@ -68,15 +64,11 @@ pub(super) struct Actor {
     attempt: Option<Work<Connected>>,
     /// The end of the previous process; a new one waits for it, since they may share a lock or a port.
     ending: Option<AbortOnDropHandle<()>>,
-    retry_at: Option<Instant>,
     refresh: Option<Work<Lists>>,
     refresh_not_before: Instant,
     /// The era of the host that last needed the server.
     host: Era,
     spoken: Spoken,
-    /// What the attempt under way brought, until it is admitted.
-    brought: Option<ServerCatalog>,
-    attempt_began: Instant,
     is_first_attempt_over: bool,
 }
 
@@ -97,13 +89,10 @@ impl Actor {
             waiting: Vec::new(),
             attempt: None,
             ending: None,
-            retry_at: None,
             refresh: None,
             refresh_not_before: now,
             host: Era::Legacy,
             spoken: Spoken::default(),
-            brought: None,
-            attempt_began: now,
             is_first_attempt_over: false,
         }
     }
@@ -116,10 +105,7 @@ impl Actor {
                 Happening::Attempted(outcome) => self.attempted(outcome),
                 Happening::Died => self.died(),
                 Happening::Idled => self.idled(),
-                Happening::RetryDue => {
-                    self.retry_at = None;
-                    self.play(Event::RetryDue);
-                }
+                Happening::RetryDue => self.play(Event::RetryDue),
                 Happening::ListsChanged(kinds) => self.begin_refresh(kinds),
                 Happening::Refreshed(outcome) => self.refreshed(outcome),
             }
@@ -127,9 +113,10 @@ impl Actor {
     }
 
     async fn next(&mut self) -> Happening {
-        let link = match &self.state {
-            Some(State::Awake { connection: link, .. }) => Some(link.connection.clone()),
-            _ => None,
+        let (link, retry_at) = match &self.state {
+            Some(State::Awake { connection: link, .. }) => (Some(link.connection.clone()), None),
+            Some(State::BackingOff { until, .. }) => (None, Some(Instant::from_std(*until))),
+            _ => (None, None),
         };
         let may_idle = self.shared.subscriptions.uris().is_empty();
         let idle_timeout = self.surroundings.config.idle_timeout.filter(|_| may_idle);
@@ -150,7 +137,7 @@ impl Actor {
             kinds = self.surroundings.stale.take(), if link.is_some() && self.refresh.is_none() => {
                 Happening::ListsChanged(kinds)
             }
-            () = until(self.retry_at, tokio::time::sleep_until) => Happening::RetryDue,
+            () = until(retry_at, tokio::time::sleep_until) => Happening::RetryDue,
             () = until(link.as_ref().zip(idle_timeout), |(link, timeout)| async move {
                 link.activity.idle_for(timeout).await;
             }), if is_lazy => Happening::Idled,
@@ -190,9 +177,8 @@ impl Actor {
     fn attempted(&mut self, outcome: Result<Box<Connected>, AttemptError>) {
         match outcome {
             Ok(connected) => {
-                let Connected { link, spoken, catalog } = *connected;
+                let Connected { link, spoken } = *connected;
                 self.spoken = spoken;
-                self.brought = catalog;
                 self.play(Event::Connected(link));
             }
             Err(error) => {
@@ -252,7 +238,6 @@ impl Actor {
                 tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
                 self.shared.observer.evicted(self.shared.server);
             }
-            Effect::RetryAfter(delay) => self.retry_at = Some(Instant::now() + delay),
         }
     }
 
@@ -262,8 +247,6 @@ impl Actor {
     }
 
     fn start_attempt(&mut self, attempt: Attempt) {
-        self.attempt_began = Instant::now();
-        self.retry_at = None;
         let ending = self.ending.take();
         let (surroundings, host, spoken) = (self.surroundings.clone(), self.host, self.spoken);
         let with_catalog = match attempt {
@@ -272,27 +255,29 @@ impl Actor {
         };
         self.attempt = Some(Box::pin(async move {
             hurry(ending).await;
-            connect(surroundings, host, spoken, with_catalog).await.map(Box::new)
+            let began = Instant::now();
+            let connected = connect(surroundings.clone(), host, spoken, with_catalog).await?;
+            let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let tools = connected.link.brought.as_ref().map(|catalog| catalog.tools.len());
+            tracing::info!(server = surroundings.config.name, took_ms, tools, "awake");
+            Ok(Box::new(connected))
         }));
     }
 
     fn admit(&mut self, attempt: Attempt) {
-        let Some(State::Awake { connection: link, .. }) = &self.state else { return };
-        let connection = link.connection.clone();
+        let Some(State::Awake { connection: link, .. }) = &mut self.state else { return };
+        let (connection, brought) = (link.connection.clone(), link.brought.take());
         self.shared.current.store(Some(connection.clone()));
         let origin = match attempt {
             Attempt::Load { .. } => Origin::HostsRequest,
             Attempt::Eager { .. } | Attempt::Wake => Origin::OwnAccord,
         };
-        let took_ms = u64::try_from(self.attempt_began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if let Some(catalog) = self.brought.take() {
+        if let Some(catalog) = brought {
             self.shared.publish(catalog, Some(origin));
         } else {
             self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE;
             self.surroundings.stale.mark(Kinds::ALL);
         }
-        let tools = self.shared.catalog.load().as_ref().map_or(0, |catalog| catalog.tools.len());
-        tracing::info!(server = self.name(), took_ms, tools, "awake");
         self.first_attempt_over();
         self.follow(&connection);
         for reply in self.waiting.drain(..) {
@@ -305,7 +290,7 @@ impl Actor {
     }
 
     /// Takes up again what hosts have subscribed to, and the log level that they have set.
-    fn follow(&self, connection: &Arc<super::connect::Connection>) {
+    fn follow(&self, connection: &Arc<Connection>) {
         let subscriptions = self.shared.subscriptions.clone();
         match connection.greeting.era {
             Era::Modern => {

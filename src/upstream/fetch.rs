@@ -32,7 +32,7 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    fn contains(self, other: Self) -> bool {
+    fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
@@ -98,10 +98,10 @@ pub(super) async fn fetch(
 ) -> Result<Lists, AttemptError> {
     let lister = Lister { server, peer, greeting, silence };
     let (tools, resources, templates, prompts) = tokio::try_join!(
-        lister.list("tools/list", "tools", kinds.contains(Kinds::TOOLS)),
-        lister.list("resources/list", "resources", kinds.contains(Kinds::RESOURCES)),
-        lister.list("resources/templates/list", "resources", kinds.contains(Kinds::TEMPLATES)),
-        lister.list("prompts/list", "prompts", kinds.contains(Kinds::PROMPTS)),
+        lister.list("tools/list", "tools", kinds.intersects(Kinds::TOOLS)),
+        lister.list("resources/list", "resources", kinds.intersects(Kinds::RESOURCES)),
+        lister.list("resources/templates/list", "resources", kinds.intersects(Kinds::TEMPLATES)),
+        lister.list("prompts/list", "prompts", kinds.intersects(Kinds::PROMPTS)),
     )?;
     Ok(Lists { greeting: greeting.clone(), tools, resources, templates, prompts })
 }

@@ -16,7 +16,8 @@ use super::{
     Kinds, LoadError, Observer, Watchdog,
     activity::InUse,
     actor::{Actor, Command},
-    connect::{Connection, Surroundings},
+    connect::Surroundings,
+    connection::Connection,
     fetch::{self, Lists},
 };
 use crate::{

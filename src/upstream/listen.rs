@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use serde_json::json;
 
 use super::{
-    connect::Connection,
+    connection::Connection,
     fetch::{Kinds, Stale},
     handle::Subscriptions,
 };

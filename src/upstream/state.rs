@@ -27,8 +27,8 @@ pub(super) enum State<C> {
     Awake { connection: C, since: Instant, failures: u32 },
     /// Its catalog is live, and nothing is connected.
     Asleep { last_failure: Option<Failure> },
-    /// Eager, and cannot be reached now.
-    BackingOff { failures: u32, last_failure: Option<Failure> },
+    /// Eager, and cannot be reached now; it is tried again at `until`.
+    BackingOff { failures: u32, until: Instant, last_failure: Option<Failure> },
     /// Too many loads failed.
     Evicted,
     /// `"enabled": false`
@@ -81,7 +81,6 @@ pub(super) enum Effect<C> {
     Refuse(Refusal),
     PublishUnreachable(Arc<AttemptError>),
     PublishEvicted(Arc<AttemptError>),
-    RetryAfter(Duration),
 }
 
 #[derive(Clone, Debug)]
@@ -119,11 +118,11 @@ impl<C> State<C> {
                 Startup::Lazy => Attempt::Wake,
                 Startup::Eager => Attempt::Eager { failures: 0 },
             }),
-            (Self::BackingOff { failures, last_failure: Some(failure) }, Wanted)
+            (Self::BackingOff { failures, until, last_failure: Some(failure) }, Wanted)
                 if failure.is_fresh(now) =>
             {
                 let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
-                let state = Self::BackingOff { failures, last_failure: Some(failure) };
+                let state = Self::BackingOff { failures, until, last_failure: Some(failure) };
                 (state, vec![Effect::Refuse(refusal)])
             }
             (Self::BackingOff { failures, .. }, Wanted | RetryDue) => {
@@ -143,9 +142,9 @@ impl<C> State<C> {
             (Self::Awake { connection, since, failures }, Died) => {
                 let was_steady = now.saturating_duration_since(since) >= STEADY;
                 let failures = if was_steady { 1 } else { failures.saturating_add(1) };
-                let state = Self::BackingOff { failures, last_failure: None };
-                let retry = Effect::RetryAfter(backoff::delay(failures, random));
-                (state, vec![Effect::Bury(connection), retry])
+                let until = now + backoff::delay(failures, random);
+                let state = Self::BackingOff { failures, until, last_failure: None };
+                (state, vec![Effect::Bury(connection)])
             }
             (Self::Awake { connection, .. }, Idled) if startup == Startup::Lazy => {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
@@ -190,9 +189,9 @@ fn after_failure<C>(
             let effects = vec![
                 Effect::PublishUnreachable(cause.clone()),
                 Effect::Refuse(Refusal::Unreachable { cause }),
-                Effect::RetryAfter(backoff::delay(failures, random)),
             ];
-            (State::BackingOff { failures, last_failure: Some(failure) }, effects)
+            let until = now + backoff::delay(failures, random);
+            (State::BackingOff { failures, until, last_failure: Some(failure) }, effects)
         }
     }
 }
@@ -249,8 +248,10 @@ mod tests {
                     Effect::Refuse(Refusal::Gone) => "gone".to_owned(),
                     Effect::PublishUnreachable(_) => "unreachable".to_owned(),
                     Effect::PublishEvicted(_) => "evicted".to_owned(),
-                    Effect::RetryAfter(delay) => format!("retry after {delay:?}"),
                 });
+            }
+            if let State::BackingOff { until, .. } = &next {
+                self.log.push(format!("retry after {:?}", *until - self.now));
             }
             self.state = Some(next);
             self

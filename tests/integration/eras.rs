@@ -105,15 +105,24 @@ async fn a_server_that_exits_at_the_probe_is_started_anew_within_the_same_attemp
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
     assert!(result["isError"].is_null(), "{result}");
     assert_eq!(host.0.started("a").len(), 2);
+    host.call("use_tool", json!({"tool_name": "a/die"})).await;
+    host.call("use_tool", json!({"tool_name": "a/echo"})).await;
+    assert_eq!(host.0.started("a").len(), 3, "it is not probed again");
 }
 
 #[tokio::test]
 async fn a_server_that_ignores_the_probe_is_asked_to_initialize_on_the_same_connection() {
-    let mut host =
-        Proxy::with([Server::lazy("a").script("ignore", "server/discover")]).start().into_modern();
+    let server = Server::lazy("a").script("ignore", "server/discover").set("idleTimeout", "100ms");
+    let mut host = Proxy::with([server]).start().into_modern();
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
     assert!(result["isError"].is_null(), "{result}");
     assert_eq!(host.0.started("a").len(), 1);
+    host.0.server_noted("a", "end of input").await;
+    host.call("use_tool", json!({"tool_name": "a/echo"})).await;
+    assert_eq!(host.0.started("a").len(), 2);
+    let probes =
+        host.0.server_log("a").iter().filter(|line| line.starts_with("server/discover")).count();
+    assert_eq!(probes, 1, "a probe that was ignored is not repeated");
 }
 
 #[tokio::test]

@@ -1,0 +1,207 @@
+//! The handshake with a server, in the era that suits its host as far as the server can speak it.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use super::{AttemptError, Observer};
+use crate::{
+    config::Protocol,
+    peer::{CallOptions, Peer},
+    protocol::{
+        DiscoverAnswer, Era, Greeting, discover_params, error, initialize_params, read_discover,
+        read_initialize,
+    },
+    wire::{Outcome, Raw},
+};
+
+/// How long a probe may stay unanswered before `initialize` follows it (DESIGN.md section 5).
+const PROBE_SILENCE: Duration = Duration::from_secs(3);
+
+pub(super) const DISCOVER: &str = "server/discover";
+const INITIALIZE: &str = "initialize";
+
+/// What a server has been seen to speak in this run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spoken {
+    pub(super) legacy: Option<bool>,
+    pub(super) modern: Option<bool>,
+}
+
+/// Which handshakes to try, in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approach {
+    Only(Era),
+    First(Era),
+}
+
+impl Approach {
+    /// The era of the host that needs the server, where the server can speak it.
+    pub(super) fn choose(protocol: Protocol, host: Era, spoken: Spoken) -> Self {
+        match protocol {
+            Protocol::Legacy => Self::Only(Era::Legacy),
+            Protocol::Modern => Self::Only(Era::Modern),
+            Protocol::Auto => match (host, spoken.legacy, spoken.modern) {
+                (Era::Modern, _, Some(true)) | (Era::Legacy, Some(false), _) => {
+                    Self::Only(Era::Modern)
+                }
+                (Era::Legacy, Some(true), _) | (Era::Modern, _, Some(false)) => {
+                    Self::Only(Era::Legacy)
+                }
+                (host, _, _) => Self::First(host),
+            },
+        }
+    }
+}
+
+/// One meeting with a server, on one connection.
+pub(super) struct Meeting<'a> {
+    pub(super) peer: &'a Peer,
+    pub(super) observer: &'a Arc<dyn Observer>,
+    /// The era of whoever needs the server.
+    pub(super) host: Era,
+}
+
+impl Meeting<'_> {
+    /// Shakes hands, and takes note of what the server has shown to speak.
+    pub(super) async fn greet(
+        &self,
+        approach: Approach,
+        spoken: &mut Spoken,
+    ) -> Result<Greeting, AttemptError> {
+        match approach {
+            Approach::Only(Era::Legacy) => initialized(self.peer, self.initialize().await?, spoken),
+            Approach::Only(Era::Modern) => match read_discover(&self.discover().await?) {
+                DiscoverAnswer::Modern(greeting) => Ok(modern(greeting, spoken)),
+                DiscoverAnswer::Legacy => {
+                    let message = "it does not speak 2026-07-28".to_owned();
+                    Err(AttemptError::Incompatible(message))
+                }
+                DiscoverAnswer::NoCommonVersion(message) => {
+                    Err(AttemptError::Incompatible(message))
+                }
+            },
+            Approach::First(Era::Legacy) => match self.initialize().await? {
+                Ok(result) => initialized(self.peer, Ok(result), spoken),
+                Err(refusal) => {
+                    let probe = tokio::time::timeout(PROBE_SILENCE, self.discover()).await;
+                    match probe.map(|answer| answer.map(|answer| read_discover(&answer))) {
+                        Ok(Ok(DiscoverAnswer::Modern(greeting))) => {
+                            spoken.legacy = Some(false);
+                            Ok(modern(greeting, spoken))
+                        }
+                        // It is the refusal that says what is wrong.
+                        _ => initialized(self.peer, Err(refusal), spoken),
+                    }
+                }
+            },
+            Approach::First(Era::Modern) => self.probe(spoken).await,
+        }
+    }
+
+    /// `server/discover` first; after a silence `initialize` too, and the first answer decides.
+    async fn probe(&self, spoken: &mut Spoken) -> Result<Greeting, AttemptError> {
+        let mut discover = std::pin::pin!(self.discover());
+        let answer = match tokio::time::timeout(PROBE_SILENCE, &mut discover).await {
+            Ok(answer) => answer?,
+            Err(_silence) => return self.initialize_beside(discover, spoken).await,
+        };
+        match read_discover(&answer) {
+            DiscoverAnswer::Modern(greeting) => Ok(modern(greeting, spoken)),
+            DiscoverAnswer::Legacy => {
+                spoken.modern = Some(false);
+                initialized(self.peer, self.initialize().await?, spoken)
+            }
+            DiscoverAnswer::NoCommonVersion(message) => Err(AttemptError::Incompatible(message)),
+        }
+    }
+
+    /// Goes on with `initialize` while the probe is still unanswered.
+    async fn initialize_beside(
+        &self,
+        mut discover: Pin<&mut impl Future<Output = Result<Outcome, AttemptError>>>,
+        spoken: &mut Spoken,
+    ) -> Result<Greeting, AttemptError> {
+        let mut initialize = std::pin::pin!(self.initialize());
+        tokio::select! {
+            // When the connection ends both fail at once, and it is the probe that a server may not bear.
+            biased;
+            answer = &mut discover => match read_discover(&answer?) {
+                DiscoverAnswer::Modern(greeting) => Ok(modern(greeting, spoken)),
+                _ => initialized(self.peer, initialize.await?, spoken),
+            },
+            answer = &mut initialize => {
+                let greeting = initialized(self.peer, answer?, spoken)?;
+                // It answers the later request and not the earlier: it will never know that one.
+                spoken.modern = Some(false);
+                Ok(greeting)
+            }
+        }
+    }
+
+    async fn discover(&self) -> Result<Outcome, AttemptError> {
+        let params = discover_params(&self.capabilities(Era::Modern));
+        call(self.peer, DISCOVER, params).await
+    }
+
+    async fn initialize(&self) -> Result<Outcome, AttemptError> {
+        let params = initialize_params(&self.capabilities(Era::Legacy));
+        call(self.peer, INITIALIZE, params).await
+    }
+
+    /// What the hosts can do, where a question could be carried to them: in their own era.
+    fn capabilities(&self, era: Era) -> Raw {
+        if era == self.host { self.observer.capabilities(era) } else { Raw::empty_object() }
+    }
+}
+
+/// The deadline is the attempt's.
+async fn call(peer: &Peer, phase: &'static str, params: Raw) -> Result<Outcome, AttemptError> {
+    peer.request(phase, Some(params), CallOptions::silent_for(Duration::ZERO))
+        .await
+        .map_err(|cause| AttemptError::Call { phase, cause })
+}
+
+fn modern(greeting: Greeting, spoken: &mut Spoken) -> Greeting {
+    spoken.modern = Some(true);
+    greeting
+}
+
+fn initialized(
+    peer: &Peer,
+    answer: Outcome,
+    spoken: &mut Spoken,
+) -> Result<Greeting, AttemptError> {
+    let result = answer.map_err(|refusal| AttemptError::Refused {
+        phase: INITIALIZE,
+        message: error::message(&refusal),
+    })?;
+    let greeting = read_initialize(&result).map_err(AttemptError::Incompatible)?;
+    peer.notify("notifications/initialized", None);
+    spoken.legacy = Some(true);
+    Ok(greeting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_approach_follows_the_host_as_far_as_the_server_can() {
+        use Era::{Legacy, Modern};
+        let unknown = Spoken::default();
+        let legacy_only = Spoken { legacy: Some(true), modern: Some(false) };
+        let modern_only = Spoken { legacy: Some(false), modern: Some(true) };
+        let legacy_seen = Spoken { legacy: Some(true), modern: None };
+        for (protocol, host, spoken, expected) in [
+            (Protocol::Auto, Legacy, unknown, Approach::First(Legacy)),
+            (Protocol::Auto, Modern, unknown, Approach::First(Modern)),
+            (Protocol::Auto, Modern, legacy_only, Approach::Only(Legacy)),
+            (Protocol::Auto, Legacy, modern_only, Approach::Only(Modern)),
+            (Protocol::Auto, Modern, legacy_seen, Approach::First(Modern)),
+            (Protocol::Auto, Legacy, legacy_seen, Approach::Only(Legacy)),
+            (Protocol::Legacy, Modern, modern_only, Approach::Only(Legacy)),
+            (Protocol::Modern, Legacy, legacy_only, Approach::Only(Modern)),
+        ] {
+            assert_eq!(Approach::choose(protocol, host, spoken), expected);
+        }
+    }
+}
