@@ -2,6 +2,7 @@
 
 use std::{io::IsTerminal as _, str::FromStr as _};
 
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
     filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
@@ -11,8 +12,13 @@ use super::{
     arguments::{LogFormat, Options},
 };
 
-/// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `info`.
-pub(super) fn start(options: &Options) -> anyhow::Result<()> {
+/// Lines that wait for a reader of our standard error; more are dropped. A host that does not read it
+/// must not stop the protocol.
+const LINES_WAITING: usize = 1024;
+
+/// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `info`. What waits
+/// is written when the guard is dropped.
+pub(super) fn start(options: &Options) -> anyhow::Result<WorkerGuard> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
     let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or("info");
     let targets = Targets::from_str(level).map_err(|_| {
@@ -21,7 +27,10 @@ pub(super) fn start(options: &Options) -> anyhow::Result<()> {
         ))
     })?;
     let registry = tracing_subscriber::registry().with(targets);
-    let writer = std::io::stderr;
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(LINES_WAITING)
+        .lossy(true)
+        .finish(std::io::stderr());
     match options.log_format {
         LogFormat::Pretty => registry
             .with(
@@ -36,5 +45,5 @@ pub(super) fn start(options: &Options) -> anyhow::Result<()> {
             registry.with(fmt::layer().json().flatten_event(true).with_writer(writer)).init();
         }
     }
-    Ok(())
+    Ok(guard)
 }

@@ -11,7 +11,7 @@ use crate::{config::Config, downstream::stdio, proxy::Fleet, upstream::Watchdog}
 const LONGEST_STOP: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
-    logging::start(options)?;
+    let _log = logging::start(options)?;
     let config = if let Some(config) = settings::wrap(wrapped, options) {
         config
     } else {

@@ -52,8 +52,13 @@ impl TrustStore {
     }
 }
 
+/// The place where the config was found. A link to it elsewhere is another place: what its commands
+/// start depends on the directory.
 fn absolute(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let place = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    place.join(path.file_name().unwrap_or_default())
 }
 
 fn fingerprint(bytes: &[u8]) -> String {
@@ -78,5 +83,12 @@ mod tests {
         assert!(store.trusts(&config, b"{}"));
         assert!(!store.trusts(&config, b"{ }"));
         assert!(!store.trusts(&directory.path().join("other.json"), b"{}"));
+        #[cfg(unix)]
+        {
+            let link = directory.path().join("link.json");
+            std::fs::write(&config, "{}").unwrap();
+            std::os::unix::fs::symlink(&config, &link).unwrap();
+            assert!(store.trusts(&config, b"{}") && !store.trusts(&link, b"{}"));
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     catalog::Changes,
     peer::{Handler, Peer, Unreadable},
     protocol::{Client, Era, MODERN_VERSION, adapt, answer_discover, answer_initialize, error},
-    proxy::{Caller, Fleet, Host, HostId},
+    proxy::{Caller, Fleet, Host, HostId, Subscriber},
     wire::{Id, Invalid, Notification, Raw, Request, edit},
 };
 
@@ -171,11 +171,9 @@ impl Session {
     /// Opens a stream of notifications. It has no answer before it ends.
     async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Vec<String>) {
         for uri in wanted {
-            let subscribed = self.fleet.subscribe(&caller, &uri, None).await;
-            if let Err(refusal) = subscribed {
-                tracing::debug!(uri, %refusal, "cannot subscribe");
-            } else if !self.lock_standing().accept(&id, &uri) {
-                return self.fleet.unsubscribe_later(self.id, &[uri]);
+            match self.fleet.subscribe(&caller, self.stream(&id), &uri, None).await {
+                Ok(_) => self.lock_standing().accept(&id, uri),
+                Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
             }
         }
         let acknowledgement = self.lock_standing().acknowledge(&id);
@@ -184,13 +182,15 @@ impl Session {
         }
     }
 
+    /// Ends a stream, open or still being opened.
     fn unlisten(&self, id: &Id) {
-        let unwanted: Vec<String> = {
-            let mut standing = self.lock_standing();
-            let Some(ended) = standing.unlisten(id) else { return };
-            ended.uris.into_iter().filter(|uri| !standing.listens_to(uri)).collect()
-        };
-        self.fleet.unsubscribe_later(self.id, &unwanted);
+        if self.lock_standing().unlisten(id) {
+            self.fleet.end_stream(&self.stream(id));
+        }
+    }
+
+    fn stream(&self, id: &Id) -> Subscriber {
+        Subscriber { host: self.id, stream: Some(id.clone()) }
     }
 
     /// Runs `work` until it is done or the host cancels it. Dropping it cancels it further on.
@@ -293,7 +293,7 @@ impl Handler for Inbound {
 
     async fn ready(&self) {
         // A host that does not read its answers is not given more.
-        if self.0.peer.is_congested() {
+        if self.0.peer.is_full() {
             self.0.peer.ready(std::time::Duration::from_hours(1)).await;
         }
     }

@@ -57,14 +57,11 @@ impl Standing {
         }
     }
 
-    /// Adds a resource to a stream; `false` when the stream has ended in the meantime.
-    pub(super) fn accept(&mut self, id: &Id, uri: &str) -> bool {
-        let listen = self.find(id);
-        if let Some(listen) = listen {
-            listen.uris.push(uri.to_owned());
-            return true;
+    /// Adds a resource to a stream, if that has not ended in the meantime.
+    pub(super) fn accept(&mut self, id: &Id, uri: String) {
+        if let Some(listen) = self.find(id) {
+            listen.uris.push(uri);
         }
-        false
     }
 
     /// Opens the stream, and returns the notification that says so.
@@ -79,17 +76,12 @@ impl Standing {
         listens.iter_mut().find(|listen| listen.id == *id)
     }
 
-    /// Ends the stream that the request `id` opened.
-    pub(super) fn unlisten(&mut self, id: &Id) -> Option<Listen> {
-        let Self::Modern { listens, .. } = self else { return None };
-        let index = listens.iter().position(|listen| listen.id == *id)?;
-        Some(listens.remove(index))
-    }
-
-    /// Whether some other stream still wants to hear of `uri`.
-    pub(super) fn listens_to(&self, uri: &str) -> bool {
+    /// Ends the stream that the request `id` opened; whether there was one.
+    pub(super) fn unlisten(&mut self, id: &Id) -> bool {
         let Self::Modern { listens, .. } = self else { return false };
-        listens.iter().any(|listen| listen.uris.iter().any(|other| other == uri))
+        let before = listens.len();
+        listens.retain(|listen| listen.id != *id);
+        listens.len() < before
     }
 
     /// The notifications by which this host learns of `changes`: tools, then resources, then prompts.
@@ -266,7 +258,7 @@ mod tests {
         let (listen, wanted) = Listen::read(id.clone(), &params);
         assert_eq!(wanted, ["a"]);
         standing.listen(listen);
-        assert!(standing.accept(&id, "a"));
+        standing.accept(&id, "a".to_owned());
         assert!(standing.announcements(ALL).is_empty(), "nothing comes before the acknowledgement");
         assert!(standing.acknowledge(&id).is_some());
         assert_eq!(
@@ -278,7 +270,7 @@ mod tests {
         let updated = Raw::parse(r#"{"uri":"a"}"#).unwrap();
         assert_eq!(standing.update("a", &updated).len(), 1);
         assert!(standing.update("b", &updated).is_empty());
-        assert!(standing.unlisten(&id).is_some());
+        assert!(standing.unlisten(&id));
         assert!(standing.announcements(ALL).is_empty());
     }
 }

@@ -11,8 +11,9 @@ use crate::{
     wire::{LineReader, Outbox, stdio, write_messages},
 };
 
-/// How long requests that are in flight when the input ends may take to be answered.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long requests that are in flight when the input ends may take to be answered, as long as somebody
+/// reads the output. Longer than lists wait for eager servers.
+const LAST_ANSWERS: Duration = Duration::from_secs(6);
 /// How long the last bytes may take to be read.
 const LAST_BYTES: Duration = Duration::from_millis(500);
 /// Eager servers are connected once the host has said what it can do, or after this.
@@ -34,7 +35,7 @@ enum End {
 /// When standard input or output cannot be used.
 pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
     let (input, output) = (stdio::input()?, stdio::output()?);
-    let output_closed = stdio::output_closed()?;
+    let mut output_closed = stdio::output_closed()?;
     let max_message_bytes = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
@@ -48,15 +49,15 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let end = tokio::select! {
         read = reading => End::Input(read),
         _ = &mut writing => End::Output,
-        () = output_closed => End::Output,
+        () = &mut output_closed => End::Output,
         () = stop.cancelled() => End::Stopped,
     };
-    opening.abort();
     let outcome = match end {
         End::Input(read) => {
             // A script that pipes its requests in expects the answers to all of them.
             tokio::select! {
                 _ = tokio::time::timeout(LAST_ANSWERS, session.drained()) => {}
+                () = &mut output_closed => {}
                 () = stop.cancelled() => {}
             }
             read
@@ -67,6 +68,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
             Ok(())
         }
     };
+    opening.abort();
     session.detach().await;
     peer.close();
     if !writing.is_finished() {

@@ -51,7 +51,7 @@ pub(super) async fn request(
     if peer.is_closed() {
         return Err(CallError::NotSent);
     }
-    if peer.0.outbox.is_congested() {
+    if peer.0.outbox.is_stalled() {
         return Err(CallError::Congested);
     }
     let wants_progress = options.progress.is_some();

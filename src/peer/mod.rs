@@ -95,9 +95,14 @@ impl Peer {
         self.pending().fail_all();
     }
 
-    /// Whether more waits to be sent than a peer that reads would leave.
-    pub fn is_congested(&self) -> bool {
-        self.0.outbox.is_congested()
+    /// Whether more waits to be sent than those who cause it should add to.
+    pub fn is_full(&self) -> bool {
+        self.0.outbox.is_full()
+    }
+
+    /// Whether the other side has stopped reading.
+    pub fn is_stalled(&self) -> bool {
+        self.0.outbox.is_stalled()
     }
 
     /// Waits until the other side has read enough of what was sent to it, or `patience` is over.

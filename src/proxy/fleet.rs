@@ -18,7 +18,7 @@ use crate::{
     protocol::Era,
     surface::View,
     upstream::{Observer, Question, Upstream, Watchdog},
-    wire::{Notification, Raw, edit},
+    wire::{Id, Notification, Raw, edit},
 };
 
 /// How long one message of a server waits for a host that does not read.
@@ -41,8 +41,16 @@ pub struct Fleet {
     stop: CancellationToken,
 }
 
-/// Which hosts want to hear of a resource of a server.
-pub(super) type Subscribers = HashMap<(usize, String), HashSet<HostId>>;
+/// Who wants to hear of a resource of a server.
+pub(super) type Subscribers = HashMap<(usize, String), HashSet<Subscriber>>;
+
+/// A legacy host, or one stream of a modern one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Subscriber {
+    pub host: HostId,
+    /// The id of the `subscriptions/listen` request.
+    pub stream: Option<Id>,
+}
 
 impl Fleet {
     /// Makes the fleet. Nothing is connected.
@@ -236,7 +244,7 @@ impl Observer for Fleet {
     }
 
     fn is_congested(&self) -> bool {
-        self.lock_hosts().iter().filter_map(Weak::upgrade).any(|host| host.peer().is_congested())
+        self.lock_hosts().iter().filter_map(Weak::upgrade).any(|host| host.peer().is_full())
     }
 
     fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

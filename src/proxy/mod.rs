@@ -12,5 +12,5 @@ mod questions;
 mod resources;
 mod router;
 
-pub use fleet::Fleet;
+pub use fleet::{Fleet, Subscriber};
 pub use host::{Caller, Host, HostId};

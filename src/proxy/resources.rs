@@ -1,10 +1,14 @@
 //! Reading resources and subscribing to them.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use rmcp::model::ErrorCode;
 
-use super::{Caller, Fleet, HostId, fleet::Subscribers, forward::ForwardError};
+use super::{
+    Caller, Fleet, HostId,
+    fleet::{Subscriber, Subscribers},
+    forward::ForwardError,
+};
 use crate::{
     catalog::ResourceRoute,
     protocol::{Era, error},
@@ -59,29 +63,35 @@ impl Fleet {
         let Some(uri) = edit::get_str(&params, "uri") else {
             return Err(error::invalid_params("resources/subscribe needs a \"uri\""));
         };
-        self.subscribe(caller, &uri, Some(params)).await
+        let subscriber = Subscriber { host: caller.host.id(), stream: None };
+        self.subscribe(caller, subscriber, &uri, Some(params)).await
     }
 
-    /// Subscribes a host to a resource, at the server that has it. `params`: those of the request,
-    /// where it was one of its own.
+    /// Subscribes to a resource, at the server that has it. `params`: those of the request, where it was
+    /// one of its own. Whoever gives up waiting takes the subscription back.
     ///
     /// # Errors
     /// When nobody lists the resource, or its server cannot be had or refuses.
-    pub async fn subscribe(&self, caller: &Caller, uri: &str, params: Option<Raw>) -> Outcome {
+    pub async fn subscribe(
+        &self,
+        caller: &Caller,
+        subscriber: Subscriber,
+        uri: &str,
+        params: Option<Raw>,
+    ) -> Outcome {
         let server = match self.route_resource(uri) {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
         let lease =
             self.lease(server, caller).await.map_err(|error| error::internal(error.to_string()))?;
-        let outcome = self
-            .upstream(server)
-            .subscribe(&lease, uri, params)
-            .await
-            .map_err(|cause| error::internal(cause.to_string()))?;
-        if outcome.is_ok() {
-            let key = (server, uri.to_owned());
-            self.lock_subscribers().entry(key).or_default().insert(caller.host.id());
+        // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
+        let key = (server, uri.to_owned());
+        self.lock_subscribers().entry(key).or_default().insert(subscriber.clone());
+        let answer = self.upstream(server).subscribe(&lease, uri, params).await;
+        let outcome = answer.unwrap_or_else(|cause| Err(error::internal(cause.to_string())));
+        if outcome.is_err() {
+            self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
         }
         outcome
     }
@@ -91,7 +101,8 @@ impl Fleet {
         let Some(uri) = edit::get_str(&params, "uri") else {
             return Err(error::invalid_params("resources/unsubscribe needs a \"uri\""));
         };
-        let unwanted = self.leave(caller.host.id(), |wanted| wanted == uri);
+        let subscriber = Subscriber { host: caller.host.id(), stream: None };
+        let unwanted = self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
         let mut outcome = Ok(Raw::empty_object());
         for (server, uri) in unwanted {
             outcome = self.end_subscription(server, &uri, Some(params.clone())).await;
@@ -99,16 +110,16 @@ impl Fleet {
         outcome
     }
 
-    /// Takes a host's subscriptions back, without waiting for servers.
-    pub fn unsubscribe_later(self: &Arc<Self>, host: HostId, uris: &[String]) {
-        let unwanted = self.leave(host, |wanted| uris.iter().any(|uri| uri == wanted));
+    /// Takes all subscriptions of a stream back, without waiting for servers.
+    pub fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
+        let unwanted = self.leave(|_, of| of == subscriber);
         self.end_later(unwanted);
     }
 
     /// Forgets a host: its subscriptions end with it. No server is waited for.
     pub fn detach(self: &Arc<Self>, host: HostId) {
         self.remove_host(host);
-        let unwanted = self.leave(host, |_| true);
+        let unwanted = self.leave(|_, of| of.host == host);
         self.end_later(unwanted);
     }
 
@@ -133,11 +144,16 @@ impl Fleet {
         ended.unwrap_or_else(|cause| Err(error::internal(cause.to_string())))
     }
 
-    /// Takes a host out of the subscriptions that `is_meant`, and returns those that nobody is left in.
-    fn leave(&self, host: HostId, is_meant: impl Fn(&str) -> bool) -> Vec<(usize, String)> {
+    /// Takes out the subscribers that are meant, and returns what nobody is left to hear of.
+    fn leave(
+        &self,
+        is_meant: impl Fn(&(usize, String), &Subscriber) -> bool,
+    ) -> Vec<(usize, String)> {
         let mut unwanted = Vec::new();
         self.lock_subscribers().retain(|wanted, of| {
-            if is_meant(&wanted.1) && of.remove(&host) && of.is_empty() {
+            let before = of.len();
+            of.retain(|subscriber| !is_meant(wanted, subscriber));
+            if of.is_empty() && before > 0 {
                 unwanted.push(wanted.clone());
             }
             !of.is_empty()
@@ -146,8 +162,11 @@ impl Fleet {
     }
 
     pub(super) fn relay_update(&self, server: usize, uri: &str, params: &Raw) {
-        let wanted_by =
-            self.lock_subscribers().get(&(server, uri.to_owned())).cloned().unwrap_or_default();
+        let wanted_by: HashSet<HostId> =
+            match self.lock_subscribers().get(&(server, uri.to_owned())) {
+                Some(subscribers) => subscribers.iter().map(|subscriber| subscriber.host).collect(),
+                None => return,
+            };
         for host in self.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
             host.resource_updated(uri, params);
         }

@@ -31,12 +31,20 @@ pub(super) fn instructions(view: View<'_>) -> String {
     if view.snapshot.single_server {
         return view.own_instructions().unwrap_or_else(|| USAGE.to_owned());
     }
-    let preamble = if has_lazy(view) {
+    let preamble = if has_offered(view) {
         format!("{USAGE} These servers sleep until load_mcp:")
     } else {
         USAGE.to_owned()
     };
     budget::compose(view, &preamble, false)
+}
+
+/// Whether there is a server to load.
+fn has_offered(view: View<'_>) -> bool {
+    let mut servers = view.snapshot.servers.iter();
+    !view.snapshot.single_server
+        && servers
+            .any(|server| matches!(server.shown(view.settings.listing), Shown::Offered { .. }))
 }
 
 fn has_lazy(view: View<'_>) -> bool {
@@ -48,7 +56,7 @@ fn has_lazy(view: View<'_>) -> bool {
 
 fn discover_tool_definition(view: View<'_>) -> Raw {
     let mut preamble = "Find tools of the MCP servers behind this one. `tool_name` gives a tool's full definition, `query` searches; call what you found with use_tool.".to_owned();
-    if has_lazy(view) {
+    if has_offered(view) {
         preamble.push_str("\nServers in <mcp_servers> are not loaded: call load_mcp with a server's name when a task needs it.");
     }
     definition::meta_tool(

@@ -367,7 +367,9 @@ impl Actor {
     }
 
     async fn stop(mut self) {
-        self.refuse(&Refusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
+        if !self.waiting.is_empty() {
+            self.refuse(&Refusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
+        }
         // An attempt that is dropped kills what it started.
         self.attempt = None;
         if let Some(State::Awake { connection: link, .. }) = self.state.take() {

@@ -172,9 +172,9 @@ impl Handler for Inbound {
     }
 
     async fn ready(&self) {
-        if let Some(peer) = self.peer.get().filter(|peer| peer.is_congested()) {
+        if let Some(peer) = self.peer.get().filter(|peer| peer.is_full()) {
             peer.ready(PATIENCE).await;
-            if peer.is_congested() {
+            if peer.is_stalled() {
                 tracing::warn!(
                     server = self.name,
                     "it asks and does not read the answers; giving it up"

@@ -4,9 +4,10 @@ use std::{
     collections::VecDeque,
     io,
     sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     sync::Notify,
@@ -14,8 +15,12 @@ use tokio::{
 
 use super::Message;
 
-/// Above this many waiting bytes the other side is taken not to be reading.
+/// Above this many waiting bytes those who feed the queue wait.
 const HIGH_WATER: usize = 16 * 1024 * 1024;
+/// Above this many nothing more is taken, however well the other side reads.
+const MOST: usize = 128 * 1024 * 1024;
+/// A queue above the mark of which nothing was taken for this long belongs to a side that does not read.
+const STALL: Duration = Duration::from_millis(500);
 
 /// Queues messages for a connection. Cheap to clone; order is the order of `push`.
 #[derive(Clone, Default)]
@@ -29,12 +34,19 @@ struct Shared {
     written: Notify,
 }
 
-#[derive(Default)]
 struct Queue {
     messages: VecDeque<Message>,
     /// Bytes queued, and bytes handed to the writer that it has not written yet.
     waiting: usize,
+    /// When the other side last took something, or had nothing to take.
+    moved: Instant,
     closed: bool,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { messages: VecDeque::new(), waiting: 0, moved: Instant::now(), closed: false }
+    }
 }
 
 impl Outbox {
@@ -44,6 +56,9 @@ impl Outbox {
         if queue.closed {
             return false;
         }
+        if queue.waiting == 0 {
+            queue.moved = Instant::now();
+        }
         queue.waiting += message.weight();
         queue.messages.push_back(message);
         drop(queue);
@@ -51,9 +66,15 @@ impl Outbox {
         true
     }
 
-    /// Whether more is waiting than a peer that reads would leave.
-    pub fn is_congested(&self) -> bool {
+    /// Whether more waits than those who feed the queue should add to.
+    pub fn is_full(&self) -> bool {
         self.queue().waiting > HIGH_WATER
+    }
+
+    /// Whether the other side has stopped reading, or lags too far behind.
+    pub fn is_stalled(&self) -> bool {
+        let queue = self.queue();
+        queue.waiting > MOST || (queue.waiting > HIGH_WATER && queue.moved.elapsed() > STALL)
     }
 
     /// Waits until the queue is below the mark, or closed. Readers that feed this queue wait here.
@@ -99,6 +120,10 @@ impl Outbox {
         }
     }
 
+    fn moved(&self) {
+        self.queue().moved = Instant::now();
+    }
+
     fn wrote(&self, bytes: usize) {
         let mut queue = self.queue();
         queue.waiting = queue.waiting.saturating_sub(bytes);
@@ -132,19 +157,29 @@ pub async fn write_messages<W: AsyncWrite + Unpin>(outbox: Outbox, mut io: W) ->
             message.write_line(&mut batch, &mut chunks);
         }
         chunks.push(batch.split().freeze());
-        for chunk in chunks.drain(..) {
-            if let Err(error) = io.write_all(&chunk).await {
-                outbox.abandon();
-                return Err(error);
-            }
-        }
-        if let Err(error) = io.flush().await {
+        if let Err(error) = write_chunks(&outbox, &mut io, &mut chunks).await {
             outbox.abandon();
             return Err(error);
         }
         outbox.wrote(weight);
     }
     io.shutdown().await
+}
+
+async fn write_chunks<W: AsyncWrite + Unpin>(
+    outbox: &Outbox,
+    io: &mut W,
+    chunks: &mut Vec<Bytes>,
+) -> io::Result<()> {
+    for mut chunk in chunks.drain(..) {
+        while chunk.has_remaining() {
+            if io.write_buf(&mut chunk).await? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            outbox.moved();
+        }
+    }
+    io.flush().await
 }
 
 #[cfg(test)]
@@ -177,7 +212,9 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1024);
         let writer = tokio::spawn(write_messages(outbox.clone(), ours));
         outbox.push(note(HIGH_WATER));
-        assert!(outbox.is_congested());
+        assert!(outbox.is_full() && !outbox.is_stalled());
+        tokio::time::sleep(STALL * 2).await;
+        assert!(outbox.is_stalled());
         drop(theirs);
         assert!(writer.await.unwrap().is_err());
         outbox.ready().await;

@@ -27,7 +27,7 @@ async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
     for (member, expected) in [
         ("activated", json!(true)),
         ("server", json!("a.b")),
-        ("toolCount", json!(16)),
+        ("toolCount", json!(17)),
         ("promptCount", json!(2)),
         ("resourceCount", json!(1)),
         ("resourceTemplateCount", json!(0)),
@@ -40,7 +40,7 @@ async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
     let list = host.request("tools/list", json!({})).await;
     let description = list["tools"][0]["description"].as_str().unwrap();
     assert!(
-        description.ends_with("This will load 16 tools: echo, raw, slow, progress, die, …"),
+        description.ends_with("This will load 17 tools: echo, raw, slow, progress, die, …"),
         "{description}"
     );
 

@@ -115,7 +115,7 @@ async fn an_error_of_a_server_arrives_as_it_was_sent() {
 async fn one_malformed_tool_costs_that_tool() {
     let mut host = Proxy::with([Server::lazy("a").script("malformed_tool", true)]).serve().await;
     let report: Value = host.load("a").await;
-    assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 16);
+    assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 17);
     host.logged("left out 1 malformed or repeated items of tools/list").await;
 }
 

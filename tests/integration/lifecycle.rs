@@ -202,3 +202,24 @@ async fn a_frozen_server_does_not_withhold_the_lists_of_the_others() {
     let list = host.request("prompts/list", json!({})).await;
     assert_eq!(list["prompts"], json!([{"name": "a", "new": 1}, {"name": "b", "new": 1}]));
 }
+
+#[tokio::test]
+async fn lists_that_were_piped_in_wait_for_eager_servers() {
+    let mut host = Proxy::with([Server::eager("a").script("delay_ms", 100)])
+        .set("surface", "activate")
+        .start();
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    host.send("initialize", hello).await;
+    let list = host.send("tools/list", json!({})).await;
+    assert_eq!(host.end().await, Some(0));
+    assert_eq!(host.answer(list).await["result"]["tools"][0]["name"], "a__echo");
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_read_the_log_does_not_stop_the_protocol() {
+    let mut host = Proxy::with([Server::lazy("a")]).start_without_reading_the_log();
+    host.initialize(json!({})).await;
+    host.use_tool("a/shout", json!({"lines": 20_000})).await;
+    host.request("ping", json!({})).await;
+    assert_eq!(host.end().await, Some(0));
+}

@@ -35,7 +35,7 @@ async fn a_load_brings_everything_and_tells_the_host_before_its_result() {
     let report = &result["structuredContent"];
     assert_eq!(text_of(&result), report.to_string());
     assert_eq!(report["mcp_name"], "a");
-    assert_eq!(report["tools"].as_array().unwrap().len(), 16);
+    assert_eq!(report["tools"].as_array().unwrap().len(), 17);
     assert_eq!(
         report["tools"][0],
         json!({"name": "a/echo", "description": "The echo tool. Its second sentence."})

@@ -211,3 +211,21 @@ async fn two_equal_names_are_reported_once() {
     let reported = host.log().iter().filter(|line| line.contains("resource r://shared of")).count();
     assert_eq!(reported, 1);
 }
+
+#[tokio::test]
+async fn two_streams_to_one_resource_end_one_by_one() {
+    let mut host = Proxy::with([Server::lazy("a").script("resources", json!(["r://1"]))])
+        .start()
+        .into_modern();
+    host.call("load_mcp", json!({"mcp_name": "a"})).await;
+    let first = host.listen(json!({"resourceSubscriptions": ["r://1"]})).await;
+    let second = host.listen(json!({"resourceSubscriptions": ["r://1"]})).await;
+    host.0.notify("notifications/cancelled", json!({"requestId": first})).await;
+    let update = json!({"method": "notifications/resources/updated", "params": {"uri": "r://1"}});
+    host.call("use_tool", json!({"tool_name": "a/send", "tool_input": update})).await;
+    let told = host.0.notification("notifications/resources/updated").await;
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], second);
+    assert!(!host.0.server_log("a").iter().any(|line| line.starts_with("resources/unsubscribe")));
+    host.0.notify("notifications/cancelled", json!({"requestId": second})).await;
+    host.0.server_noted("a", "resources/unsubscribe").await;
+}

@@ -56,12 +56,12 @@ async fn discover_tool_gives_definitions_searches_and_lists() {
         json!({"name": "a/take_screenshot", "description": "The take_screenshot tool"})
     );
     let names = read(&host.call("discover_tool", json!({"server": "b", "detail": "name"})).await);
-    assert_eq!((names.as_array().unwrap().len(), &names[0]), (16, &json!("b/echo")));
+    assert_eq!((names.as_array().unwrap().len(), &names[0]), (17, &json!("b/echo")));
     let full = read(&host.call("discover_tool", json!({"server": "b", "detail": "full"})).await);
     assert!(full[0]["inputSchema"].is_object());
     let everything = read(&host.call("discover_tool", json!({})).await);
     assert_eq!(everything["mcp_servers"], json!([]));
-    assert_eq!(everything["tools"]["a"].as_array().unwrap().len(), 17);
+    assert_eq!(everything["tools"]["a"].as_array().unwrap().len(), 18);
 }
 
 #[tokio::test]
@@ -120,10 +120,10 @@ async fn descriptions_fit_their_budget_and_give_way_in_order() {
         .collect();
     for (budget, expected) in [
         (2048, "- server-39: Does"),
-        (2048, "loaded: 216 tools; ask with `query`"),
+        (2048, "loaded: 217 tools; ask with `query`"),
         (900, "- server-39\n</mcp_servers>"),
         (500, "more; ask with `query`)\n</mcp_servers>"),
-        (150, "<tools>\n216 tools of 1 servers; ask with `query`\n</tools>"),
+        (150, "<tools>\n217 tools of 1 servers; ask with `query`\n</tools>"),
         (100, "Find tools"),
         (5, "Find"),
     ] {
@@ -147,7 +147,7 @@ async fn many_loaded_servers_are_summed_up_and_no_block_is_cut() {
     let description = host.description().await;
     assert!(description.len() <= 2048);
     assert!(
-        description.ends_with("<tools>\n960 tools of 60 servers; ask with `query`\n</tools>"),
+        description.ends_with("<tools>\n1020 tools of 60 servers; ask with `query`\n</tools>"),
         "{description}"
     );
     assert!(description.contains("- lazy: The lazy server"));

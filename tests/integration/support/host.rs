@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader},
-    process::{Child, ChildStdin},
+    process::{Child, ChildStderr, ChildStdin},
     sync::Notify,
 };
 
@@ -23,6 +23,8 @@ pub struct Host {
     stdin: Option<ChildStdin>,
     lines: Arc<Lines>,
     log: Arc<Lines>,
+    /// Kept open, and not read.
+    _unread: Option<ChildStderr>,
     last_id: u64,
     server_logs: HashMap<String, PathBuf>,
     _directory: TempDir,
@@ -80,18 +82,32 @@ impl Host {
     /// A host that talks to a server without dormouse.
     pub fn direct(server: Child) -> Self {
         let directory = tempfile::tempdir().expect("the temporary directory is writable");
-        Self::new(server, directory, HashMap::new())
+        Self::new(server, directory, HashMap::new(), true)
     }
 
     pub(super) fn new(
         mut child: Child,
         directory: TempDir,
-        logs: HashMap<String, PathBuf>,
+        server_logs: HashMap<String, PathBuf>,
+        reads_log: bool,
     ) -> Self {
         let stdin = child.stdin.take();
         let lines = Lines::follow(child.stdout.take().expect("a pipe"));
-        let log = Lines::follow(child.stderr.take().expect("a pipe"));
-        Self { child, stdin, lines, log, last_id: 0, server_logs: logs, _directory: directory }
+        let mut unread = child.stderr.take();
+        let log = match unread.take_if(|_| reads_log) {
+            Some(stderr) => Lines::follow(stderr),
+            None => Arc::default(),
+        };
+        Self {
+            child,
+            stdin,
+            lines,
+            log,
+            _unread: unread,
+            last_id: 0,
+            server_logs,
+            _directory: directory,
+        }
     }
 
     pub fn id(&self) -> u32 {

@@ -70,6 +70,10 @@ impl Proxy {
 
     /// Starts it, with nothing said to it yet.
     pub fn start(self) -> Host {
+        self.start_with(true)
+    }
+
+    fn start_with(self, reads_log: bool) -> Host {
         let mut command = dormouse();
         command.args(&self.arguments).args(["--log-level", "debug"]);
         if self.wrapped.is_empty() {
@@ -86,7 +90,12 @@ impl Proxy {
         let logs = self.servers.iter();
         let logs =
             logs.map(|server| (server.name.clone(), server.log(self.directory.path()))).collect();
-        Host::new(child, self.directory, logs)
+        Host::new(child, self.directory, logs, reads_log)
+    }
+
+    /// Starts it as a host that never looks at its standard error.
+    pub fn start_without_reading_the_log(self) -> Host {
+        self.start_with(false)
     }
 
     /// Starts it and shakes hands as a legacy host with every capability.
