@@ -98,7 +98,7 @@ impl Session {
         let mut standing = self.lock_standing();
         let client = if let Some(client) = meta.as_ref().and_then(Client::from_meta) {
             standing.modern(&client);
-            client
+            Arc::new(client)
         } else {
             standing.ready();
             standing.client().filter(|client| client.era == Era::Legacy)?.clone()
@@ -110,7 +110,7 @@ impl Session {
     fn initialize(&self, params: &Raw) -> Raw {
         let client = Client::from_initialize(params).detached();
         let answer = answer_initialize(&client.version, &self.fleet.instructions());
-        *self.lock_standing() = Standing::Initializing(client);
+        *self.lock_standing() = Standing::Initializing(Arc::new(client));
         self.opened.send_replace(true);
         answer
     }
@@ -304,7 +304,7 @@ impl Host for Session {
         self.id
     }
 
-    fn client(&self) -> Option<Client> {
+    fn client(&self) -> Option<Arc<Client>> {
         self.lock_standing().client().cloned()
     }
 

@@ -1,5 +1,7 @@
 //! What a host has said so far, and what it wants to be told.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -15,15 +17,15 @@ pub(super) enum Standing {
     #[default]
     Silent,
     /// It has sent `initialize`, and is told nothing before it says that it is ready.
-    Initializing(Client),
+    Initializing(Arc<Client>),
     /// A legacy session. It is told of every change.
-    Initialized(Client),
+    Initialized(Arc<Client>),
     /// It has sent a modern request. It is told what it listens to.
-    Modern { client: Client, listens: Vec<Listen> },
+    Modern { client: Arc<Client>, listens: Vec<Listen> },
 }
 
 impl Standing {
-    pub(super) fn client(&self) -> Option<&Client> {
+    pub(super) fn client(&self) -> Option<&Arc<Client>> {
         match self {
             Self::Silent => None,
             Self::Initializing(client)
@@ -42,10 +44,11 @@ impl Standing {
     /// Takes note of a modern request.
     pub(super) fn modern(&mut self, said: &Client) {
         match self {
-            Self::Modern { client, .. } if *client == *said => {}
-            Self::Modern { client, .. } => *client = said.detached(),
+            Self::Modern { client, .. } if **client == *said => {}
+            Self::Modern { client, .. } => *client = Arc::new(said.detached()),
             Self::Silent | Self::Initializing(_) | Self::Initialized(_) => {
-                *self = Self::Modern { client: said.detached(), listens: Vec::new() };
+                let client = Arc::new(said.detached());
+                *self = Self::Modern { client, listens: Vec::new() };
             }
         }
     }
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_legacy_host_is_told_everything_once_it_is_ready() {
-        let mut standing = Standing::Initializing(Client::ourselves());
+        let mut standing = Standing::Initializing(Arc::new(Client::ourselves()));
         assert!(standing.announcements(ALL).is_empty());
         standing.ready();
         assert_eq!(

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Caller, Fleet};
 use crate::{
     peer::{CallError, CallOptions},
-    protocol::{Client, adapt},
+    protocol::adapt,
     upstream::{Lease, LoadError},
     wire::{Outcome, Raw, edit},
 };
@@ -73,7 +73,7 @@ impl Fleet {
         if let Some(lease) = upstream.awake() {
             return Ok(lease);
         }
-        let Client { era, .. } = caller.client;
+        let era = caller.client.era;
         let mut leasing = std::pin::pin!(upstream.lease(era));
         let mut beats = 0_u32;
         loop {

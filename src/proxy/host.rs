@@ -18,7 +18,7 @@ pub trait Host: Send + Sync + 'static {
     fn id(&self) -> HostId;
 
     /// What it has said of itself; `None` before it has said anything.
-    fn client(&self) -> Option<Client>;
+    fn client(&self) -> Option<Arc<Client>>;
 
     /// The connection to it, for questions and for progress.
     fn peer(&self) -> &Peer;
@@ -44,14 +44,14 @@ pub trait Host: Send + Sync + 'static {
 pub struct Caller {
     pub host: Arc<dyn Host>,
     /// What the host said of itself, in this request where it is a modern one.
-    pub client: Client,
+    pub client: Arc<Client>,
     /// The host's progress token, where it wants progress.
     pub progress_token: Option<Raw>,
 }
 
 impl Caller {
     /// `meta` is the `_meta` of the request.
-    pub fn new(host: Arc<dyn Host>, client: Client, meta: Option<&Raw>) -> Self {
+    pub fn new(host: Arc<dyn Host>, client: Arc<Client>, meta: Option<&Raw>) -> Self {
         let progress_token = meta.and_then(|meta| edit::get(meta, "progressToken"));
         Self { host, client, progress_token }
     }

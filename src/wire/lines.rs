@@ -15,8 +15,10 @@ pub enum Line {
     Oversized(Skimmed),
 }
 
-/// Room that is kept ready for the next read.
+/// Room that is made for reading.
 const CHUNK: usize = 64 * 1024;
+/// Room below which more is made: so a chunk serves many small lines.
+const LEAST_ROOM: usize = 8 * 1024;
 /// A buffer that grew past this for one large line is given back instead of reused.
 const KEEP: usize = 4 * 1024 * 1024;
 
@@ -64,7 +66,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     async fn fill(&mut self) -> io::Result<usize> {
-        self.buffer.reserve(CHUNK);
+        if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
+            self.buffer.reserve(CHUNK);
+        }
         self.io.read_buf(&mut self.buffer).await
     }
 

@@ -104,16 +104,17 @@ impl Outbox {
         self.0.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What is queued, or `None` when that is nothing and never will be.
-    async fn take(&self) -> Option<VecDeque<Message>> {
+    /// Swaps what is queued into the empty `taken`; `false` when that is nothing and never will be.
+    async fn take(&self, taken: &mut VecDeque<Message>) -> bool {
         loop {
             {
                 let mut queue = self.queue();
                 if !queue.messages.is_empty() {
-                    return Some(std::mem::take(&mut queue.messages));
+                    std::mem::swap(&mut queue.messages, taken);
+                    return true;
                 }
                 if queue.closed {
-                    return None;
+                    return false;
                 }
             }
             self.0.filled.notified().await;
@@ -150,9 +151,10 @@ impl Outbox {
 pub async fn write_messages<W: AsyncWrite + Unpin>(outbox: Outbox, mut io: W) -> io::Result<()> {
     let mut batch = BytesMut::new();
     let mut chunks: Vec<Bytes> = Vec::new();
-    while let Some(messages) = outbox.take().await {
+    let mut messages = VecDeque::new();
+    while outbox.take(&mut messages).await {
         let mut weight = 0;
-        for message in messages {
+        for message in messages.drain(..) {
             weight += message.weight();
             message.write_line(&mut batch, &mut chunks);
         }
