@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -261,7 +262,7 @@ impl Host {
         exited.expect("dormouse ends").expect("it can be waited for").code()
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+    pub fn signal(&self, signal: Signal) {
         let process = nix::unistd::Pid::from_raw(i32::try_from(self.id()).expect("a process id"));
         nix::sys::signal::kill(process, signal).expect("it runs");
     }
@@ -269,6 +270,22 @@ impl Host {
     /// The same host, speaking 2026-07-28 from now on.
     pub fn into_modern(self) -> Modern {
         Modern(self)
+    }
+}
+
+impl Drop for Host {
+    /// Ends dormouse in order, so that nothing of the test is left when the next one runs.
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let Some(process) = self.child.id().and_then(|id| i32::try_from(id).ok()) else { return };
+        // It may have ended by itself; else it is killed when the child is dropped.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process), Signal::SIGTERM);
+        for _ in 0..500 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
