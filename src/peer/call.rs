@@ -96,3 +96,44 @@ impl Drop for CancelOnDrop<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Id, Outbox};
+
+    const SILENCE: Duration = Duration::from_secs(10);
+
+    /// A request that wants progress, to a side that says what the test has it say.
+    fn requested(peer: &Peer) -> tokio::task::JoinHandle<Result<Outcome, CallError>> {
+        let peer = peer.clone();
+        tokio::spawn(async move {
+            let options = CallOptions { silence: SILENCE, progress: Some(Box::new(|_| ())) };
+            peer.request("tools/call", None, options).await
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_progress_starts_the_silence_anew_and_no_longer_than_it_lasts() {
+        let peer = Peer::new(Outbox::default());
+        let progress = Raw::encode(&json!({"progressToken": 1, "progress": 1}));
+        let began = tokio::time::Instant::now();
+        let answered = requested(&peer);
+        for _ in 0..3 {
+            tokio::time::sleep(SILENCE * 2 / 3).await;
+            assert!(peer.pending().progress(&progress));
+        }
+        tokio::time::sleep(SILENCE * 2 / 3).await;
+        assert!(peer.pending().answer(Some(&Id::from(1)), Ok(Ok(Raw::empty_object()))));
+        assert_eq!(answered.await.unwrap(), Ok(Ok(Raw::empty_object())));
+
+        let silent = requested(&peer);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let progress = edit::set(&progress, "progressToken", &Raw::encode(&2));
+        assert!(peer.pending().progress(&progress));
+        let spoke = tokio::time::Instant::now();
+        assert_eq!(silent.await.unwrap(), Err(CallError::TimedOut(SILENCE)));
+        assert_eq!(spoke.elapsed(), SILENCE);
+        assert!(began.elapsed() > SILENCE * 3);
+    }
+}

@@ -77,7 +77,7 @@ async fn fifty_loads_at_once_start_one_process() {
 #[tokio::test]
 async fn different_servers_load_in_parallel() {
     // Each waits for the log of the other to show that it has been started.
-    let servers = ["a", "b", "c"].map(|name| Server::lazy(name).script("delay_ms", 300));
+    let servers = ["a", "b", "c"].map(|name| Server::lazy(name).script("delay_ms", 1500));
     let mut host = Proxy::with(servers).serve().await;
     let mut ids = Vec::new();
     for name in ["a", "b", "c"] {

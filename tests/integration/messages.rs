@@ -165,7 +165,7 @@ async fn every_progress_notification_arrives_in_order_before_the_result_under_th
 }
 
 #[tokio::test]
-async fn progress_keeps_a_call_alive_and_silence_ends_it() {
+async fn silence_ends_a_call_and_cancels_it() {
     let server = Server::lazy("a").set("timeouts", json!({"call": "400ms"}));
     let mut host = Proxy::with([server]).serve().await;
     host.load("a").await;
