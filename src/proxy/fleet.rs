@@ -55,7 +55,7 @@ pub struct Subscriber {
 impl Fleet {
     /// Makes the fleet. Nothing is connected.
     pub fn new(config: Config, watchdog: &Watchdog) -> Arc<Self> {
-        let Config { settings, servers, .. } = config;
+        let Config { settings, servers } = config;
         let eager = servers.iter().filter(|s| s.enabled && s.startup == Startup::Eager).count();
         let snapshot = Snapshot::new(&servers, settings.single_server);
         let fleet = Arc::new(Self {

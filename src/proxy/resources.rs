@@ -17,9 +17,7 @@ use crate::{
 
 impl Fleet {
     pub(super) async fn read_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let Some(uri) = edit::get_str(&params, "uri") else {
-            return Err(error::invalid_params("resources/read needs a \"uri\""));
-        };
+        let uri = uri_of(&params, "resources/read")?;
         match self.route_resource(&uri) {
             ResourceRoute::Server(server) => {
                 reply(self.forward(server, caller, "resources/read", Some(params)).await)
@@ -60,15 +58,13 @@ impl Fleet {
     }
 
     pub(super) async fn subscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let Some(uri) = edit::get_str(&params, "uri") else {
-            return Err(error::invalid_params("resources/subscribe needs a \"uri\""));
-        };
+        let uri = uri_of(&params, "resources/subscribe")?;
         let subscriber = Subscriber { host: caller.host.id(), stream: None };
         self.subscribe(caller, subscriber, &uri, Some(params)).await
     }
 
     /// Subscribes to a resource, at the server that has it. `params`: those of the request, where it was
-    /// one of its own. Whoever gives up waiting takes the subscription back.
+    /// one of its own. A stream that is cancelled meanwhile takes its subscriptions back.
     ///
     /// # Errors
     /// When nobody lists the resource, or its server cannot be had or refuses.
@@ -98,9 +94,7 @@ impl Fleet {
 
     /// Takes a host's subscription back; the server hears of it, and answers, when it was the last one.
     pub(super) async fn unsubscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let Some(uri) = edit::get_str(&params, "uri") else {
-            return Err(error::invalid_params("resources/unsubscribe needs a \"uri\""));
-        };
+        let uri = uri_of(&params, "resources/unsubscribe")?;
         let subscriber = Subscriber { host: caller.host.id(), stream: None };
         let unwanted = self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
         let mut outcome = Ok(Raw::empty_object());
@@ -151,9 +145,8 @@ impl Fleet {
     ) -> Vec<(usize, String)> {
         let mut unwanted = Vec::new();
         self.lock_subscribers().retain(|wanted, of| {
-            let before = of.len();
             of.retain(|subscriber| !is_meant(wanted, subscriber));
-            if of.is_empty() && before > 0 {
+            if of.is_empty() {
                 unwanted.push(wanted.clone());
             }
             !of.is_empty()
@@ -175,6 +168,11 @@ impl Fleet {
     fn lock_subscribers(&self) -> std::sync::MutexGuard<'_, Subscribers> {
         self.subscribers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+fn uri_of(params: &Raw, method: &str) -> Result<String, Raw> {
+    edit::get_str(params, "uri")
+        .ok_or_else(|| error::invalid_params(format!("{method} needs a \"uri\"")))
 }
 
 /// A server's answer, or a JSON-RPC error that says why there is none.

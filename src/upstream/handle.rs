@@ -206,7 +206,11 @@ impl Upstream {
         uri: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, CallError> {
-        self.request_subscription(lease, "resources/subscribe", uri, params).await
+        let outcome = self.request_subscription(lease, "resources/subscribe", uri, params).await?;
+        if outcome.is_ok() {
+            self.set_subscription(uri, true);
+        }
+        Ok(outcome)
     }
 
     /// Takes `subscribe` back.
@@ -231,19 +235,16 @@ impl Upstream {
         uri: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, CallError> {
-        let outcome = match lease.greeting().era {
+        match lease.greeting().era {
             Era::Legacy => {
                 let params =
                     params.unwrap_or_else(|| Raw::encode(&serde_json::json!({"uri": uri})));
                 let options = CallOptions::silent_for(self.0.config.timeouts.request);
-                lease.peer().request(method, Some(params), options).await?
+                lease.peer().request(method, Some(params), options).await
             }
-            Era::Modern => Ok(Raw::empty_object()),
-        };
-        if outcome.is_ok() && method == "resources/subscribe" {
-            self.set_subscription(uri, true);
+            // What is wanted is part of the one stream that its actor keeps open.
+            Era::Modern => Ok(Ok(Raw::empty_object())),
         }
-        Ok(outcome)
     }
 
     /// Drops a subscription of a server that is not connected any more.

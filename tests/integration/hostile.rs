@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Proxy, Server, eventually, text_of};
+use crate::support::{Host, Proxy, Server, eventually, peak_memory, text_of};
 
 /// A bad server beside a good one, both loaded.
 async fn beside_a_good_one(bad: Server) -> Host {
@@ -123,11 +123,7 @@ async fn a_server_that_stops_reading_fails_its_own_calls_and_memory_stays_bounde
         congested += usize::from(text_of(&result).contains("does not read its input"));
     }
     assert!(congested >= 10, "{congested} of 70 calls were refused at once");
-    let status = std::fs::read_to_string(format!("/proc/{}/status", host.id())).unwrap();
-    let peak: u64 = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
-        .unwrap();
+    let peak = peak_memory(host.id());
     assert!(peak < 150_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }
@@ -171,11 +167,7 @@ async fn a_server_that_asks_and_does_not_read_the_answers_is_given_up() {
     host.load("good").await;
     host.load("flood").await;
     host.logged("giving it up").await;
-    let status = std::fs::read_to_string(format!("/proc/{}/status", host.id())).unwrap();
-    let peak: u64 = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
-        .unwrap();
+    let peak = peak_memory(host.id());
     assert!(peak < 200_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }

@@ -6,6 +6,6 @@ mod proxy;
 mod server;
 
 pub use host::{Host, Modern, text_of};
-pub use processes::{alive, descendants, eventually};
+pub use processes::{alive, descendants, eventually, peak_memory};
 pub use proxy::{Proxy, dormouse};
 pub use server::Server;

@@ -22,6 +22,13 @@ pub fn descendants(process: u32) -> Vec<u32> {
     found
 }
 
+/// The most memory that a process has ever had resident, in kilobytes.
+pub fn peak_memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
 /// Waits until `condition` holds; panics with `what` when it never does.
 pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..1500 {
