@@ -50,10 +50,15 @@ impl Snapshot {
         self.by_listed_name.contains_key(name)
     }
 
+    /// The live tool that has this directly listed name.
+    pub fn listed(&self, name: &str) -> Option<ToolRef> {
+        self.by_listed_name.get(name).copied()
+    }
+
     /// The name by which meta-tools show a tool: `server/tool`, or bare for a single server.
     pub fn qualified(&self, at: ToolRef) -> String {
         let (view, tool) = self.tool(at);
-        if self.single_server { tool.name.clone() } else { format!("{}/{}", view.name, tool.name) }
+        if self.sole.is_some() { tool.name.clone() } else { format!("{}/{}", view.name, tool.name) }
     }
 
     /// Resolves `server/tool`, `server__tool`, a directly listed name, or a bare name.
@@ -100,9 +105,9 @@ impl Snapshot {
 
     /// With a single server every bare name is its own, loaded or not.
     fn needs_the_only_server(&self) -> Resolved {
-        match self.servers.as_slice() {
-            [view] if self.single_server && matches!(view.presence, Presence::Offered { .. }) => {
-                Resolved::NeedsLoad { server: 0 }
+        match self.sole {
+            Some(server) if matches!(self.servers[server].presence, Presence::Offered { .. }) => {
+                Resolved::NeedsLoad { server }
             }
             _ => Resolved::Unknown,
         }

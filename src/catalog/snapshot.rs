@@ -11,8 +11,8 @@ pub struct Snapshot {
     pub servers: Vec<Arc<ServerView>>,
     /// Directly listed names of all live tools.
     pub(super) by_listed_name: HashMap<String, ToolRef>,
-    /// One wrapped server, whose names are bare.
-    pub single_server: bool,
+    /// The only server that there is to see; its names are bare.
+    pub sole: Option<usize>,
 }
 
 /// One server as the host may see it.
@@ -58,7 +58,7 @@ pub enum Shown<'a> {
 
 impl Snapshot {
     /// The state before anything was connected.
-    pub fn new(servers: &[ServerConfig], single_server: bool) -> Self {
+    pub fn new(servers: &[ServerConfig], sole: Option<usize>) -> Self {
         let server_names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         let views = servers.iter().zip(names::server_parts(&server_names)).map(|(server, part)| {
             Arc::new(ServerView {
@@ -74,7 +74,7 @@ impl Snapshot {
                 listed_names: Vec::new(),
             })
         });
-        Self { servers: views.collect(), by_listed_name: HashMap::new(), single_server }
+        Self { servers: views.collect(), by_listed_name: HashMap::new(), sole }
     }
 
     /// The snapshot in which `server` has the given presence, and what differs.
@@ -83,14 +83,11 @@ impl Snapshot {
         let before = &self.servers[server];
         let changes = changes(&before.presence, &presence);
         let listed_names = match &presence {
+            Presence::Live { catalog, .. } if self.sole.is_some() => bare_names(catalog),
             Presence::Live { catalog, .. } => {
                 let tools: Vec<&str> =
                     catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-                if self.single_server {
-                    tools.into_iter().map(str::to_owned).collect()
-                } else {
-                    names::tool_names(&before.part, &before.name, &tools)
-                }
+                names::tool_names(&before.part, &before.name, &tools)
             }
             Presence::Offered { .. } | Presence::Evicted | Presence::Disabled => Vec::new(),
         };
@@ -98,7 +95,32 @@ impl Snapshot {
         servers[server] =
             Arc::new(ServerView { presence, listed_names, ..ServerView::clone(before) });
         let by_listed_name = index(&servers);
-        (Self { servers, by_listed_name, single_server: self.single_server }, changes)
+        (Self { servers, by_listed_name, sole: self.sole }, changes)
+    }
+
+    /// What there is to see of `server` alone, under bare names. Positions stay what they are.
+    #[must_use]
+    pub fn only(&self, server: usize) -> Self {
+        let hidden = |view: &Arc<ServerView>| {
+            Arc::new(ServerView {
+                presence: Presence::Disabled,
+                listed_names: Vec::new(),
+                ..ServerView::clone(view)
+            })
+        };
+        let bare = |view: &Arc<ServerView>| match &view.presence {
+            Presence::Live { catalog, .. } => {
+                let listed_names = bare_names(catalog);
+                Arc::new(ServerView { listed_names, ..ServerView::clone(view) })
+            }
+            _ => view.clone(),
+        };
+        let positions = self.servers.iter().enumerate();
+        let servers: Vec<Arc<ServerView>> = positions
+            .map(|(at, view)| if at == server { bare(view) } else { hidden(view) })
+            .collect();
+        let by_listed_name = index(&servers);
+        Self { servers, by_listed_name, sole: Some(server) }
     }
 
     /// The position of the server of this name, if it may be named at all.
@@ -123,6 +145,10 @@ impl Snapshot {
             .map(|view| view.name.as_str())
             .collect()
     }
+}
+
+fn bare_names(catalog: &ServerCatalog) -> Vec<String> {
+    catalog.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
 fn index(servers: &[Arc<ServerView>]) -> HashMap<String, ToolRef> {

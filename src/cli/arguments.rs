@@ -21,7 +21,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Serve a host on standard input and output (the default)
+    /// Serve a host on standard input and output (the default), or hosts over HTTP
     #[command(alias = "start")]
     Serve,
     /// Validate the config and print every problem
@@ -62,6 +62,12 @@ pub(super) struct Options {
     /// Connect every server on first use
     #[arg(long, global = true)]
     pub(super) lazy: bool,
+    /// Serve hosts over HTTP on this address: `127.0.0.1:8080`, `:8080` for loopback, port 0 for a free one
+    #[arg(long, global = true, value_name = "ADDR")]
+    pub(super) http: Option<String>,
+    /// With --http: serve a host on standard input and output as well
+    #[arg(long, global = true, requires = "http")]
+    pub(super) stdio: bool,
     /// error, warn, info, debug or trace; also `target=level,…` [env: `DORMOUSE_LOG`]
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(super) log_level: Option<String>,

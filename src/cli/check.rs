@@ -9,7 +9,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let config = settings::parse(&file, options)?;
     anstream::println!("{}: ok, {} servers", file.path.display(), config.servers.len());
     for server in &config.servers {
-        if let Err(unavailable) = &server.launch {
+        if let Err(unavailable) = &server.transport {
             anstream::println!("  {}: unavailable: {unavailable}", server.name);
         }
     }

@@ -1,11 +1,27 @@
 //! `dormouse serve`: one host on standard input and output, and all servers behind it.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
+use anyhow::Context as _;
+use base64::Engine as _;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{arguments::Options, logging, runtime, settings};
-use crate::{config::Config, downstream::stdio, proxy::Fleet, upstream::Watchdog};
+use super::{UsageError, arguments::Options, logging, runtime, settings};
+use crate::{
+    config::{Config, HttpSettings},
+    downstream::{
+        http::{self, Access},
+        stdio,
+    },
+    proxy::Fleet,
+    upstream::Watchdog,
+};
 
 /// Ending the servers takes less; this is for what nobody has thought of.
 const LONGEST_STOP: Duration = Duration::from_secs(10);
@@ -19,27 +35,109 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         file.check_trust(&settings::trust_store()?)?;
         settings::parse(&file, options)?
     };
+    let addresses = options.http.as_deref().map(addresses).transpose()?;
+    let ways = Ways { http: addresses, stdio: options.stdio || options.http.is_none() };
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.
-    let served = runtime.block_on(async { tokio::spawn(serve(config)).await });
+    let served = runtime.block_on(async { tokio::spawn(serve(config, ways)).await });
     // A thread may be left that waits for a terminal's input and cannot be woken.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
+/// How hosts reach us.
+struct Ways {
+    /// The addresses to listen on; the first that can be used is.
+    http: Option<Vec<SocketAddr>>,
+    stdio: bool,
+}
+
+/// Reads `HOST:PORT`, `:PORT` for loopback, or a port alone.
+fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
+    let loopback = |port: &str| port.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port).into());
+    if let Some(address) = loopback(text.strip_prefix(':').unwrap_or(text)) {
+        return Ok(vec![address]);
+    }
+    let found: Vec<SocketAddr> = std::net::ToSocketAddrs::to_socket_addrs(text)
+        .map_err(|error| UsageError(format!("--http {text:?}: {error}; write HOST:PORT")))?
+        .collect();
+    Ok(found)
+}
+
+async fn serve(config: Config, ways: Ways) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
+    let listener = match &ways.http {
+        Some(addresses) => Some(listen(addresses).await?),
+        None => None,
+    };
     let signals = tokio::spawn(stop_on_signals(stop.clone()));
     let watchdog = Watchdog::default();
     let fleet = Fleet::new(config, &watchdog);
-    let served = stdio::serve(fleet.clone(), stop).await;
+    let served = match (listener, ways.stdio) {
+        (None, _) => stdio::serve(fleet.clone(), stop).await,
+        (Some(listener), false) => {
+            fleet.start_eager();
+            serve_http(fleet.clone(), listener, stop).await
+        }
+        (Some(listener), true) => {
+            // Either of them goes on when the other has ended by itself, but for a host that closes its
+            // end of the pipes: it has started us, and is done.
+            let over_http = serve_http(fleet.clone(), listener, stop.clone());
+            let on_stdio = async {
+                let served = stdio::serve(fleet.clone(), stop.clone()).await;
+                stop.cancel();
+                served
+            };
+            let (over_http, on_stdio) = tokio::join!(over_http, on_stdio);
+            over_http.and(on_stdio)
+        }
+    };
     if tokio::time::timeout(LONGEST_STOP, fleet.stop()).await.is_err() {
         tracing::error!("some servers did not end in time");
     }
     watchdog.end();
     signals.abort();
     Ok(served?)
+}
+
+async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
+    let mut problem = None;
+    for address in addresses {
+        match http::bind(*address).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => problem = Some(error),
+        }
+    }
+    let problem = problem.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into());
+    Err(problem).with_context(|| format!("cannot listen on {addresses:?}"))
+}
+
+async fn serve_http(
+    fleet: Arc<Fleet>,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let address = listener.local_addr()?;
+    let HttpSettings { auth_tokens, allowed_hosts, allowed_origins, .. } =
+        fleet.settings().http.clone();
+    let mut access = Access { tokens: auth_tokens, hosts: allowed_hosts, origins: allowed_origins };
+    if access.tokens.is_empty() && !address.ip().is_loopback() {
+        let token = new_token();
+        anstream::eprintln!(
+            "dormouse: no authTokens are set; hosts must send this bearer token: {token}"
+        );
+        access.tokens.push(token);
+    }
+    anstream::eprintln!("dormouse: listening on http://{address}/mcp");
+    http::serve(fleet, listener, access, stop).await
+}
+
+/// 256 random bits.
+fn new_token() -> String {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
 }
 
 #[cfg(unix)]

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::arguments::Options;
 use crate::config::{
     self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings, Startup,
-    TrustStore,
+    Transport, TrustStore,
 };
 
 /// The config file to use, as it is now. One in the working directory may still need to be trusted.
@@ -60,7 +60,7 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     if let Some(surface) = options.surface {
         settings.surface = surface;
     }
-    let mut server = ServerConfig::new(name, launch);
+    let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     if options.lazy {
         server.startup = Startup::Lazy;
     }

@@ -6,12 +6,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Config, ConfigError, Environment, Launch, Problem, ServerConfig, Settings, Startup, Timeouts,
-    Unavailable,
+    Config, ConfigError, Environment, HttpSettings, Isolation, Problem, ServerConfig, Settings,
+    Startup, Timeouts, Unavailable,
     document::{Document, Step},
     expand::expand,
     file::{File, Protocol, ServerEntry, TimeoutsEntry},
     schema,
+    transport::{problems, transport},
 };
 
 /// Below this not even a handshake would pass.
@@ -24,7 +25,8 @@ pub(super) fn check(
 ) -> Result<Config, ConfigError> {
     let mut checker = Checker { document, problems: document.repeated_keys() };
     let written = document.value();
-    let file: File = checker.read(&[], &written, written.clone());
+    let mut file: File = checker.read(&[], &written, written.clone());
+    checker.expand_tokens(&mut file, environment);
     let settings = settings(&file);
     if settings.max_message_bytes < LEAST_MESSAGE_BYTES {
         let at = [Step::Key("maxMessageBytes".to_owned())];
@@ -58,6 +60,17 @@ fn settings(file: &File) -> Settings {
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
         max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
         single_server: false,
+        http: http_settings(file),
+    }
+}
+
+fn http_settings(file: &File) -> HttpSettings {
+    let default = HttpSettings::default();
+    HttpSettings {
+        auth_tokens: file.auth_tokens.clone(),
+        allowed_hosts: file.allowed_hosts.clone(),
+        allowed_origins: file.allowed_origins.clone(),
+        session_timeout: file.session_timeout.map_or(default.session_timeout, |timeout| timeout.0),
     }
 }
 
@@ -121,6 +134,20 @@ impl Checker<'_, '_> {
         }
     }
 
+    /// An undefined variable in a token would leave a door open, or locked for ever.
+    fn expand_tokens(&mut self, file: &mut File, environment: &Environment) {
+        let at = [Step::Key("authTokens".to_owned())];
+        let mut tokens = Value::from(std::mem::take(&mut file.auth_tokens));
+        let undefined = expand(&mut tokens, environment);
+        if !undefined.is_empty() {
+            self.report(&at, format!("undefined: {}", undefined.join(", ")));
+        }
+        file.auth_tokens = serde_json::from_value(tokens).unwrap_or_default();
+        if file.auth_tokens.iter().any(|token| token.trim().is_empty()) {
+            self.report(&at, "a token must not be blank");
+        }
+    }
+
     fn server(
         &mut self,
         name: &str,
@@ -136,14 +163,9 @@ impl Checker<'_, '_> {
         let written = entry.clone();
         let undefined = expand(&mut entry, environment);
         let entry: ServerEntry = self.read(&at, &written, entry);
-        match &written["command"] {
-            Value::Null => self.report(&at, "a server needs a \"command\""),
-            Value::String(command) if is_blank(command) => {
-                self.report(&at, "a server's \"command\" must not be blank");
-            }
-            // One of another type has been reported; one that is blank once its variables are
-            // expanded concerns this server alone.
-            _ => {}
+        for (key, message) in problems(&written, &entry) {
+            let key = key.map(|key| Step::Key(key.to_owned()));
+            self.report(&at.iter().cloned().chain(key).collect::<Vec<_>>(), message);
         }
         let directory = path.parent().unwrap_or(Path::new("."));
         configure(name, entry, file, directory, undefined)
@@ -153,18 +175,12 @@ impl Checker<'_, '_> {
 /// The meaning of an entry. `undefined`: the variables that it lacks.
 fn configure(
     name: &str,
-    entry: ServerEntry,
+    mut entry: ServerEntry,
     file: &File,
     directory: &Path,
     undefined: Vec<String>,
 ) -> ServerConfig {
-    let launch = Launch {
-        command: entry.command.unwrap_or_default(),
-        args: entry.args,
-        env: entry.env.into_iter().map(|(key, value)| (key, value.to_string())).collect(),
-        cwd: entry.cwd.map(|cwd| directory.join(cwd)),
-        inherit_env: entry.inherit_env.unwrap_or(false),
-    };
+    let transport = transport(&mut entry, directory);
     let description = entry.description.filter(|text| !text.trim().is_empty());
     let by_default = if description.is_some() { Startup::Lazy } else { Startup::Eager };
     let idle_timeout = entry.idle_timeout.or(file.idle_timeout);
@@ -179,16 +195,14 @@ fn configure(
         },
         timeouts: timeouts(entry.timeouts, file.timeouts),
         protocol: entry.protocol.unwrap_or(Protocol::Auto),
-        launch: match (undefined.is_empty(), is_blank(&launch.command)) {
-            (false, _) => Err(Unavailable::Undefined(undefined)),
-            (true, true) => Err(Unavailable::BlankCommand),
-            (true, false) => Ok(launch),
+        isolation: entry.isolation.unwrap_or(Isolation::Shared),
+        auth_tokens: entry.auth_tokens,
+        transport: if undefined.is_empty() {
+            transport
+        } else {
+            Err(Unavailable::Undefined(undefined))
         },
     }
-}
-
-fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
 }
 
 fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
@@ -268,7 +282,7 @@ fn steps(path: &serde_ignored::Path<'_>) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Transport, *};
 
     fn parse(text: &str) -> Result<Config, ConfigError> {
         let environment = Environment::from_pairs([("HOME", "/home/d")]);
@@ -301,7 +315,7 @@ mod tests {
         );
         assert_eq!(b.idle_timeout, Some(std::time::Duration::from_secs(30)));
         assert_eq!((a.startup, a.idle_timeout), (Startup::Lazy, None));
-        let launch = a.launch.as_ref().unwrap();
+        let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.command, "/home/d/x");
         assert_eq!(launch.args, ["${HOME}"]);
         assert_eq!(launch.cwd.as_deref(), Some(Path::new("/etc/d/sub")));
@@ -312,8 +326,8 @@ mod tests {
         let config =
             parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
         let servers = config.unwrap().servers;
-        assert_eq!(servers[0].launch, Err(Unavailable::Undefined(vec!["NOPE".to_owned()])));
-        assert!(servers[1].launch.is_ok());
+        assert_eq!(servers[0].transport, Err(Unavailable::Undefined(vec!["NOPE".to_owned()])));
+        assert!(servers[1].transport.is_ok());
     }
 
     #[test]
@@ -327,6 +341,7 @@ mod tests {
     "a": {"command": 3, "args": ["x", 4, 5], "describtion": "x"},
     "b": {"startup": "sometimes"},
     "c": {},
+    "u": {"url": "ftp://x", "type": "stdio", "args": []},
     "d": {"command": "x", "timeouts": {"cal": 1}, "url": "https://x"},
     "d": {"command": "x"},
     "": {"command": "x", "env": {"A": [1]}}

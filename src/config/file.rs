@@ -41,11 +41,20 @@ pub(super) struct File {
     pub(super) idle_timeout: Option<DurationText>,
     /// Deadlines for all servers.
     pub(super) timeouts: TimeoutsEntry,
+    /// Bearer tokens that HTTP hosts must send, one of them: with `--http` only. `${VAR}` is expanded.
+    pub(super) auth_tokens: Vec<String>,
+    /// Names in `Host` that HTTP requests may be sent to, beside the loopback ones and the address itself.
+    pub(super) allowed_hosts: Vec<String>,
+    /// Web origins that may send HTTP requests, beside loopback ones; `https://example.com`, say.
+    pub(super) allowed_origins: Vec<String>,
+    /// How long an HTTP session of a legacy host stays without an open stream or a request.
+    #[schemars(extend("default" = "24h"))]
+    pub(super) session_timeout: Option<DurationText>,
     /// The servers by name. Their order is their precedence where two offer the same URI or prompt.
     pub(super) mcp_servers: serde_json::Map<String, serde_json::Value>,
 }
 
-/// One MCP server: a command that speaks MCP on its standard input and output.
+/// One MCP server: a `command` that speaks MCP on its standard input and output, or the `url` of one.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
@@ -64,10 +73,20 @@ pub(super) struct ServerEntry {
     /// Which generation of MCP to speak with the server.
     #[schemars(extend("default" = "auto"))]
     pub(super) protocol: Option<Protocol>,
-    /// Always `stdio`; may be left out.
+    /// How the server is reached. Default: `stdio` with a `command`; with a `url` streamable HTTP, or HTTP+SSE
+    /// where the server knows only that.
     #[serde(rename = "type")]
-    pub(super) _transport: Option<Transport>,
-    /// The program to start, found on `PATH` or given as a path. Required.
+    pub(super) kind: Option<TransportKind>,
+    /// The address of a server that runs elsewhere.
+    pub(super) url: Option<String>,
+    /// HTTP headers for every request to `url`.
+    pub(super) headers: BTreeMap<String, String>,
+    /// Bearer tokens that HTTP hosts may send for `/servers/<name>/`, beside the general ones.
+    pub(super) auth_tokens: Vec<String>,
+    /// Whether all hosts use one instance of the server, or each host session has its own.
+    #[schemars(extend("default" = "shared"))]
+    pub(super) isolation: Option<Isolation>,
+    /// The program to start, found on `PATH` or given as a path.
     pub(super) command: Option<String>,
     /// Its arguments.
     pub(super) args: Vec<String>,
@@ -104,6 +123,8 @@ pub enum Surface {
     Discover,
     /// `activate_<server>` for each lazy server, and the tools of every loaded one.
     Activate,
+    /// The tools of every server whose tools are known, and `load_mcp` for the others.
+    Direct,
 }
 
 /// Whether what the host sees follows the loads.
@@ -150,11 +171,27 @@ pub enum Protocol {
     Modern,
 }
 
-/// How to reach a server.
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum TransportKind {
+    /// A child process.
+    Stdio,
+    /// Streamable HTTP.
+    #[serde(alias = "streamable-http", alias = "streamableHttp")]
+    Http,
+    /// HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
+/// Who shares an instance of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Transport {
-    Stdio,
+pub enum Isolation {
+    /// All hosts.
+    Shared,
+    /// Nobody: each host session has its own, which ends with it.
+    Session,
 }
 
 /// The value of an environment variable; numbers and booleans are taken as they are written.

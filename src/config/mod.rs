@@ -13,13 +13,14 @@ mod find;
 mod model;
 mod problem;
 mod schema;
+mod transport;
 mod trust;
 
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find};
 pub use model::{
-    AlwaysLoad, Config, Launch, Listing, Protocol, ServerConfig, Settings, Startup, Surface,
-    Timeouts, Unavailable,
+    AlwaysLoad, Config, Framing, HttpSettings, Isolation, Launch, Listing, Protocol, Remote,
+    ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Unavailable,
 };
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference};

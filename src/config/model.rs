@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-pub use super::file::{AlwaysLoad, Listing, Protocol, Startup, Surface};
+use url::Url;
+
+pub use super::file::{AlwaysLoad, Isolation, Listing, Protocol, Startup, Surface};
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -26,6 +28,40 @@ pub struct Settings {
     pub max_message_bytes: usize,
     /// One wrapped server: its names are bare, and what is unknown passes.
     pub single_server: bool,
+    pub http: HttpSettings,
+}
+
+/// How hosts may connect over HTTP.
+#[derive(Clone)]
+pub struct HttpSettings {
+    /// Any of them opens everything; empty for none.
+    pub auth_tokens: Vec<String>,
+    /// Beside loopback names and the address that is listened on.
+    pub allowed_hosts: Vec<String>,
+    /// Beside loopback origins.
+    pub allowed_origins: Vec<String>,
+    /// How long a session lives without an open stream or a request.
+    pub session_timeout: Duration,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        let (auth_tokens, allowed_hosts, allowed_origins) = Default::default();
+        // A host may be left open over night; what it holds here is small.
+        let session_timeout = Duration::from_hours(24);
+        Self { auth_tokens, allowed_hosts, allowed_origins, session_timeout }
+    }
+}
+
+impl std::fmt::Debug for HttpSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpSettings")
+            .field("auth_tokens", &self.auth_tokens.len())
+            .field("allowed_hosts", &self.allowed_hosts)
+            .field("allowed_origins", &self.allowed_origins)
+            .field("session_timeout", &self.session_timeout)
+            .finish()
+    }
 }
 
 impl Default for Settings {
@@ -39,6 +75,7 @@ impl Default for Settings {
             startup_wait: Duration::from_secs(5),
             max_message_bytes: 64 * 1024 * 1024,
             single_server: false,
+            http: HttpSettings::default(),
         }
     }
 }
@@ -54,8 +91,49 @@ pub struct ServerConfig {
     pub idle_timeout: Option<Duration>,
     pub timeouts: Timeouts,
     pub protocol: Protocol,
-    /// How to start it, or why that cannot be.
-    pub launch: Result<Launch, Unavailable>,
+    pub isolation: Isolation,
+    /// Any of them opens the endpoints of this server alone.
+    pub auth_tokens: Vec<String>,
+    /// How to reach it, or why that cannot be.
+    pub transport: Result<Transport, Unavailable>,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transport {
+    Stdio(Launch),
+    Http(Remote),
+}
+
+/// A server behind a URL.
+#[derive(Clone, PartialEq)]
+pub struct Remote {
+    /// `http` or `https`.
+    pub url: Url,
+    /// Sent with every request; the names are valid, the values may be secret.
+    pub headers: BTreeMap<String, String>,
+    pub framing: Framing,
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let headers: Vec<&String> = self.headers.keys().collect();
+        f.debug_struct("Remote")
+            .field("origin", &self.url.origin().ascii_serialization())
+            .field("headers", &headers)
+            .field("framing", &self.framing)
+            .finish()
+    }
+}
+
+/// How messages travel over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Streamable HTTP, or HTTP+SSE where the server refuses that.
+    Either,
+    Streamable,
+    /// HTTP+SSE of 2024-11-05.
+    Sse,
 }
 
 /// A child process that speaks MCP on its standard streams.
@@ -75,6 +153,12 @@ pub enum Unavailable {
     Undefined(Vec<String>),
     #[error("its command is blank once its variables are expanded")]
     BlankCommand,
+    #[error(
+        "its url is none once its variables are expanded; it must begin with http:// or https://"
+    )]
+    BadUrl,
+    #[error("the value of its header {0:?} cannot be sent once its variables are expanded")]
+    BadHeader(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +182,8 @@ impl Default for Timeouts {
 }
 
 impl ServerConfig {
-    /// A server with nothing said of it but how to start it.
-    pub fn new(name: impl Into<String>, launch: Launch) -> Self {
+    /// A server with nothing said of it but how to reach it.
+    pub fn new(name: impl Into<String>, transport: Transport) -> Self {
         Self {
             name: name.into(),
             description: None,
@@ -108,7 +192,9 @@ impl ServerConfig {
             idle_timeout: Some(Self::IDLE_TIMEOUT),
             timeouts: Timeouts::default(),
             protocol: Protocol::Auto,
-            launch: Ok(launch),
+            isolation: Isolation::Shared,
+            auth_tokens: Vec::new(),
+            transport: Ok(transport),
         }
     }
 

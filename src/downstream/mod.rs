@@ -3,6 +3,8 @@
 //! It must not know how servers are reached or listed: what a session cannot answer by itself it
 //! gives to the [`crate::proxy::Fleet`].
 
+pub mod http;
+mod reply;
 mod session;
 mod standing;
 pub mod stdio;

@@ -13,12 +13,17 @@ use std::{
 use tokio::{sync::watch, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
-use super::standing::{Listen, Standing};
+use super::{
+    reply::Reply,
+    standing::{Listen, Standing},
+};
 use crate::{
     catalog::Changes,
     peer::{Handler, Peer, Unreadable},
-    protocol::{Client, Era, MODERN_VERSION, adapt, answer_discover, answer_initialize, error},
-    proxy::{Caller, Fleet, Host, HostId, Subscriber},
+    protocol::{
+        Client, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize, error,
+    },
+    proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber},
     wire::{Id, Invalid, Notification, Raw, Request, edit},
 };
 
@@ -27,6 +32,8 @@ const MAX_IN_FLIGHT: usize = 10_000;
 
 pub struct Session {
     id: HostId,
+    identity: Identity,
+    /// For what belongs to none of its requests.
     peer: Peer,
     fleet: Arc<Fleet>,
     // A std mutex: held to look or to change, never across an await.
@@ -34,10 +41,6 @@ pub struct Session {
     // As above.
     in_flight: Mutex<InFlight>,
     tasks: TaskTracker,
-    /// How often the host was told that the tool list has changed.
-    announced: watch::Sender<u64>,
-    /// The last announcement after which it has been given a list.
-    relisted: watch::Sender<u64>,
     /// Whether the host has said anything that shows its era.
     opened: watch::Sender<bool>,
 }
@@ -51,18 +54,54 @@ struct InFlight {
 
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
+/// Who a session is with, and what of the fleet it is for.
+#[derive(Clone)]
+pub struct Identity {
+    pub principal: Principal,
+    pub endpoint: Endpoint,
+    /// Whether the same host has further sessions, now or later.
+    pub has_further_sessions: bool,
+    /// What is known of the tool lists that the host has been given: in all its sessions together.
+    pub relisting: Arc<Relisting>,
+}
+
+impl Identity {
+    /// A host that has this one session.
+    pub fn alone(endpoint: Endpoint) -> Self {
+        Self {
+            principal: Principal::new(),
+            endpoint,
+            has_further_sessions: false,
+            relisting: Arc::default(),
+        }
+    }
+}
+
+/// Whether a host has the tool list that it was told of.
+pub struct Relisting {
+    /// How often it was told that the list has changed.
+    announced: watch::Sender<u64>,
+    /// The last announcement after which it has been given a list.
+    relisted: watch::Sender<u64>,
+}
+
+impl Default for Relisting {
+    fn default() -> Self {
+        Self { announced: watch::Sender::new(0), relisted: watch::Sender::new(0) }
+    }
+}
+
 impl Session {
     /// Makes a session for the host behind `peer` and attaches it to the fleet.
-    pub fn attach(fleet: Arc<Fleet>, peer: Peer) -> Arc<Self> {
+    pub fn attach(fleet: Arc<Fleet>, peer: Peer, identity: Identity) -> Arc<Self> {
         let session = Arc::new(Self {
             id: HostId(LAST_ID.fetch_add(1, Ordering::Relaxed)),
+            identity,
             peer,
             fleet,
             standing: Mutex::default(),
             in_flight: Mutex::default(),
             tasks: TaskTracker::new(),
-            announced: watch::Sender::new(0),
-            relisted: watch::Sender::new(0),
             opened: watch::Sender::new(false),
         });
         let host: Arc<dyn Host> = session.clone();
@@ -89,70 +128,95 @@ impl Session {
         }
         // Aborted tasks end at once; this is for what nobody has thought of.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.drained()).await;
-        self.fleet.detach(self.id);
+        self.fleet.detach(self, self.identity.has_further_sessions);
     }
 
     /// Reads what the request says of the host. A modern one says it each time.
-    fn caller(self: &Arc<Self>, params: Option<&Raw>) -> Option<Caller> {
+    fn caller(self: &Arc<Self>, params: Option<&Raw>, reply: &Reply) -> Result<Caller, Raw> {
         let meta = params.and_then(|params| edit::get(params, "_meta"));
         let mut standing = self.lock_standing();
         let client = if let Some(client) = meta.as_ref().and_then(Client::from_meta) {
+            if client.version != MODERN_VERSION.as_str() {
+                return Err(error::unsupported_version(&client.version));
+            }
+            if meta.as_ref().and_then(|meta| edit::get(meta, Meta::CLIENT_CAPABILITIES)).is_none() {
+                let message = format!("_meta needs {:?}", Meta::CLIENT_CAPABILITIES);
+                return Err(error::invalid_params(message));
+            }
             standing.modern(&client);
             Arc::new(client)
         } else {
             standing.ready();
-            standing.client().filter(|client| client.era == Era::Legacy)?.clone()
+            let client = standing.client().filter(|client| client.era == Era::Legacy);
+            client.cloned().ok_or_else(|| {
+                let message = "send initialize first, or name the protocol version in _meta";
+                error::invalid_request(message)
+            })?
         };
         drop(standing);
-        Some(Caller::new(self.clone(), client, meta.as_ref()))
+        Ok(Caller::new(self.clone(), client, reply.peer.clone(), meta.as_ref()))
     }
 
     fn initialize(&self, params: &Raw) -> Raw {
         let client = Client::from_initialize(params).detached();
-        let answer = answer_initialize(&client.version, &self.fleet.instructions());
+        let endpoint = self.identity.endpoint;
+        let (capabilities, instructions) =
+            (self.fleet.capabilities(endpoint), self.fleet.instructions(endpoint));
+        let answer = answer_initialize(&client.version, &capabilities, &instructions);
         *self.lock_standing() = Standing::Initializing(Arc::new(client));
         self.opened.send_replace(true);
         answer
     }
 
-    fn answer(self: &Arc<Self>, request: Request) {
+    fn discover(&self) -> Raw {
+        let endpoint = self.identity.endpoint;
+        let (capabilities, instructions) =
+            (self.fleet.capabilities(endpoint), self.fleet.instructions(endpoint));
+        let answer = answer_discover(&capabilities, &instructions);
+        adapt::own_result("server/discover", Era::Modern, answer)
+    }
+
+    /// Takes a request, and sees to it that it is answered.
+    pub(super) fn answer(self: &Arc<Self>, request: Request, reply: &Reply) {
         let params = request.params.as_ref();
-        if request.method == "initialize" {
-            let params = params.cloned().unwrap_or_else(Raw::empty_object);
-            return self.peer.respond(request.id, Ok(self.initialize(&params)));
+        let is_modern = params
+            .and_then(|params| edit::get(params, "_meta"))
+            .is_some_and(|meta| edit::get(&meta, Meta::PROTOCOL_VERSION).is_some());
+        match request.method.as_str() {
+            "initialize" if !is_modern => {
+                let params = params.cloned().unwrap_or_else(Raw::empty_object);
+                return reply.peer.respond(request.id, Ok(self.initialize(&params)));
+            }
+            "ping" if !is_modern => {
+                return reply.peer.respond(request.id, Ok(Raw::empty_object()));
+            }
+            _ => {}
         }
-        if request.method == "ping" {
-            return self.peer.respond(request.id, Ok(Raw::empty_object()));
-        }
-        let Some(caller) = self.caller(params) else {
-            let message = "send initialize first, or name the protocol version in _meta";
-            return self.peer.respond(request.id, Err(error::invalid_request(message)));
+        let caller = match self.caller(params, reply) {
+            Ok(caller) => caller,
+            Err(refusal) => return reply.peer.respond(request.id, Err(refusal)),
         };
         self.opened.send_replace(true);
-        if caller.client.era == Era::Modern && caller.client.version != MODERN_VERSION.as_str() {
-            let refusal = error::unsupported_version(&caller.client.version);
-            return self.peer.respond(request.id, Err(refusal));
-        }
         let id = request.id.clone();
         match (request.method.as_str(), caller.client.era) {
-            ("server/discover", Era::Modern) => {
-                let answer = answer_discover(&self.fleet.instructions());
-                let answer = adapt::own_result("server/discover", Era::Modern, answer);
-                self.peer.respond(id, Ok(answer));
+            ("server/discover", Era::Modern) => reply.peer.respond(id, Ok(self.discover())),
+            // A modern host has no session to open or to keep alive.
+            ("initialize" | "ping", Era::Modern) => {
+                reply.peer.respond(id, Err(error::method_not_found(&request.method)));
             }
             ("subscriptions/listen", Era::Modern) => {
-                let (listen, wanted) =
-                    Listen::read(request.id, params.unwrap_or(&Raw::empty_object()));
+                let params = params.cloned().unwrap_or_else(Raw::empty_object);
+                let (listen, wanted) = Listen::read(request.id, &params, reply.response.clone());
                 // Before anything is waited for, so that a cancellation finds it.
                 self.unlisten(&id);
                 self.lock_standing().listen(listen);
-                self.work_on(id.clone(), self.clone().listen(caller, id, wanted));
+                self.work_on(id.clone(), reply, self.clone().listen(caller, id, wanted));
             }
             _ => {
                 // As of now: a change that is announced later is not in the list that this asks for.
-                let announced = *self.announced.borrow();
+                let announced = self.tool_lists_announced();
                 let handling = self.clone().handle(caller, request, announced);
-                self.work_on(id, handling);
+                self.work_on(id, reply, handling);
             }
         }
     }
@@ -161,10 +225,11 @@ impl Session {
         let Request { id, method, params } = request;
         let is_tool_list = method == "tools/list";
         let outcome = self.fleet.handle(&caller, &method, params).await;
-        self.peer.respond(id, outcome);
+        caller.peer.respond(id, outcome);
         if is_tool_list {
             // The list is on its way before anything that waits for this can be.
-            self.relisted.send_modify(|number| *number = announced.max(*number));
+            let relisted = &self.identity.relisting.relisted;
+            relisted.send_modify(|number| *number = announced.max(*number));
         }
     }
 
@@ -178,7 +243,7 @@ impl Session {
         }
         let acknowledgement = self.lock_standing().acknowledge(&id);
         if let Some(acknowledgement) = acknowledgement {
-            self.notify(acknowledgement);
+            self.tell(acknowledgement);
         }
     }
 
@@ -193,17 +258,31 @@ impl Session {
         Subscriber { host: self.id, stream: Some(id.clone()) }
     }
 
+    pub(super) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    fn tell(&self, notification: Notification) {
+        self.peer.notify(&notification.method, notification.params);
+    }
+
     /// Runs `work` until it is done or the host cancels it. Dropping it cancels it further on.
-    fn work_on(self: &Arc<Self>, id: Id, work: impl Future<Output = ()> + Send + 'static) {
+    fn work_on(
+        self: &Arc<Self>,
+        id: Id,
+        reply: &Reply,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let mut in_flight = self.lock_in_flight();
         if in_flight.tasks.len() >= MAX_IN_FLIGHT {
             let message = format!("more than {MAX_IN_FLIGHT} requests are in flight");
-            return self.peer.respond(id, Err(error::internal(message)));
+            return reply.peer.respond(id, Err(error::internal(message)));
         }
         in_flight.last += 1;
         let key = (id, in_flight.last);
-        let (session, done) = (self.clone(), key.clone());
+        let (session, done, open) = (self.clone(), key.clone(), reply.response.clone());
         let task = self.tasks.spawn(async move {
+            let _open = open;
             work.await;
             session.lock_in_flight().tasks.remove(&done);
         });
@@ -240,16 +319,19 @@ impl Session {
     }
 }
 
-/// What arrives from the host, with the session that it is for.
-pub(super) struct Inbound(pub(super) Arc<Session>);
+/// What arrives from the host, with the session that it is for and the way back.
+pub(super) struct Inbound {
+    pub(super) session: Arc<Session>,
+    pub(super) reply: Reply,
+}
 
 impl Handler for Inbound {
     fn request(&self, request: Request) {
-        self.0.answer(request);
+        self.session.answer(request, &self.reply);
     }
 
     fn notification(&self, notification: Notification) {
-        let session = &self.0;
+        let session = &self.session;
         match notification.method.as_str() {
             "notifications/initialized" => session.lock_standing().ready(),
             "notifications/cancelled" => {
@@ -260,13 +342,13 @@ impl Handler for Inbound {
             }
             // Progress on a question of ours is handled by the peer; other progress is nobody's.
             "notifications/progress" => {}
-            _ => session.fleet.notice(&notification),
+            _ => session.fleet.notice(session.as_ref(), &notification),
         }
     }
 
     /// Answers as JSON-RPC 2.0 section 5.1 asks.
     fn unreadable(&self, what: Unreadable) {
-        let peer = &self.0.peer;
+        let peer = &self.reply.peer;
         match what {
             Unreadable::Invalid(Invalid::NotJson(problem)) => {
                 let message = format!("not JSON: {problem}");
@@ -293,8 +375,9 @@ impl Handler for Inbound {
 
     async fn ready(&self) {
         // A host that does not read its answers is not given more.
-        if self.0.peer.is_full() {
-            self.0.peer.ready(std::time::Duration::from_hours(1)).await;
+        let peer = &self.session.peer;
+        if peer.is_full() {
+            peer.ready(std::time::Duration::from_hours(1)).await;
         }
     }
 }
@@ -302,6 +385,14 @@ impl Handler for Inbound {
 impl Host for Session {
     fn id(&self) -> HostId {
         self.id
+    }
+
+    fn principal(&self) -> Principal {
+        self.identity.principal
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.identity.endpoint
     }
 
     fn client(&self) -> Option<Arc<Client>> {
@@ -316,31 +407,28 @@ impl Host for Session {
         let announcements = self.lock_standing().announcements(changes);
         for announcement in announcements {
             if announcement.method == "notifications/tools/list_changed" {
-                self.announced.send_modify(|number| *number += 1);
+                self.identity.relisting.announced.send_modify(|number| *number += 1);
             }
-            self.notify(announcement);
+            self.tell(announcement);
         }
     }
 
     fn tool_lists_announced(&self) -> u64 {
-        *self.announced.borrow()
+        *self.identity.relisting.announced.borrow()
     }
 
     fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
+            let relisted = &self.identity.relisting.relisted;
             // The sender lives as long as `self`.
-            let _ = self.relisted.subscribe().wait_for(|relisted| *relisted >= number).await;
+            let _ = relisted.subscribe().wait_for(|relisted| *relisted >= number).await;
         })
     }
 
     fn resource_updated(&self, uri: &str, params: &Raw) {
         let updates = self.lock_standing().update(uri, params);
         for update in updates {
-            self.notify(update);
+            self.tell(update);
         }
-    }
-
-    fn notify(&self, notification: Notification) {
-        self.peer.notify(&notification.method, notification.params);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::reply::Open;
 use crate::{
     catalog::Changes,
     protocol::{Client, Meta},
@@ -147,11 +148,13 @@ pub(super) struct Listen {
     pub(super) uris: Vec<String>,
     /// It has been acknowledged.
     is_open: bool,
+    /// Where the stream has a response of its own, that stays open as long as this lives.
+    _response: Option<Arc<Open>>,
 }
 
 impl Listen {
     /// Reads the filter in the `params` of the request, and the resources that are wanted.
-    pub(super) fn read(id: Id, params: &Raw) -> (Self, Vec<String>) {
+    pub(super) fn read(id: Id, params: &Raw, response: Option<Arc<Open>>) -> (Self, Vec<String>) {
         let filter = edit::get(params, "notifications").unwrap_or_else(Raw::empty_object);
         let flag = |name| edit::get(&filter, name).is_some_and(|flag| flag.as_bytes() == b"true");
         let wanted = edit::get(&filter, "resourceSubscriptions")
@@ -164,6 +167,7 @@ impl Listen {
             prompts: flag("promptsListChanged"),
             uris: Vec::new(),
             is_open: false,
+            _response: response,
         };
         (listen, wanted)
     }
@@ -258,7 +262,7 @@ mod tests {
             r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a"]}}"#,
         )
         .unwrap();
-        let (listen, wanted) = Listen::read(id.clone(), &params);
+        let (listen, wanted) = Listen::read(id.clone(), &params, None);
         assert_eq!(wanted, ["a"]);
         standing.listen(listen);
         standing.accept(&id, "a".to_owned());

@@ -4,7 +4,11 @@ use std::{io, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Session, session::Inbound};
+use super::{
+    Session,
+    reply::Reply,
+    session::{Identity, Inbound},
+};
 use crate::{
     peer::{Peer, read_messages},
     proxy::Fleet,
@@ -39,12 +43,14 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let max_message_bytes = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
-    let session = Session::attach(fleet.clone(), peer.clone());
+    let identity = Identity::alone(fleet.endpoint());
+    let session = Session::attach(fleet.clone(), peer.clone(), identity);
 
     let opening = tokio::spawn(start_eager(fleet, session.clone()));
     let mut writing = tokio::spawn(write_messages(outbox, output));
     let lines = LineReader::new(input, max_message_bytes);
-    let inbound = Arc::new(Inbound(session.clone()));
+    let reply = Reply { peer: peer.clone(), response: None };
+    let inbound = Arc::new(Inbound { session: session.clone(), reply });
     let reading = read_messages(lines, max_message_bytes, peer.clone(), inbound);
     let end = tokio::select! {
         read = reading => End::Input(read),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Peer, pending::Registered};
+use super::{Peer, Pulse, pending::Registered};
 use crate::wire::{Outcome, Raw, edit};
 
 /// Receives the `params` of each progress notification of a request, in order, before its result.
@@ -32,6 +32,12 @@ pub enum CallError {
     NotSent,
     #[error("the connection closed before the answer")]
     Closed,
+    /// The other side cannot be reached, so that the request was not executed.
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// The transport was refused; `detail` is the start of what came with it.
+    #[error("HTTP status {status}{detail}")]
+    Refused { status: u16, detail: String },
     #[error("no answer for {0:?}")]
     TimedOut(Duration),
     #[error("it does not read its input")]
@@ -42,34 +48,76 @@ pub enum CallError {
     Malformed(&'static str),
 }
 
-pub(super) async fn request(
-    peer: &Peer,
-    method: &str,
-    params: Option<Raw>,
-    options: CallOptions,
-) -> Result<Outcome, CallError> {
-    if peer.is_closed() {
-        return Err(CallError::NotSent);
+/// A request with an id that is still to be sent, or waits for its answer.
+///
+/// Dropping it cancels the request on the other side, where it was sent.
+pub struct Call {
+    peer: Peer,
+    registered: Registered,
+    silence: Duration,
+    wants_progress: bool,
+    sent: Sent,
+}
+
+/// What has to be told to the other side when nobody waits any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    NotYet,
+    Cancellable,
+    /// MCP forbids to cancel `initialize` (2025-11-25, basic/utilities/cancellation).
+    Uncancellable,
+}
+
+impl Call {
+    pub(super) fn new(peer: Peer, options: CallOptions) -> Self {
+        let CallOptions { silence, progress } = options;
+        let wants_progress = progress.is_some();
+        let registered = peer.pending().register(progress);
+        Self { peer, registered, silence, wants_progress, sent: Sent::NotYet }
     }
-    if peer.0.outbox.is_stalled() {
-        return Err(CallError::Congested);
+
+    /// The id under which the other side sees the request.
+    pub fn id(&self) -> u64 {
+        self.registered.id
     }
-    let wants_progress = options.progress.is_some();
-    let Registered { id, mut answer, heard } = peer.pending().register(options.progress);
-    let _cancel = CancelOnDrop { peer, id, is_cancellable: method != "initialize" };
-    let params = if wants_progress { Some(with_token(params, id)) } else { params };
-    if !peer.send_request(id, method, params) {
-        return Err(CallError::NotSent);
+
+    /// What keeps the request from timing out, for whoever knows that it is being worked on.
+    pub fn pulse(&self) -> Pulse {
+        self.registered.pulse.clone()
     }
-    if options.silence.is_zero() {
-        return answer.await.unwrap_or(Err(CallError::Closed));
+
+    /// Sends the request and waits for its answer.
+    ///
+    /// # Errors
+    /// As [`Peer::request`].
+    pub async fn send(mut self, method: &str, params: Option<Raw>) -> Result<Outcome, CallError> {
+        if self.peer.is_closed() {
+            return Err(CallError::NotSent);
+        }
+        if self.peer.outbox.is_stalled() {
+            return Err(CallError::Congested);
+        }
+        let id = self.registered.id;
+        let params = if self.wants_progress { Some(with_token(params, id)) } else { params };
+        if !self.peer.send_request(id, method, params) {
+            return Err(CallError::NotSent);
+        }
+        self.sent = if method == "initialize" { Sent::Uncancellable } else { Sent::Cancellable };
+        self.answered().await
     }
-    loop {
-        let deadline = heard.last() + options.silence;
-        match tokio::time::timeout_at(deadline, &mut answer).await {
-            Ok(answer) => return answer.unwrap_or(Err(CallError::Closed)),
-            Err(_) if heard.last() + options.silence > deadline => {}
-            Err(_) => return Err(CallError::TimedOut(options.silence)),
+
+    async fn answered(&mut self) -> Result<Outcome, CallError> {
+        let Registered { answer, pulse, .. } = &mut self.registered;
+        if self.silence.is_zero() {
+            return answer.await.unwrap_or(Err(CallError::Closed));
+        }
+        loop {
+            let deadline = pulse.last() + self.silence;
+            match tokio::time::timeout_at(deadline, &mut *answer).await {
+                Ok(answer) => return answer.unwrap_or(Err(CallError::Closed)),
+                Err(_) if pulse.last() + self.silence > deadline => {}
+                Err(_) => return Err(CallError::TimedOut(self.silence)),
+            }
         }
     }
 }
@@ -79,19 +127,13 @@ fn with_token(params: Option<Raw>, id: u64) -> Raw {
     edit::set_within(&params, "_meta", &[("progressToken", &Raw::encode(&id))])
 }
 
-/// Tells the other side when nobody waits any more.
-struct CancelOnDrop<'a> {
-    peer: &'a Peer,
-    id: u64,
-    /// MCP forbids to cancel `initialize` (2025-11-25, basic/utilities/cancellation).
-    is_cancellable: bool,
-}
-
-impl Drop for CancelOnDrop<'_> {
+impl Drop for Call {
+    /// Tells the other side when nobody waits any more.
     fn drop(&mut self) {
-        let unanswered = self.peer.pending().forget(self.id);
-        if unanswered && self.is_cancellable {
-            let params = json!({"requestId": self.id, "reason": "no longer needed"});
+        let id = self.registered.id;
+        let unanswered = self.peer.forget(id);
+        if unanswered && self.sent == Sent::Cancellable {
+            let params = json!({"requestId": id, "reason": "no longer needed"});
             self.peer.notify("notifications/cancelled", Some(Raw::encode(&params)));
         }
     }

@@ -14,33 +14,47 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub use call::{CallError, CallOptions, ProgressSink};
-pub use reader::{Handler, Unreadable, read_messages};
+pub use call::{Call, CallError, CallOptions, ProgressSink};
+pub use pending::Pulse;
+pub use reader::{Handler, Unreadable, read_messages, receive, receive_message};
 
 use crate::wire::{Id, Message, Notification, Outbox, Outcome, Raw, Request, Response};
 use pending::Pending;
 
 /// A handle on one connection. Cheap to clone; requests on it run concurrently.
 #[derive(Clone)]
-pub struct Peer(Arc<Connection>);
+pub struct Peer {
+    connection: Arc<Connection>,
+    /// Where messages leave. A connection may have several ways out: over HTTP each response is one.
+    outbox: Outbox,
+}
 
 struct Connection {
-    outbox: Outbox,
     // A std mutex: held for one map operation, never across an await.
     pending: Mutex<Pending>,
-    /// Cancelled once no message can arrive any more.
+    /// Cancelled once no further request can be made.
     closed: CancellationToken,
+    /// Whenever nothing is pending any more.
+    settled: Notify,
 }
 
 impl Peer {
     pub fn new(outbox: Outbox) -> Self {
-        Self(Arc::new(Connection {
-            outbox,
+        let connection = Arc::new(Connection {
             pending: Mutex::default(),
             closed: CancellationToken::new(),
-        }))
+            settled: Notify::new(),
+        });
+        Self { connection, outbox }
+    }
+
+    /// The same peer, reached by another way out.
+    #[must_use]
+    pub fn through(&self, outbox: Outbox) -> Self {
+        Self { connection: self.connection.clone(), outbox }
     }
 
     /// Sends a request and waits for its answer.
@@ -55,68 +69,126 @@ impl Peer {
         params: Option<Raw>,
         options: CallOptions,
     ) -> Result<Outcome, CallError> {
-        call::request(self, method, params, options).await
+        self.prepare(options).send(method, params).await
+    }
+
+    /// A request that has its id already, before it is sent.
+    pub fn prepare(&self, options: CallOptions) -> Call {
+        Call::new(self.clone(), options)
+    }
+
+    /// Fails one request of ours, by its id; `false` when it was answered before.
+    pub fn fail(&self, id: u64, cause: CallError) -> bool {
+        self.answer(Some(&Id::from(id)), Err(cause))
+    }
+
+    /// Answers one request of ours, by its id; `false` when it was answered before.
+    pub fn settle(&self, id: u64, outcome: Outcome) -> bool {
+        self.answer(Some(&Id::from(id)), Ok(outcome))
+    }
+
+    /// Whether a request of ours still waits for its answer.
+    pub fn is_waiting(&self, id: u64) -> bool {
+        self.pending().is_waiting(id)
     }
 
     /// Sends a notification; lost where the connection is closed, as notifications are.
     pub fn notify(&self, method: &str, params: Option<Raw>) {
         let method = method.to_owned();
-        self.0.outbox.push(Message::Notification(Notification { method, params }));
+        self.outbox.push(Message::Notification(Notification { method, params }));
     }
 
     /// Answers a request of the other side.
     pub fn respond(&self, id: Id, outcome: Outcome) {
-        self.0.outbox.push(Message::Response(Response { id: Some(id), outcome }));
+        self.outbox.push(Message::Response(Response { id: Some(id), outcome }));
     }
 
     /// Answers something whose id could not be read.
     pub fn respond_to_unreadable(&self, id: Option<Id>, error: Raw) {
-        self.0.outbox.push(Message::Response(Response { id, outcome: Err(error) }));
+        self.outbox.push(Message::Response(Response { id, outcome: Err(error) }));
     }
 
     pub fn is_closed(&self) -> bool {
-        self.0.closed.is_cancelled()
+        self.connection.closed.is_cancelled()
     }
 
     /// Resolves when the other side has closed the connection, or its process is gone.
     pub async fn closed(&self) {
-        self.0.closed.cancelled().await;
+        self.connection.closed.cancelled().await;
     }
 
     /// A token that is cancelled with the connection, or before it by whoever holds it.
     pub fn token(&self) -> CancellationToken {
-        self.0.closed.child_token()
+        self.connection.closed.child_token()
     }
 
     /// Fails everything pending at once, and lets the writer finish what is queued.
     pub fn close(&self) {
-        self.0.closed.cancel();
-        self.0.outbox.close();
+        self.connection.closed.cancel();
+        self.outbox.close();
         self.pending().fail_all();
+        self.connection.settled.notify_waiters();
+    }
+
+    /// Takes no further requests; those in flight may still be answered.
+    pub fn retire(&self) {
+        self.connection.closed.cancel();
+    }
+
+    /// Waits until no request of ours is pending.
+    pub async fn settled(&self) {
+        loop {
+            let mut settled = std::pin::pin!(self.connection.settled.notified());
+            settled.as_mut().enable();
+            if self.pending().is_empty() {
+                return;
+            }
+            settled.await;
+        }
     }
 
     /// Whether more waits to be sent than those who cause it should add to.
     pub fn is_full(&self) -> bool {
-        self.0.outbox.is_full()
+        self.outbox.is_full()
     }
 
     /// Whether the other side has stopped reading.
     pub fn is_stalled(&self) -> bool {
-        self.0.outbox.is_stalled()
+        self.outbox.is_stalled()
     }
 
     /// Waits until the other side has read enough of what was sent to it, or `patience` is over.
     pub async fn ready(&self, patience: Duration) {
         // A reader that waited for ever would let one stuck peer stop all others.
-        let _ = tokio::time::timeout(patience, self.0.outbox.ready()).await;
+        let _ = tokio::time::timeout(patience, self.outbox.ready()).await;
     }
 
     fn send_request(&self, id: u64, method: &str, params: Option<Raw>) -> bool {
         let request = Request { id: id.into(), method: method.to_owned(), params };
-        self.0.outbox.push(Message::Request(request))
+        self.outbox.push(Message::Request(request))
+    }
+
+    /// Forgets a request; `false` when it was answered before.
+    fn forget(&self, id: u64) -> bool {
+        let mut pending = self.pending();
+        let was_waiting = pending.forget(id);
+        if was_waiting && pending.is_empty() {
+            self.connection.settled.notify_waiters();
+        }
+        was_waiting
+    }
+
+    /// Hands an answer to the request that waits for it; `false` when none does.
+    fn answer(&self, id: Option<&Id>, answer: Result<Outcome, CallError>) -> bool {
+        let mut pending = self.pending();
+        let is_awaited = pending.answer(id, answer);
+        if is_awaited && pending.is_empty() {
+            self.connection.settled.notify_waiters();
+        }
+        is_awaited
     }
 
     fn pending(&self) -> std::sync::MutexGuard<'_, Pending> {
-        self.0.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.connection.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -19,19 +19,20 @@ pub(super) struct Pending {
 struct Waiting {
     answer: oneshot::Sender<Result<Outcome, CallError>>,
     progress: Option<ProgressSink>,
-    heard: Heard,
+    pulse: Pulse,
 }
 
 /// When the other side last showed that it works on a request; its deadline counts from there.
 #[derive(Clone)]
-pub(super) struct Heard(Arc<Mutex<Instant>>);
+pub struct Pulse(Arc<Mutex<Instant>>);
 
-impl Heard {
+impl Pulse {
     fn now() -> Self {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
 
-    fn again(&self) {
+    /// The other side has shown a sign of life.
+    pub fn beat(&self) {
         *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
     }
 
@@ -44,17 +45,25 @@ impl Heard {
 pub(super) struct Registered {
     pub(super) id: u64,
     pub(super) answer: oneshot::Receiver<Result<Outcome, CallError>>,
-    pub(super) heard: Heard,
+    pub(super) pulse: Pulse,
 }
 
 impl Pending {
     pub(super) fn register(&mut self, progress: Option<ProgressSink>) -> Registered {
         self.last_id += 1;
         let (sender, answer) = oneshot::channel();
-        let heard = Heard::now();
-        let waiting = Waiting { answer: sender, progress, heard: heard.clone() };
+        let pulse = Pulse::now();
+        let waiting = Waiting { answer: sender, progress, pulse: pulse.clone() };
         self.waiting.insert(self.last_id, waiting);
-        Registered { id: self.last_id, answer, heard }
+        Registered { id: self.last_id, answer, pulse }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
+        self.waiting.contains_key(&id)
     }
 
     /// Forgets a request; `false` when it was answered before.
@@ -74,10 +83,10 @@ impl Pending {
     pub(super) fn progress(&mut self, params: &Raw) -> bool {
         let token = edit::get(params, "progressToken").and_then(Id::new);
         let waiting = token.as_ref().and_then(Id::as_u64).and_then(|id| self.waiting.get(&id));
-        let Some(Waiting { progress: Some(sink), heard, .. }) = waiting else {
+        let Some(Waiting { progress: Some(sink), pulse, .. }) = waiting else {
             return false;
         };
-        heard.again();
+        pulse.beat();
         sink(params.clone());
         true
     }

@@ -55,7 +55,7 @@ where
 {
     loop {
         match lines.next().await {
-            Ok(Some(Line::Text(line))) => take_line(&line, &peer, handler.as_ref()),
+            Ok(Some(Line::Text(line))) => receive(&line, &peer, handler.as_ref()),
             Ok(Some(Line::Oversized(skimmed))) => {
                 take_oversized(skimmed, limit, &peer, handler.as_ref());
             }
@@ -66,30 +66,36 @@ where
     }
 }
 
-fn take_line<H: Handler>(line: &Bytes, peer: &Peer, handler: &H) {
+/// Takes the messages of one line: answers what is pending, and hands the rest to `handler`.
+pub fn receive<H: Handler>(line: &Bytes, peer: &Peer, handler: &H) {
     for message in parse_line(line) {
-        match message {
-            Ok(Message::Response(response)) => take_response(response, peer, handler),
-            Ok(Message::Request(request)) => handler.request(request),
-            Ok(Message::Notification(notification)) => {
-                if !is_progress_of_ours(&notification, peer) {
-                    handler.notification(notification);
-                }
+        receive_message(message, peer, handler);
+    }
+}
+
+/// Takes one message, or what should have been one.
+pub fn receive_message<H: Handler>(message: Result<Message, Invalid>, peer: &Peer, handler: &H) {
+    match message {
+        Ok(Message::Response(response)) => take_response(response, peer, handler),
+        Ok(Message::Request(request)) => handler.request(request),
+        Ok(Message::Notification(notification)) => {
+            if !is_progress_of_ours(&notification, peer) {
+                handler.notification(notification);
             }
-            Err(Invalid::NotReply { id, reason }) => {
-                if !peer.pending().answer(Some(&id), Err(CallError::Malformed(reason))) {
-                    handler.unreadable(Unreadable::Invalid(Invalid::NotReply { id, reason }));
-                }
-            }
-            Err(invalid) => handler.unreadable(Unreadable::Invalid(invalid)),
         }
+        Err(Invalid::NotReply { id, reason }) => {
+            if !peer.answer(Some(&id), Err(CallError::Malformed(reason))) {
+                handler.unreadable(Unreadable::Invalid(Invalid::NotReply { id, reason }));
+            }
+        }
+        Err(invalid) => handler.unreadable(Unreadable::Invalid(invalid)),
     }
 }
 
 fn take_response<H: Handler>(response: Response, peer: &Peer, handler: &H) {
     let Response { id, outcome } = response;
     // Cloning is two reference counts; it buys that a stray reply can be shown.
-    if !peer.pending().answer(id.as_ref(), Ok(outcome.clone())) {
+    if !peer.answer(id.as_ref(), Ok(outcome.clone())) {
         handler.unreadable(Unreadable::Stray(Response { id, outcome }));
     }
 }
@@ -101,7 +107,7 @@ fn is_progress_of_ours(notification: &Notification, peer: &Peer) -> bool {
 
 fn take_oversized<H: Handler>(skimmed: Skimmed, limit: usize, peer: &Peer, handler: &H) {
     let error = CallError::Oversized { size: skimmed.size, limit };
-    if skimmed.is_call || !peer.pending().answer(skimmed.id.as_ref(), Err(error)) {
+    if skimmed.is_call || !peer.answer(skimmed.id.as_ref(), Err(error)) {
         handler.unreadable(Unreadable::Oversized { skimmed, limit });
     }
 }

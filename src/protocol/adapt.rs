@@ -1,12 +1,12 @@
 //! Carries a message from a host of one era to a server of the other, and back.
 //!
-//! Between peers of the same era nothing is touched. Questions to the host (sampling, elicitation,
-//! roots) and log levels do not cross eras yet.
+//! Between peers of the same era nothing is touched. Questions of a server to a host (sampling,
+//! elicitation, roots) cross in the hands of `proxy`, which asks and retries; here is what they look like.
 
 use rmcp::model::ErrorCode;
 use serde_json::json;
 
-use super::{Client, Era, Meta, client_meta, implementation};
+use super::{Client, Era, LogLevel, Meta, client_meta, implementation};
 use crate::wire::{Outcome, Raw, edit};
 
 /// Members of a modern request's `_meta` that a legacy server does not know.
@@ -23,15 +23,27 @@ const CACHEABLE: [&str; 6] = [
     "resources/read",
 ];
 
-/// The `params` of `client`'s request in the form that a server of era `to` expects.
-pub fn params(client: &Client, to: Era, params: Option<Raw>) -> Option<Raw> {
+/// The `params` of `client`'s request in the form that a server of era `to` expects. `level`: of the log
+/// messages that a legacy client has asked for.
+pub fn params(
+    client: &Client,
+    to: Era,
+    level: Option<LogLevel>,
+    params: Option<Raw>,
+) -> Option<Raw> {
     match (client.era, to) {
         (Era::Modern, Era::Legacy) => params.map(|params| without_modern_meta(&params)),
         (Era::Legacy, Era::Modern) => {
             let params = params.unwrap_or_else(Raw::empty_object);
-            // No capabilities: what a server asked by them could not be carried back.
-            let client = Client { capabilities: Raw::empty_object(), ..client.clone() };
-            Some(with_modern_meta(&client, &params))
+            let client = Client { capabilities: client.capabilities_for(to), ..client.clone() };
+            let params = with_modern_meta(&client, &params);
+            Some(match level {
+                Some(level) => {
+                    let level = Raw::encode(level.name());
+                    edit::set_within(&params, "_meta", &[(Meta::LOG_LEVEL, &level)])
+                }
+                None => params,
+            })
         }
         (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => params,
     }
@@ -56,7 +68,7 @@ fn without_modern_meta(params: &Raw) -> Raw {
 /// The answer of a server of era `from` to `method` in the form that a host of era `to` expects.
 ///
 /// # Errors
-/// The server's own error, or that its answer is a question which cannot be carried over.
+/// The server's own error, in the host's words.
 pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
     match (from, to) {
         (Era::Legacy, Era::Modern) => match outcome {
@@ -66,9 +78,8 @@ pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
             }
         },
         (Era::Modern, Era::Legacy) => match outcome {
-            Ok(result) if is_input_required(&result) => Err(super::error::internal(
-                "the server asks for input in a way that this host's protocol version cannot carry",
-            )),
+            // A question is for whoever carries it over; its kind is how they know it.
+            Ok(result) if is_input_required(&result) => Ok(result),
             Ok(result) if CACHEABLE.contains(&method) => {
                 Ok(edit::without(&result, &["resultType", "ttlMs", "cacheScope"]))
             }
@@ -119,8 +130,34 @@ fn complete(method: &str, result: &Raw) -> Raw {
     result
 }
 
-fn is_input_required(result: &Raw) -> bool {
+/// Whether a result is a question (2026-07-28, basic/patterns/mrtr).
+pub fn is_input_required(result: &Raw) -> bool {
     edit::get_str(result, "resultType").as_deref() == Some("input_required")
+}
+
+/// The `params` of a legacy server's question as a modern host expects them: there is no session in which
+/// something could be completed later, nor a task.
+pub fn input_request(params: &Raw) -> Raw {
+    edit::without(params, &["elicitationId", "task"])
+}
+
+/// A modern host's answer as a legacy server expects it.
+pub fn input_response(answer: &Raw) -> Raw {
+    edit::without(answer, &["resultType"])
+}
+
+/// The `params` of a modern server's question as a legacy host expects them: one that sends a person to a
+/// page has an id there (2025-11-25, client/elicitation).
+pub fn question(method: &str, params: &Raw) -> Raw {
+    let is_page = method == "elicitation/create"
+        && edit::get_str(params, "mode").as_deref() == Some("url")
+        && edit::get(params, "elicitationId").is_none();
+    if is_page {
+        let id = format!("{:016x}", fastrand::u64(..));
+        edit::set(params, "elicitationId", &Raw::encode(&id))
+    } else {
+        params.clone()
+    }
 }
 
 fn recoded(error: &Raw, from: ErrorCode, to: ErrorCode) -> Raw {
@@ -152,13 +189,16 @@ mod tests {
             (&modern, Era::Legacy, MODERN_PARAMS, r#"{"name":"t","_meta":{"x":1e2}}"#.to_owned()),
             (&modern, Era::Legacy, plain, plain.to_owned()),
         ] {
-            assert_eq!(params(client, to, Some(raw(given))).unwrap().to_string(), expected);
+            let sent = params(client, to, Some(LogLevel::Info), Some(raw(given)));
+            assert_eq!(sent.unwrap().to_string(), expected);
         }
-        let sent = params(&legacy, Era::Modern, Some(raw(plain))).unwrap().to_string();
+        let sent = params(&legacy, Era::Modern, Some(LogLevel::Info), Some(raw(plain)));
+        let sent = sent.unwrap().to_string();
         assert!(sent.starts_with(r#"{"name":"t","n":1e2,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{sent}");
         assert!(sent.contains(r#""io.modelcontextprotocol/clientCapabilities":{}"#), "{sent}");
-        assert!(params(&legacy, Era::Legacy, None).is_none());
-        assert!(params(&legacy, Era::Modern, None).is_some());
+        assert!(sent.contains(r#""io.modelcontextprotocol/logLevel":"info""#), "{sent}");
+        assert!(params(&legacy, Era::Legacy, None, None).is_none());
+        assert!(params(&legacy, Era::Modern, None, None).is_some());
     }
 
     #[test]
@@ -216,9 +256,21 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_a_modern_server_is_an_error_for_a_legacy_host() {
+    fn questions_cross_eras() {
         let asked = raw(r#"{"resultType":"input_required","inputRequests":{}}"#);
-        assert!(outcome("tools/call", Era::Modern, Era::Legacy, Ok(asked.clone())).is_err());
-        assert_eq!(outcome("tools/call", Era::Modern, Era::Modern, Ok(asked.clone())), Ok(asked));
+        for to in [Era::Legacy, Era::Modern] {
+            assert_eq!(
+                outcome("tools/call", Era::Modern, to, Ok(asked.clone())),
+                Ok(asked.clone())
+            );
+        }
+        let page = raw(r#"{"mode":"url","url":"https://x","elicitationId":"7"}"#);
+        assert_eq!(input_request(&page).to_string(), r#"{"mode":"url","url":"https://x"}"#);
+        assert_eq!(question("elicitation/create", &page), page);
+        let given = question("elicitation/create", &input_request(&page));
+        assert!(edit::get_str(&given, "elicitationId").is_some());
+        let answer = raw(r#"{"resultType":"complete","action":"accept","content":{"n":1e2}}"#);
+        let expected = r#"{"action":"accept","content":{"n":1e2}}"#;
+        assert_eq!(input_response(&answer).to_string(), expected);
     }
 }

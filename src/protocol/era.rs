@@ -65,6 +65,15 @@ impl Client {
         }
     }
 
+    /// What the host can do, in the words of another era: tasks are not the same thing in both.
+    pub fn capabilities_for(&self, era: Era) -> Raw {
+        if era == self.era {
+            self.capabilities.clone()
+        } else {
+            edit::without(&self.capabilities, &["tasks"])
+        }
+    }
+
     /// The same, without keeping the request alive that said it.
     #[must_use]
     pub fn detached(&self) -> Self {

@@ -25,7 +25,7 @@ pub fn offered_capabilities() -> Value {
 
 /// The result of `initialize`. A version that we do not know is answered with the newest that has a
 /// handshake (2025-11-25, basic/lifecycle, Version Negotiation).
-pub fn answer_initialize(requested: &str, instructions: &str) -> Raw {
+pub fn answer_initialize(requested: &str, capabilities: &Raw, instructions: &str) -> Raw {
     let version = LEGACY_VERSIONS
         .iter()
         .find(|version| version.as_str() == requested)
@@ -33,17 +33,17 @@ pub fn answer_initialize(requested: &str, instructions: &str) -> Raw {
         .as_str();
     Raw::encode(&json!({
         "protocolVersion": version,
-        "capabilities": offered_capabilities(),
+        "capabilities": capabilities,
         "serverInfo": implementation(),
         "instructions": instructions,
     }))
 }
 
 /// The result of `server/discover`.
-pub fn answer_discover(instructions: &str) -> Raw {
+pub fn answer_discover(capabilities: &Raw, instructions: &str) -> Raw {
     Raw::encode(&json!({
         "supportedVersions": supported_versions(),
-        "capabilities": offered_capabilities(),
+        "capabilities": capabilities,
         "instructions": instructions,
     }))
 }
@@ -187,7 +187,7 @@ mod tests {
             ("2026-07-28", "2025-11-25"),
             ("1.0", "2025-11-25"),
         ] {
-            let result = answer_initialize(requested, "");
+            let result = answer_initialize(requested, &Raw::empty_object(), "");
             assert_eq!(edit::get_str(&result, "protocolVersion").unwrap(), answered);
         }
     }

@@ -5,8 +5,12 @@ pub mod adapt;
 mod era;
 pub mod error;
 mod handshake;
+mod level;
+pub mod mirror;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
+pub use level::LogLevel;
+
 pub use handshake::{
     DiscoverAnswer, Greeting, answer_discover, answer_initialize, client_meta, discover_params,
     implementation, initialize_params, offered_capabilities, read_discover, read_initialize,

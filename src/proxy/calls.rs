@@ -3,22 +3,23 @@
 use super::{Caller, Fleet};
 use crate::{
     protocol::adapt,
-    surface::{Action, View, failed},
+    surface::{Action, failed},
     wire::{Outcome, Raw, edit},
 };
 
 impl Fleet {
     /// Answers a `tools/call`. What fails on our side is a result with `isError`.
     pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
-        match self.evaluate(params) {
+        match self.evaluate(caller, params) {
             Action::Answer(result) => Ok(own(caller, result)),
             Action::Forward { server, params } => self.call_server(caller, server, params).await,
             Action::Load { server } => self.load_then(caller, server, params).await,
         }
     }
 
-    fn evaluate(&self, params: &Raw) -> Action {
-        View { snapshot: &self.snapshot(), settings: &self.settings }.call(params)
+    fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
+        let endpoint = caller.endpoint();
+        self.view(&self.snapshot_at(endpoint), endpoint).call(params)
     }
 
     async fn call_server(&self, caller: &Caller, server: usize, params: Raw) -> Outcome {
@@ -30,18 +31,19 @@ impl Fleet {
     /// Loads the server, looks at the request once more, and holds the result back until the host
     /// has the new list.
     async fn load_then(&self, caller: &Caller, server: usize, params: &Raw) -> Outcome {
-        let names_before = self.listed_tool_names();
+        let names_before = self.listed_tool_names(caller);
         let announced_before = caller.host.tool_lists_announced();
-        if let Err(error) = self.lease(server, caller).await {
+        if let Err(error) = self.lease(self.instance(server, caller), caller).await {
             return Ok(own(caller, failed(error.to_string())));
         }
         let announced = caller.host.tool_lists_announced();
-        let must_hold = announced > announced_before && self.listed_tool_names() != names_before;
-        let outcome = match self.evaluate(params) {
+        let must_hold =
+            announced > announced_before && self.listed_tool_names(caller) != names_before;
+        let outcome = match self.evaluate(caller, params) {
             Action::Answer(result) => Ok(own(caller, result)),
             Action::Forward { server, params } => self.call_server(caller, server, params).await,
             Action::Load { server } => {
-                let name = self.upstream(server).name();
+                let name = self.shared(server).name();
                 let message =
                     format!("server {name:?} was loaded, and what was asked for is not there");
                 Ok(own(caller, failed(message)))
@@ -55,9 +57,9 @@ impl Fleet {
         outcome
     }
 
-    fn listed_tool_names(&self) -> Vec<Option<Raw>> {
-        let snapshot = self.snapshot();
-        let tools = View { snapshot: &snapshot, settings: &self.settings }.tools();
+    fn listed_tool_names(&self, caller: &Caller) -> Vec<Option<Raw>> {
+        let endpoint = caller.endpoint();
+        let tools = self.view(&self.snapshot_at(endpoint), endpoint).tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
 }

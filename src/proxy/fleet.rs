@@ -2,8 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    pin::Pin,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
@@ -11,38 +10,52 @@ use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Host, HostId, questions};
+use super::{
+    Endpoint, Host, HostId, Principal,
+    conversation::Parked,
+    in_flight::InFlight,
+    instance::{Instance, InstanceObserver},
+    levels::Levels,
+};
 use crate::{
-    catalog::{Origin, Presence, ServerCatalog, Snapshot},
-    config::{Config, Listing, Settings, Startup},
-    protocol::Era,
+    catalog::{Origin, Presence, Snapshot},
+    config::{Config, Listing, ServerConfig, Settings, Startup},
+    protocol::{Era, offered_capabilities},
     surface::View,
-    upstream::{Observer, Question, Upstream, Watchdog},
-    wire::{Id, Notification, Raw, edit},
+    upstream::{Context, HttpClient, Upstream, Watchdog},
+    wire::{Id, Raw, edit},
 };
 
 /// How long one message of a server waits for a host that does not read.
 const PATIENCE_WITH_HOST: Duration = Duration::from_secs(5);
 
 pub struct Fleet {
+    pub(super) this: Weak<Self>,
     pub(super) settings: Settings,
-    /// Set once, right after the fleet is made: each server's actor holds the fleet as its observer.
-    upstreams: OnceLock<Vec<Upstream>>,
+    pub(super) context: Context,
+    /// The instance of each server that hosts share.
+    shared: Vec<Upstream>,
+    // A std mutex: held to find or make one; nothing is awaited under it.
+    own: Mutex<HashMap<Instance, Upstream>>,
     snapshot: ArcSwap<Snapshot>,
     // A std mutex: orders publications and their announcements; nothing is awaited under it.
     publishing: Mutex<()>,
     // A std mutex: held to copy or edit the list.
     hosts: Mutex<Vec<Weak<dyn Host>>>,
+    // A std mutex: held to copy or edit the list. Hosts that wait for a list at this moment.
+    listing: Mutex<Vec<HostId>>,
     /// Eager servers whose first attempt is not over.
     starting: watch::Sender<usize>,
     started_at: Instant,
+    // A std mutex: held for one look or change.
     pub(super) subscribers: Mutex<Subscribers>,
-    pub(super) tasks: TaskTracker,
-    stop: CancellationToken,
+    pub(super) in_flight: InFlight,
+    pub(super) parked: Parked,
+    pub(super) levels: Levels,
 }
 
 /// Who wants to hear of a resource of a server.
-pub(super) type Subscribers = HashMap<(usize, String), HashSet<Subscriber>>;
+pub(super) type Subscribers = HashMap<(Instance, String), HashSet<Subscriber>>;
 
 /// A legacy host, or one stream of a modern one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,73 +69,148 @@ impl Fleet {
     /// Makes the fleet. Nothing is connected.
     pub fn new(config: Config, watchdog: &Watchdog) -> Arc<Self> {
         let Config { settings, servers } = config;
-        let eager = servers.iter().filter(|s| s.enabled && s.startup == Startup::Eager).count();
-        let snapshot = Snapshot::new(&servers, settings.single_server);
-        let fleet = Arc::new(Self {
-            settings,
-            upstreams: OnceLock::new(),
-            snapshot: ArcSwap::from_pointee(snapshot),
-            publishing: Mutex::default(),
-            hosts: Mutex::default(),
-            starting: watch::Sender::new(eager),
-            started_at: Instant::now(),
-            subscribers: Mutex::default(),
+        let context = Context {
+            max_message_bytes: settings.max_message_bytes,
+            watchdog: watchdog.clone(),
+            http: HttpClient::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
-        });
-        let start = |(server, config)| {
-            Upstream::start(
-                server,
-                config,
-                fleet.clone() as Arc<dyn Observer>,
-                fleet.settings.max_message_bytes,
-                watchdog.clone(),
-                &fleet.tasks,
-                fleet.stop.child_token(),
-            )
         };
-        let upstreams: Vec<Upstream> = servers.into_iter().enumerate().map(start).collect();
-        if fleet.upstreams.set(upstreams).is_err() {
-            unreachable!("the fleet has just been made");
-        }
-        fleet
+        let eager = servers.iter().filter(|s| s.enabled && s.startup == Startup::Eager).count();
+        let snapshot = Snapshot::new(&servers, settings.single_server.then_some(0));
+        Arc::new_cyclic(|this| {
+            let start = |(server, config): (usize, ServerConfig)| {
+                let instance = Instance { server, owner: None };
+                let observer = InstanceObserver { fleet: this.clone(), instance };
+                Upstream::start(Arc::new(config), Arc::new(observer), &context, None)
+            };
+            let shared = servers.into_iter().enumerate().map(start).collect();
+            Self {
+                this: this.clone(),
+                settings,
+                context,
+                shared,
+                own: Mutex::default(),
+                snapshot: ArcSwap::from_pointee(snapshot),
+                publishing: Mutex::default(),
+                hosts: Mutex::default(),
+                listing: Mutex::default(),
+                starting: watch::Sender::new(eager),
+                started_at: Instant::now(),
+                subscribers: Mutex::default(),
+                in_flight: InFlight::default(),
+                parked: Parked::default(),
+                levels: Levels::default(),
+            }
+        })
     }
 
-    /// Connects the eager servers in the background.
+    /// Connects the eager servers in the background: in the era of the host that is there, if one is.
     pub fn start_eager(&self) {
-        for upstream in self.upstreams() {
+        let client = self.hosts().iter().find_map(|host| host.client());
+        let era = client.map_or(Era::Legacy, |client| client.era);
+        for upstream in &self.shared {
             if upstream.config().enabled && upstream.config().startup == Startup::Eager {
-                upstream.begin(Era::Legacy);
+                upstream.begin(era);
             }
         }
     }
 
     /// Ends every server, and waits until all that was started is gone.
     pub async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.context.stop.cancel();
+        self.parked.clear();
+        self.context.tasks.close();
+        self.context.tasks.wait().await;
     }
 
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    /// What a host gets that asks for nothing else.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint { surface: self.settings.surface, only: self.settings.single_server.then_some(0) }
+    }
+
+    /// The position and config of the server of this name, unless it is switched off.
+    pub fn find(&self, name: &str) -> Option<(usize, &ServerConfig)> {
+        let configs = self.shared.iter().map(|upstream| upstream.config().as_ref());
+        configs.enumerate().find(|(_, config)| config.enabled && config.name == name)
+    }
+
+    /// The bearer tokens that open one server's endpoints alone, under its name.
+    pub fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
+        let configs = self.shared.iter().map(Upstream::config);
+        let with_tokens = configs.filter(|config| !config.auth_tokens.is_empty());
+        with_tokens.map(|config| (config.name.clone(), config.auth_tokens.clone())).collect()
+    }
+
+    /// The definition of a server's tool that is listed under this name.
+    pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
+        let snapshot = self.snapshot_at(endpoint);
+        let (_, tool) = snapshot.tool(snapshot.listed(name)?);
+        Some(tool.raw.clone())
+    }
+
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
 
+    /// What there is to see at an endpoint.
+    pub(super) fn snapshot_at(&self, endpoint: Endpoint) -> Arc<Snapshot> {
+        let snapshot = self.snapshot();
+        match endpoint.only {
+            Some(server) if snapshot.sole.is_none() => Arc::new(snapshot.only(server)),
+            _ => snapshot,
+        }
+    }
+
+    pub(super) fn view<'a>(&'a self, snapshot: &'a Snapshot, endpoint: Endpoint) -> View<'a> {
+        View { snapshot, settings: &self.settings, surface: endpoint.surface }
+    }
+
     /// The `instructions` for a host that connects now.
-    pub fn instructions(&self) -> String {
-        View { snapshot: &self.snapshot(), settings: &self.settings }.instructions()
+    pub fn instructions(&self, endpoint: Endpoint) -> String {
+        self.view(&self.snapshot_at(endpoint), endpoint).instructions()
     }
 
-    pub(super) fn upstreams(&self) -> &[Upstream] {
-        self.upstreams.get().map(Vec::as_slice).unwrap_or_default()
+    /// The capabilities for a host that connects now: what servers have or may have, and what those whose
+    /// catalog is known have beyond the common ones.
+    pub fn capabilities(&self, endpoint: Endpoint) -> Raw {
+        let mut offered = Raw::encode(&offered_capabilities());
+        let snapshot = self.snapshot_at(endpoint);
+        for (_, _, catalog) in snapshot.live() {
+            let own = &catalog.greeting.capabilities;
+            if endpoint.only.is_some() {
+                for (name, value) in edit::entries(own) {
+                    if edit::get(&offered, &name).is_none() {
+                        offered = edit::set(&offered, &name, &value);
+                    }
+                }
+            } else if let Some(extensions) = edit::get(own, "extensions") {
+                for (name, value) in edit::entries(&extensions) {
+                    offered = edit::set_within(&offered, "extensions", &[(&name, &value)]);
+                }
+            }
+        }
+        offered
     }
 
-    pub(super) fn upstream(&self, server: usize) -> &Upstream {
-        &self.upstreams()[server]
+    pub(super) fn all_shared(&self) -> &[Upstream] {
+        &self.shared
+    }
+
+    pub(super) fn shared(&self, server: usize) -> &Upstream {
+        &self.shared[server]
+    }
+
+    pub(super) fn lock_own(&self) -> MutexGuard<'_, HashMap<Instance, Upstream>> {
+        self.own.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(super) fn first_attempt_over(&self) {
+        self.starting.send_modify(|starting| *starting = starting.saturating_sub(1));
     }
 
     /// Waits for eager servers that are still on their first attempt, but not beyond `startupWait`.
@@ -137,22 +225,52 @@ impl Fleet {
         self.lock_hosts().push(Arc::downgrade(host));
     }
 
+    /// Forgets a host. Its own servers end with the last session of its principal, where it has a session
+    /// at all: `keeps_instances` says that it may come back.
+    pub(super) fn remove_host(&self, id: HostId, principal: Principal, keeps_instances: bool) {
+        self.lock_hosts().retain(|host| host.upgrade().is_some_and(|host| host.id() != id));
+        if !keeps_instances {
+            self.end_instances_of(principal);
+        }
+        if self.levels.forget(id) {
+            self.tell_log_level();
+        }
+    }
+
     pub(super) fn hosts(&self) -> Vec<Arc<dyn Host>> {
         let mut hosts = self.lock_hosts();
         hosts.retain(|host| host.strong_count() > 0);
         hosts.iter().filter_map(Weak::upgrade).collect()
     }
 
-    pub(super) fn remove_host(&self, id: HostId) {
-        self.lock_hosts().retain(|host| host.upgrade().is_some_and(|host| host.id() != id));
-    }
-
-    fn lock_hosts(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Host>>> {
+    fn lock_hosts(&self) -> MutexGuard<'_, Vec<Weak<dyn Host>>> {
         self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Whether some host does not keep up with what servers send.
+    pub(super) fn is_congested(&self) -> bool {
+        self.lock_hosts().iter().filter_map(Weak::upgrade).any(|host| host.peer().is_full())
+    }
+
+    /// Waits until hosts can take more, but not for ever.
+    pub(super) async fn hosts_ready(&self) {
+        for host in self.hosts() {
+            host.peer().ready(PATIENCE_WITH_HOST).await;
+        }
+    }
+
+    /// Takes note that a host waits for a list, for as long as what is returned lives.
+    pub(super) fn listing(&self, host: HostId) -> Listed<'_> {
+        self.lock_listing().push(host);
+        Listed { fleet: self, host }
+    }
+
+    fn lock_listing(&self) -> MutexGuard<'_, Vec<HostId>> {
+        self.listing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// Swaps the snapshot, and announces what differs before anything else can be published.
-    fn publish(
+    pub(super) fn publish(
         &self,
         server: usize,
         announce: Announce,
@@ -175,8 +293,15 @@ impl Fleet {
             }
         }
         self.snapshot.store(Arc::new(after));
-        if announce == Announce::Yes && is_listed && changes.any() {
-            for host in self.hosts() {
+        if !is_listed || !changes.any() {
+            return;
+        }
+        let spared = match announce {
+            Announce::ToAll => Vec::new(),
+            Announce::ToThoseNotListing => self.lock_listing().clone(),
+        };
+        for host in self.hosts() {
+            if host.endpoint().shows(server) && !spared.contains(&host.id()) {
                 host.announce(changes);
             }
         }
@@ -184,74 +309,23 @@ impl Fleet {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Announce {
-    Yes,
-    /// A host has just asked for the list, and must not be told to ask again.
-    No,
+pub(super) enum Announce {
+    ToAll,
+    /// Those that have just asked for a list get what is new with it, and must not be told to ask again.
+    ToThoseNotListing,
 }
 
-impl Observer for Fleet {
-    fn live(&self, server: usize, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
-        let announce = if origin.is_some() { Announce::Yes } else { Announce::No };
-        self.publish(server, announce, |before| {
-            let origin = match before {
-                // Whose doing it was that a server is live does not change while it is.
-                Presence::Live { origin, .. } => *origin,
-                _ => origin.unwrap_or(Origin::OwnAccord),
-            };
-            Some(Presence::Live { catalog, origin })
-        });
-    }
+/// A host that waits for a list.
+pub(super) struct Listed<'a> {
+    fleet: &'a Fleet,
+    host: HostId,
+}
 
-    fn unreachable(&self, server: usize, cause: String) {
-        self.publish(server, Announce::Yes, |before| match before {
-            // What is known of it stays: a call tries to reach it again.
-            Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
-            Presence::Offered { .. } => Some(Presence::Offered { trouble: Some(cause) }),
-        });
-    }
-
-    fn evicted(&self, server: usize) {
-        self.publish(server, Announce::Yes, |_| Some(Presence::Evicted));
-    }
-
-    fn first_attempt_over(&self, _server: usize) {
-        self.starting.send_modify(|starting| *starting = starting.saturating_sub(1));
-    }
-
-    fn notification(&self, server: usize, notification: Notification) {
-        self.relay(server, &notification);
-    }
-
-    fn question(&self, question: Question) {
-        questions::ask(self, question);
-    }
-
-    fn capabilities(&self, era: Era) -> Raw {
-        let hosts = self.hosts();
-        let is_sole = hosts.len() == 1;
-        let clients = hosts.iter().filter_map(|host| host.client());
-        let mut union = Raw::empty_object();
-        for client in clients.filter(|client| client.era == era) {
-            for (name, value) in edit::entries(&client.capabilities) {
-                if edit::get(&union, &name).is_none() {
-                    union = edit::set(&union, &name, &value);
-                }
-            }
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        let mut listing = self.fleet.lock_listing();
+        if let Some(position) = listing.iter().position(|host| *host == self.host) {
+            listing.swap_remove(position);
         }
-        // The roots of one host are nothing that another's server should work in.
-        if is_sole { union } else { edit::without(&union, &["roots"]) }
-    }
-
-    fn is_congested(&self) -> bool {
-        self.lock_hosts().iter().filter_map(Weak::upgrade).any(|host| host.peer().is_full())
-    }
-
-    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async {
-            for host in self.hosts() {
-                host.peer().ready(PATIENCE_WITH_HOST).await;
-            }
-        })
     }
 }

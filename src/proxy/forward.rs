@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Caller, Fleet};
+use super::{Caller, Fleet, conversation, in_flight::Entry, instance::Instance, rounds};
 use crate::{
     peer::{CallError, CallOptions},
-    protocol::adapt,
+    protocol::{Era, adapt},
     upstream::{Lease, LoadError},
     wire::{Outcome, Raw, edit},
 };
@@ -35,44 +35,51 @@ impl Fleet {
         method: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, ForwardError> {
-        let name = || self.upstream(server).name().to_owned();
+        let name = || self.shared(server).name().to_owned();
+        let failed = |cause| match cause {
+            CallError::Closed => ForwardError::Died { server: name() },
+            cause => ForwardError::Call { server: name(), cause },
+        };
+        if let Some(resumed) = self.resume(caller, method, params.as_ref()).await {
+            return resumed.map_err(failed);
+        }
+        let instance = self.instance(server, caller);
         for _ in 0..2 {
-            let lease = self.lease(server, caller).await?;
-            match self.request(&lease, server, caller, method, params.clone()).await {
-                Ok(outcome) => return Ok(outcome),
+            let lease = self.lease(instance, caller).await?;
+            match self.request(lease, instance, caller, method, params.clone()).await {
                 // It ended before the request was sent, so trying again repeats nothing.
                 Err(CallError::NotSent) => {}
-                Err(CallError::Closed) => return Err(ForwardError::Died { server: name() }),
-                Err(cause) => return Err(ForwardError::Call { server: name(), cause }),
+                answered => return answered.map_err(failed),
             }
         }
-        Err(ForwardError::Call { server: name(), cause: CallError::NotSent })
+        Err(failed(CallError::NotSent))
     }
 
-    /// Sends a request to a server that is awake.
+    /// Sends a request to a server that is awake, in whatever number of steps the two eras need for it.
     pub(super) async fn request(
         &self,
-        lease: &Lease,
-        server: usize,
+        lease: Lease,
+        instance: Instance,
         caller: &Caller,
         method: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, CallError> {
-        let timeouts = self.upstream(server).config().timeouts;
-        let silence = if method == "tools/call" { timeouts.call } else { timeouts.request };
-        let era = lease.greeting().era;
-        let params = adapt::params(&caller.client, era, params);
-        let options = CallOptions { silence, progress: caller.progress_sink() };
-        let outcome = lease.peer().request(method, params, options).await?;
-        Ok(adapt::outcome(method, era, caller.client.era, outcome))
+        let request = Forwarded { fleet: self, lease, instance, caller, method };
+        let era = request.lease.greeting().era;
+        match (caller.client.era, era) {
+            (Era::Modern, Era::Legacy) => conversation::begin(request, params).await,
+            (Era::Legacy, Era::Modern) => rounds::play(&request, params).await,
+            (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => request.send(params).await,
+        }
     }
 
     /// The server, awake. A host that asked for progress is told that it takes a while.
-    pub(super) async fn lease(&self, server: usize, caller: &Caller) -> Result<Lease, LoadError> {
-        let upstream = self.upstream(server);
-        if let Some(lease) = upstream.awake() {
-            return Ok(lease);
-        }
+    pub(super) async fn lease(
+        &self,
+        instance: Instance,
+        caller: &Caller,
+    ) -> Result<Lease, LoadError> {
+        let upstream = self.upstream(instance);
         let era = caller.client.era;
         let mut leasing = std::pin::pin!(upstream.lease(era));
         let mut beats = 0_u32;
@@ -86,6 +93,52 @@ impl Fleet {
     }
 }
 
+/// A request of a host on its way to a server that is awake.
+pub(super) struct Forwarded<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) lease: Lease,
+    pub(super) instance: Instance,
+    pub(super) caller: &'a Caller,
+    pub(super) method: &'a str,
+}
+
+impl Forwarded<'_> {
+    /// How long the server may be silent.
+    pub(super) fn silence(&self) -> Duration {
+        let timeouts = self.fleet.shared(self.instance.server).config().timeouts;
+        if self.method == "tools/call" { timeouts.call } else { timeouts.request }
+    }
+
+    /// The `params` as the server's era has them.
+    pub(super) fn adapted(&self, params: Option<Raw>) -> Option<Raw> {
+        let era = self.lease.greeting().era;
+        let level = self.fleet.levels.of(self.caller.host.id());
+        adapt::params(&self.caller.client, era, level, params)
+    }
+
+    /// The answer as the host's era has it.
+    pub(super) fn answered(&self, outcome: Outcome) -> Outcome {
+        let era = self.lease.greeting().era;
+        adapt::outcome(self.method, era, self.caller.client.era, outcome)
+    }
+
+    /// Sends the request once, and waits for the answer.
+    pub(super) async fn send(&self, params: Option<Raw>) -> Result<Outcome, CallError> {
+        let options =
+            CallOptions { silence: self.silence(), progress: self.caller.progress_sink() };
+        let call = self.lease.peer().prepare(options);
+        let entry = Entry {
+            call: call.id(),
+            caller: self.caller.clone(),
+            pulse: call.pulse(),
+            questions: None,
+        };
+        let _entered = self.fleet.in_flight.enter(self.instance, entry);
+        let outcome = call.send(self.method, self.adapted(params)).await?;
+        Ok(self.answered(outcome))
+    }
+}
+
 /// The values rise from -1 towards 0, so that those of the server itself still rise after them.
 fn beat(caller: &Caller, server: &str, beats: u32) {
     let Some(token) = &caller.progress_token else { return };
@@ -94,5 +147,5 @@ fn beat(caller: &Caller, server: &str, beats: u32) {
         "message": format!("starting server {server}"),
     }));
     let params = edit::set(&params, "progressToken", token);
-    caller.host.peer().notify("notifications/progress", Some(params));
+    caller.peer.notify("notifications/progress", Some(params));
 }

@@ -1,26 +1,51 @@
 //! A host as the proxy sees it.
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
+use super::Endpoint;
 use crate::{
     catalog::Changes,
     peer::{Peer, ProgressSink},
-    protocol::Client,
-    wire::{Notification, Raw, edit},
+    protocol::{Client, LogLevel},
+    wire::{Raw, edit},
 };
 
-/// Tells hosts apart for as long as the process lives.
+/// Tells sessions of hosts apart for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostId(pub u64);
+
+/// Who is behind a session. A legacy host has one session; each request of a modern HTTP host is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Principal(u64);
+
+impl Principal {
+    /// Somebody who is not known yet.
+    #[expect(clippy::new_without_default, reason = "no two are equal")]
+    pub fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// One attached host.
 pub trait Host: Send + Sync + 'static {
     fn id(&self) -> HostId;
 
+    fn principal(&self) -> Principal;
+
+    /// What it has connected to.
+    fn endpoint(&self) -> Endpoint;
+
     /// What it has said of itself; `None` before it has said anything.
     fn client(&self) -> Option<Arc<Client>>;
 
-    /// The connection to it, for questions and for progress.
+    /// The connection to it, for what belongs to none of its requests.
     fn peer(&self) -> &Peer;
 
     /// Tells it which lists have changed, in the order tools, resources, prompts.
@@ -34,9 +59,6 @@ pub trait Host: Send + Sync + 'static {
 
     /// Passes on `notifications/resources/updated` for a resource that it has subscribed to.
     fn resource_updated(&self, uri: &str, params: &Raw);
-
-    /// Passes on any other notification of a server.
-    fn notify(&self, notification: Notification);
 }
 
 /// One request of a host, beside its method and params.
@@ -45,21 +67,30 @@ pub struct Caller {
     pub host: Arc<dyn Host>,
     /// What the host said of itself, in this request where it is a modern one.
     pub client: Arc<Client>,
+    /// Where what belongs to this request is sent.
+    pub peer: Peer,
     /// The host's progress token, where it wants progress.
     pub progress_token: Option<Raw>,
+    /// The log messages that a modern request asks for.
+    pub log_level: Option<LogLevel>,
 }
 
 impl Caller {
     /// `meta` is the `_meta` of the request.
-    pub fn new(host: Arc<dyn Host>, client: Arc<Client>, meta: Option<&Raw>) -> Self {
+    pub fn new(host: Arc<dyn Host>, client: Arc<Client>, peer: Peer, meta: Option<&Raw>) -> Self {
         let progress_token = meta.and_then(|meta| edit::get(meta, "progressToken"));
-        Self { host, client, progress_token }
+        let log_level = meta.and_then(LogLevel::of_meta);
+        Self { host, client, peer, progress_token, log_level }
+    }
+
+    pub(super) fn endpoint(&self) -> Endpoint {
+        self.host.endpoint()
     }
 
     /// Passes progress on under the host's own token; `None` where the host wants none.
     pub(super) fn progress_sink(&self) -> Option<ProgressSink> {
         let token = self.progress_token.clone()?;
-        let peer = self.host.peer().clone();
+        let peer = self.peer.clone();
         Some(Box::new(move |params| {
             let params = edit::set(&params, "progressToken", &token);
             peer.notify("notifications/progress", Some(params));

@@ -5,36 +5,39 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::Fleet;
+use super::{Caller, Fleet};
 use crate::{
-    surface::View,
+    catalog::{Presence, Snapshot},
+    config::{Startup, Surface},
+    protocol::error,
     upstream::Kinds,
-    wire::{Raw, edit},
+    wire::{Outcome, Raw, edit},
 };
 
 /// How long a list waits for servers that are awake. One that hangs must not withhold the others'.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Fleet {
-    pub(super) async fn list_tools(&self) -> Raw {
+    pub(super) async fn list_tools(&self, caller: &Caller) -> Outcome {
         self.started().await;
-        let snapshot = self.snapshot();
-        list("tools", &View { snapshot: &snapshot, settings: &self.settings }.tools())
+        self.load_sole(caller).await?;
+        let endpoint = caller.endpoint();
+        let snapshot = self.snapshot_at(endpoint);
+        Ok(list("tools", &self.view(&snapshot, endpoint).tools()))
     }
 
-    pub(super) async fn list_resources(&self) -> Raw {
-        self.relist(Kinds::RESOURCES).await;
-        list("resources", &self.snapshot().resources(self.settings.listing))
+    pub(super) async fn list_resources(&self, caller: &Caller) -> Outcome {
+        let snapshot = self.fresh(caller, Kinds::RESOURCES).await?;
+        Ok(list("resources", &snapshot.resources(self.settings.listing)))
     }
 
-    pub(super) async fn list_templates(&self) -> Raw {
-        self.relist(Kinds::TEMPLATES).await;
-        list("resourceTemplates", &self.snapshot().templates(self.settings.listing))
+    pub(super) async fn list_templates(&self, caller: &Caller) -> Outcome {
+        let snapshot = self.fresh(caller, Kinds::TEMPLATES).await?;
+        Ok(list("resourceTemplates", &snapshot.templates(self.settings.listing)))
     }
 
-    pub(super) async fn list_prompts(&self) -> Raw {
-        self.relist(Kinds::PROMPTS).await;
-        let snapshot = self.snapshot();
+    pub(super) async fn list_prompts(&self, caller: &Caller) -> Outcome {
+        let snapshot = self.fresh(caller, Kinds::PROMPTS).await?;
         let prompts = snapshot.prompts(self.settings.listing).into_iter();
         let prompts: Vec<Raw> = prompts
             .filter(|exposed| exposed.is_listed)
@@ -46,21 +49,45 @@ impl Fleet {
                 }
             })
             .collect();
-        list("prompts", &prompts)
+        Ok(list("prompts", &prompts))
     }
 
-    /// Asks every awake server; sleeping ones, and those that take too long, answer from their catalog.
-    async fn relist(&self, kinds: Kinds) {
+    /// Loads the only server there is to see, where nothing else would: its own tools are all that is
+    /// shown, so that asking for them is using it.
+    async fn load_sole(&self, caller: &Caller) -> Result<(), Raw> {
+        let endpoint = caller.endpoint();
+        let Some(server) = endpoint.only.filter(|_| endpoint.surface == Surface::Direct) else {
+            return Ok(());
+        };
+        let is_unknown =
+            matches!(self.snapshot().servers[server].presence, Presence::Offered { .. });
+        // An eager one is on its way, and is announced when it comes.
+        if !is_unknown || self.shared(server).config().startup == Startup::Eager {
+            return Ok(());
+        }
+        let lease = self.lease(self.instance(server, caller), caller).await;
+        lease.map(drop).map_err(|error| error::internal(error.to_string()))
+    }
+
+    /// What there is to see, once every awake server has been asked; sleeping ones, and those that take
+    /// too long, answer from their catalog.
+    async fn fresh(&self, caller: &Caller, kinds: Kinds) -> Result<std::sync::Arc<Snapshot>, Raw> {
         self.started().await;
+        self.load_sole(caller).await?;
+        let endpoint = caller.endpoint();
+        let _listing = self.listing(caller.host.id());
         let quiet_until = Instant::now() + PATIENCE;
         let asking = TaskTracker::new();
-        for upstream in self.upstreams().iter().filter(|upstream| upstream.awake().is_some()) {
-            let upstream = upstream.clone();
-            asking.spawn(async move { upstream.relist(kinds, quiet_until).await });
+        for server in (0..self.all_shared().len()).filter(|server| endpoint.shows(*server)) {
+            let upstream = self.upstream(self.instance(server, caller));
+            if upstream.awake().is_some() {
+                asking.spawn(async move { upstream.relist(kinds, quiet_until).await });
+            }
         }
         asking.close();
         // What comes later is announced.
         let _ = tokio::time::timeout_at(quiet_until, asking.wait()).await;
+        Ok(self.snapshot_at(endpoint))
     }
 }
 

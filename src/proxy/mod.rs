@@ -4,13 +4,21 @@
 //! It must not know how a host is connected: a host is a [`Host`], made by `downstream`.
 
 mod calls;
+mod conversation;
+mod endpoint;
 mod fleet;
 mod forward;
 mod host;
+mod in_flight;
+mod instance;
+mod levels;
 mod lists;
+mod notifications;
 mod questions;
 mod resources;
+mod rounds;
 mod router;
 
+pub use endpoint::Endpoint;
 pub use fleet::{Fleet, Subscriber};
-pub use host::{Caller, Host, HostId};
+pub use host::{Caller, Host, HostId, Principal};

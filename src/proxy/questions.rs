@@ -1,86 +1,125 @@
-//! What servers send towards hosts: questions, and notifications that belong to no request of ours.
+//! What servers ask of hosts: sampling, elicitation, roots (DESIGN.md section 4, Questions from upstream).
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Fleet, Host};
+use super::{Caller, Fleet, Host, in_flight::Entry, instance::Instance};
 use crate::{
-    peer::CallOptions,
-    protocol::{Era, error},
+    peer::{CallOptions, Peer, Pulse},
+    protocol::{Client, Era, error},
     upstream::Question,
-    wire::{Notification, edit},
+    wire::edit,
 };
 
-/// Takes a server's question to a host that can answer it, and the answer back.
-///
-/// Only legacy servers ask by request; a modern one puts its questions into results.
-pub(super) fn ask(fleet: &Fleet, question: Question) {
-    let Some(host) = addressee(fleet, &question) else {
-        let refusal = error::method_not_found(&question.request.method);
-        return question.answer(Err(refusal));
-    };
-    fleet.tasks.spawn(async move {
-        let (method, params) = (&question.request.method, question.request.params.clone());
-        // A person may have to answer: there is no deadline but the end of either side.
-        let options = CallOptions::silent_for(Duration::ZERO);
-        let cancelled = question.cancelled.clone();
-        let asked = host.peer().request(method, params, options);
-        let answer = tokio::select! {
-            answer = asked => answer,
-            // Dropping the request takes the question back from the host.
-            () = cancelled.cancelled() => return,
-        };
-        question.answer(answer.unwrap_or_else(|cause| {
-            Err(error::internal(format!("the host did not answer: {cause}")))
-        }));
-    });
+/// How often a call is kept from timing out while its question is open.
+const PULSE: Duration = Duration::from_secs(15);
+
+/// Who a question is for.
+enum Addressee {
+    /// The host whose call caused it.
+    Call(Entry),
+    /// A host that has no call in flight there.
+    Host(Arc<dyn Host>),
 }
 
-/// The capability by which a host says that it answers `method`.
-fn capability(method: &str) -> Option<&'static str> {
-    match method {
-        "sampling/createMessage" => Some("sampling"),
-        "elicitation/create" => Some("elicitation"),
-        "roots/list" => Some("roots"),
-        _ => None,
-    }
-}
-
-fn addressee(fleet: &Fleet, question: &Question) -> Option<Arc<dyn Host>> {
-    let capability = capability(&question.request.method);
-    let can_answer = |host: &Arc<dyn Host>| {
-        let Some(client) = host.client() else { return false };
-        client.era == Era::Legacy
-            && match capability {
-                Some(capability) => edit::get(&client.capabilities, capability).is_some(),
-                None => fleet.settings.single_server,
-            }
-    };
-    fleet.hosts().into_iter().rev().find(can_answer)
-}
-
-impl Fleet {
-    /// Passes a server's notification on to the hosts that it concerns.
-    pub(super) fn relay(&self, server: usize, notification: &Notification) {
-        let Notification { method, params } = notification;
-        match method.as_str() {
-            "notifications/resources/updated" => {
-                let Some(params) = params else { return };
-                let Some(uri) = edit::get_str(params, "uri") else { return };
-                self.relay_update(server, &uri, params);
-            }
-            "notifications/message" | "notifications/elicitation/complete" => {
-                let era = self.upstream(server).era();
-                let is_of_era = |host: &Arc<dyn Host>| {
-                    host.client().is_some_and(|client| Some(client.era) == era)
-                };
-                for host in self.hosts().into_iter().filter(is_of_era) {
-                    host.notify(notification.clone());
-                }
-            }
-            _ if self.settings.single_server => {
-                self.hosts().iter().for_each(|host| host.notify(notification.clone()));
-            }
-            _ => tracing::debug!(method, "not passed on: no host knows which server it is from"),
+/// Takes a legacy server's question to the host that it is for. A modern one puts its questions into results.
+pub(super) fn ask(fleet: &Fleet, instance: Instance, question: Question) {
+    match addressee(fleet, instance, &question) {
+        None => {
+            let refusal = error::method_not_found(&question.request.method);
+            question.answer(Err(refusal));
+        }
+        Some(Addressee::Call(Entry { questions: Some(gathered), .. })) => {
+            // A call that has just ended takes no questions; the server learns that by their being dropped.
+            let _ = gathered.send(question);
+        }
+        Some(Addressee::Call(Entry { caller, pulse, .. })) => {
+            fleet.context.tasks.spawn(relay(caller.peer, question, Some(pulse)));
+        }
+        Some(Addressee::Host(host)) => {
+            fleet.context.tasks.spawn(relay(host.peer().clone(), question, None));
         }
     }
+}
+
+/// Asks a legacy host, and takes its answer back.
+async fn relay(host: Peer, question: Question, pulse: Option<Pulse>) {
+    let (method, params) = (&question.request.method, question.request.params.clone());
+    // A person may have to answer: there is no deadline but the end of either side.
+    let options = CallOptions::silent_for(Duration::ZERO);
+    let cancelled = question.cancelled.clone();
+    let asked = host.request(method, params, options);
+    let answer = tokio::select! {
+        answer = asked => answer,
+        () = keep_alive(pulse) => unreachable!("it never ends"),
+        // Dropping the request takes the question back from the host.
+        () = cancelled.cancelled() => return,
+    };
+    question.answer(
+        answer.unwrap_or_else(|cause| {
+            Err(error::internal(format!("the host did not answer: {cause}")))
+        }),
+    );
+}
+
+async fn keep_alive(pulse: Option<Pulse>) {
+    loop {
+        if let Some(pulse) = &pulse {
+            pulse.beat();
+        }
+        tokio::time::sleep(PULSE).await;
+    }
+}
+
+fn addressee(fleet: &Fleet, instance: Instance, question: &Question) -> Option<Addressee> {
+    let method = &question.request.method;
+    let in_flight = fleet.in_flight.candidates(instance, question.cause);
+    let is_named = question.cause.is_some();
+    let mut able: Vec<Entry> = in_flight
+        .iter()
+        .filter(|entry| can_answer(instance, &entry.caller, method))
+        .cloned()
+        .collect();
+    if let Some(last) = able.pop() {
+        let is_others = |entry: &Entry| entry.caller.host.id() != last.caller.host.id();
+        if able.iter().any(is_others) {
+            tracing::warn!(
+                server = fleet.shared(instance.server).name(),
+                method,
+                host = last.caller.host.id().0,
+                "several hosts have calls in flight; the question goes to the one that called last"
+            );
+        }
+        return Some(Addressee::Call(last));
+    }
+    if is_named || !in_flight.is_empty() {
+        return None;
+    }
+    // Nobody's call: a server asks for roots as soon as it is connected, say.
+    let hosts = fleet.hosts().into_iter().rev();
+    let mut able = hosts.filter(|host| {
+        instance.owner.is_none_or(|owner| owner == host.principal())
+            && host.endpoint().shows(instance.server)
+            && host.client().is_some_and(|client| {
+                client.era == Era::Legacy && declares(&client, method) == Some(true)
+            })
+    });
+    able.next().map(Addressee::Host)
+}
+
+/// Whether the caller's host has said that it answers such questions. New kinds pass where nobody else
+/// can be meant.
+fn can_answer(instance: Instance, caller: &Caller, method: &str) -> bool {
+    declares(&caller.client, method)
+        .unwrap_or_else(|| caller.endpoint().only == Some(instance.server))
+}
+
+/// Whether a client has declared the capability for `method`; `None` where there is none for it.
+pub(super) fn declares(client: &Client, method: &str) -> Option<bool> {
+    let capability = match method {
+        "sampling/createMessage" => "sampling",
+        "elicitation/create" => "elicitation",
+        "roots/list" => "roots",
+        _ => return None,
+    };
+    Some(edit::get(&client.capabilities, capability).is_some())
 }

@@ -5,9 +5,10 @@ use std::{collections::HashSet, sync::Arc};
 use rmcp::model::ErrorCode;
 
 use super::{
-    Caller, Fleet, HostId,
+    Caller, Fleet, Host, HostId,
     fleet::{Subscriber, Subscribers},
     forward::ForwardError,
+    instance::Instance,
 };
 use crate::{
     catalog::ResourceRoute,
@@ -18,7 +19,7 @@ use crate::{
 impl Fleet {
     pub(super) async fn read_resource(&self, caller: &Caller, params: Raw) -> Outcome {
         let uri = uri_of(&params, "resources/read")?;
-        match self.route_resource(&uri) {
+        match self.route_resource(caller, &uri) {
             ResourceRoute::Server(server) => {
                 reply(self.forward(server, caller, "resources/read", Some(params)).await)
             }
@@ -27,9 +28,9 @@ impl Fleet {
     }
 
     /// A single server has whatever nobody else can have.
-    pub(super) fn route_resource(&self, uri: &str) -> ResourceRoute {
-        if self.settings.single_server {
-            return ResourceRoute::Server(0);
+    pub(super) fn route_resource(&self, caller: &Caller, uri: &str) -> ResourceRoute {
+        if let Some(server) = caller.endpoint().only {
+            return ResourceRoute::Server(server);
         }
         self.snapshot().route_resource(uri, self.settings.listing)
     }
@@ -38,13 +39,15 @@ impl Fleet {
     /// awake are asked in config order.
     async fn read_unlisted(&self, caller: &Caller, uri: &str, params: &Raw) -> Outcome {
         let mut refusals = Vec::new();
-        for (server, upstream) in self.upstreams().iter().enumerate() {
+        for server in 0..self.all_shared().len() {
+            let instance = self.instance(server, caller);
+            let upstream = self.upstream(instance);
             let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
             else {
                 continue;
             };
             let params = Some(params.clone());
-            match self.request(&lease, server, caller, "resources/read", params).await {
+            match self.request(lease, instance, caller, "resources/read", params).await {
                 Ok(Ok(result)) => return Ok(result),
                 Ok(Err(refusal)) => refusals.push(refusal),
                 Err(cause) => tracing::debug!(server = upstream.name(), %cause, uri, "not read"),
@@ -75,16 +78,17 @@ impl Fleet {
         uri: &str,
         params: Option<Raw>,
     ) -> Outcome {
-        let server = match self.route_resource(uri) {
+        let server = match self.route_resource(caller, uri) {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
-        let lease =
-            self.lease(server, caller).await.map_err(|error| error::internal(error.to_string()))?;
+        let instance = self.instance(server, caller);
+        let lease = self.lease(instance, caller).await;
+        let lease = lease.map_err(|error| error::internal(error.to_string()))?;
         // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
-        let key = (server, uri.to_owned());
+        let key = (instance, uri.to_owned());
         self.lock_subscribers().entry(key).or_default().insert(subscriber.clone());
-        let answer = self.upstream(server).subscribe(&lease, uri, params).await;
+        let answer = self.upstream(instance).subscribe(&lease, uri, params).await;
         let outcome = answer.unwrap_or_else(|cause| Err(error::internal(cause.to_string())));
         if outcome.is_err() {
             self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
@@ -98,8 +102,8 @@ impl Fleet {
         let subscriber = Subscriber { host: caller.host.id(), stream: None };
         let unwanted = self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
         let mut outcome = Ok(Raw::empty_object());
-        for (server, uri) in unwanted {
-            outcome = self.end_subscription(server, &uri, Some(params.clone())).await;
+        for (instance, uri) in unwanted {
+            outcome = self.end_subscription(instance, &uri, Some(params.clone())).await;
         }
         outcome
     }
@@ -110,26 +114,36 @@ impl Fleet {
         self.end_later(unwanted);
     }
 
-    /// Forgets a host: its subscriptions end with it. No server is waited for.
-    pub fn detach(self: &Arc<Self>, host: HostId) {
-        self.remove_host(host);
-        let unwanted = self.leave(|_, of| of.host == host);
+    /// Forgets a host: its subscriptions end with it, and its own servers unless it `keeps_instances`,
+    /// since it may come back. No server is waited for.
+    pub fn detach(self: &Arc<Self>, host: &dyn Host, keeps_instances: bool) {
+        let id = host.id();
+        self.remove_host(id, host.principal(), keeps_instances);
+        let unwanted = self.leave(|_, of| of.host == id);
         self.end_later(unwanted);
     }
 
-    fn end_later(self: &Arc<Self>, unwanted: Vec<(usize, String)>) {
+    fn end_later(self: &Arc<Self>, unwanted: Vec<(Instance, String)>) {
+        if unwanted.is_empty() {
+            return;
+        }
         let fleet = self.clone();
-        self.tasks.spawn(async move {
-            for (server, uri) in unwanted {
-                if let Err(refusal) = fleet.end_subscription(server, &uri, None).await {
+        self.context.tasks.spawn(async move {
+            for (instance, uri) in unwanted {
+                if let Err(refusal) = fleet.end_subscription(instance, &uri, None).await {
                     tracing::debug!(uri, %refusal, "cannot unsubscribe");
                 }
             }
         });
     }
 
-    async fn end_subscription(&self, server: usize, uri: &str, params: Option<Raw>) -> Outcome {
-        let upstream = self.upstream(server);
+    async fn end_subscription(
+        &self,
+        instance: Instance,
+        uri: &str,
+        params: Option<Raw>,
+    ) -> Outcome {
+        let upstream = self.upstream(instance);
         let Some(lease) = upstream.awake() else {
             upstream.forget_subscription(uri);
             return Ok(Raw::empty_object());
@@ -141,8 +155,8 @@ impl Fleet {
     /// Takes out the subscribers that are meant, and returns what nobody is left to hear of.
     fn leave(
         &self,
-        is_meant: impl Fn(&(usize, String), &Subscriber) -> bool,
-    ) -> Vec<(usize, String)> {
+        is_meant: impl Fn(&(Instance, String), &Subscriber) -> bool,
+    ) -> Vec<(Instance, String)> {
         let mut unwanted = Vec::new();
         self.lock_subscribers().retain(|wanted, of| {
             of.retain(|subscriber| !is_meant(wanted, subscriber));
@@ -154,9 +168,9 @@ impl Fleet {
         unwanted
     }
 
-    pub(super) fn relay_update(&self, server: usize, uri: &str, params: &Raw) {
+    pub(super) fn relay_update(&self, instance: Instance, uri: &str, params: &Raw) {
         let wanted_by: HashSet<HostId> =
-            match self.lock_subscribers().get(&(server, uri.to_owned())) {
+            match self.lock_subscribers().get(&(instance, uri.to_owned())) {
                 Some(subscribers) => subscribers.iter().map(|subscriber| subscriber.host).collect(),
                 None => return,
             };

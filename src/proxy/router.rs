@@ -4,7 +4,7 @@ use super::{Caller, Fleet, resources::reply};
 use crate::{
     catalog::ResourceRoute,
     protocol::{Era, adapt, error},
-    wire::{Notification, Outcome, Raw, edit},
+    wire::{Outcome, Raw, edit},
 };
 
 impl Fleet {
@@ -23,36 +23,30 @@ impl Fleet {
             {
                 Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
             }
-            ("tools/list", _) => own(self.list_tools().await),
+            ("tools/list", _) => own(self.list_tools(caller).await?),
             ("tools/call", _) => self.call_tool(caller, &given()).await,
-            ("resources/list", _) => own(self.list_resources().await),
-            ("resources/templates/list", _) => own(self.list_templates().await),
+            ("resources/list", _) => own(self.list_resources(caller).await?),
+            ("resources/templates/list", _) => own(self.list_templates(caller).await?),
             ("resources/read", _) => self.read_resource(caller, given()).await,
             ("resources/subscribe", Era::Legacy) => self.subscribe_resource(caller, given()).await,
             ("resources/unsubscribe", Era::Legacy) => {
                 self.unsubscribe_resource(caller, given()).await
             }
-            ("prompts/list", _) => own(self.list_prompts().await),
+            ("prompts/list", _) => own(self.list_prompts(caller).await?),
             ("prompts/get", _) => self.get_prompt(caller, given()).await,
             ("completion/complete", _) => self.complete(caller, given()).await,
-            ("logging/setLevel", Era::Legacy) => own(self.set_log_level(&given())),
-            _ if self.settings.single_server => {
-                reply(self.forward(0, caller, method, params).await)
+            ("logging/setLevel", Era::Legacy) => match self.set_log_level(caller, &given()) {
+                Some(result) => own(result),
+                None => Err(error::invalid_params("logging/setLevel needs a known \"level\"")),
+            },
+            // These belong to a legacy session.
+            ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe", Era::Modern) => {
+                Err(error::method_not_found(method))
             }
-            _ => Err(error::method_not_found(method)),
-        }
-    }
-
-    /// Takes a notification of a host that concerns servers.
-    pub fn notice(&self, notification: &Notification) {
-        let is_roots = notification.method == "notifications/roots/list_changed";
-        if !is_roots && !self.settings.single_server {
-            return;
-        }
-        for lease in self.upstreams().iter().filter_map(crate::upstream::Upstream::awake) {
-            if lease.greeting().era == Era::Legacy || !is_roots {
-                lease.peer().notify(&notification.method, notification.params.clone());
-            }
+            _ => match caller.endpoint().only {
+                Some(server) => reply(self.forward(server, caller, method, params).await),
+                None => Err(error::method_not_found(method)),
+            },
         }
     }
 
@@ -60,7 +54,7 @@ impl Fleet {
         let Some(name) = edit::get_str(&params, "name") else {
             return Err(error::invalid_params("prompts/get needs a \"name\""));
         };
-        match self.resolve_prompt(&name) {
+        match self.resolve_prompt(caller, &name) {
             Some((server, own_name)) => {
                 let params = renamed(&params, &name, &own_name);
                 reply(self.forward(server, caller, "prompts/get", Some(params)).await)
@@ -70,9 +64,9 @@ impl Fleet {
     }
 
     /// The server of a prompt, and its name there. A single server has whatever nobody else can have.
-    fn resolve_prompt(&self, name: &str) -> Option<(usize, String)> {
-        if self.settings.single_server {
-            return Some((0, name.to_owned()));
+    fn resolve_prompt(&self, caller: &Caller, name: &str) -> Option<(usize, String)> {
+        if let Some(server) = caller.endpoint().only {
+            return Some((server, name.to_owned()));
         }
         self.snapshot().resolve_prompt(name, self.settings.listing)
     }
@@ -82,35 +76,23 @@ impl Fleet {
         let (name, uri) = (edit::get_str(&reference, "name"), edit::get_str(&reference, "uri"));
         let (server, reference) = match (name, uri) {
             (Some(name), _) => {
-                let Some((server, own_name)) = self.resolve_prompt(&name) else {
+                let Some((server, own_name)) = self.resolve_prompt(caller, &name) else {
                     return Err(error::invalid_params(format!("unknown prompt: {name}")));
                 };
                 (server, renamed(&reference, &name, &own_name))
             }
-            (None, Some(uri)) => {
-                match self.snapshot().route_resource(&uri, self.settings.listing) {
-                    ResourceRoute::Server(server) => (server, reference),
-                    ResourceRoute::Unlisted => {
-                        return Err(error::invalid_params(format!(
-                            "unknown resource template: {uri}"
-                        )));
-                    }
+            (None, Some(uri)) => match self.route_resource(caller, &uri) {
+                ResourceRoute::Server(server) => (server, reference),
+                ResourceRoute::Unlisted => {
+                    return Err(error::invalid_params(format!("unknown resource template: {uri}")));
                 }
-            }
+            },
             (None, None) => {
                 return Err(error::invalid_params("\"ref\" needs the name of a prompt or a uri"));
             }
         };
         let params = edit::set(&params, "ref", &reference);
         reply(self.forward(server, caller, "completion/complete", Some(params)).await)
-    }
-
-    fn set_log_level(&self, params: &Raw) -> Raw {
-        for upstream in self.upstreams() {
-            let (upstream, params) = (upstream.clone(), params.clone());
-            self.tasks.spawn(async move { upstream.set_log_level(&params).await });
-        }
-        Raw::empty_object()
     }
 }
 

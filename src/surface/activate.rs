@@ -34,7 +34,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
 }
 
 pub(super) fn instructions(view: View<'_>) -> String {
-    if view.snapshot.single_server {
+    if view.snapshot.sole.is_some() {
         return view.own_instructions().unwrap_or_default();
     }
     let preamble =

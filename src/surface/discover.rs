@@ -28,7 +28,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
 }
 
 pub(super) fn instructions(view: View<'_>) -> String {
-    if view.snapshot.single_server {
+    if view.snapshot.sole.is_some() {
         return view.own_instructions().unwrap_or_else(|| USAGE.to_owned());
     }
     let preamble = if has_offered(view) {
@@ -42,13 +42,13 @@ pub(super) fn instructions(view: View<'_>) -> String {
 /// Whether there is a server to load.
 fn has_offered(view: View<'_>) -> bool {
     let mut servers = view.snapshot.servers.iter();
-    !view.snapshot.single_server
+    view.snapshot.sole.is_none()
         && servers
             .any(|server| matches!(server.shown(view.settings.listing), Shown::Offered { .. }))
 }
 
 fn has_lazy(view: View<'_>) -> bool {
-    !view.snapshot.single_server
+    view.snapshot.sole.is_none()
         && view.snapshot.servers.iter().any(|server| {
             server.is_lazy && !matches!(server.shown(view.settings.listing), Shown::Nothing)
         })

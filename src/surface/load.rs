@@ -111,9 +111,9 @@ pub(super) fn tool_line(view: View<'_>, at: ToolRef) -> Raw {
         Listing::Growing => &["name", "description"],
         Listing::Stable => &["name", "description", "inputSchema"],
     };
-    let name = match view.settings.surface {
+    let name = match view.surface {
         Surface::Discover => view.snapshot.qualified(at),
-        Surface::Activate => server.listed_names[at.tool].clone(),
+        Surface::Activate | Surface::Direct => server.listed_names[at.tool].clone(),
     };
     let line = edit::set(&pick(&tool.raw, members), "name", &Raw::encode(&name));
     match edit::get(&line, "description") {

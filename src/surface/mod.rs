@@ -5,12 +5,13 @@
 mod activate;
 mod budget;
 mod definition;
+mod direct;
 mod discover;
 mod load;
 mod text;
 
 use crate::{
-    catalog::{Resolved, Snapshot, ToolRef},
+    catalog::{Presence, Resolved, Snapshot, ToolRef},
     config::{Settings, Surface},
     wire::{Raw, edit},
 };
@@ -20,6 +21,7 @@ use crate::{
 pub struct View<'a> {
     pub snapshot: &'a Snapshot,
     pub settings: &'a Settings,
+    pub surface: Surface,
 }
 
 /// What a `tools/call` comes to.
@@ -36,17 +38,19 @@ pub enum Action {
 impl View<'_> {
     /// The `tools` of `tools/list`.
     pub fn tools(self) -> Vec<Raw> {
-        match self.settings.surface {
+        match self.surface {
             Surface::Discover => discover::tools(self),
             Surface::Activate => activate::tools(self),
+            Surface::Direct => direct::tools(self),
         }
     }
 
     /// The `instructions` for the handshake: how to use this surface, and which servers there are.
     pub fn instructions(self) -> String {
-        match self.settings.surface {
+        match self.surface {
             Surface::Discover => discover::instructions(self),
             Surface::Activate => activate::instructions(self),
+            Surface::Direct => direct::instructions(self),
         }
     }
 
@@ -65,19 +69,34 @@ impl View<'_> {
             return failure("tools/call needs the name of a tool");
         };
         let arguments = arguments.unwrap_or_else(Raw::empty_object);
-        if self.settings.surface == Surface::Activate && self.snapshot.is_listed(&name) {
+        if let (Surface::Direct, Some(server)) = (self.surface, self.snapshot.sole) {
+            return self.call_of_sole(server, params);
+        }
+        if self.surface != Surface::Discover && self.snapshot.is_listed(&name) {
             // A wrapped server may have a tool of a name that is ours elsewhere.
             return self.call_directly(&name, params);
         }
         let own = match name.as_str() {
             discover::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             discover::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
-            load::LOAD_MCP if !self.snapshot.single_server => {
+            load::LOAD_MCP if self.snapshot.sole.is_none() => {
                 Some(load::load_mcp(self, &arguments))
             }
             _ => activate::activate(self, &name),
         };
         own.unwrap_or_else(|| self.call_directly(&name, params))
+    }
+
+    /// Nothing here is ours: a name that the server does not list is its own to refuse.
+    fn call_of_sole(self, server: usize, params: &Raw) -> Action {
+        match &self.snapshot.servers[server].presence {
+            Presence::Live { .. } => Action::Forward { server, params: params.clone() },
+            Presence::Offered { .. } => Action::Load { server },
+            Presence::Evicted | Presence::Disabled => {
+                let name = &self.snapshot.servers[server].name;
+                failure(format!("server {name:?} is not available"))
+            }
+        }
     }
 
     fn call_directly(self, name: &str, params: &Raw) -> Action {

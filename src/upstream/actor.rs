@@ -14,7 +14,7 @@ use super::{
     connect::{Connected, Surroundings, connect},
     connection::{Connection, Link},
     fetch::{self, Lists},
-    greet::Spoken,
+    greet::{Approach, Spoken},
     handle::Shared,
     listen,
     process::Grace,
@@ -81,7 +81,7 @@ impl Actor {
     ) -> Self {
         let now = Instant::now();
         Self {
-            state: Some(State::initial(surroundings.config.enabled)),
+            state: Some(State::initial(surroundings.config.enabled, shared.is_known())),
             shared,
             surroundings,
             inbox,
@@ -151,11 +151,16 @@ impl Actor {
                     // Noticed here before the event of it came up.
                     self.died();
                 }
+                if self.should_change_era(host) {
+                    self.host = host;
+                    self.refresh = None;
+                    self.play(Event::Unsuitable);
+                }
                 if let Some(State::Awake { connection: link, .. }) = &self.state
                     && let Some(lease) = Lease::on(&link.connection)
                 {
                     // Whoever asked may have gone away.
-                    let _ = reply.send(Ok(lease));
+                    let _ = reply.send(Ok(lease.for_a_host()));
                     return;
                 }
                 self.host = host;
@@ -168,6 +173,16 @@ impl Actor {
             }
             Command::LookAgain => {}
         }
+    }
+
+    /// Whether the connection was made for nobody in particular, and the first host to use it would do
+    /// better with another: a server speaks the era of that host where it can (DESIGN.md section 5).
+    fn should_change_era(&self, host: Era) -> bool {
+        let Some(State::Awake { connection: link, .. }) = &self.state else { return false };
+        let connection = &link.connection;
+        let protocol = self.surroundings.config.protocol;
+        let same = Approach::Only(connection.greeting.era);
+        !connection.suits(host) && Approach::choose(protocol, host, self.spoken) != same
     }
 
     fn has_ended(&self) -> bool {
@@ -219,10 +234,10 @@ impl Actor {
     fn perform(&mut self, effect: Effect<Link>) {
         match effect {
             Effect::StartAttempt(attempt) => self.start_attempt(attempt),
-            Effect::Close(link) => self.end(link.end(Grace::SLEEP)),
+            Effect::Close(link) => self.end(link.must_end_first(), link.end(Grace::SLEEP)),
             Effect::Bury(link) => {
                 let server = self.name().to_owned();
-                self.end(async move {
+                self.end(link.must_end_first(), async move {
                     tracing::warn!(server, "the server ended{}", link.epitaph().await);
                     link.end(Grace::QUICK).await;
                 });
@@ -231,19 +246,22 @@ impl Actor {
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
                 tracing::warn!(server = self.name(), %cause, "cannot be reached; will be tried again");
-                self.shared.observer.unreachable(self.shared.server, cause.in_short());
+                self.shared.observer.unreachable(cause.in_short());
                 self.first_attempt_over();
             }
             Effect::PublishEvicted(cause) => {
                 tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
-                self.shared.observer.evicted(self.shared.server);
+                self.shared.observer.evicted();
             }
         }
     }
 
-    fn end(&mut self, ending: impl Future<Output = ()> + Send + 'static) {
+    fn end(&mut self, must_end_first: bool, ending: impl Future<Output = ()> + Send + 'static) {
         self.shared.current.store(None);
-        self.ending = Some(AbortOnDropHandle::new(self.surroundings.tasks.spawn(ending)));
+        let ending = self.surroundings.context.tasks.spawn(ending);
+        if must_end_first {
+            self.ending = Some(AbortOnDropHandle::new(ending));
+        }
     }
 
     fn start_attempt(&mut self, attempt: Attempt) {
@@ -282,10 +300,9 @@ impl Actor {
         self.follow(&connection);
         for reply in self.waiting.drain(..) {
             // Whoever asked may have gone away; the load stands all the same.
-            let _ =
-                reply.send(Lease::on(&connection).ok_or_else(|| LoadError::Gone {
-                    server: self.surroundings.config.name.clone(),
-                }));
+            let lease = Lease::on(&connection).map(Lease::for_a_host);
+            let gone = || LoadError::Gone { server: self.surroundings.config.name.clone() };
+            let _ = reply.send(lease.ok_or_else(gone));
         }
     }
 
@@ -296,15 +313,18 @@ impl Actor {
             Era::Modern => {
                 let stale = self.surroundings.stale.clone();
                 let listening = listen::listen(connection.clone(), subscriptions, stale);
-                self.surroundings.tasks.spawn(listening);
+                self.surroundings.context.tasks.spawn(listening);
             }
             Era::Legacy => {
                 let (shared, told) = (self.shared.clone(), connection.clone());
-                self.surroundings.tasks.spawn(async move { shared.tell_log_level(&told).await });
+                self.surroundings
+                    .context
+                    .tasks
+                    .spawn(async move { shared.tell_log_level(&told).await });
                 for uri in subscriptions.uris() {
                     let peer = connection.peer.clone();
                     let silence = self.surroundings.config.timeouts.request;
-                    self.surroundings.tasks.spawn(async move {
+                    self.surroundings.context.tasks.spawn(async move {
                         let params = Raw::encode(&serde_json::json!({"uri": uri}));
                         let options = CallOptions::silent_for(silence);
                         let renewed =
@@ -362,7 +382,7 @@ impl Actor {
 
     fn first_attempt_over(&mut self) {
         if !std::mem::replace(&mut self.is_first_attempt_over, true) {
-            self.shared.observer.first_attempt_over(self.shared.server);
+            self.shared.observer.first_attempt_over();
         }
     }
 

@@ -1,23 +1,27 @@
-//! One attempt to connect: a fresh process, a handshake in the right era, and the catalog.
+//! One attempt to connect: a fresh process or HTTP exchange, a handshake in the right era, and the catalog.
 //!
 //! An attempt that fails leaves nothing behind: not a process, not a reader, not a registration.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
-use tokio_util::task::TaskTracker;
+use arc_swap::ArcSwapOption;
 
 use super::{
-    AttemptError, Kinds, Observer, Watchdog,
+    AttemptError, Context, Kinds, Observer,
     activity::Activity,
-    connection::{Connection, Link},
+    connection::{Carrier, Connection, Link},
     fetch::{self, Stale},
     greet::{Approach, DISCOVER, Meeting, Spoken},
+    http,
     inbound::Inbound,
     process::{Grace, Pipes, ServerProcess},
 };
 use crate::{
     catalog::ServerCatalog,
-    config::ServerConfig,
+    config::{Framing, Launch, ServerConfig, Transport},
     peer::{CallError, Peer, read_messages},
     protocol::{Era, Greeting},
     wire::{LineReader, Outbox, write_messages},
@@ -29,13 +33,12 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// What an attempt needs to know beside the server's config.
 #[derive(Clone)]
 pub(super) struct Surroundings {
-    pub(super) server: usize,
     pub(super) config: Arc<ServerConfig>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) stale: Arc<Stale>,
-    pub(super) watchdog: Watchdog,
-    pub(super) tasks: TaskTracker,
-    pub(super) max_message_bytes: usize,
+    /// What is known of the server, for transports that repeat some of it.
+    pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    pub(super) context: Context,
 }
 
 /// What an attempt brought.
@@ -54,8 +57,15 @@ pub(super) async fn connect(
     let approach = Approach::choose(surroundings.config.protocol, host, spoken);
     let limit = surroundings.config.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
-    let connecting = Connecting { surroundings, deadline, host };
+    let connecting = Connecting { surroundings, deadline };
     match connecting.run(approach, spoken, with_catalog).await {
+        // An older server may know only the older framing. Trying that is part of the same attempt.
+        Err(refusal) if spoken.framing.is_none() && connecting.is_older_framing(&refusal) => {
+            let spoken = Spoken { framing: Some(Framing::Sse), modern: Some(false), ..spoken };
+            let older = connecting.run(Approach::Only(Era::Legacy), spoken, with_catalog).await;
+            // Where that fails as well, the first refusal says more.
+            older.map_err(|error| if error.is_refusal() { refusal } else { error })
+        }
         // Some legacy servers exit at a probe. Starting them anew is part of the same attempt.
         Err(AttemptError::Exited { phase: DISCOVER, .. })
             if approach == Approach::First(Era::Modern) =>
@@ -71,13 +81,12 @@ struct Connecting {
     surroundings: Surroundings,
     /// `None` for never.
     deadline: Option<tokio::time::Instant>,
-    host: Era,
 }
 
-/// A process that has been started and has not greeted yet.
+/// A connection that has been opened, on which nobody has greeted yet.
 struct Opening {
     peer: Peer,
-    process: ServerProcess,
+    carrier: Carrier,
     activity: Arc<Activity>,
 }
 
@@ -88,67 +97,66 @@ impl Connecting {
         spoken: Spoken,
         with_catalog: bool,
     ) -> Result<Connected, AttemptError> {
-        let opening = self.open()?;
+        let opening = self.within("connecting", self.open(spoken)).await?;
         let failure = match self.meet(&opening.peer, approach, spoken, with_catalog).await {
             Ok((greeting, spoken, catalog)) => {
-                let Opening { peer, process, activity } = opening;
-                let connection = Arc::new(Connection { peer, greeting, activity });
-                let link = Link { connection, process, brought: catalog };
+                let Opening { peer, carrier, activity } = opening;
+                let is_used = AtomicBool::new(false);
+                let connection = Arc::new(Connection { peer, greeting, activity, is_used });
+                let link = Link { connection, carrier, brought: catalog };
                 return Ok(Connected { link, spoken });
             }
             Err(AttemptError::Call { phase, cause: CallError::Closed | CallError::NotSent }) => {
-                let status = opening.process.describe_exit().await;
-                AttemptError::Exited { phase, status, stderr: opening.process.last_words() }
+                let status = opening.carrier.describe_end().await;
+                AttemptError::Exited { phase, status, stderr: opening.carrier.last_words() }
             }
             Err(AttemptError::TimedOut { phase, limit, .. }) => {
-                AttemptError::TimedOut { phase, limit, stderr: opening.process.last_words() }
+                AttemptError::TimedOut { phase, limit, stderr: opening.carrier.last_words() }
             }
             Err(failure) => failure,
         };
         opening.peer.close();
-        opening.process.end(Grace::QUICK).await;
+        opening.carrier.end(&opening.peer, Grace::QUICK).await;
         Err(failure)
     }
 
-    fn open(&self) -> Result<Opening, AttemptError> {
-        let Surroundings { server, config, observer, stale, watchdog, tasks, max_message_bytes } =
-            &self.surroundings;
-        let launch = config.launch.as_ref().map_err(Clone::clone)?;
-        let (process, Pipes { stdin, stdout }) =
-            ServerProcess::spawn(&config.name, launch, watchdog, tasks)?;
+    /// Whether the refusal is such that a server of the older framing would give it, and that may be tried.
+    fn is_older_framing(&self, refusal: &AttemptError) -> bool {
+        let may_try = matches!(&self.surroundings.config.transport,
+            Ok(Transport::Http(remote)) if remote.framing == Framing::Either);
+        let status = match refusal {
+            AttemptError::Call { cause: CallError::Refused { status, .. }, .. } => *status,
+            _ => return false,
+        };
+        may_try && matches!(status, 400 | 404 | 405)
+    }
+
+    async fn open(&self, spoken: Spoken) -> Result<Opening, AttemptError> {
+        let Surroundings { config, observer, stale, catalog, context } = &self.surroundings;
+        let transport = config.transport.as_ref().map_err(Clone::clone)?;
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
-        let inbound = Inbound::new(
-            *server,
-            config.name.clone(),
-            observer.clone(),
-            stale.clone(),
-            activity.clone(),
-        );
-        inbound.attach(peer.clone());
-        let lines = LineReader::new(stdout, *max_message_bytes);
-        // Both end with the pipes: the writer when the outbox closes, the reader when the process is gone.
-        let reading = read_messages(lines, *max_message_bytes, peer.clone(), Arc::new(inbound));
-        let reader = peer.clone();
-        tasks.spawn(async move {
-            tokio::select! {
-                // A grandchild may hold the pipe open after the connection was given up.
-                () = reader.closed() => {}
-                // The end of the stream, or an error in reading it, is the end of the connection.
-                _ = reading => reader.close(),
+        let (name, observer) = (config.name.clone(), observer.clone());
+        let inbound = Inbound::new(name, observer, stale.clone(), activity.clone(), peer.clone());
+        let carrier = match transport {
+            Transport::Stdio(launch) => {
+                Carrier::Process(run_process(launch, inbound, outbox, context)?)
             }
-        });
-        tasks.spawn(write_until_closed(outbox, stdin, peer.clone()));
-        let (exited, gone) = (process.exited(), peer.clone());
-        tasks.spawn(async move {
-            exited.await;
-            // What it said last is read first. The stream itself may never end, since what the process
-            // started may hold it open.
-            tokio::time::sleep(LAST_WORDS).await;
-            gone.close();
-        });
-        Ok(Opening { peer, process, activity })
+            Transport::Http(remote) => {
+                let opening = http::Opening {
+                    remote,
+                    client: &context.http,
+                    inbound,
+                    outbox,
+                    catalog: catalog.clone(),
+                    max_message_bytes: context.max_message_bytes,
+                    tasks: &context.tasks,
+                };
+                Carrier::Http(opening.open(spoken.framing.unwrap_or(remote.framing)).await?)
+            }
+        };
+        Ok(Opening { peer, carrier, activity })
     }
 
     async fn meet(
@@ -158,7 +166,7 @@ impl Connecting {
         mut spoken: Spoken,
         with_catalog: bool,
     ) -> Result<(Greeting, Spoken, Option<ServerCatalog>), AttemptError> {
-        let meeting = Meeting { peer, observer: &self.surroundings.observer, host: self.host };
+        let meeting = Meeting { peer, observer: &self.surroundings.observer };
         let greeting = self.within("the handshake", meeting.greet(approach, &mut spoken)).await?;
         if !with_catalog {
             return Ok((greeting, spoken, None));
@@ -183,6 +191,41 @@ impl Connecting {
             None => work.await,
         }
     }
+}
+
+/// Starts a process, and the tasks that carry messages between its pipes and the connection.
+fn run_process(
+    launch: &Launch,
+    inbound: Inbound,
+    outbox: Outbox,
+    context: &Context,
+) -> Result<ServerProcess, AttemptError> {
+    let Context { max_message_bytes, watchdog, tasks, .. } = context;
+    let peer = inbound.peer().clone();
+    let (process, Pipes { stdin, stdout }) =
+        ServerProcess::spawn(inbound.server(), launch, watchdog, tasks)?;
+    let lines = LineReader::new(stdout, *max_message_bytes);
+    // Both end with the pipes: the writer when the outbox closes, the reader when the process is gone.
+    let reading = read_messages(lines, *max_message_bytes, peer.clone(), Arc::new(inbound));
+    let reader = peer.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            // A grandchild may hold the pipe open after the connection was given up.
+            () = reader.closed() => {}
+            // The end of the stream, or an error in reading it, is the end of the connection.
+            _ = reading => reader.close(),
+        }
+    });
+    tasks.spawn(write_until_closed(outbox, stdin, peer.clone()));
+    let exited = process.exited();
+    tasks.spawn(async move {
+        exited.await;
+        // What it said last is read first. The stream itself may never end, since what the process
+        // started may hold it open.
+        tokio::time::sleep(LAST_WORDS).await;
+        peer.close();
+    });
+    Ok(process)
 }
 
 async fn write_until_closed(outbox: Outbox, stdin: tokio::process::ChildStdin, peer: Peer) {

@@ -1,39 +1,100 @@
-//! A live connection, and the process behind it.
+//! A live connection, and what carries it.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{
     activity::Activity,
+    http,
     process::{Grace, ServerProcess},
 };
-use crate::{catalog::ServerCatalog, peer::Peer, protocol::Greeting};
+use crate::{
+    catalog::ServerCatalog,
+    peer::Peer,
+    protocol::{Era, Greeting},
+};
 
 /// A live connection to a server. Shared by all that use it.
 pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) greeting: Greeting,
     pub(super) activity: Arc<Activity>,
+    /// Whether a host has used it. Before that nothing is lost when it is made anew in another era.
+    pub(super) is_used: AtomicBool,
 }
 
-/// A connection with the process behind it, which only the actor holds.
+impl Connection {
+    /// Whether it serves hosts of this era as it is.
+    pub(super) fn suits(&self, host: Era) -> bool {
+        self.is_used.load(Ordering::Relaxed) || self.greeting.era == host
+    }
+}
+
+/// A connection with what carries it, which only the actor holds.
 pub(super) struct Link {
     pub(super) connection: Arc<Connection>,
-    pub(super) process: ServerProcess,
+    pub(super) carrier: Carrier,
     /// What the server listed when it was connected, until the actor takes it; `None` for a wake, which
     /// does not wait for the lists.
     pub(super) brought: Option<ServerCatalog>,
 }
 
+/// The process behind a connection, or the HTTP exchanges that it consists of.
+pub(super) enum Carrier {
+    Process(ServerProcess),
+    Http(http::Carrier),
+}
+
 impl Link {
-    /// Closes the connection, which fails what is in flight, and ends the process.
+    /// Closes the connection, which fails what is in flight, and ends what carries it.
     pub(super) async fn end(self, grace: Grace) {
         self.connection.activity.close();
-        self.connection.peer.close();
-        self.process.end(grace).await;
+        self.carrier.end(&self.connection.peer, grace).await;
     }
 
-    /// How it ended and what it said last; for a process that is about to be gone.
+    /// How it ended and what it said last; for a server that is about to be gone.
     pub(super) async fn epitaph(&self) -> String {
-        format!("{}{}", self.process.describe_exit().await, self.process.last_words())
+        let status = self.carrier.describe_end().await;
+        format!("{status}{}", self.carrier.last_words())
+    }
+
+    /// Whether the next connection has to wait for the end of this one: two processes may share a lock
+    /// or a port.
+    pub(super) fn must_end_first(&self) -> bool {
+        matches!(self.carrier, Carrier::Process(_))
+    }
+}
+
+impl Carrier {
+    pub(super) async fn end(self, peer: &Peer, grace: Grace) {
+        match self {
+            Self::Process(process) => {
+                peer.close();
+                process.end(grace).await;
+            }
+            Self::Http(carrier) => {
+                carrier.settle().await;
+                peer.close();
+                carrier.end().await;
+            }
+        }
+    }
+
+    /// ` with exit status …`, or nothing where there is none.
+    pub(super) async fn describe_end(&self) -> String {
+        match self {
+            Self::Process(process) => process.describe_exit().await,
+            Self::Http(_) => String::new(),
+        }
+    }
+
+    /// The end of its standard error, as the end of a sentence.
+    pub(super) fn last_words(&self) -> String {
+        match self {
+            Self::Process(process) => process.last_words(),
+            Self::Http(_) => String::new(),
+        }
     }
 }

@@ -23,11 +23,19 @@ pub enum AttemptError {
     Refused { phase: &'static str, message: String },
     #[error("{0}")]
     Incompatible(String),
+    #[error("cannot make HTTP requests: {0}")]
+    Http(String),
     #[error("dormouse is shutting down")]
     ShuttingDown,
 }
 
 impl AttemptError {
+    /// Whether the server was reached, and would not have us.
+    pub(super) fn is_refusal(&self) -> bool {
+        let is_http = matches!(self, Self::Call { cause: CallError::Refused { .. }, .. });
+        is_http || matches!(self, Self::Refused { .. })
+    }
+
     /// Without what the server wrote on its standard error: for texts that a model reads unasked, and
     /// that stay the same as long as the cause does.
     pub(super) fn in_short(&self) -> String {

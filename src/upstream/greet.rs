@@ -4,8 +4,8 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use super::{AttemptError, Observer};
 use crate::{
-    config::Protocol,
-    peer::{CallOptions, Peer},
+    config::{Framing, Protocol},
+    peer::{CallError, CallOptions, Peer},
     protocol::{
         DiscoverAnswer, Era, Greeting, discover_params, error, initialize_params, read_discover,
         read_initialize,
@@ -24,6 +24,8 @@ const INITIALIZE: &str = "initialize";
 pub(super) struct Spoken {
     pub(super) legacy: Option<bool>,
     pub(super) modern: Option<bool>,
+    /// How messages travel over HTTP, where the first choice was refused.
+    pub(super) framing: Option<Framing>,
 }
 
 /// Which handshakes to try, in which order.
@@ -56,8 +58,6 @@ impl Approach {
 pub(super) struct Meeting<'a> {
     pub(super) peer: &'a Peer,
     pub(super) observer: &'a Arc<dyn Observer>,
-    /// The era of whoever needs the server.
-    pub(super) host: Era,
 }
 
 impl Meeting<'_> {
@@ -138,19 +138,27 @@ impl Meeting<'_> {
     }
 
     async fn discover(&self) -> Result<Outcome, AttemptError> {
-        let params = discover_params(&self.capabilities(Era::Modern));
-        call(self.peer, DISCOVER, params).await
+        let params = discover_params(&self.observer.capabilities(Era::Modern));
+        match call(self.peer, DISCOVER, params).await {
+            // A legacy server behind a URL may refuse what it does not know before it reads it.
+            Err(AttemptError::Call { cause: CallError::Refused { status, .. }, .. })
+                if is_incomprehension(status) =>
+            {
+                Ok(Err(error::method_not_found(DISCOVER)))
+            }
+            answer => answer,
+        }
     }
 
     async fn initialize(&self) -> Result<Outcome, AttemptError> {
-        let params = initialize_params(&self.capabilities(Era::Legacy));
+        let params = initialize_params(&self.observer.capabilities(Era::Legacy));
         call(self.peer, INITIALIZE, params).await
     }
+}
 
-    /// What the hosts can do, where a question could be carried to them: in their own era.
-    fn capabilities(&self, era: Era) -> Raw {
-        if era == self.host { self.observer.capabilities(era) } else { Raw::empty_object() }
-    }
+/// Whether an HTTP status says that the request was not understood, rather than not allowed.
+fn is_incomprehension(status: u16) -> bool {
+    (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 429)
 }
 
 /// The deadline is the attempt's.
@@ -188,9 +196,9 @@ mod tests {
     fn the_approach_follows_the_host_as_far_as_the_server_can() {
         use Era::{Legacy, Modern};
         let unknown = Spoken::default();
-        let legacy_only = Spoken { legacy: Some(true), modern: Some(false) };
-        let modern_only = Spoken { legacy: Some(false), modern: Some(true) };
-        let legacy_seen = Spoken { legacy: Some(true), modern: None };
+        let legacy_only = Spoken { legacy: Some(true), modern: Some(false), framing: None };
+        let modern_only = Spoken { legacy: Some(false), modern: Some(true), framing: None };
+        let legacy_seen = Spoken { legacy: Some(true), modern: None, framing: None };
         for (protocol, host, spoken, expected) in [
             (Protocol::Auto, Legacy, unknown, Approach::First(Legacy)),
             (Protocol::Auto, Modern, unknown, Approach::First(Modern)),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
 };
 
 use arc_swap::ArcSwapOption;
@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Kinds, LoadError, Observer, Watchdog,
+    HttpClient, Kinds, LoadError, Observer, Watchdog,
     activity::InUse,
     actor::{Actor, Command},
     connect::Surroundings,
@@ -24,7 +24,7 @@ use crate::{
     catalog::{Origin, ServerCatalog},
     config::ServerConfig,
     peer::{CallError, CallOptions, Peer},
-    protocol::{Era, Greeting},
+    protocol::{Era, Greeting, LogLevel},
     wire::{Outcome, Raw},
 };
 
@@ -32,18 +32,29 @@ use crate::{
 #[derive(Clone)]
 pub struct Upstream(Arc<Shared>);
 
+/// What every server of the process is started with.
+#[derive(Clone)]
+pub struct Context {
+    pub max_message_bytes: usize,
+    pub watchdog: Watchdog,
+    pub http: HttpClient,
+    pub tasks: TaskTracker,
+    pub stop: CancellationToken,
+}
+
 pub(super) struct Shared {
-    pub(super) server: usize,
     pub(super) config: Arc<ServerConfig>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) current: ArcSwapOption<Connection>,
-    pub(super) catalog: ArcSwapOption<ServerCatalog>,
+    pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     // A std mutex: a refresh and a host's list request may merge at once; nothing is awaited under it.
     merging: Mutex<()>,
     pub(super) subscriptions: Arc<Subscriptions>,
-    /// `params` of the last `logging/setLevel`; a connection made later is told as well.
-    pub(super) log_level: ArcSwapOption<Raw>,
+    /// Of the log messages that hosts want; a connection made later is told as well.
+    // A std mutex: held for a look or a change.
+    log_level: Mutex<Option<LogLevel>>,
     commands: mpsc::UnboundedSender<Command>,
+    stop: CancellationToken,
 }
 
 /// A server that is awake, and stays so while this lives.
@@ -56,6 +67,12 @@ impl Lease {
     pub(super) fn on(connection: &Arc<Connection>) -> Option<Self> {
         let in_use = connection.activity.begin()?;
         Some(Self { connection: connection.clone(), _in_use: in_use })
+    }
+
+    /// Used by a host from now on, which settles the era of the connection.
+    pub(super) fn for_a_host(self) -> Self {
+        self.connection.is_used.store(true, Ordering::Relaxed);
+        self
     }
 
     pub fn peer(&self) -> &Peer {
@@ -95,47 +112,49 @@ impl Subscriptions {
 }
 
 impl Upstream {
-    /// Starts the actor of a server. It connects nothing until it is asked to.
+    /// Starts the actor of a server. It connects nothing until it is asked to. `known`: its catalog, where
+    /// another instance of the server has shown it.
     pub fn start(
-        server: usize,
-        config: ServerConfig,
+        config: Arc<ServerConfig>,
         observer: Arc<dyn Observer>,
-        max_message_bytes: usize,
-        watchdog: Watchdog,
-        tasks: &TaskTracker,
-        stop: CancellationToken,
+        context: &Context,
+        known: Option<Arc<ServerCatalog>>,
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
-        let config = Arc::new(config);
+        let catalog = Arc::new(ArcSwapOption::new(known));
+        let stop = context.stop.child_token();
         let shared = Arc::new(Shared {
-            server,
             config: config.clone(),
             observer: observer.clone(),
             current: ArcSwapOption::empty(),
-            catalog: ArcSwapOption::empty(),
+            catalog: catalog.clone(),
             merging: Mutex::default(),
             subscriptions: Arc::default(),
-            log_level: ArcSwapOption::empty(),
+            log_level: Mutex::default(),
             commands,
+            stop: stop.clone(),
         });
         let surroundings = Surroundings {
-            server,
             config,
             observer,
             stale: Arc::default(),
-            watchdog,
-            tasks: tasks.clone(),
-            max_message_bytes,
+            catalog,
+            context: context.clone(),
         };
-        tasks.spawn(Actor::new(shared.clone(), surroundings, inbox, stop).run());
+        context.tasks.spawn(Actor::new(shared.clone(), surroundings, inbox, stop).run());
         Self(shared)
+    }
+
+    /// Ends the server for good, without waiting.
+    pub fn stop(&self) {
+        self.0.stop.cancel();
     }
 
     pub fn name(&self) -> &str {
         &self.0.config.name
     }
 
-    pub fn config(&self) -> &ServerConfig {
+    pub fn config(&self) -> &Arc<ServerConfig> {
         &self.0.config
     }
 
@@ -150,18 +169,13 @@ impl Upstream {
     /// # Errors
     /// When it cannot be had; see [`LoadError`].
     pub async fn lease(&self, host: Era) -> Result<Lease, LoadError> {
-        if let Some(lease) = self.awake() {
-            return Ok(lease);
+        if let Some(lease) = self.awake().filter(|lease| lease.connection.suits(host)) {
+            return Ok(lease.for_a_host());
         }
         let (reply, answer) = oneshot::channel();
         self.send(Command::Want { host, reply });
         let gone = LoadError::Gone { server: self.name().to_owned() };
         answer.await.unwrap_or(Err(gone))
-    }
-
-    /// The era of the connection that there is. Asking for it is no use of the server.
-    pub fn era(&self) -> Option<Era> {
-        self.0.current.load().as_ref().map(|connection| connection.greeting.era)
     }
 
     /// The server, if it is connected at this moment.
@@ -188,10 +202,18 @@ impl Upstream {
     }
 
     /// Sets the level of the log messages that a legacy server sends, now and after every later start.
-    pub async fn set_log_level(&self, params: &Raw) {
-        self.0.log_level.store(Some(Arc::new(params.detached())));
+    pub async fn set_log_level(&self, level: LogLevel) {
+        *self.0.lock_log_level() = Some(level);
         if let Some(lease) = self.awake() {
             self.0.tell_log_level(&lease.connection).await;
+        }
+    }
+
+    /// Sets the level unless the server sends as much already.
+    pub async fn raise_log_level(&self, level: LogLevel) {
+        let is_enough = self.0.lock_log_level().is_some_and(|known| known <= level);
+        if !is_enough {
+            self.set_log_level(level).await;
         }
     }
 
@@ -265,17 +287,25 @@ impl Upstream {
 }
 
 impl Shared {
+    pub(super) fn is_known(&self) -> bool {
+        self.catalog.load().is_some()
+    }
+
     pub(super) async fn tell_log_level(&self, connection: &Connection) {
-        let Some(params) = self.log_level.load_full() else { return };
+        let Some(level) = *self.lock_log_level() else { return };
         let greeting = &connection.greeting;
         if greeting.era == Era::Legacy && greeting.offers("logging") {
             let options = CallOptions::silent_for(self.config.timeouts.request);
-            let params = Some(Raw::clone(&params));
-            let told = connection.peer.request("logging/setLevel", params, options).await;
+            let params = Raw::encode(&serde_json::json!({"level": level.name()}));
+            let told = connection.peer.request("logging/setLevel", Some(params), options).await;
             if !matches!(told, Ok(Ok(_))) {
                 tracing::debug!(server = self.config.name, ?told, "refused the log level");
             }
         }
+    }
+
+    fn lock_log_level(&self) -> std::sync::MutexGuard<'_, Option<LogLevel>> {
+        self.log_level.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Publishes the known catalog with these lists in place of its own.
@@ -290,6 +320,6 @@ impl Shared {
     pub(super) fn publish(&self, catalog: ServerCatalog, announce_as: Option<Origin>) {
         let catalog = Arc::new(catalog);
         self.catalog.store(Some(catalog.clone()));
-        self.observer.live(self.server, catalog, announce_as);
+        self.observer.live(catalog, announce_as);
     }
 }

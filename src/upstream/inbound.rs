@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -24,25 +24,33 @@ use crate::{
 
 /// A request of a server to a host: sampling, elicitation, roots, or something newer.
 pub struct Question {
-    pub server: usize,
     pub request: Request,
+    /// The id of our request on whose stream it came, where the transport tells.
+    pub cause: Option<u64>,
     /// Cancelled when the server takes the question back, or is gone.
     pub cancelled: CancellationToken,
     peer: Peer,
     asked: Arc<Asked>,
+    is_answered: bool,
     /// A server that waits for an answer is not idle.
     _in_use: Option<InUse>,
 }
 
 impl Question {
-    pub fn answer(self, outcome: Outcome) {
+    pub fn answer(mut self, outcome: Outcome) {
+        self.is_answered = true;
         self.peer.respond(self.request.id.clone(), outcome);
     }
 }
 
 impl Drop for Question {
+    /// A server must not wait for an answer that nobody will give.
     fn drop(&mut self) {
         self.asked.forget(&self.request.id);
+        if !self.is_answered && !self.cancelled.is_cancelled() {
+            let refusal = error::internal("the question was not answered");
+            self.peer.respond(self.request.id.clone(), Err(refusal));
+        }
     }
 }
 
@@ -71,35 +79,51 @@ impl Asked {
     }
 }
 
+/// What arrives from one server: all of it, or what comes on the stream of one request.
+#[derive(Clone)]
 pub(super) struct Inbound {
-    pub(super) server: usize,
-    pub(super) name: String,
-    pub(super) observer: Arc<dyn Observer>,
-    pub(super) stale: Arc<Stale>,
-    pub(super) activity: Arc<Activity>,
-    /// Set right after the peer is made, before anything is read.
-    peer: OnceLock<Peer>,
+    source: Arc<Source>,
+    cause: Option<u64>,
+}
+
+struct Source {
+    name: String,
+    observer: Arc<dyn Observer>,
+    stale: Arc<Stale>,
+    activity: Arc<Activity>,
+    peer: Peer,
     asked: Arc<Asked>,
     noise: AtomicUsize,
 }
 
 impl Inbound {
     pub(super) fn new(
-        server: usize,
         name: String,
         observer: Arc<dyn Observer>,
         stale: Arc<Stale>,
         activity: Arc<Activity>,
+        peer: Peer,
     ) -> Self {
-        let (peer, asked, noise) = Default::default();
-        Self { server, name, observer, stale, activity, peer, asked, noise }
+        let (asked, noise) = Default::default();
+        let source = Arc::new(Source { name, observer, stale, activity, peer, asked, noise });
+        Self { source, cause: None }
     }
 
-    pub(super) fn attach(&self, peer: Peer) {
-        // Called once; a second peer would be a mistake that the first one hides.
-        let _ = self.peer.set(peer);
+    /// What arrives on the stream of our request `id`.
+    pub(super) fn caused_by(&self, id: u64) -> Self {
+        Self { source: self.source.clone(), cause: Some(id) }
     }
 
+    pub(super) fn peer(&self) -> &Peer {
+        &self.source.peer
+    }
+
+    pub(super) fn server(&self) -> &str {
+        &self.source.name
+    }
+}
+
+impl Source {
     fn count_noise(&self, what: &str) {
         if self.noise.fetch_add(1, Ordering::Relaxed) == 0 {
             tracing::warn!(server = self.name, "skipped {what}; more of it is only counted");
@@ -111,79 +135,84 @@ impl Inbound {
 
 impl Handler for Inbound {
     fn request(&self, request: Request) {
-        let Some(peer) = self.peer.get().cloned() else { return };
+        let Source { peer, asked, activity, observer, .. } = self.source.as_ref();
         if request.method == "ping" {
             return peer.respond(request.id, Ok(Raw::empty_object()));
         }
         let cancelled = peer.token();
-        if !self.asked.insert(&request.id, &cancelled) {
+        if !asked.insert(&request.id, &cancelled) {
             let refusal =
                 error::invalid_request("the id is in use, or too many questions are open");
             return peer.respond(request.id, Err(refusal));
         }
-        self.observer.question(Question {
-            server: self.server,
+        observer.question(Question {
             request,
+            cause: self.cause,
             cancelled,
-            peer,
-            asked: self.asked.clone(),
-            _in_use: self.activity.begin(),
+            peer: peer.clone(),
+            asked: asked.clone(),
+            is_answered: false,
+            _in_use: activity.begin(),
         });
     }
 
     fn notification(&self, notification: Notification) {
+        let Source { stale, asked, observer, .. } = self.source.as_ref();
         match notification.method.as_str() {
-            "notifications/tools/list_changed" => self.stale.mark(Kinds::TOOLS),
+            "notifications/tools/list_changed" => stale.mark(Kinds::TOOLS),
             "notifications/resources/list_changed" => {
-                self.stale.mark(Kinds::RESOURCES.and(Kinds::TEMPLATES));
+                stale.mark(Kinds::RESOURCES.and(Kinds::TEMPLATES));
             }
-            "notifications/prompts/list_changed" => self.stale.mark(Kinds::PROMPTS),
+            "notifications/prompts/list_changed" => stale.mark(Kinds::PROMPTS),
             "notifications/cancelled" => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
-                if let Some(token) = id.and_then(Id::new).and_then(|id| self.asked.forget(&id)) {
+                if let Some(token) = id.and_then(Id::new).and_then(|id| asked.forget(&id)) {
                     token.cancel();
                 }
             }
             // Progress that no request of ours asked for, and what only concerns our own listening.
             "notifications/progress" | "notifications/subscriptions/acknowledged" => {}
-            _ => self.observer.notification(self.server, notification),
+            _ => observer.notification(notification, self.cause),
         }
     }
 
     fn unreadable(&self, what: Unreadable) {
+        let source = &self.source;
         match what {
-            Unreadable::Invalid(invalid) => self.count_noise(&format!("a line that is {invalid}")),
+            Unreadable::Invalid(invalid) => {
+                source.count_noise(&format!("a line that is {invalid}"));
+            }
             Unreadable::Stray(response) => {
                 let id = response.id.map_or_else(|| "null".to_owned(), |id| id.to_string());
-                self.count_noise(&format!("a reply to nobody (id {id})"));
+                source.count_noise(&format!("a reply to nobody (id {id})"));
             }
             Unreadable::Oversized { skimmed, limit } => {
                 let message = format!(
                     "a message of {} bytes is above maxMessageBytes ({limit})",
                     skimmed.size
                 );
-                self.count_noise(&message);
-                if let (true, Some(id), Some(peer)) = (skimmed.is_call, skimmed.id, self.peer.get())
-                {
-                    peer.respond(id, Err(error::invalid_request(message)));
+                source.count_noise(&message);
+                if let (true, Some(id)) = (skimmed.is_call, skimmed.id) {
+                    source.peer.respond(id, Err(error::invalid_request(message)));
                 }
             }
         }
     }
 
     async fn ready(&self) {
-        if let Some(peer) = self.peer.get().filter(|peer| peer.is_full()) {
+        let Source { name, peer, observer, .. } = self.source.as_ref();
+        if peer.is_full() {
             peer.ready(PATIENCE).await;
             if peer.is_stalled() {
                 tracing::warn!(
-                    server = self.name,
+                    server = name,
                     "it asks and does not read the answers; giving it up"
                 );
                 peer.close();
             }
         }
-        if self.observer.is_congested() {
-            self.observer.ready().await;
+        if observer.is_congested() {
+            observer.ready().await;
         }
     }
 }

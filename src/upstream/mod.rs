@@ -13,6 +13,7 @@ mod error;
 mod fetch;
 mod greet;
 mod handle;
+mod http;
 mod inbound;
 mod listen;
 mod process;
@@ -21,7 +22,8 @@ pub mod watchdog;
 
 pub use error::{AttemptError, LoadError};
 pub use fetch::Kinds;
-pub use handle::{Lease, Upstream};
+pub use handle::{Context, Lease, Upstream};
+pub use http::HttpClient;
 pub use inbound::Question;
 pub use watchdog::Watchdog;
 
@@ -33,28 +35,29 @@ use crate::{
     wire::{Notification, Raw},
 };
 
-/// Who is told what becomes of a server, and answers what it asks.
+/// Who is told what becomes of one server, and answers what it asks.
 pub trait Observer: Send + Sync + 'static {
     /// The server's catalog is live, for the first time or with new content. `origin` says whose doing
-    /// that was; `None` where a host has just asked for the list and is not to be told to ask again.
-    fn live(&self, server: usize, catalog: Arc<ServerCatalog>, origin: Option<Origin>);
+    /// that was; `None` where hosts have just asked for the list and are not to be told to ask again.
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>);
 
     /// An eager server cannot be reached, and nothing is known of it yet.
-    fn unreachable(&self, server: usize, cause: String);
+    fn unreachable(&self, cause: String);
 
     /// Three loads in a row failed.
-    fn evicted(&self, server: usize);
+    fn evicted(&self);
 
     /// The first attempt of an eager server is over, however it ended.
-    fn first_attempt_over(&self, server: usize);
+    fn first_attempt_over(&self);
 
-    /// The server notifies hosts of something.
-    fn notification(&self, server: usize, notification: Notification);
+    /// The server notifies hosts of something. `cause`: the id of the request on whose stream it came,
+    /// where the transport tells.
+    fn notification(&self, notification: Notification, cause: Option<u64>);
 
     /// The server asks a host something; whoever takes the question answers it.
     fn question(&self, question: Question);
 
-    /// The capabilities to declare to a server of this era, from those of the attached hosts.
+    /// The capabilities to declare in this era, from those of the attached hosts.
     fn capabilities(&self, era: Era) -> Raw;
 
     /// Whether some host does not keep up with what servers send.

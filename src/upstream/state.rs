@@ -65,6 +65,8 @@ pub(super) enum Event<C> {
     Idled,
     /// It is time to try an eager server again.
     RetryDue,
+    /// The connection is not the one that its first host needs.
+    Unsuitable,
 }
 
 /// What the actor has to do, in this order.
@@ -92,8 +94,13 @@ pub(super) enum Refusal {
 }
 
 impl<C> State<C> {
-    pub(super) fn initial(enabled: bool) -> Self {
-        if enabled { Self::Unloaded { strikes: 0 } } else { Self::Disabled }
+    /// `is_known`: its catalog is live already, from another instance of the server.
+    pub(super) fn initial(enabled: bool, is_known: bool) -> Self {
+        match (enabled, is_known) {
+            (false, _) => Self::Disabled,
+            (true, true) => Self::Asleep { last_failure: None },
+            (true, false) => Self::Unloaded { strikes: 0 },
+        }
     }
 
     /// `random` in 0..1 spreads retries.
@@ -104,7 +111,7 @@ impl<C> State<C> {
         now: Instant,
         random: f64,
     ) -> (Self, Vec<Effect<C>>) {
-        use Event::{Connected, Died, Failed, Idled, RetryDue, Wanted};
+        use Event::{Connected, Died, Failed, Idled, RetryDue, Unsuitable, Wanted};
         match (self, event) {
             (Self::Unloaded { strikes }, Wanted) => start(match startup {
                 Startup::Lazy => Attempt::Load { strikes },
@@ -114,10 +121,7 @@ impl<C> State<C> {
                 let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
                 (Self::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
             }
-            (Self::Asleep { .. }, Wanted) => start(match startup {
-                Startup::Lazy => Attempt::Wake,
-                Startup::Eager => Attempt::Eager { failures: 0 },
-            }),
+            (Self::Asleep { .. }, Wanted) => start(anew(startup, 0)),
             (Self::BackingOff { failures, until, last_failure: Some(failure) }, Wanted)
                 if failure.is_fresh(now) =>
             {
@@ -149,13 +153,28 @@ impl<C> State<C> {
             (Self::Awake { connection, .. }, Idled) if startup == Startup::Lazy => {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
             }
+            (Self::Awake { connection, failures, .. }, Unsuitable) => {
+                let attempt = anew(startup, failures);
+                let effects = vec![Effect::Close(connection), Effect::StartAttempt(attempt)];
+                (Self::Loading(attempt), effects)
+            }
             (state @ (Self::Evicted | Self::Disabled), Wanted) => {
                 (state, vec![Effect::Refuse(Refusal::Gone)])
             }
             // A connection that nobody waits for any more must not be left open.
             (state, Connected(connection)) => (state, vec![Effect::Close(connection)]),
-            (state, Wanted | Failed(_) | Died | Idled | RetryDue) => (state, Vec::new()),
+            (state, Wanted | Failed(_) | Died | Idled | RetryDue | Unsuitable) => {
+                (state, Vec::new())
+            }
         }
+    }
+}
+
+/// The attempt for a server whose catalog is live.
+fn anew(startup: Startup, failures: u32) -> Attempt {
+    match startup {
+        Startup::Lazy => Attempt::Wake,
+        Startup::Eager => Attempt::Eager { failures },
     }
 }
 
@@ -219,7 +238,7 @@ mod tests {
     }
 
     fn life(startup: Startup) -> Life {
-        let state = Some(State::initial(true));
+        let state = Some(State::initial(true, false));
         let now = Instant::now();
         Life { state, startup, now, connections: 0, closed: 0, attempts: 0, log: Vec::new() }
     }
@@ -353,7 +372,7 @@ mod tests {
     }
 
     fn event() -> impl Strategy<Value = u8> {
-        0..6u8
+        0..7u8
     }
 
     proptest! {
@@ -371,6 +390,7 @@ mod tests {
                     2 => life.play(Event::Failed(error())),
                     3 => life.play(Event::Died),
                     4 => life.play(Event::Idled),
+                    5 => life.play(Event::Unsuitable),
                     _ => life.play(Event::RetryDue),
                 };
             }

@@ -89,6 +89,17 @@ pub enum Invalid {
     NotReply { id: Id, reason: &'static str },
 }
 
+/// `text` as one line: line breaks between the tokens of a JSON text become blanks.
+///
+/// Over HTTP a message may have been written on several lines; inside strings JSON has none.
+pub fn on_one_line(text: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    let blank = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
+    text.iter().map(blank).collect()
+}
+
 /// Reads the messages of one line: one message, or the members of a batch (2025-03-26).
 pub fn parse_line(line: &Bytes) -> Vec<Result<Message, Invalid>> {
     if line.trim_ascii_start().first() != Some(&b'[') {
@@ -206,7 +217,7 @@ const COPY_LIMIT: usize = 16 * 1024;
 
 impl Message {
     /// Bytes that the message holds while it waits to be written.
-    pub(super) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         let payload = match self {
             Self::Request(request) => request.params.as_ref().map_or(0, Raw::len),
             Self::Notification(notification) => notification.params.as_ref().map_or(0, Raw::len),
@@ -217,6 +228,12 @@ impl Message {
 
     /// Appends the message as one line to `batch`; `full` takes what was gathered and each large value.
     pub(super) fn write_line(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
+        self.write(batch, full);
+        batch.extend_from_slice(b"\n");
+    }
+
+    /// Appends the message as JSON text without a line break, in the manner of `write_line`.
+    pub fn write(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
         batch.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         match self {
             Self::Request(Request { id, method, params }) => {
@@ -240,7 +257,7 @@ impl Message {
                 }
             }
         }
-        batch.extend_from_slice(b"}\n");
+        batch.extend_from_slice(b"}");
     }
 }
 
@@ -290,6 +307,12 @@ mod tests {
     fn a_request_is_written_as_it_was_read() {
         let line = r#"{"jsonrpc":"2.0","id":"a\u0001","method":"tools/call","params":{"x":1e2}}"#;
         assert_eq!(rewrite(line), format!("{line}\n"));
+    }
+
+    #[test]
+    fn a_text_on_several_lines_becomes_one_line() {
+        let text = Bytes::from_static(b"{\r\n  \"a\": \"b\\n\"\n}");
+        assert_eq!(on_one_line(text), "{    \"a\": \"b\\n\" }");
     }
 
     #[test]

@@ -9,10 +9,13 @@ mod message;
 mod outbox;
 mod raw;
 mod skim;
+pub mod sse;
 pub mod stdio;
 
 pub use lines::{Line, LineReader};
-pub use message::{Id, Invalid, Message, Notification, Outcome, Request, Response, parse_line};
+pub use message::{
+    Id, Invalid, Message, Notification, Outcome, Request, Response, on_one_line, parse_line,
+};
 pub use outbox::{Outbox, write_messages};
 pub use raw::Raw;
 pub use skim::Skimmed;

@@ -1,4 +1,4 @@
-//! The sending half of a connection: a queue, and the one task that writes it.
+//! The sending half of a connection: a queue, and the one task that empties it.
 
 use std::{
     collections::VecDeque,
@@ -32,6 +32,8 @@ struct Shared {
     queue: Mutex<Queue>,
     filled: Notify,
     written: Notify,
+    /// Above this many waiting bytes notifications are dropped; `None` where whoever causes them waits.
+    drops_above: Option<usize>,
 }
 
 struct Queue {
@@ -49,12 +51,28 @@ impl Default for Queue {
     }
 }
 
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outbox").field("waiting", &self.waiting()).finish_non_exhaustive()
+    }
+}
+
 impl Outbox {
+    /// An outbox whose reader cannot slow anybody: when more than `bytes` wait for it, it loses notifications.
+    pub fn dropping_above(bytes: usize) -> Self {
+        Self(Arc::new(Shared { drops_above: Some(bytes), ..Shared::default() }))
+    }
+
     /// Queues a message; `false` when the connection is closed and the message will not be sent.
     pub fn push(&self, message: Message) -> bool {
         let mut queue = self.queue();
         if queue.closed {
             return false;
+        }
+        if self.0.drops_above.is_some_and(|most| queue.waiting > most)
+            && matches!(message, Message::Notification(_))
+        {
+            return true;
         }
         if queue.waiting == 0 {
             queue.moved = Instant::now();
@@ -104,8 +122,20 @@ impl Outbox {
         self.0.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Swaps what is queued into the empty `taken`; `false` when that is nothing and never will be.
-    async fn take(&self, taken: &mut VecDeque<Message>) -> bool {
+    /// Bytes that wait to be written.
+    pub fn waiting(&self) -> usize {
+        self.queue().waiting
+    }
+
+    /// Whether it is closed, and everything has been taken.
+    pub fn is_exhausted(&self) -> bool {
+        let queue = self.queue();
+        queue.closed && queue.messages.is_empty()
+    }
+
+    /// Swaps what is queued into the empty `taken`; `false` when that is nothing and never will be. Only one
+    /// task may take at a time. What it took counts as waiting until `wrote`.
+    pub async fn take(&self, taken: &mut VecDeque<Message>) -> bool {
         loop {
             {
                 let mut queue = self.queue();
@@ -125,7 +155,8 @@ impl Outbox {
         self.queue().moved = Instant::now();
     }
 
-    fn wrote(&self, bytes: usize) {
+    /// Takes note that messages of this weight have left.
+    pub fn wrote(&self, bytes: usize) {
         let mut queue = self.queue();
         queue.waiting = queue.waiting.saturating_sub(bytes);
         drop(queue);

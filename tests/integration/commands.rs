@@ -36,7 +36,7 @@ async fn check_prints_every_problem_with_its_place() {
     assert_eq!(
         stderr,
         "dormouse: bad.json:2:3: surfac: unknown key \"surfac\"; did you mean \"surface\"?\n\
-         bad.json:3:18: mcpServers.a: a server needs a \"command\"\n\
+         bad.json:3:18: mcpServers.a: a server needs a \"command\" or a \"url\"\n\
          bad.json:3:24: mcpServers.a.comand: unknown key \"comand\"; did you mean \"command\"?\n"
     );
     std::fs::write(

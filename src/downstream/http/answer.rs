@@ -1,0 +1,130 @@
+//! From the messages that answer a POST to its response: one JSON text, or a stream of events.
+
+use std::{any::Any, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::{Bytes, BytesMut};
+use rmcp::model::ErrorCode;
+
+use super::{request::Accepts, stream::MessageStream};
+use crate::{
+    protocol::{Era, error},
+    wire::Message,
+};
+
+/// How long an answer may take before the host is given a stream to wait on: nothing between us and it
+/// sees a connection without a sign of life for longer.
+const EVENTS_AFTER: Duration = Duration::from_secs(2);
+
+/// What is to be answered.
+pub(super) struct Expected {
+    pub(super) era: Era,
+    pub(super) requests: usize,
+    pub(super) is_batch: bool,
+    pub(super) accepts: Accepts,
+}
+
+/// Waits for the first messages, and decides by them: the answers alone are JSON, anything else makes the
+/// response a stream. `keep` lives as long as the response does.
+pub(super) async fn respond<K: Any + Send>(
+    stream: Arc<MessageStream>,
+    expected: Expected,
+    keep: K,
+) -> Response {
+    let mut messages = Vec::new();
+    loop {
+        if expected.accepts == Accepts::Events
+            && (expected.era == Era::Legacy || !messages.is_empty())
+        {
+            break;
+        }
+        let more = stream.take();
+        let taken = match expected.accepts {
+            Accepts::Json => Ok(more.await),
+            Accepts::Either | Accepts::Events => tokio::time::timeout(EVENTS_AFTER, more).await,
+        };
+        match taken {
+            Ok(Some(more)) => messages.extend(more),
+            // Nothing will come: the request was cancelled.
+            Ok(None) if messages.is_empty() => return StatusCode::ACCEPTED.into_response(),
+            Ok(None) | Err(_) => break,
+        }
+        let answers = messages.iter().filter(|message| is_answer(message)).count();
+        let is_complete = answers >= expected.requests;
+        if is_complete && (answers == messages.len() || expected.accepts == Accepts::Json) {
+            stream.wrote_all();
+            messages.retain(is_answer);
+            return json(&messages, &expected);
+        }
+        if !messages.is_empty() && expected.accepts != Accepts::Json {
+            break;
+        }
+    }
+    events(stream.events(messages, None, keep))
+}
+
+fn is_answer(message: &Message) -> bool {
+    matches!(message, Message::Response(_))
+}
+
+fn json(answers: &[Message], expected: &Expected) -> Response {
+    let status = match answers {
+        [Message::Response(reply)] if expected.era == Era::Modern => match &reply.outcome {
+            Ok(_) => StatusCode::OK,
+            Err(error) => status(error::code(error)),
+        },
+        _ => StatusCode::OK,
+    };
+    let body = match answers {
+        [answer] if !expected.is_batch => text(answer),
+        answers => {
+            let texts: Vec<Bytes> = answers.iter().map(text).collect();
+            [b"[", texts.join(b",".as_slice()).as_slice(), b"]"].concat().into()
+        }
+    };
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// The status that 2026-07-28 demands for an error (basic/transports/streamable-http, Request Metadata).
+fn status(code: i64) -> StatusCode {
+    let is = |known: ErrorCode| code == i64::from(known.0);
+    if is(ErrorCode::METHOD_NOT_FOUND) {
+        StatusCode::NOT_FOUND
+    } else if is(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION)
+        || is(ErrorCode::INVALID_PARAMS)
+        || is(ErrorCode::INVALID_REQUEST)
+        || matches!(code, HEADER_MISMATCH | MISSING_CAPABILITY)
+    {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::OK
+    }
+}
+
+pub(super) const HEADER_MISMATCH: i64 = -32020;
+const MISSING_CAPABILITY: i64 = -32021;
+
+/// A message as one JSON text.
+pub(super) fn text(message: &Message) -> Bytes {
+    let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
+    message.write(&mut batch, &mut chunks);
+    chunks.push(batch.freeze());
+    if chunks.len() == 1 { chunks.remove(0) } else { chunks.concat().into() }
+}
+
+/// A response that stays open.
+pub(super) fn events(
+    body: impl futures_util::Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static,
+) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        // Else nginx would hold the events back.
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (StatusCode::OK, headers, Body::from_stream(body)).into_response()
+}

@@ -1,0 +1,246 @@
+//! Who may come in: the `Host` and `Origin` of a request, and its bearer token.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use axum::{
+    extract::{Request, State},
+    http::{
+        HeaderMap, HeaderValue, Method, StatusCode,
+        header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE},
+    },
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use subtle::ConstantTimeEq as _;
+use url::Url;
+
+use super::request::refusal;
+use crate::proxy::Fleet;
+
+/// Who may use the servers over HTTP.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// Any of them opens everything. With none at all, and none for a server, nobody needs one.
+    pub tokens: Vec<String>,
+    /// Names in `Host` beside loopback ones and the address that is listened on.
+    pub hosts: Vec<String>,
+    /// Origins beside loopback ones.
+    pub origins: Vec<String>,
+}
+
+pub(super) struct Guard {
+    access: Access,
+    address: SocketAddr,
+    /// Tokens for one server each, under its name.
+    of_servers: Vec<(String, Vec<String>)>,
+}
+
+/// What a request has shown to come in with: which token, where one is needed. Sessions are bound to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Pass(Option<usize>);
+
+impl Guard {
+    pub(super) fn new(access: Access, address: SocketAddr, fleet: &Fleet) -> Self {
+        Self { access, address, of_servers: fleet.tokens_of_servers() }
+    }
+
+    /// DNS rebinding makes a browser send requests for another name to our address.
+    fn knows_host(&self, headers: &HeaderMap) -> bool {
+        let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
+            return false;
+        };
+        let Ok(url) = Url::parse(&format!("http://{host}")) else { return false };
+        let Some(name) = url.host_str() else { return false };
+        let is_allowed = |allowed: &String| {
+            allowed == "*"
+                || allowed.eq_ignore_ascii_case(host)
+                || allowed.eq_ignore_ascii_case(name)
+        };
+        is_loopback(&url)
+            || name.trim_matches(['[', ']']).parse() == Ok(self.address.ip())
+            || self.access.hosts.iter().any(is_allowed)
+            // Listening everywhere, each address of this machine is meant; a name can be anybody's.
+            || self.address.ip().is_unspecified()
+                && name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+    }
+
+    /// A browser names the page that a request comes from; programs name none.
+    fn knows_origin(&self, headers: &HeaderMap) -> bool {
+        let Some(origin) = headers.get(ORIGIN) else { return true };
+        let Ok(origin) = origin.to_str() else { return false };
+        let is_allowed = |allowed: &String| {
+            allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
+        };
+        Url::parse(origin).is_ok_and(|url| is_loopback(&url))
+            || self.access.origins.iter().any(is_allowed)
+    }
+
+    /// The token that the request shows, among those that open this path; `None` where it shows none of them.
+    fn admit(&self, path: &str, headers: &HeaderMap) -> Option<Pass> {
+        let of_server = self.of_servers.iter().find(|(name, _)| is_below(path, name));
+        let of_server = of_server.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
+        if self.access.tokens.is_empty() && of_server.is_empty() {
+            return Some(Pass(None));
+        }
+        let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, shown) = shown.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let mut found = None;
+        // All of them are compared, whichever it is, so that the time taken says nothing.
+        for (number, token) in self.access.tokens.iter().chain(of_server).enumerate() {
+            if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
+                found = Some(Pass(Some(number)));
+            }
+        }
+        found
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => {
+            name.eq_ignore_ascii_case("localhost") || name.ends_with(".localhost")
+        }
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Whether a path is that of the server's own endpoint.
+fn is_below(path: &str, name: &str) -> bool {
+    let Some(rest) = path.strip_prefix("/servers/") else { return false };
+    let segment = rest.split('/').next().unwrap_or_default();
+    percent_decoded(segment) == name
+}
+
+fn percent_decoded(segment: &str) -> String {
+    // The path of a URL is decoded in the same way as a query is, but for the plus sign.
+    let query = format!("x={}", segment.replace('+', "%2B"));
+    url::form_urlencoded::parse(query.as_bytes())
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}
+
+/// Lets a request in, or answers it.
+pub(super) async fn pass(
+    State(guard): State<Arc<Guard>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    if !guard.knows_host(headers) {
+        return refusal(
+            StatusCode::FORBIDDEN,
+            None,
+            "the Host header names no host of this server",
+        );
+    }
+    if !guard.knows_origin(headers) {
+        return refusal(StatusCode::FORBIDDEN, None, "the Origin is not allowed");
+    }
+    let origin = headers.get(ORIGIN).cloned();
+    if request.method() == Method::OPTIONS {
+        return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
+    }
+    let Some(pass) = guard.admit(request.uri().path(), headers) else {
+        let mut refused =
+            refusal(StatusCode::UNAUTHORIZED, None, "a bearer token is needed; see authTokens");
+        refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return with_cors(refused, origin);
+    };
+    request.extensions_mut().insert(pass);
+    with_cors(next.run(request).await, origin)
+}
+
+/// A page of an origin that is let in may read what it asked for.
+fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
+    let Some(origin) = origin else { return response };
+    let fixed = [
+        ("access-control-allow-methods", "GET, POST, DELETE, OPTIONS"),
+        ("access-control-allow-headers", "*, Authorization"),
+        ("access-control-expose-headers", "Mcp-Session-Id, WWW-Authenticate"),
+        ("vary", "Origin"),
+    ];
+    let headers = response.headers_mut();
+    headers.insert("access-control-allow-origin", origin);
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(address: &str) -> Guard {
+        let access = Access {
+            tokens: Vec::new(),
+            hosts: vec!["mcp.example.com".to_owned()],
+            origins: vec!["https://app.example.com".to_owned()],
+        };
+        Guard { access, address: address.parse().unwrap(), of_servers: Vec::new() }
+    }
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn only_known_names_are_answered() {
+        for (address, host, expected) in [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "localhost:80", true),
+            ("127.0.0.1:80", "[::1]:80", true),
+            ("127.0.0.1:80", "mcp.example.com", true),
+            ("127.0.0.1:80", "evil.example.com", false),
+            ("127.0.0.1:80", "localhost.evil.com", false),
+            ("127.0.0.1:80", "10.0.0.7", false),
+            ("10.0.0.7:80", "10.0.0.7:80", true),
+            ("0.0.0.0:80", "10.0.0.7:80", true),
+            ("0.0.0.0:80", "evil.example.com", false),
+        ] {
+            assert_eq!(guard(address).knows_host(&headers("host", host)), expected, "{host}");
+        }
+        assert!(!guard("127.0.0.1:80").knows_host(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn only_known_origins_are_answered() {
+        let guard = guard("127.0.0.1:80");
+        assert!(guard.knows_origin(&HeaderMap::new()));
+        for (origin, expected) in [
+            ("http://localhost:5173", true),
+            ("http://127.0.0.1", true),
+            ("https://app.example.com", true),
+            ("https://evil.example.com", false),
+            ("http://localhost.evil.com", false),
+            ("null", false),
+        ] {
+            assert_eq!(guard.knows_origin(&headers("origin", origin)), expected, "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_token_of_a_server_opens_that_server_alone() {
+        let mut guard = guard("127.0.0.1:80");
+        let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
+        assert_eq!(guard.admit("/mcp", &HeaderMap::new()), Some(Pass(None)));
+        guard.of_servers = vec![("a b".to_owned(), vec!["own".to_owned()])];
+        assert_eq!(guard.admit("/mcp", &HeaderMap::new()), Some(Pass(None)));
+        assert_eq!(guard.admit("/servers/a%20b/mcp", &HeaderMap::new()), None);
+        assert_eq!(guard.admit("/servers/a%20b/mcp", &shown("own")), Some(Pass(Some(0))));
+        guard.access.tokens = vec!["all".to_owned(), "too".to_owned()];
+        assert_eq!(guard.admit("/mcp", &shown("own")), None);
+        assert_eq!(guard.admit("/mcp", &shown("too")), Some(Pass(Some(1))));
+        assert_eq!(guard.admit("/servers/a%20b/mcp", &shown("all")), Some(Pass(Some(0))));
+        assert_eq!(guard.admit("/mcp", &headers("authorization", "Basic all")), None);
+    }
+}

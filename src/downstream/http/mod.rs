@@ -1,0 +1,227 @@
+//! Hosts that connect over HTTP: streamable HTTP in both eras, and HTTP+SSE of 2024-11-05.
+//!
+//! Every host becomes a [`Session`](super::Session) like that of the host on stdio. What is HTTP's own is here: who may
+//! come in, which response a message leaves on, and how long a session lasts without its host.
+
+mod answer;
+mod guard;
+mod legacy;
+mod modern;
+mod request;
+mod sessions;
+mod sse;
+mod stream;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Path, Query, Request, State},
+    http::{Method, StatusCode},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{any, get, post},
+};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use guard::Access;
+
+use crate::{
+    config::Surface,
+    proxy::{Endpoint, Fleet},
+};
+use guard::{Guard, Pass};
+use modern::Principals;
+use request::refusal;
+use sessions::Sessions;
+
+/// How long requests in flight may take to be answered once we are told to stop.
+const LAST_ANSWERS: Duration = Duration::from_secs(6);
+
+/// Everything that a request is handled with.
+struct Front {
+    fleet: Arc<Fleet>,
+    sessions: Sessions,
+    principals: Principals,
+    tasks: TaskTracker,
+    /// Ends what lasts as long as its host wants.
+    stop: CancellationToken,
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// When the address cannot be used.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+/// Serves hosts until `stop` is cancelled, and then answers what is in flight.
+///
+/// # Errors
+/// When connections cannot be accepted.
+pub async fn serve(
+    fleet: Arc<Fleet>,
+    listener: TcpListener,
+    access: Access,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let guard = Arc::new(Guard::new(access, listener.local_addr()?, &fleet));
+    let front = Arc::new(Front {
+        sessions: Sessions::new(fleet.settings().http.session_timeout),
+        principals: Principals::default(),
+        fleet,
+        tasks: TaskTracker::new(),
+        stop: CancellationToken::new(),
+    });
+    let router = router(&front, guard);
+    let expiring = tokio::spawn(sessions::expire(front.clone()));
+    let stopping = {
+        let (front, stop) = (front.clone(), stop.clone());
+        async move {
+            stop.cancelled().await;
+            // Streams that would last for ever end now; requests in flight are still answered.
+            front.stop.cancel();
+        }
+    };
+    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+        // An answer is not held back for more to come; where that is not possible it is only slower.
+        let _ = stream.set_nodelay(true);
+    });
+    let mut serving =
+        tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stopping).into_future());
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = async {
+            stop.cancelled().await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        } => {
+            serving.abort();
+            Ok(Ok(()))
+        }
+    };
+    expiring.abort();
+    front.sessions.end_all().await;
+    front.tasks.close();
+    let _ = tokio::time::timeout(LAST_ANSWERS, front.tasks.wait()).await;
+    served.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+fn router(front: &Arc<Front>, guard: Arc<Guard>) -> Router {
+    Router::new()
+        .route("/mcp", any(mcp))
+        .route("/servers/{name}/mcp", any(mcp_of_server))
+        .route("/sse", get(sse))
+        .route("/servers/{name}/sse", get(sse_of_server))
+        .route("/messages", post(sse::message))
+        .route("/servers/{name}/messages", post(sse::message))
+        .layer(middleware::from_fn_with_state(guard, guard::pass))
+        // Whoever looks after the process needs neither a token nor to be a known host.
+        .route("/healthz", get(|| async { "ok\n" }))
+        // Ready means that the config is loaded: servers come and go.
+        .route("/readyz", get(|| async { "ready\n" }))
+        .with_state(front.clone())
+}
+
+/// What may follow the `?` of an endpoint.
+#[derive(Deserialize)]
+struct Options {
+    surface: Option<String>,
+}
+
+async fn mcp(
+    State(front): State<Arc<Front>>,
+    Query(options): Query<Options>,
+    request: Request,
+) -> Response {
+    match endpoint(&front, None, &options) {
+        Ok(endpoint) => dispatch(&front, endpoint, request).await,
+        Err(refused) => refused,
+    }
+}
+
+async fn mcp_of_server(
+    State(front): State<Arc<Front>>,
+    Path(name): Path<String>,
+    Query(options): Query<Options>,
+    request: Request,
+) -> Response {
+    match endpoint(&front, Some(&name), &options) {
+        Ok(endpoint) => dispatch(&front, endpoint, request).await,
+        Err(refused) => refused,
+    }
+}
+
+async fn sse(
+    State(front): State<Arc<Front>>,
+    Query(options): Query<Options>,
+    request: Request,
+) -> Response {
+    match endpoint(&front, None, &options) {
+        Ok(endpoint) => sse::open(&front, endpoint, "/messages", &request),
+        Err(refused) => refused,
+    }
+}
+
+async fn sse_of_server(
+    State(front): State<Arc<Front>>,
+    Path(name): Path<String>,
+    Query(options): Query<Options>,
+    request: Request,
+) -> Response {
+    // As it stands in the address that the host used, with its escapes.
+    let messages = request.uri().path().replace("/sse", "/messages");
+    match endpoint(&front, Some(&name), &options) {
+        Ok(endpoint) => sse::open(&front, endpoint, &messages, &request),
+        Err(refused) => refused,
+    }
+}
+
+/// What an address stands for (DESIGN.md section 5, Downstream).
+#[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
+fn endpoint(front: &Front, server: Option<&str>, options: &Options) -> Result<Endpoint, Response> {
+    let asked = match options.surface.as_deref() {
+        None => None,
+        Some(name) => {
+            if let Ok(surface) = <Surface as clap::ValueEnum>::from_str(name, false) {
+                Some(surface)
+            } else {
+                let message = format!("unknown surface {name:?}");
+                return Err(refusal(StatusCode::BAD_REQUEST, None, &message));
+            }
+        }
+    };
+    let Some(name) = server else {
+        let own = front.fleet.endpoint();
+        return Ok(Endpoint { surface: asked.unwrap_or(own.surface), ..own });
+    };
+    if let Some((server, _)) = front.fleet.find(name) {
+        let surface = asked.unwrap_or(Surface::Direct);
+        Ok(Endpoint { surface, only: Some(server) })
+    } else {
+        let message = format!("there is no server {name:?}");
+        Err(refusal(StatusCode::NOT_FOUND, None, &message))
+    }
+}
+
+async fn dispatch(front: &Arc<Front>, endpoint: Endpoint, request: Request) -> Response {
+    // The guard has put it there.
+    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
+    match *request.method() {
+        Method::POST => {
+            let posted = request::read(request, front.fleet.settings().max_message_bytes).await;
+            match posted {
+                Ok(posted) if posted.is_modern() => {
+                    modern::post(front, endpoint, pass, posted).await
+                }
+                Ok(posted) => legacy::post(front, endpoint, pass, posted).await,
+                Err(refused) => refused,
+            }
+        }
+        Method::GET => legacy::get(front, endpoint, pass, request.headers()),
+        Method::DELETE => legacy::delete(front, endpoint, pass, request.headers()).await,
+        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+    }
+}

@@ -1,0 +1,194 @@
+//! Streamable HTTP without sessions: each request of 2026-07-28 stands for itself.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use rmcp::model::ErrorCode;
+
+use super::{
+    Front,
+    answer::{self, Expected, HEADER_MISMATCH},
+    guard::Pass,
+    request::{Posted, refusal, respond_with},
+    stream::MessageStream,
+};
+use crate::{
+    downstream::{
+        Session,
+        reply::{Open, Reply},
+        session::{Identity, Relisting},
+    },
+    peer::Peer,
+    protocol::{Era, MODERN_VERSION, Meta, error, mirror},
+    proxy::{Endpoint, Principal},
+    wire::{Message, Raw, Request, edit},
+};
+
+/// Hosts that are remembered at once.
+const MOST_PRINCIPALS: usize = 10_000;
+
+/// The hosts without sessions, as far as they can be told apart: by what they came in with, where, and
+/// what they say of themselves.
+#[derive(Default)]
+// A std mutex: held to find or make one.
+pub(super) struct Principals(Mutex<HashMap<Likeness, Known>>);
+
+/// What requests of the same host have in common.
+type Likeness = (Pass, Option<usize>, Raw);
+
+#[derive(Clone)]
+struct Known {
+    principal: Principal,
+    relisting: Arc<Relisting>,
+}
+
+impl Principals {
+    fn identity(&self, pass: Pass, endpoint: Endpoint, client: &Raw) -> Identity {
+        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if known.len() >= MOST_PRINCIPALS {
+            // What is lost is only that a result waits for a list, and a server that is somebody's own.
+            known.clear();
+        }
+        let new = || Known { principal: Principal::new(), relisting: Arc::default() };
+        let known =
+            known.entry((pass, endpoint.only, client.detached())).or_insert_with(new).clone();
+        Identity {
+            principal: known.principal,
+            endpoint,
+            has_further_sessions: true,
+            relisting: known.relisting,
+        }
+    }
+}
+
+pub(super) async fn post(
+    front: &Arc<Front>,
+    endpoint: Endpoint,
+    pass: Pass,
+    mut posted: Posted,
+) -> Response {
+    let (Some(message), true) = (posted.messages.pop(), posted.messages.is_empty()) else {
+        return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 has no batches");
+    };
+    let request = match message {
+        Message::Request(request) => request,
+        // Over HTTP this revision has no notification that would say anything to us.
+        Message::Notification(_) => return StatusCode::ACCEPTED.into_response(),
+        Message::Response(_) => {
+            return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 asks hosts nothing");
+        }
+    };
+    if let Err(problem) = validate(front, endpoint, &posted, &request) {
+        return respond_with(StatusCode::BAD_REQUEST, Some(&request.id), problem);
+    }
+    let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
+    let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
+    let client = client.unwrap_or_else(Raw::empty_object);
+    let identity = front.principals.identity(pass, endpoint, &client);
+    let stream = MessageStream::once(front.stop.child_token());
+    let peer = Peer::new(stream.outbox().clone());
+    let session = Session::attach(front.fleet.clone(), peer.clone(), identity);
+    let present = Present { front: front.clone(), session: session.clone() };
+    let open = Open::new(stream.outbox().clone());
+    session.answer(request, &Reply { peer, response: Some(open) });
+    let expected =
+        Expected { era: Era::Modern, requests: 1, is_batch: false, accepts: posted.accepts };
+    answer::respond(stream, expected, present).await
+}
+
+/// The host, for as long as it holds the connection: its leaving cancels the request (2026-07-28,
+/// basic/transports/streamable-http, Cancellation).
+struct Present {
+    front: Arc<Front>,
+    session: Arc<Session>,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        let session = self.session.clone();
+        self.front.tasks.spawn(async move { session.detach().await });
+    }
+}
+
+/// Whether the headers say the same as the message (Server Validation).
+///
+/// # Errors
+/// The JSON-RPC error that says where they do not.
+fn validate(
+    front: &Front,
+    endpoint: Endpoint,
+    posted: &Posted,
+    request: &Request,
+) -> Result<(), Raw> {
+    let mismatch = |what: String| {
+        let code = i32::try_from(HEADER_MISMATCH).unwrap_or_default();
+        error::error(ErrorCode(code), format!("header mismatch: {what}"))
+    };
+    let params = request.params.clone().unwrap_or_else(Raw::empty_object);
+    let meta = edit::get(&params, "_meta").unwrap_or_else(Raw::empty_object);
+    let Some(shown) = posted.header(mirror::VERSION) else {
+        return Err(mismatch("MCP-Protocol-Version is missing".to_owned()));
+    };
+    match edit::get_str(&meta, Meta::PROTOCOL_VERSION) {
+        None if shown == MODERN_VERSION.as_str() => {
+            let message = format!("_meta needs {:?}", Meta::PROTOCOL_VERSION);
+            return Err(error::invalid_params(message));
+        }
+        None => return Err(error::unsupported_version(shown)),
+        Some(version) if version != shown => {
+            return Err(mismatch(format!("MCP-Protocol-Version {shown:?} is not {version:?}")));
+        }
+        Some(version) if version != MODERN_VERSION.as_str() => {
+            return Err(error::unsupported_version(&version));
+        }
+        Some(_) => {}
+    }
+    match posted.header(mirror::METHOD) {
+        Some(method) if method == request.method => {}
+        shown => return Err(mismatch(format!("Mcp-Method {shown:?} is not {:?}", request.method))),
+    }
+    if !mirror::has_subject(&request.method) {
+        return Ok(());
+    }
+    let subject = mirror::subject(&request.method, &params);
+    let shown = posted.header(mirror::NAME).map(mirror::decoded);
+    if shown != Some(subject.clone()) || subject.is_none() {
+        return Err(mismatch(format!("Mcp-Name is not {subject:?}")));
+    }
+    let tool = subject.filter(|_| request.method == "tools/call");
+    match tool.and_then(|name| front.fleet.listed_tool(endpoint, &name)) {
+        Some(tool) => validate_parameters(posted, &tool, &params).map_err(mismatch),
+        None => Ok(()),
+    }
+}
+
+/// Whether the parameters that a tool wants repeated are (Server Behavior for Custom Headers).
+fn validate_parameters(posted: &Posted, tool: &Raw, params: &Raw) -> Result<(), String> {
+    let arguments = edit::get(params, "arguments").unwrap_or_else(Raw::empty_object);
+    for (name, value) in mirror::parameters(tool, &arguments) {
+        let shown = posted.header(&format!("{}{}", mirror::PARAMETER, name.to_ascii_lowercase()));
+        let is_same = match (shown.map(mirror::decoded), &value) {
+            (None, None) => true,
+            (Some(Some(shown)), Some(value)) => shown == *value || same_number(&shown, value),
+            _ => false,
+        };
+        if !is_same {
+            return Err(format!("Mcp-Param-{name} does not say what the message says"));
+        }
+    }
+    Ok(())
+}
+
+/// `42` and `42.0` are the same argument.
+fn same_number(one: &str, other: &str) -> bool {
+    match (one.parse::<f64>(), other.parse::<f64>()) {
+        (Ok(one), Ok(other)) => (one - other).abs() < f64::EPSILON,
+        _ => false,
+    }
+}

@@ -1,0 +1,129 @@
+//! What was posted: its messages, and what the headers say of them.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::Request,
+    http::{
+        HeaderMap, StatusCode,
+        header::{ACCEPT, CONTENT_TYPE},
+    },
+    response::{IntoResponse, Response},
+};
+
+use crate::{
+    protocol::{LEGACY_VERSIONS, Meta, error, mirror},
+    wire::{Id, Invalid, Message, Raw, edit, on_one_line, parse_line},
+};
+
+pub(super) struct Posted {
+    pub(super) messages: Vec<Message>,
+    /// Whether they came as a batch (2025-03-26), and are answered as one.
+    pub(super) is_batch: bool,
+    pub(super) headers: HeaderMap,
+    pub(super) accepts: Accepts,
+}
+
+/// The forms of an answer that the host can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accepts {
+    Either,
+    Json,
+    Events,
+}
+
+impl Posted {
+    /// The value of a header, where it is text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok().map(str::trim)
+    }
+
+    /// Whether it is to be judged by the rules of 2026-07-28: its message says so, or its headers name a
+    /// version that has no sessions.
+    pub(super) fn is_modern(&self) -> bool {
+        let says_so = |message: &Message| match message {
+            Message::Request(request) => {
+                let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
+                meta.is_some_and(|meta| edit::get(&meta, Meta::PROTOCOL_VERSION).is_some())
+            }
+            Message::Notification(_) | Message::Response(_) => false,
+        };
+        self.messages.iter().any(says_so)
+            || self.header(mirror::VERSION).is_some_and(|version| !is_legacy(version))
+                && self.header(super::legacy::SESSION).is_none()
+    }
+}
+
+pub(super) fn is_legacy(version: &str) -> bool {
+    LEGACY_VERSIONS.iter().any(|known| known.as_str() == version)
+}
+
+/// Reads what was posted.
+///
+/// # Errors
+/// The response that says what is wrong with it.
+pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted, Response> {
+    let (parts, body) = request.into_parts();
+    let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
+    if !media_type.trim().eq_ignore_ascii_case("application/json") {
+        let message = "the Content-Type must be application/json";
+        return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, message));
+    }
+    let Some(accepts) = accepts(&parts.headers) else {
+        let message = "the host must accept application/json and text/event-stream";
+        return Err(refusal(StatusCode::NOT_ACCEPTABLE, None, message));
+    };
+    let Ok(body) = to_bytes(body, limit).await else {
+        let message = format!("the message is above maxMessageBytes ({limit}), or broke off");
+        return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, None, &message));
+    };
+    let body = on_one_line(body);
+    let is_batch = body.trim_ascii_start().first() == Some(&b'[');
+    let mut messages = Vec::new();
+    for message in parse_line(&body) {
+        messages.push(message.map_err(|invalid| refused_message(&invalid))?);
+    }
+    Ok(Posted { messages, is_batch, headers: parts.headers, accepts })
+}
+
+fn refused_message(invalid: &Invalid) -> Response {
+    let (id, error) = match invalid {
+        Invalid::NotJson(problem) => (None, error::parse_error(format!("not JSON: {problem}"))),
+        Invalid::NotRpc { id, reason } => (id.as_ref(), error::invalid_request(reason)),
+        Invalid::NotReply { reason, .. } => (None, error::invalid_request(reason)),
+    };
+    respond_with(StatusCode::BAD_REQUEST, id, error)
+}
+
+/// A host that says nothing of it, or accepts anything, accepts both.
+fn accepts(headers: &HeaderMap) -> Option<Accepts> {
+    let mut values =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    if values.peek().is_none() {
+        return Some(Accepts::Either);
+    }
+    let types: Vec<String> = values
+        .flat_map(|value| value.split(','))
+        .filter_map(|part| part.split(';').next())
+        .map(|part| part.trim().to_ascii_lowercase())
+        .collect();
+    let has =
+        |names: [&str; 2]| types.iter().any(|name| name == "*/*" || names.contains(&name.as_str()));
+    match (has(["application/json", "application/*"]), has(["text/event-stream", "text/*"])) {
+        (true, true) => Some(Accepts::Either),
+        (true, false) => Some(Accepts::Json),
+        (false, true) => Some(Accepts::Events),
+        (false, false) => None,
+    }
+}
+
+/// A response that says what is wrong, as a JSON-RPC error.
+pub(super) fn refusal(status: StatusCode, id: Option<&Id>, message: &str) -> Response {
+    respond_with(status, id, error::invalid_request(message))
+}
+
+pub(super) fn respond_with(status: StatusCode, id: Option<&Id>, error: Raw) -> Response {
+    let reply = crate::wire::Response { id: id.cloned(), outcome: Err(error) };
+    (status, [(CONTENT_TYPE, "application/json")], super::answer::text(&Message::Response(reply)))
+        .into_response()
+}

@@ -1,0 +1,232 @@
+//! The sessions of legacy hosts: by an id that nobody can guess, for as long as their host is there.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use base64::Engine as _;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Front,
+    guard::Pass,
+    stream::{MOST_WAITING, MessageStream},
+};
+use crate::{downstream::Session, proxy::Endpoint, wire::Outbox};
+
+/// Sessions at once; the one that was unused for longest gives way.
+const MOST_SESSIONS: usize = 10_000;
+/// Finished streams of a session that can still be asked for again.
+const FINISHED_KEPT: usize = 16;
+
+/// The number of the stream that belongs to no request.
+const NEWS: u64 = 0;
+
+pub(super) struct Sessions {
+    // A std mutex: held for a look or a change.
+    by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
+    timeout: Duration,
+}
+
+/// A session, with the streams that it has beside its requests.
+pub(super) struct HttpSession {
+    pub(super) session: Arc<Session>,
+    pub(super) id: String,
+    /// Only who opened it may use it.
+    pub(super) pass: Pass,
+    pub(super) endpoint: Endpoint,
+    /// Whether its host can read an event that carries an id and nothing else.
+    is_primed: bool,
+    // A std mutex: held for a look or a change.
+    state: Mutex<State>,
+    stop: CancellationToken,
+}
+
+struct State {
+    streams: Vec<(u64, Arc<MessageStream>)>,
+    last_stream: u64,
+    uses: Uses,
+}
+
+/// Whether the host is there.
+enum Uses {
+    Open(usize),
+    None { since: Instant },
+}
+
+/// A request or an open stream; the session is in use as long as this lives.
+pub(super) struct InUse(Arc<HttpSession>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.uses = match state.uses {
+            Uses::Open(1) | Uses::None { .. } => Uses::None { since: Instant::now() },
+            Uses::Open(uses) => Uses::Open(uses - 1),
+        };
+    }
+}
+
+impl HttpSession {
+    /// Makes a session of a host that has just said hello. `attach` is given the way out for what belongs
+    /// to no request.
+    pub(super) fn new(
+        pass: Pass,
+        endpoint: Endpoint,
+        is_primed: bool,
+        stop: CancellationToken,
+        attach: impl FnOnce(Outbox) -> Arc<Session>,
+    ) -> Arc<Self> {
+        let news = MessageStream::resumable(stop.clone(), NEWS, is_primed);
+        let session = attach(news.outbox().clone());
+        let uses = Uses::None { since: Instant::now() };
+        let state = State { streams: vec![(NEWS, news)], last_stream: NEWS, uses };
+        let id = new_id();
+        Arc::new(Self { session, id, pass, endpoint, is_primed, state: Mutex::new(state), stop })
+    }
+
+    pub(super) fn begin_use(self: &Arc<Self>) -> InUse {
+        let mut state = self.lock();
+        state.uses = match state.uses {
+            Uses::Open(uses) => Uses::Open(uses + 1),
+            Uses::None { .. } => Uses::Open(1),
+        };
+        drop(state);
+        InUse(self.clone())
+    }
+
+    /// A stream for the answer to a POST.
+    pub(super) fn new_stream(&self) -> Arc<MessageStream> {
+        let mut state = self.lock();
+        let finished =
+            |(number, stream): &(u64, Arc<MessageStream>)| *number != NEWS && stream.is_finished();
+        let mut surplus = state
+            .streams
+            .iter()
+            .filter(|stream| finished(stream))
+            .count()
+            .saturating_sub(FINISHED_KEPT);
+        state.streams.retain(|stream| {
+            let goes = surplus > 0 && finished(stream);
+            surplus -= usize::from(goes);
+            !goes
+        });
+        state.last_stream += 1;
+        let number = state.last_stream;
+        let stream = MessageStream::resumable(self.stop.clone(), number, self.is_primed);
+        state.streams.push((number, stream.clone()));
+        stream
+    }
+
+    pub(super) fn news(&self) -> Arc<MessageStream> {
+        // It is the first one, and is never taken out.
+        self.lock().streams[0].1.clone()
+    }
+
+    pub(super) fn stream(&self, number: u64) -> Option<Arc<MessageStream>> {
+        let state = self.lock();
+        state.streams.iter().find(|(of, _)| *of == number).map(|(_, stream)| stream.clone())
+    }
+
+    /// Whether more waits for the host than it should be given on top of.
+    pub(super) fn is_behind(&self) -> bool {
+        let state = self.lock();
+        let waiting: usize =
+            state.streams.iter().map(|(_, stream)| stream.outbox().waiting()).sum();
+        waiting > 16 * MOST_WAITING
+    }
+
+    /// Ends the session and everything that it has open.
+    pub(super) async fn end(&self) {
+        self.stop.cancel();
+        self.session.detach().await;
+    }
+
+    fn unused_since(&self) -> Option<Instant> {
+        match self.lock().uses {
+            Uses::Open(_) => None,
+            Uses::None { since } => Some(since),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { by_id: Mutex::default(), timeout }
+    }
+
+    /// Adds a session; returns one that had to give way.
+    pub(super) fn add(&self, session: Arc<HttpSession>) -> Option<Arc<HttpSession>> {
+        let mut by_id = self.lock();
+        let surplus = (by_id.len() >= MOST_SESSIONS).then(|| {
+            let unused = by_id.values().filter_map(|other| Some((other.unused_since()?, other)));
+            unused.min_by_key(|(since, _)| *since).map(|(_, other)| other.id.clone())
+        });
+        let gone = surplus.flatten().and_then(|id| by_id.remove(&id));
+        by_id.insert(session.id.clone(), session);
+        gone
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
+        self.lock().get(id).cloned()
+    }
+
+    pub(super) fn remove(&self, id: &str) -> Option<Arc<HttpSession>> {
+        self.lock().remove(id)
+    }
+
+    /// Takes out the sessions whose hosts have not been heard of for too long.
+    fn take_expired(&self) -> Vec<Arc<HttpSession>> {
+        let mut by_id = self.lock();
+        let is_expired = |session: &HttpSession| {
+            session.unused_since().is_some_and(|since| since.elapsed() >= self.timeout)
+        };
+        let ids: Vec<String> = by_id
+            .values()
+            .filter(|session| is_expired(session))
+            .map(|session| session.id.clone())
+            .collect();
+        ids.iter().filter_map(|id| by_id.remove(id)).collect()
+    }
+
+    pub(super) async fn end_all(&self) {
+        let all: Vec<Arc<HttpSession>> = self.lock().drain().map(|(_, session)| session).collect();
+        for session in all {
+            session.end().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
+        self.by_id.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Ends sessions without a host, for ever.
+pub(super) async fn expire(front: Arc<Front>) {
+    let timeout = front.sessions.timeout;
+    if timeout.is_zero() {
+        return;
+    }
+    let pause = (timeout / 4).clamp(Duration::from_millis(50), Duration::from_mins(1));
+    loop {
+        tokio::time::sleep(pause).await;
+        for session in front.sessions.take_expired() {
+            tracing::info!("a session has expired");
+            session.end().await;
+        }
+    }
+}
+
+/// 192 random bits in the characters that a header may carry (2025-11-25, basic/transports, Session
+/// Management).
+pub(super) fn new_id() -> String {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}

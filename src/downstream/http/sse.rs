@@ -1,0 +1,102 @@
+//! HTTP+SSE of 2024-11-05: one stream to the host, and an address for its messages. The stream is the
+//! session.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Query, Request, State},
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use futures_util::StreamExt as _;
+use serde::Deserialize;
+
+use super::{
+    Front, answer,
+    guard::Pass,
+    request::{self, refusal},
+    sessions::{HttpSession, InUse},
+    stream::MessageStream,
+};
+use crate::{
+    downstream::{
+        Session,
+        reply::Reply,
+        session::{Identity, Inbound},
+    },
+    peer::{Peer, receive_message},
+    proxy::Endpoint,
+    wire::sse,
+};
+
+/// Opens the stream of a new session. `messages`: the path to which its host posts.
+pub(super) fn open(
+    front: &Arc<Front>,
+    endpoint: Endpoint,
+    messages: &str,
+    request: &Request,
+) -> Response {
+    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
+    let stream = MessageStream::once(front.stop.child_token());
+    let outbox = stream.outbox().clone();
+    let session = HttpSession::new(pass, endpoint, false, front.stop.child_token(), |_| {
+        Session::attach(front.fleet.clone(), Peer::new(outbox), Identity::alone(endpoint))
+    });
+    let address = format!("{messages}?sessionId={}", session.id);
+    let present =
+        Present { front: front.clone(), in_use: session.begin_use(), id: session.id.clone() };
+    if let Some(surplus) = front.sessions.add(session) {
+        front.tasks.spawn(async move { surplus.end().await });
+    }
+    let first = futures_util::stream::iter([Ok(sse::named_event("endpoint", &address))]);
+    answer::events(first.chain(stream.events(Vec::new(), None, present)))
+}
+
+/// The host, for as long as it reads the stream.
+struct Present {
+    front: Arc<Front>,
+    #[expect(dead_code, reason = "held for what its dropping does")]
+    in_use: InUse,
+    id: String,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        if let Some(session) = self.front.sessions.remove(&self.id) {
+            self.front.tasks.spawn(async move { session.end().await });
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Options {
+    #[serde(rename = "sessionId")]
+    session_id: String,
+}
+
+/// Takes messages of a host; what there is to answer leaves on its stream.
+pub(super) async fn message(
+    State(front): State<Arc<Front>>,
+    Query(options): Query<Options>,
+    request: Request,
+) -> Response {
+    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
+    let session = front.sessions.find(&options.session_id);
+    let Some(session) = session.filter(|session| session.pass == pass) else {
+        return refusal(StatusCode::NOT_FOUND, None, "unknown session");
+    };
+    let posted = match request::read(request, front.fleet.settings().max_message_bytes).await {
+        Ok(posted) => posted,
+        Err(refused) => return refused,
+    };
+    let peer = session.session.peer();
+    if peer.is_full() {
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, None, "read what was sent before");
+    }
+    let reply = Reply { peer: peer.clone(), response: None };
+    let inbound = Inbound { session: session.session.clone(), reply };
+    for message in posted.messages {
+        receive_message(Ok(message), peer, &inbound);
+    }
+    (StatusCode::ACCEPTED, "Accepted").into_response()
+}

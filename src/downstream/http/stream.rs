@@ -1,0 +1,182 @@
+//! The messages that leave on one response, and on those that resume it.
+
+use std::{
+    any::Any,
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use tokio_util::sync::CancellationToken;
+
+use crate::wire::{Message, Outbox, sse};
+
+/// After so long without an event a comment shows that the connection lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(25);
+/// How soon a host may come back for the rest of a stream.
+const RETRY: Duration = Duration::from_secs(1);
+/// Bytes that may wait for a host that does not read, beyond the answers to its own requests.
+pub(super) const MOST_WAITING: usize = 4 * 1024 * 1024;
+/// Bytes and events of a stream that can be asked for again.
+const KEPT_BYTES: usize = 1024 * 1024;
+const KEPT_EVENTS: usize = 512;
+
+pub(super) struct MessageStream {
+    outbox: Outbox,
+    // A std mutex: held for a look or a change.
+    state: Mutex<State>,
+    /// Ends the stream though more could come.
+    stop: CancellationToken,
+    /// Its number among the streams of a session; `None` where it cannot be resumed.
+    number: Option<u64>,
+    /// Whether it begins with an event that only carries an id, which older hosts cannot read.
+    is_primed: bool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The events that were sent last, with their numbers.
+    kept: VecDeque<(u64, Vec<Bytes>)>,
+    kept_bytes: usize,
+    last_event: u64,
+    /// Bytes that were taken out of the outbox and have not left.
+    taken: usize,
+    /// Cancelled when somebody else reads on.
+    reader: CancellationToken,
+}
+
+impl MessageStream {
+    /// A stream that ends with its response.
+    pub(super) fn once(stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self::new(stop, None, false))
+    }
+
+    /// A stream that can be resumed under this number.
+    pub(super) fn resumable(stop: CancellationToken, number: u64, is_primed: bool) -> Arc<Self> {
+        Arc::new(Self::new(stop, Some(number), is_primed))
+    }
+
+    fn new(stop: CancellationToken, number: Option<u64>, is_primed: bool) -> Self {
+        let outbox = Outbox::dropping_above(MOST_WAITING);
+        Self { outbox, state: Mutex::default(), stop, number, is_primed }
+    }
+
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Whether nothing can come any more, and everything has been taken.
+    pub(super) fn is_finished(&self) -> bool {
+        self.outbox.is_exhausted()
+    }
+
+    /// The next messages; `None` when there will be none.
+    pub(super) async fn take(&self) -> Option<Vec<Message>> {
+        let mut messages = VecDeque::new();
+        if !self.outbox.take(&mut messages).await {
+            return None;
+        }
+        self.lock().taken += messages.iter().map(Message::weight).sum::<usize>();
+        Some(messages.into())
+    }
+
+    /// What was taken has left.
+    pub(super) fn wrote_all(&self) {
+        let taken = std::mem::take(&mut self.lock().taken);
+        self.outbox.wrote(taken);
+    }
+
+    /// Reads the stream from the messages `first`, which were taken already, or again from the event `after`.
+    /// Whoever has read it before reads no further. `keep` is dropped with the stream that is returned.
+    pub(super) fn events<K: Any + Send>(
+        self: &Arc<Self>,
+        first: Vec<Message>,
+        after: Option<u64>,
+        keep: K,
+    ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + use<K> {
+        let reader = CancellationToken::new();
+        let mut ready = VecDeque::new();
+        {
+            let mut state = self.lock();
+            std::mem::replace(&mut state.reader, reader.clone()).cancel();
+            match (after, self.number) {
+                (Some(after), _) => {
+                    let missed = state.kept.iter().filter(|(event, _)| *event > after);
+                    ready.extend(missed.flat_map(|(_, chunks)| chunks.iter().cloned()));
+                }
+                (None, Some(number)) if self.is_primed => {
+                    let id = format!("{number}-{}", state.last_event);
+                    ready.push_back(sse::priming_event(&id, RETRY));
+                }
+                (None, _) => {}
+            }
+        }
+        for message in first {
+            ready.extend(self.encode(&message));
+        }
+        let reading = Reading { stream: self.clone(), ready, reader, _keep: keep };
+        futures_util::stream::unfold(reading, |mut reading| async move {
+            let chunk = reading.next().await?;
+            Some((Ok(chunk), reading))
+        })
+    }
+
+    /// The event of a message, which is kept for whoever comes back.
+    fn encode(&self, message: &Message) -> Vec<Bytes> {
+        let Some(number) = self.number else { return sse::message_event(message, None) };
+        let mut state = self.lock();
+        state.last_event += 1;
+        let event = state.last_event;
+        let chunks = sse::message_event(message, Some(&format!("{number}-{event}")));
+        state.kept_bytes += chunks.iter().map(Bytes::len).sum::<usize>();
+        state.kept.push_back((event, chunks.clone()));
+        while state.kept.len() > KEPT_EVENTS || state.kept_bytes > KEPT_BYTES {
+            let Some((_, dropped)) = state.kept.pop_front() else { break };
+            state.kept_bytes -= dropped.iter().map(Bytes::len).sum::<usize>();
+        }
+        chunks
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// One response that reads a stream.
+struct Reading<K> {
+    stream: Arc<MessageStream>,
+    ready: VecDeque<Bytes>,
+    reader: CancellationToken,
+    _keep: K,
+}
+
+impl<K> Reading<K> {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(chunk) = self.ready.pop_front() {
+            return Some(chunk);
+        }
+        // The connection has room for more, so that everything before has left.
+        self.stream.wrote_all();
+        let messages = tokio::select! {
+            biased;
+            () = self.reader.cancelled() => return None,
+            messages = self.stream.take() => messages?,
+            // What is there already has been sent.
+            () = self.stream.stop.cancelled() => return None,
+            () = tokio::time::sleep(KEEP_ALIVE) => return Some(sse::KEEP_ALIVE),
+        };
+        for message in &messages {
+            self.ready.extend(self.stream.encode(message));
+        }
+        self.ready.pop_front()
+    }
+}
+
+/// The stream and the event that a `Last-Event-ID` names.
+pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, event) = id.split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
+}

@@ -1,0 +1,62 @@
+//! The severity of log messages (MCP, server/utilities/logging; RFC 5424 section 6.2.1).
+
+use super::Meta;
+use crate::wire::{Raw, edit};
+
+/// From the most to the least verbose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    const NAMES: [(&str, Self); 8] = [
+        ("debug", Self::Debug),
+        ("info", Self::Info),
+        ("notice", Self::Notice),
+        ("warning", Self::Warning),
+        ("error", Self::Error),
+        ("critical", Self::Critical),
+        ("alert", Self::Alert),
+        ("emergency", Self::Emergency),
+    ];
+
+    /// The level in the `params` of `logging/setLevel`, or of a log message.
+    pub fn of_params(params: &Raw) -> Option<Self> {
+        Self::named(&edit::get_str(params, "level")?)
+    }
+
+    /// The level that a modern request asks for in its `_meta`.
+    pub fn of_meta(meta: &Raw) -> Option<Self> {
+        Self::named(&edit::get_str(meta, Meta::LOG_LEVEL)?)
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_has_its_name_and_order() {
+        for (position, (name, level)) in LogLevel::NAMES.into_iter().enumerate() {
+            assert_eq!(level as usize, position);
+            assert_eq!((level.name(), LogLevel::named(name)), (name, Some(level)));
+        }
+        assert!(LogLevel::Debug < LogLevel::Emergency);
+    }
+}

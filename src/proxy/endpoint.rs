@@ -1,0 +1,16 @@
+//! What part of the fleet a host has connected to, and the form in which it is shown.
+
+use crate::config::Surface;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub surface: Surface,
+    /// The one server that there is to see, by its position; its names are bare, and what is unknown passes.
+    pub only: Option<usize>,
+}
+
+impl Endpoint {
+    pub(super) fn shows(&self, server: usize) -> bool {
+        self.only.is_none_or(|only| only == server)
+    }
+}

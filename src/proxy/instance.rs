@@ -1,0 +1,179 @@
+//! One running instance of a server: the one that all hosts share, or a host's own.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Weak},
+};
+
+use super::{Caller, Fleet, Principal, fleet::Announce, questions};
+use crate::{
+    catalog::{Origin, Presence, ServerCatalog},
+    config::Isolation,
+    protocol::Era,
+    upstream::{Observer, Question, Upstream},
+    wire::{Notification, Raw, edit},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Instance {
+    pub(super) server: usize,
+    /// Whose it is, where hosts do not share it.
+    pub(super) owner: Option<Principal>,
+}
+
+impl Fleet {
+    /// The instance of a server that this caller uses.
+    pub(super) fn instance(&self, server: usize, caller: &Caller) -> Instance {
+        let owner = match self.shared(server).config().isolation {
+            Isolation::Shared => None,
+            Isolation::Session => Some(caller.host.principal()),
+        };
+        Instance { server, owner }
+    }
+
+    /// The instance's handle. A host's own is made when it is first asked for.
+    pub(super) fn upstream(&self, instance: Instance) -> Upstream {
+        let shared = self.shared(instance.server);
+        if instance.owner.is_none() {
+            return shared.clone();
+        }
+        let mut own = self.lock_own();
+        let start = || {
+            let known = match &self.snapshot().servers[instance.server].presence {
+                Presence::Live { catalog, .. } => Some(catalog.clone()),
+                _ => None,
+            };
+            let observer = InstanceObserver { fleet: self.this.clone(), instance };
+            Upstream::start(shared.config().clone(), Arc::new(observer), &self.context, known)
+        };
+        own.entry(instance).or_insert_with(start).clone()
+    }
+
+    /// Every instance that has been made so far, with its handle, in config order.
+    pub(super) fn instances(&self) -> Vec<(Instance, Upstream)> {
+        let shared = self.all_shared().iter().enumerate();
+        let shared =
+            shared.map(|(server, upstream)| (Instance { server, owner: None }, upstream.clone()));
+        let own = self.lock_own();
+        shared.chain(own.iter().map(|(at, upstream)| (*at, upstream.clone()))).collect()
+    }
+
+    /// Ends the instances that nobody else uses.
+    pub(super) fn end_instances_of(&self, owner: Principal) {
+        self.lock_own().retain(|instance, upstream| {
+            let is_theirs = instance.owner == Some(owner);
+            if is_theirs {
+                upstream.stop();
+            }
+            !is_theirs
+        });
+    }
+}
+
+/// Tells the fleet what becomes of an instance.
+pub(super) struct InstanceObserver {
+    pub(super) fleet: Weak<Fleet>,
+    pub(super) instance: Instance,
+}
+
+impl InstanceObserver {
+    fn tell(&self, tell: impl FnOnce(&Fleet, usize)) {
+        // The fleet is gone only when everything ends.
+        if let Some(fleet) = self.fleet.upgrade() {
+            tell(&fleet, self.instance.server);
+        }
+    }
+}
+
+impl Observer for InstanceObserver {
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
+        let announce = if origin.is_some() { Announce::ToAll } else { Announce::ToThoseNotListing };
+        self.tell(|fleet, server| {
+            fleet.publish(server, announce, |before| {
+                let origin = match before {
+                    // Whose doing it was that a server is live does not change while it is.
+                    Presence::Live { origin, .. } => *origin,
+                    _ => origin.unwrap_or(Origin::OwnAccord),
+                };
+                Some(Presence::Live { catalog, origin })
+            });
+        });
+    }
+
+    fn unreachable(&self, cause: String) {
+        self.tell(|fleet, server| {
+            fleet.publish(server, Announce::ToAll, |before| match before {
+                // What is known of it stays: a call tries to reach it again.
+                Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
+                Presence::Offered { .. } => Some(Presence::Offered { trouble: Some(cause) }),
+            });
+        });
+    }
+
+    fn evicted(&self) {
+        self.tell(|fleet, server| {
+            fleet.publish(server, Announce::ToAll, |_| Some(Presence::Evicted));
+        });
+    }
+
+    fn first_attempt_over(&self) {
+        // Only shared instances are started eagerly.
+        if self.instance.owner.is_none() {
+            self.tell(|fleet, _| fleet.first_attempt_over());
+        }
+    }
+
+    fn notification(&self, notification: Notification, cause: Option<u64>) {
+        self.tell(|fleet, _| fleet.relay(self.instance, &notification, cause));
+    }
+
+    fn question(&self, question: Question) {
+        self.tell(|fleet, _| questions::ask(fleet, self.instance, question));
+    }
+
+    fn capabilities(&self, era: Era) -> Raw {
+        let Some(fleet) = self.fleet.upgrade() else { return Raw::empty_object() };
+        fleet.capabilities_for(self.instance, era)
+    }
+
+    fn is_congested(&self) -> bool {
+        self.fleet.upgrade().is_some_and(|fleet| fleet.is_congested())
+    }
+
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            if let Some(fleet) = self.fleet.upgrade() {
+                fleet.hosts_ready().await;
+            }
+        })
+    }
+}
+
+/// What can be asked through us when nobody in particular is connected: whoever makes a call later may be
+/// able to answer, and a question that its host cannot answer is refused.
+const FOR_NOBODY: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+
+impl Fleet {
+    /// The union of what hosts have declared, for an instance to which all of it may be of use.
+    fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
+        let hosts = self.hosts().into_iter().filter(|host| {
+            instance.owner.is_none_or(|owner| owner == host.principal())
+                && host.endpoint().shows(instance.server)
+        });
+        let clients: Vec<_> = hosts.filter_map(|host| host.client()).collect();
+        if clients.is_empty() {
+            return Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object());
+        }
+        let mut union = Raw::empty_object();
+        for client in &clients {
+            for (name, value) in edit::entries(&client.capabilities_for(era)) {
+                if edit::get(&union, &name).is_none() {
+                    union = edit::set(&union, &name, &value);
+                }
+            }
+        }
+        // The roots of one host are nothing that another's server should work in.
+        let is_sole = clients.len() == 1 || instance.owner.is_some();
+        if is_sole { union } else { edit::without(&union, &["roots"]) }
+    }
+}

@@ -1,0 +1,132 @@
+//! What servers tell hosts of their own accord, and hosts servers.
+
+use std::collections::HashSet;
+
+use super::{Caller, Fleet, Host, in_flight::Entry, instance::Instance};
+use crate::{
+    protocol::{Era, LogLevel},
+    wire::{Notification, Raw, edit},
+};
+
+impl Fleet {
+    /// Passes a server's notification on to the hosts that it concerns. `cause`: the call on whose stream it
+    /// came, where the transport tells.
+    pub(super) fn relay(
+        &self,
+        instance: Instance,
+        notification: &Notification,
+        cause: Option<u64>,
+    ) {
+        let Notification { method, params } = notification;
+        match method.as_str() {
+            "notifications/resources/updated" => {
+                let Some(params) = params else { return };
+                let Some(uri) = edit::get_str(params, "uri") else { return };
+                self.relay_update(instance, &uri, params);
+            }
+            "notifications/message" => {
+                let level = params.as_ref().and_then(LogLevel::of_params);
+                self.relay_to_callers(instance, notification, cause, |caller| {
+                    self.wants_log(caller, level)
+                });
+            }
+            "notifications/elicitation/complete" => {
+                self.relay_to_callers(instance, notification, cause, |_| true);
+            }
+            // What is new passes where it is clear which server it is from.
+            _ if cause.is_some() => {
+                self.relay_to_callers(instance, notification, cause, |caller| {
+                    caller.endpoint().only == Some(instance.server)
+                });
+            }
+            _ => self.relay_to_hosts(instance, notification),
+        }
+    }
+
+    /// What belongs to a call goes to its host; what belongs to none, to the legacy hosts that see the
+    /// server. A modern host hears only of its calls.
+    fn relay_to_callers(
+        &self,
+        instance: Instance,
+        notification: &Notification,
+        cause: Option<u64>,
+        is_wanted: impl Fn(&Caller) -> bool,
+    ) {
+        let callers = self.in_flight.candidates(instance, cause);
+        if callers.is_empty() && cause.is_none() {
+            return self.relay_to_hosts(instance, notification);
+        }
+        let mut told = HashSet::new();
+        // The latest call of each host.
+        for Entry { caller, .. } in callers.iter().rev() {
+            if told.insert(caller.host.id()) && is_wanted(caller) {
+                caller.peer.notify(&notification.method, notification.params.clone());
+            }
+        }
+    }
+
+    fn relay_to_hosts(&self, instance: Instance, notification: &Notification) {
+        let Notification { method, params } = notification;
+        let is_known = matches!(
+            method.as_str(),
+            "notifications/message" | "notifications/elicitation/complete"
+        );
+        let level = params.as_ref().and_then(LogLevel::of_params);
+        let is_concerned = |host: &dyn Host| {
+            let endpoint = host.endpoint();
+            instance.owner.is_none_or(|owner| owner == host.principal())
+                && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
+                && host.client().is_some_and(|client| client.era == Era::Legacy)
+                && (method != "notifications/message" || self.levels.wants(host.id(), level))
+        };
+        for host in self.hosts().into_iter().filter(|host| is_concerned(host.as_ref())) {
+            host.peer().notify(method, params.clone());
+        }
+    }
+
+    fn wants_log(&self, caller: &Caller, level: Option<LogLevel>) -> bool {
+        match caller.client.era {
+            Era::Legacy => self.levels.wants(caller.host.id(), level),
+            // A server must not send them where they are not asked for (2026-07-28, server/utilities/logging).
+            Era::Modern => {
+                caller.log_level.is_some_and(|wanted| level.is_none_or(|of| of >= wanted))
+            }
+        }
+    }
+
+    /// Takes a notification of a host that concerns servers.
+    pub fn notice(&self, host: &dyn Host, notification: &Notification) {
+        let is_roots = notification.method == "notifications/roots/list_changed";
+        let only = host.endpoint().only;
+        let is_sole = self.hosts().len() == 1;
+        for (instance, upstream) in self.instances() {
+            let is_theirs = instance.owner == Some(host.principal());
+            let is_concerned = if is_roots {
+                // Roots are offered to a server by one host alone.
+                is_theirs || instance.owner.is_none() && is_sole
+            } else {
+                only == Some(instance.server) && (is_theirs || instance.owner.is_none())
+            };
+            let Some(lease) = upstream.awake().filter(|_| is_concerned) else { continue };
+            if lease.greeting().era == Era::Legacy || !is_roots {
+                lease.peer().notify(&notification.method, notification.params.clone());
+            }
+        }
+    }
+
+    /// Sets the least severe log messages that a legacy host wants. Servers are told the level of the host
+    /// that wants most.
+    pub(super) fn set_log_level(&self, caller: &Caller, params: &Raw) -> Option<Raw> {
+        let level = LogLevel::of_params(params)?;
+        self.levels.set(caller.host.id(), level);
+        self.tell_log_level();
+        Some(Raw::empty_object())
+    }
+
+    pub(super) fn tell_log_level(&self) {
+        let Some(level) = self.levels.most_verbose() else { return };
+        for (_, upstream) in self.instances() {
+            self.context.tasks.spawn(async move { upstream.set_log_level(level).await });
+        }
+    }
+}

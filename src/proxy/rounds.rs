@@ -1,0 +1,85 @@
+//! A legacy host's request to a modern server: what the server wants to know before it answers is asked
+//! of the host by real requests (2026-07-28, basic/patterns/mrtr).
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{forward::Forwarded, questions};
+use crate::{
+    peer::{CallError, CallOptions},
+    protocol::{adapt, error},
+    wire::{Outcome, Raw, edit},
+};
+
+/// A server that never has enough must not keep a person answering.
+const MOST_ROUNDS: usize = 10;
+const MOST_QUESTIONS: usize = 32;
+
+/// Sends the request, and again with the host's answers as long as the server asks.
+pub(super) async fn play(
+    request: &Forwarded<'_>,
+    params: Option<Raw>,
+) -> Result<Outcome, CallError> {
+    let first = params.unwrap_or_else(Raw::empty_object);
+    let mut params = first.clone();
+    for _ in 0..MOST_ROUNDS {
+        let result = match request.send(Some(params)).await? {
+            Ok(result) if adapt::is_input_required(&result) => result,
+            outcome => return Ok(outcome),
+        };
+        params = match answers(request, &result).await? {
+            Ok(answers) => retry(&first, &result, &answers),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+    }
+    Ok(Err(error::internal(format!("the server asked for input {MOST_ROUNDS} times"))))
+}
+
+/// The `params` of the next round.
+fn retry(first: &Raw, result: &Raw, answers: &Raw) -> Raw {
+    let params = edit::set(first, "inputResponses", answers);
+    match edit::get(result, "requestState") {
+        Some(state) => edit::set(&params, "requestState", &state),
+        None => params,
+    }
+}
+
+/// Asks the host everything that the server wants to know, all at once.
+///
+/// # Errors
+/// The host's refusal, or ours, is the inner error.
+async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Result<Raw, Raw>, CallError> {
+    let wanted = edit::get(result, "inputRequests").map(|wanted| edit::entries(&wanted));
+    let wanted = wanted.unwrap_or_default();
+    if wanted.len() > MOST_QUESTIONS {
+        let message = format!("the server asks {} questions at once", wanted.len());
+        return Ok(Err(error::internal(message)));
+    }
+    let asking = wanted.iter().map(|(_, question)| ask(request, question));
+    let mut answers = Raw::empty_object();
+    for ((key, _), answer) in wanted.iter().zip(futures_util::future::join_all(asking).await) {
+        match answer? {
+            Ok(answer) => answers = edit::set(&answers, key, &answer),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+    Ok(Ok(answers))
+}
+
+async fn ask(request: &Forwarded<'_>, question: &Raw) -> Result<Outcome, CallError> {
+    let method = edit::get_str(question, "method").unwrap_or_default();
+    if questions::declares(&request.caller.client, &method) != Some(true) {
+        let message = format!("the server asks for {method}, which the host does not offer");
+        return Ok(Err(error::internal(message)));
+    }
+    let params = edit::get(question, "params").map(|params| adapt::question(&method, &params));
+    // A person may have to answer: there is no deadline but the end of either side.
+    let options = CallOptions::silent_for(Duration::ZERO);
+    let outcome = request.caller.peer.request(&method, params, options).await?;
+    Ok(match outcome {
+        // A host that cannot show a form says so by an error; to the server nobody has filled it in.
+        Err(_) if method == "elicitation/create" => Ok(Raw::encode(&json!({"action": "cancel"}))),
+        outcome => outcome,
+    })
+}

@@ -1,0 +1,57 @@
+//! The one HTTP client of the process, made when the first server behind a URL is used.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use reqwest::{Client, StatusCode, redirect};
+
+/// How long a connection may take to be made.
+const CONNECTING: Duration = Duration::from_secs(20);
+/// How often the system looks whether a silent connection is still there.
+const PROBING: Duration = Duration::from_secs(30);
+/// Redirects that are followed for one request.
+const MOST_REDIRECTS: usize = 5;
+
+/// Makes the client on first use: it reads the system's certificates. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct HttpClient(Arc<OnceLock<Result<Client, String>>>);
+
+impl HttpClient {
+    pub(super) fn get(&self) -> Result<Client, String> {
+        self.0.get_or_init(|| make().map_err(|error| crate::wire::sse::root_cause(&error))).clone()
+    }
+}
+
+fn make() -> reqwest::Result<Client> {
+    // An error means that a provider has been installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        Client::builder()
+            .user_agent(concat!("dormouse/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::custom(judge_redirect))
+            .connect_timeout(CONNECTING)
+            .tcp_keepalive(PROBING)
+            .tcp_nodelay(true)
+    };
+    builder().build().or_else(|error| {
+        // A system without certificates can still reach servers that need none.
+        tracing::warn!(%error, "cannot load the system's certificates; https will not work");
+        builder().tls_certs_only(Vec::new()).build()
+    })
+}
+
+/// A redirect is followed only where it keeps method and body, and leads to the same origin: another one
+/// must not see the headers, nor answer in the server's name.
+fn judge_redirect(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let keeps_method =
+        matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    let same_origin =
+        attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+    if keeps_method && same_origin && attempt.previous().len() <= MOST_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}

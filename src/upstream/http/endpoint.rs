@@ -1,0 +1,186 @@
+//! One URL to which messages are posted and from which streams are read.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use reqwest::{
+    Client, RequestBuilder, Response, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use url::Url;
+
+use super::{super::AttemptError, client::HttpClient};
+use crate::{
+    config::Remote,
+    peer::CallError,
+    wire::{
+        Message, on_one_line,
+        sse::{EventReader, root_cause},
+    },
+};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+/// Bytes of the body of a refusal that are read, and characters of it that are shown.
+const DETAIL: usize = 64 * 1024;
+const SHOWN: usize = 200;
+
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    pub(super) url: Url,
+    client: Client,
+    /// What the config says to send with every request.
+    headers: HeaderMap,
+    pub(super) max_message_bytes: usize,
+}
+
+/// The body of an answer, by its type.
+pub(super) enum Body {
+    Json(Bytes),
+    Events(EventReader),
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        remote: &Remote,
+        client: &HttpClient,
+        max_message_bytes: usize,
+    ) -> Result<Self, AttemptError> {
+        let client = client.get().map_err(AttemptError::Http)?;
+        let headers = remote.headers.iter().map(|(name, value)| {
+            let mut value = HeaderValue::from_bytes(value.as_bytes()).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::try_from(name).ok()?, value))
+        });
+        // The config has checked names and values.
+        let headers = headers.flatten().collect();
+        Ok(Self { url: remote.url.clone(), client, headers, max_message_bytes })
+    }
+
+    /// The same server at another address of it.
+    pub(super) fn at(&self, url: Url) -> Self {
+        Self { url, ..self.clone() }
+    }
+
+    /// Posts one message. `headers` win over those of the config.
+    pub(super) async fn post(
+        &self,
+        message: &Message,
+        headers: HeaderMap,
+    ) -> Result<Response, CallError> {
+        let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
+        message.write(&mut batch, &mut chunks);
+        chunks.push(batch.freeze());
+        let body: Bytes = if chunks.len() == 1 { chunks.remove(0) } else { chunks.concat().into() };
+        let request = self.client.post(self.url.clone()).body(body);
+        self.send(request, [(CONTENT_TYPE, JSON), (ACCEPT, BOTH)], headers).await
+    }
+
+    /// Asks for a stream of events.
+    pub(super) async fn get(&self, headers: HeaderMap) -> Result<Response, CallError> {
+        self.send(self.client.get(self.url.clone()), [(ACCEPT, EVENTS)], headers).await
+    }
+
+    pub(super) async fn delete(&self, headers: HeaderMap) -> Result<Response, CallError> {
+        self.send(self.client.delete(self.url.clone()), [], headers).await
+    }
+
+    async fn send<const N: usize>(
+        &self,
+        request: RequestBuilder,
+        own: [(HeaderName, HeaderValue); N],
+        headers: HeaderMap,
+    ) -> Result<Response, CallError> {
+        let mut all = self.headers.clone();
+        all.extend(own);
+        all.extend(headers);
+        request.headers(all).send().await.map_err(|error| {
+            if error.is_connect() || error.is_builder() || error.is_request() && error.is_timeout()
+            {
+                CallError::Unreachable(root_cause(&error))
+            } else {
+                tracing::debug!(error = root_cause(&error), "an HTTP request broke");
+                CallError::Closed
+            }
+        })
+    }
+
+    /// The body of an answer that was accepted; `None` where it has none that could carry a message.
+    /// `silence`: how long a stream may say nothing.
+    pub(super) async fn body(
+        &self,
+        response: Response,
+        silence: Option<Duration>,
+    ) -> Result<Option<Body>, CallError> {
+        let media_type = media_type(&response);
+        match media_type.as_str() {
+            "application/json" => {
+                let body = read_all(response, self.max_message_bytes).await?;
+                Ok(Some(Body::Json(on_one_line(body))))
+            }
+            "text/event-stream" => Ok(Some(Body::Events(self.events(response, silence)))),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn events(&self, response: Response, silence: Option<Duration>) -> EventReader {
+        EventReader::new(response.bytes_stream(), self.max_message_bytes, silence)
+    }
+}
+
+fn media_type(response: &Response) -> String {
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
+    media_type.trim().to_ascii_lowercase()
+}
+
+pub(super) fn is_events(response: &Response) -> bool {
+    response.status().is_success() && media_type(response) == "text/event-stream"
+}
+
+async fn read_all(response: Response, limit: usize) -> Result<Bytes, CallError> {
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+    if let Some(size) = announced.filter(|size| *size > limit) {
+        return Err(CallError::Oversized { size, limit });
+    }
+    let mut body = BytesMut::with_capacity(announced.unwrap_or(0));
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| CallError::Closed)?;
+        body.extend_from_slice(&chunk);
+        if body.len() > limit {
+            return Err(CallError::Oversized { size: body.len(), limit });
+        }
+    }
+    Ok(body.freeze())
+}
+
+/// An answer that is no success: what came with it, and what to say of it.
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+}
+
+impl Refusal {
+    pub(super) async fn read(response: Response) -> Self {
+        let status = response.status();
+        // What cannot be read has nothing to say.
+        let body = read_all(response, DETAIL).await.unwrap_or_default();
+        Self { status, body: on_one_line(body) }
+    }
+
+    pub(super) fn error(&self) -> CallError {
+        let text = String::from_utf8_lossy(&self.body);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = words.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+        let detail = match (self.status, shown.is_empty()) {
+            (StatusCode::UNAUTHORIZED, _) => ": the server wants a login".to_owned(),
+            (status, _) if status.is_redirection() => ": it redirects to another place".to_owned(),
+            (_, true) => String::new(),
+            (_, false) => format!(": {shown}"),
+        };
+        CallError::Refused { status: self.status.as_u16(), detail }
+    }
+}

@@ -1,0 +1,40 @@
+//! The headers of a modern request, which repeat what is in its message.
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::{
+    catalog::ServerCatalog,
+    protocol::{Meta, mirror},
+    wire::{Request, edit},
+};
+
+/// The headers for a modern request; `None` for a legacy one.
+pub(super) fn headers(request: &Request, catalog: Option<&ServerCatalog>) -> Option<HeaderMap> {
+    let params = request.params.as_ref()?;
+    let [meta, arguments] = edit::get_each(params, ["_meta", "arguments"]);
+    let version = edit::get_str(&meta?, Meta::PROTOCOL_VERSION)?;
+    let mut headers = HeaderMap::new();
+    let mut put = |name: &str, value: &str| {
+        // Names are tokens and values are encoded, so that both always can be.
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::try_from(name), HeaderValue::try_from(mirror::encoded(value)))
+        {
+            headers.insert(name, value);
+        }
+    };
+    put(mirror::VERSION, &version);
+    put(mirror::METHOD, &request.method);
+    let Some(subject) = mirror::subject(&request.method, params) else { return Some(headers) };
+    put(mirror::NAME, &subject);
+    let tool = (request.method == "tools/call")
+        .then(|| catalog?.tools.iter().find(|tool| tool.name == subject))
+        .flatten();
+    if let (Some(tool), Some(arguments)) = (tool, arguments) {
+        for (name, value) in mirror::parameters(&tool.raw, &arguments) {
+            if let Some(value) = value {
+                put(&format!("{}{name}", mirror::PARAMETER), &value);
+            }
+        }
+    }
+    Some(headers)
+}

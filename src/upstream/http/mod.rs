@@ -1,0 +1,87 @@
+//! Servers behind a URL: streamable HTTP in both eras, and HTTP+SSE of 2024-11-05.
+//!
+//! A transport empties the connection's outbox and feeds what comes back to the same reader as a
+//! process does. Beyond that it knows what HTTP makes it know of MCP: sessions, versions, and the
+//! headers that repeat what is in a message.
+
+mod backoff;
+mod client;
+mod endpoint;
+mod mirror;
+mod sse;
+mod standalone;
+mod streamable;
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwapOption;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use client::HttpClient;
+
+use super::{AttemptError, inbound::Inbound};
+use crate::{
+    catalog::ServerCatalog,
+    config::{Framing, Remote},
+    wire::Outbox,
+};
+use endpoint::Endpoint;
+use streamable::Streamable;
+
+/// How long requests in flight may still be answered when their session has expired.
+const LAST_ANSWERS: Duration = Duration::from_mins(1);
+/// How long a server may take to hear that its session is over.
+const FAREWELL: Duration = Duration::from_millis(400);
+
+/// What an HTTP connection is made with.
+pub(super) struct Opening<'a> {
+    pub(super) remote: &'a Remote,
+    pub(super) client: &'a HttpClient,
+    pub(super) inbound: Inbound,
+    pub(super) outbox: Outbox,
+    /// What the server lists, as soon as that is known.
+    pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    pub(super) max_message_bytes: usize,
+    pub(super) tasks: &'a TaskTracker,
+}
+
+/// What carries an HTTP connection, which only the actor holds.
+pub(super) struct Carrier {
+    /// Dropped with the carrier, so that nothing it started outlives an attempt that was given up.
+    stop: tokio_util::sync::DropGuard,
+    streamable: Option<Arc<Streamable>>,
+}
+
+impl Opening<'_> {
+    /// Opens the connection in one framing. Streamable HTTP says nothing before the first message.
+    pub(super) async fn open(self, framing: Framing) -> Result<Carrier, AttemptError> {
+        let stop = CancellationToken::new();
+        let endpoint = Endpoint::new(self.remote, self.client, self.max_message_bytes)?;
+        let (inbound, outbox, tasks) = (self.inbound, self.outbox, self.tasks.clone());
+        if framing == Framing::Sse {
+            sse::open(endpoint, inbound, outbox, &tasks, stop.clone()).await?;
+            return Ok(Carrier { stop: stop.drop_guard(), streamable: None });
+        }
+        let streamable =
+            Streamable::new(endpoint, inbound, self.catalog, tasks.clone(), stop.clone());
+        tasks.spawn(streamable.clone().carry(outbox));
+        Ok(Carrier { stop: stop.drop_guard(), streamable: Some(streamable) })
+    }
+}
+
+impl Carrier {
+    /// Lets what is in flight end, where the server has forgotten the session but may still answer.
+    pub(super) async fn settle(&self) {
+        if let Some(streamable) = self.streamable.as_ref().filter(|carrier| carrier.is_expired()) {
+            let _ = tokio::time::timeout(LAST_ANSWERS, streamable.peer().settled()).await;
+        }
+    }
+
+    /// Ends the session at the server, and everything that was started for it.
+    pub(super) async fn end(self) {
+        if let Some(streamable) = &self.streamable {
+            let _ = tokio::time::timeout(FAREWELL, streamable.say_farewell()).await;
+        }
+        drop(self.stop);
+    }
+}

@@ -1,0 +1,165 @@
+//! HTTP+SSE of 2024-11-05: one stream brings everything, and messages are posted to the address that its
+//! first event names.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use reqwest::header::HeaderMap;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
+
+use super::{
+    super::{AttemptError, inbound::Inbound},
+    endpoint::{Endpoint, Refusal, is_events},
+    standalone::{Cursor, End, read},
+    streamable::LONGEST_SILENCE,
+};
+use crate::{
+    peer::{CallError, CallOptions, Peer, receive},
+    wire::{
+        Message, Outbox,
+        sse::{EventReader, StreamError},
+    },
+};
+
+const PHASE: &str = "opening the stream";
+/// How long a server that has been silent may take to answer a ping.
+const PING: Duration = Duration::from_secs(30);
+
+/// Opens the stream, and carries messages from when the server has named the address for them.
+pub(super) async fn open(
+    endpoint: Endpoint,
+    inbound: Inbound,
+    outbox: Outbox,
+    tasks: &TaskTracker,
+    stop: CancellationToken,
+) -> Result<(), AttemptError> {
+    let failed = |cause| AttemptError::Call { phase: PHASE, cause };
+    let response = endpoint.get(HeaderMap::new()).await.map_err(failed)?;
+    if !is_events(&response) {
+        return Err(failed(Refusal::read(response).await.error()));
+    }
+    let mut events = endpoint.events(response, None);
+    let address = address(&mut events, &endpoint.url).await?;
+    let posts =
+        Arc::new(Posts { endpoint: endpoint.at(address), inbound, tasks: tasks.clone(), stop });
+    tasks.spawn(posts.clone().read(events));
+    tasks.spawn(posts.carry(outbox));
+    Ok(())
+}
+
+/// The address in the `endpoint` event, which must be of the same origin: it is given the same headers.
+async fn address(events: &mut EventReader, base: &Url) -> Result<Url, AttemptError> {
+    let refused = |message: String| AttemptError::Refused { phase: PHASE, message };
+    loop {
+        let event = match events.next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => return Err(refused("it ended before it named an endpoint".to_owned())),
+            Err(error) => return Err(refused(error.to_string())),
+        };
+        if event.kind.as_deref() != Some("endpoint") {
+            continue;
+        }
+        let data = event.data.unwrap_or_default();
+        let named = String::from_utf8_lossy(&data).trim().to_owned();
+        return match base.join(&named) {
+            Ok(address) if address.origin() == base.origin() => Ok(address),
+            Ok(_) => Err(refused(format!("its endpoint {named:?} is of another origin"))),
+            Err(_) => Err(refused(format!("its endpoint {named:?} is no address"))),
+        };
+    }
+}
+
+struct Posts {
+    endpoint: Endpoint,
+    inbound: Inbound,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Posts {
+    fn peer(&self) -> &Peer {
+        self.inbound.peer()
+    }
+
+    /// Reads until the stream ends, which is the end of the connection: there is nothing to resume.
+    async fn read(self: Arc<Self>, mut events: EventReader) {
+        let reading = async {
+            let mut cursor = Cursor::default();
+            let take = |data: &bytes::Bytes| {
+                receive(data, self.peer(), &self.inbound);
+                true
+            };
+            read(&mut events, &mut cursor, take).await
+        };
+        let end = tokio::select! {
+            end = reading => end,
+            () = self.look_after() => End::Failed(StreamError::Silent(LONGEST_SILENCE + PING)),
+            () = self.stop.cancelled() => End::Finished,
+        };
+        if let End::Failed(error) = end {
+            tracing::warn!(server = self.inbound.server(), %error, "its stream broke");
+        }
+        self.peer().close();
+    }
+
+    /// Asks for a sign of life now and then; ends when there is none.
+    async fn look_after(&self) {
+        loop {
+            tokio::time::sleep(LONGEST_SILENCE).await;
+            let options = CallOptions::silent_for(PING);
+            if self.peer().request("ping", None, options).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn carry(self: Arc<Self>, outbox: Outbox) {
+        let mut messages = VecDeque::new();
+        loop {
+            let has_more = tokio::select! {
+                has_more = outbox.take(&mut messages) => has_more,
+                () = self.stop.cancelled() => false,
+            };
+            if !has_more {
+                return;
+            }
+            for message in messages.drain(..) {
+                let weight = message.weight();
+                let is_initialized = matches!(&message,
+                    Message::Notification(said) if said.method == "notifications/initialized");
+                let posting = self.clone().post(message);
+                if is_initialized {
+                    // Nothing may overtake it.
+                    posting.await;
+                } else {
+                    self.tasks.spawn(posting);
+                }
+                outbox.wrote(weight);
+            }
+        }
+    }
+
+    async fn post(self: Arc<Self>, message: Message) {
+        let posted = tokio::select! {
+            posted = self.endpoint.post(&message, HeaderMap::new()) => posted,
+            () = self.stop.cancelled() => return,
+        };
+        let error = match posted {
+            Ok(response) if response.status().is_success() => return,
+            Ok(response) => Refusal::read(response).await.error(),
+            // It may have been read before the connection broke; the answer would come on the stream.
+            Err(CallError::Closed) => return,
+            Err(error) => error,
+        };
+        match message {
+            Message::Request(request) => {
+                if let Some(id) = request.id.as_u64() {
+                    self.peer().fail(id, error);
+                }
+            }
+            Message::Notification(_) | Message::Response(_) => {
+                tracing::debug!(server = self.inbound.server(), %error, "cannot send");
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Streams of a legacy session that are asked for by GET: the one for news, and those of requests that
+//! broke off (2025-11-25, basic/transports, Resumability and Redelivery).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderName, HeaderValue};
+
+use super::{
+    backoff::Backoff,
+    endpoint::{Refusal, is_events},
+    streamable::{LONGEST_SILENCE, Streamable},
+};
+use crate::{
+    peer::CallError,
+    wire::{
+        on_one_line,
+        sse::{EventReader, StreamError},
+    },
+};
+
+/// Attempts in a row that bring nothing, after which a request's stream is given up.
+const MOST_RESUMPTIONS: u32 = 8;
+/// Attempts in a row to reach the server, after which it counts as gone.
+const MOST_FAILURES: u32 = 8;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How far a stream has been read.
+#[derive(Default)]
+pub(super) struct Cursor {
+    last_id: Option<HeaderValue>,
+    backoff: Backoff,
+}
+
+impl Cursor {
+    pub(super) fn can_resume(&self) -> bool {
+        self.last_id.is_some()
+    }
+
+    pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        Some((LAST_EVENT_ID, self.last_id.clone()?))
+    }
+}
+
+/// Why reading a stream came to an end.
+pub(super) enum End {
+    /// What it was for has come.
+    Enough,
+    /// The server has closed it.
+    Finished,
+    Failed(StreamError),
+}
+
+/// Reads events until `take` says that it needs no more, or the stream ends.
+pub(super) async fn read(
+    events: &mut EventReader,
+    cursor: &mut Cursor,
+    mut take: impl FnMut(&Bytes) -> bool,
+) -> End {
+    loop {
+        let event = match events.next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => return End::Finished,
+            Err(error) => return End::Failed(error),
+        };
+        if let Some(id) = event.id.and_then(|id| HeaderValue::try_from(id).ok()) {
+            cursor.last_id = Some(id);
+        }
+        if let Some(retry) = event.retry {
+            cursor.backoff.ask(retry);
+        }
+        // Events of other types are not MCP's.
+        let is_message = event.kind.is_none_or(|kind| kind.is_empty() || kind == "message");
+        if let Some(data) = event.data.filter(|_| is_message) {
+            cursor.backoff.worked();
+            if !take(&on_one_line(data)) {
+                return End::Enough;
+            }
+        }
+    }
+}
+
+/// Asks for the rest of a request's stream.
+///
+/// # Errors
+/// When it cannot be had; the request may have been executed.
+pub(super) async fn resume(
+    carrier: &Streamable,
+    cursor: &mut Cursor,
+) -> Result<EventReader, CallError> {
+    while cursor.backoff.failures() < MOST_RESUMPTIONS {
+        tokio::time::sleep(cursor.backoff.next(fastrand::f64())).await;
+        match carrier.get(cursor).await {
+            Ok(response) if is_events(&response) => return Ok(carrier.events(response, None)),
+            // A server that is only out of order for a moment may still have it.
+            Ok(response) if response.status().is_server_error() => {}
+            Ok(response) => {
+                carrier.notice_expiry(response.status());
+                break;
+            }
+            Err(error) => tracing::debug!(server = carrier.server(), %error, "cannot resume"),
+        }
+    }
+    Err(CallError::Closed)
+}
+
+/// Keeps the stream for news open as long as the session lasts. Many servers have none.
+pub(super) async fn listen(carrier: Arc<Streamable>) {
+    let mut cursor = Cursor::default();
+    loop {
+        match carrier.get(&cursor).await {
+            Ok(response) if is_events(&response) => {
+                let mut events = carrier.events(response, Some(LONGEST_SILENCE));
+                read(&mut events, &mut cursor, |data| {
+                    carrier.take_news(data);
+                    true
+                })
+                .await;
+            }
+            Ok(response) if response.status().is_server_error() => {}
+            Ok(response) => {
+                let status = response.status();
+                if !carrier.notice_expiry(status) {
+                    let refusal = Refusal::read(response).await;
+                    let reason = refusal.error().to_string();
+                    tracing::debug!(server = carrier.server(), reason, "offers no stream of news");
+                }
+                return;
+            }
+            Err(_) if cursor.backoff.failures() >= MOST_FAILURES => {
+                tracing::warn!(server = carrier.server(), "cannot be reached any more");
+                return carrier.peer().close();
+            }
+            Err(error) => tracing::debug!(server = carrier.server(), %error, "cannot listen"),
+        }
+        tokio::time::sleep(cursor.backoff.next(fastrand::f64())).await;
+    }
+}

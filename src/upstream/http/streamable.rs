@@ -1,0 +1,347 @@
+//! Streamable HTTP, both eras: each message is a POST, and each request is answered on its own response.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use reqwest::{
+    Response, StatusCode,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+use tokio::task::AbortHandle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    super::inbound::Inbound,
+    endpoint::{Body, Endpoint, Refusal},
+    mirror,
+    standalone::{self, Cursor, End},
+};
+use crate::{
+    catalog::ServerCatalog,
+    peer::{CallError, Peer, receive},
+    wire::{
+        Id, Message, Notification, Outbox, Request, Response as Reply, edit, parse_line,
+        sse::{EventReader, StreamError},
+    },
+};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// How long a stream that is open for news may say nothing before it is asked for anew. A connection
+/// whose other end has vanished is noticed by this at the latest.
+pub(super) const LONGEST_SILENCE: Duration = Duration::from_mins(5);
+
+pub(super) struct Streamable {
+    endpoint: Endpoint,
+    inbound: Inbound,
+    catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    // A std mutex: held for a look or a change.
+    session: Mutex<Session>,
+    // As above.
+    in_flight: Mutex<HashMap<u64, AbortHandle>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// What the server said in its answer to `initialize`. A modern server has no session.
+#[derive(Clone, Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    /// The server does not know the session any more.
+    is_expired: bool,
+}
+
+impl Streamable {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        inbound: Inbound,
+        catalog: Arc<ArcSwapOption<ServerCatalog>>,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        let (session, in_flight) = Default::default();
+        Arc::new(Self { endpoint, inbound, catalog, session, in_flight, tasks, stop })
+    }
+
+    pub(super) fn peer(&self) -> &Peer {
+        self.inbound.peer()
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.session().is_expired
+    }
+
+    /// Takes what the connection has to send until it is closed.
+    pub(super) async fn carry(self: Arc<Self>, outbox: Outbox) {
+        let mut messages = VecDeque::new();
+        loop {
+            let has_more = tokio::select! {
+                has_more = outbox.take(&mut messages) => has_more,
+                () = self.stop.cancelled() => false,
+            };
+            if !has_more {
+                return;
+            }
+            for message in messages.drain(..) {
+                let weight = message.weight();
+                self.send(message).await;
+                outbox.wrote(weight);
+            }
+        }
+    }
+
+    async fn send(self: &Arc<Self>, message: Message) {
+        match message {
+            Message::Request(request) => self.begin(request),
+            Message::Notification(notification) => match notification.method.as_str() {
+                // Nothing may overtake it.
+                "notifications/initialized" => {
+                    self.tell(Message::Notification(notification)).await;
+                    self.spawn(standalone::listen(self.clone()));
+                }
+                "notifications/cancelled" => self.cancel(notification),
+                _ => self.tell_later(Message::Notification(notification)),
+            },
+            Message::Response(reply) => self.tell_later(Message::Response(reply)),
+        }
+    }
+
+    fn begin(self: &Arc<Self>, request: Request) {
+        // Every id of a request of ours is a number of our own.
+        let Some(id) = request.id.as_u64() else { return };
+        let carrier = self.clone();
+        let mut in_flight = self.lock_in_flight();
+        let task = self.tasks.spawn(async move {
+            let stop = carrier.stop.clone();
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = carrier.exchange(id, request) => {}
+            }
+            carrier.lock_in_flight().remove(&id);
+        });
+        in_flight.insert(id, task.abort_handle());
+    }
+
+    /// A modern server learns of a cancellation by the end of the response, a legacy one is told as well
+    /// (2026-07-28 and 2025-11-25, basic/transports).
+    fn cancel(self: &Arc<Self>, notification: Notification) {
+        let id = notification.params.as_ref().and_then(|params| edit::get(params, "requestId"));
+        let task = id.and_then(Id::new).and_then(|id| self.lock_in_flight().remove(&id.as_u64()?));
+        if self.session().version.is_some() {
+            self.tell_later(Message::Notification(notification));
+        }
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    fn tell_later(self: &Arc<Self>, message: Message) {
+        let carrier = self.clone();
+        self.spawn(async move { carrier.tell(message).await });
+    }
+
+    /// Posts what has no answer.
+    async fn tell(&self, message: Message) {
+        match self.endpoint.post(&message, self.headers()).await {
+            Ok(response) if response.status().is_success() => {}
+            Ok(response) => {
+                let refusal = Refusal::read(response).await;
+                self.notice_expiry(refusal.status);
+                let error = refusal.error();
+                tracing::debug!(server = self.inbound.server(), %error, "refused a notification");
+            }
+            Err(error) => {
+                tracing::debug!(server = self.inbound.server(), %error, "cannot send a notification");
+            }
+        }
+    }
+
+    /// Posts a request, and sees to it that it is answered or failed.
+    async fn exchange(&self, id: u64, request: Request) {
+        let catalog = self.catalog.load();
+        let mirrored = mirror::headers(&request, catalog.as_deref());
+        let is_initialize = request.method == "initialize";
+        let headers = match mirrored {
+            Some(headers) => headers,
+            None if is_initialize => HeaderMap::new(),
+            None => self.headers(),
+        };
+        let is_stream = request.method == "subscriptions/listen";
+        let exchanged = match self.endpoint.post(&Message::Request(request), headers).await {
+            Ok(response) => self.read(id, response, is_initialize, is_stream).await,
+            Err(error) => Err(error),
+        };
+        let cause = exchanged.err().unwrap_or(CallError::Closed);
+        // Answered requests are not pending any more, so that this fails only those that never will be.
+        self.peer().fail(id, cause);
+    }
+
+    async fn read(
+        &self,
+        id: u64,
+        response: Response,
+        is_initialize: bool,
+        is_stream: bool,
+    ) -> Result<(), CallError> {
+        if !response.status().is_success() {
+            return self.read_refusal(id, &Refusal::read(response).await);
+        }
+        if is_initialize {
+            self.session().id = response.headers().get(&SESSION).cloned();
+        }
+        let silence = is_stream.then_some(LONGEST_SILENCE);
+        let status = response.status().as_u16();
+        match self.endpoint.body(response, silence).await? {
+            Some(Body::Json(body)) => {
+                self.take(id, &body, is_initialize);
+                Ok(())
+            }
+            Some(Body::Events(events)) => self.read_stream(id, events, is_initialize).await,
+            None => {
+                let detail = ": the answer is neither JSON nor a stream of events".to_owned();
+                Err(CallError::Refused { status, detail })
+            }
+        }
+    }
+
+    /// A refusal may carry a JSON-RPC error, which is the answer then.
+    fn read_refusal(&self, id: u64, refusal: &Refusal) -> Result<(), CallError> {
+        if self.notice_expiry(refusal.status) {
+            // The server knows nothing of the request, so that it can be sent again in a new session.
+            return Err(CallError::NotSent);
+        }
+        let error = refusal.error();
+        if refusal.status != StatusCode::UNAUTHORIZED
+            && let [Ok(Message::Response(Reply { outcome: Err(problem), .. }))] =
+                parse_line(&refusal.body).as_slice()
+        {
+            self.peer().settle(id, Err(problem.clone()));
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Whether this status means that the server has forgotten the session.
+    pub(super) fn notice_expiry(&self, status: StatusCode) -> bool {
+        let mut session = self.session();
+        if status != StatusCode::NOT_FOUND || session.id.is_none() {
+            return false;
+        }
+        if !std::mem::replace(&mut session.is_expired, true) {
+            tracing::info!(
+                server = self.inbound.server(),
+                "the session has expired; a new one follows"
+            );
+            self.peer().retire();
+        }
+        true
+    }
+
+    /// Reads the stream of a request. A legacy stream that breaks after it has named a place to resume at
+    /// is asked for again.
+    async fn read_stream(
+        &self,
+        id: u64,
+        mut events: EventReader,
+        is_initialize: bool,
+    ) -> Result<(), CallError> {
+        let mut cursor = Cursor::default();
+        loop {
+            let end = standalone::read(&mut events, &mut cursor, |data| {
+                self.take(id, data, is_initialize);
+                self.peer().is_waiting(id)
+            });
+            match end.await {
+                End::Enough => return Ok(()),
+                End::Failed(StreamError::Oversized { limit }) => {
+                    return Err(CallError::Oversized { size: limit, limit });
+                }
+                End::Finished | End::Failed(_) if !cursor.can_resume() => {
+                    return Err(CallError::Closed);
+                }
+                End::Finished | End::Failed(_) => {
+                    events = standalone::resume(self, &mut cursor).await?;
+                }
+            }
+        }
+    }
+
+    /// Takes the messages that came in answer to a request.
+    fn take(&self, id: u64, text: &Bytes, is_initialize: bool) {
+        if is_initialize {
+            self.note_version(text);
+        }
+        receive(text, self.peer(), &self.inbound.caused_by(id));
+    }
+
+    /// Every later request says which version was agreed upon.
+    fn note_version(&self, text: &Bytes) {
+        for message in parse_line(text) {
+            if let Ok(Message::Response(Reply { outcome: Ok(result), .. })) = message
+                && let Some(version) = edit::get_str(&result, "protocolVersion")
+            {
+                self.session().version = HeaderValue::try_from(version).ok();
+            }
+        }
+    }
+
+    /// What comes on a stream that belongs to no request.
+    pub(super) fn take_news(&self, text: &Bytes) {
+        receive(text, self.peer(), &self.inbound);
+    }
+
+    pub(super) async fn get(&self, cursor: &Cursor) -> Result<Response, CallError> {
+        let mut headers = self.headers();
+        headers.extend(cursor.header());
+        self.endpoint.get(headers).await
+    }
+
+    pub(super) fn events(&self, response: Response, silence: Option<Duration>) -> EventReader {
+        self.endpoint.events(response, silence)
+    }
+
+    pub(super) fn server(&self) -> &str {
+        self.inbound.server()
+    }
+
+    /// Ends the session, where there is one.
+    pub(super) async fn say_farewell(&self) {
+        let session = self.session().clone();
+        if session.id.is_some() && !session.is_expired {
+            // A server that cannot end sessions by request forgets them in time.
+            let _ = self.endpoint.delete(self.headers()).await;
+        }
+    }
+
+    /// The headers of a legacy session.
+    fn headers(&self) -> HeaderMap {
+        let session = self.session();
+        let headers = [(SESSION, &session.id), (VERSION, &session.version)];
+        headers.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn lock_in_flight(&self) -> MutexGuard<'_, HashMap<u64, AbortHandle>> {
+        self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
