@@ -16,9 +16,10 @@ use crate::{
     wire::Message,
 };
 
-/// How long an answer may take before the host is given a stream to wait on: nothing between us and it
-/// sees a connection without a sign of life for longer.
-const EVENTS_AFTER: Duration = Duration::from_secs(2);
+/// How long an answer may take before the host is given a stream to wait on. A legacy host can come back
+/// to a stream when its connection breaks; for a modern one the status may still say how the request ended.
+const EVENTS_AFTER_LEGACY: Duration = Duration::from_millis(100);
+const EVENTS_AFTER_MODERN: Duration = Duration::from_secs(2);
 
 /// What is to be answered.
 pub(super) struct Expected {
@@ -35,6 +36,10 @@ pub(super) async fn respond<K: Any + Send>(
     expected: Expected,
     keep: K,
 ) -> Response {
+    let patience = match expected.era {
+        Era::Legacy => EVENTS_AFTER_LEGACY,
+        Era::Modern => EVENTS_AFTER_MODERN,
+    };
     let mut messages = Vec::new();
     loop {
         if expected.accepts == Accepts::Events
@@ -45,7 +50,7 @@ pub(super) async fn respond<K: Any + Send>(
         let more = stream.take();
         let taken = match expected.accepts {
             Accepts::Json => Ok(more.await),
-            Accepts::Either | Accepts::Events => tokio::time::timeout(EVENTS_AFTER, more).await,
+            Accepts::Either | Accepts::Events => tokio::time::timeout(patience, more).await,
         };
         match taken {
             Ok(Some(more)) => messages.extend(more),

@@ -1,0 +1,115 @@
+// Runs the conformance suites against the fixture server, directly and with dormouse before it, and
+// compares check by check. What passes directly has to pass through dormouse, unless docs/conformance.md
+// says why it does not.
+//
+// node server.mjs DORMOUSE FIXTURE
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const packages = join(here, "..", "npm", "node_modules");
+const [dormouse, fixture] = process.argv.slice(2);
+const scratch = mkdtempSync(join(tmpdir(), "dormouse-conformance-"));
+
+const suites = [
+  { name: "0.1.16 all", package: "@modelcontextprotocol/conformance", options: ["--suite", "all"] },
+  { name: "0.2.0 2025-11-25", package: "conformance-next", options: ["--requirements", "2025-11-25"] },
+  { name: "0.2.0 2026-07-28", package: "conformance-next", options: ["--requirements", "2026-07-28"] },
+];
+
+const onStdio = JSON.stringify({ conformance: true });
+const onHttp = JSON.stringify({ conformance: true, http: 0 });
+
+/** Starts a program that says on some line where it listens; resolves with the URL and a way to end it. */
+function listening(command, args) {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise((resolve) => child.on("exit", resolve));
+  const end = async () => {
+    child.kill("SIGTERM");
+    await ended;
+  };
+  return new Promise((resolve, reject) => {
+    let said = "";
+    const hear = (chunk) => {
+      said += chunk;
+      const url = said.match(/listening on (http:\S+)\n/);
+      if (url) resolve({ url: url[1], end });
+    };
+    child.stdout.on("data", hear);
+    child.stderr.on("data", hear);
+    child.on("exit", (code) => reject(new Error(`${command} ended with ${code}: ${said}`)));
+  });
+}
+
+/** dormouse with one server; the URL is that of the server's own endpoint. */
+async function proxied(entry) {
+  const config = join(scratch, "dormouse.json");
+  const described = { description: "Has all that the conformance suite asks for.", ...entry };
+  writeFileSync(config, JSON.stringify({ mcpServers: { fixture: described } }));
+  const proxy = await listening(dormouse, ["--http", "127.0.0.1:0", "--config", config]);
+  return { ...proxy, url: proxy.url.replace(/\/mcp$/, "/servers/fixture/mcp") };
+}
+
+// Each column is a way to the fixture, made anew for every suite.
+const columns = {
+  direct: () => listening(fixture, [onHttp]),
+  "to stdio": () => proxied({ command: fixture, args: [onStdio] }),
+  "to http": async () => {
+    const server = await listening(fixture, [onHttp]);
+    const proxy = await proxied({ url: server.url });
+    return { url: proxy.url, end: () => proxy.end().then(server.end) };
+  },
+  wrapped: () =>
+    listening(dormouse, ["--http", "127.0.0.1:0", "--surface", "direct", "--", fixture, onStdio]),
+};
+
+/** Runs a suite; resolves with the status of each check, by "scenario/check". */
+async function run(suite, url, output) {
+  const program = join(packages, suite.package, "dist", "index.js");
+  const args = [program, "server", "--url", url, ...suite.options, "-o", output];
+  const child = spawn(process.execPath, args, { stdio: "ignore" });
+  await new Promise((resolve) => child.on("exit", resolve));
+  const checks = new Map();
+  for (const directory of readdirSync(output)) {
+    const scenario = directory.replace(/^server-/, "").replace(/-\d{4}-\d{2}-\d{2}T.*$/, "");
+    for (const check of JSON.parse(readFileSync(join(output, directory, "checks.json")))) {
+      const key = `${scenario}/${check.id}`;
+      const passed = check.status === "SUCCESS" || check.status === "INFO";
+      checks.set(key, (checks.get(key) ?? true) && passed);
+    }
+  }
+  return checks;
+}
+
+const explained = readFileSync(join(here, "..", "..", "docs", "conformance.md"), "utf8");
+let unexplained = 0;
+try {
+  for (const suite of suites) {
+    const results = {};
+    for (const [column, start] of Object.entries(columns)) {
+      const server = await start();
+      results[column] = await run(suite, server.url, mkdtempSync(join(scratch, "out-")));
+      await server.end();
+    }
+    console.log(`\n${suite.name}`);
+    for (const [column, checks] of Object.entries(results)) {
+      const passed = [...checks.values()].filter(Boolean).length;
+      console.log(`  ${column.padEnd(9)} ${passed} of ${checks.size} checks passed`);
+      if (checks.size === 0) unexplained += 1;
+    }
+    for (const [check, passed] of results.direct) {
+      const failed = Object.keys(columns).filter((column) => passed && !results[column].get(check));
+      if (failed.length === 0) continue;
+      const isExplained = explained.includes(`\`${check}\``);
+      unexplained += isExplained ? 0 : 1;
+      console.log(`  ${isExplained ? "explained" : "DIFFERS"}: ${check} (${failed.join(", ")})`);
+    }
+  }
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+process.exit(unexplained === 0 ? 0 : 1);
