@@ -8,6 +8,7 @@ mod hostile;
 mod imports;
 mod lifecycle;
 mod loading;
+mod matrix;
 mod messages;
 mod real_servers;
 mod resources;

@@ -1,81 +1,34 @@
-//! A host before dormouse: it writes lines, and keeps every line that comes back.
+//! A host before dormouse: it sends messages, and keeps every one that comes back.
 
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc};
 
-use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader},
-    process::{Child, ChildStderr, ChildStdin},
-    sync::Notify,
+    io::AsyncWriteExt,
+    process::{Child, ChildStdin},
 };
 
-/// Far longer than anything takes; only a hang runs into it.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::{Program, http::HttpWire, lines::Lines};
 
 pub struct Host {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Arc<Lines>,
-    log: Arc<Lines>,
-    /// Kept open, and not read.
-    _unread: Option<ChildStderr>,
+    wire: Wire,
+    pub(super) lines: Arc<Lines>,
     last_id: u64,
-    server_logs: HashMap<String, PathBuf>,
-    _directory: TempDir,
+    /// The program at the other end of the pipes; over HTTP the test has it.
+    program: Option<Program>,
 }
 
-/// The lines of one stream, as they came.
-#[derive(Default)]
-struct Lines {
-    seen: Mutex<Vec<String>>,
-    grown: Notify,
+/// How the host is connected.
+enum Wire {
+    Pipes(Option<ChildStdin>),
+    Http(HttpWire),
 }
 
-impl Lines {
-    fn follow(stream: impl AsyncRead + Unpin + Send + 'static) -> Arc<Self> {
-        let lines = Arc::new(Self::default());
-        let kept = lines.clone();
-        tokio::spawn(async move {
-            let mut reader = BufReader::new(stream);
-            let mut line = Vec::new();
-            while reader.read_until(b'\n', &mut line).await.is_ok_and(|length| length > 0) {
-                let text = String::from_utf8(std::mem::take(&mut line)).expect("UTF-8");
-                kept.seen.lock().unwrap().push(text.trim_end_matches('\n').to_owned());
-                kept.grown.notify_waiters();
-            }
-        });
-        lines
-    }
+impl std::ops::Deref for Host {
+    type Target = Program;
 
-    fn all(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    /// The first line, old or new, of which `wanted` makes something.
-    async fn find<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> T {
-        let search = async {
-            loop {
-                let grown = self.grown.notified();
-                if let Some(found) = self.seen.lock().unwrap().iter().find_map(|line| wanted(line))
-                {
-                    return found;
-                }
-                let _ = tokio::time::timeout(Duration::from_millis(50), grown).await;
-            }
-        };
-        match tokio::time::timeout(PATIENCE, search).await {
-            Ok(found) => found,
-            Err(tokio::time::error::Elapsed { .. }) => {
-                panic!("{what} never came; there is {:#?}", self.all())
-            }
-        }
+    fn deref(&self) -> &Program {
+        self.program.as_ref().expect("a host on pipes has started its program")
     }
 }
 
@@ -83,43 +36,47 @@ impl Host {
     /// A host that talks to a server without dormouse.
     pub fn direct(server: Child) -> Self {
         let directory = tempfile::tempdir().expect("the temporary directory is writable");
-        Self::new(server, directory, HashMap::new(), true)
+        Self::on_pipes(Program::new(server, directory, HashMap::new(), true))
     }
 
-    pub(super) fn new(
-        mut child: Child,
-        directory: TempDir,
-        server_logs: HashMap<String, PathBuf>,
-        reads_log: bool,
-    ) -> Self {
-        let stdin = child.stdin.take();
-        let lines = Lines::follow(child.stdout.take().expect("a pipe"));
-        let mut unread = child.stderr.take();
-        let log = match unread.take_if(|_| reads_log) {
-            Some(stderr) => Lines::follow(stderr),
-            None => Arc::default(),
-        };
-        Self {
-            child,
-            stdin,
-            lines,
-            log,
-            _unread: unread,
-            last_id: 0,
-            server_logs,
-            _directory: directory,
+    pub(super) fn on_pipes(mut program: Program) -> Self {
+        let stdin = program.child.stdin.take();
+        let lines = Lines::follow(program.child.stdout.take().expect("a pipe"));
+        Self { wire: Wire::Pipes(stdin), lines, last_id: 0, program: Some(program) }
+    }
+
+    /// A host that connects to a URL, with headers of its own.
+    pub fn over_http(url: &str, headers: &[(&str, &str)]) -> Self {
+        let lines = Arc::new(Lines::default());
+        let wire = Wire::Http(HttpWire::streamable(url, headers, lines.clone()));
+        Self { wire, lines, last_id: 0, program: None }
+    }
+
+    /// A host that connects to a URL in the manner of 2024-11-05.
+    pub async fn over_sse(url: &str) -> Self {
+        let lines = Arc::new(Lines::default());
+        let wire = Wire::Http(HttpWire::sse(url, lines.clone()).await);
+        Self { wire, lines, last_id: 0, program: None }
+    }
+
+    /// The HTTP side of the connection.
+    pub fn http(&self) -> &HttpWire {
+        match &self.wire {
+            Wire::Http(wire) => wire,
+            Wire::Pipes(_) => panic!("this host is on pipes"),
         }
-    }
-
-    pub fn id(&self) -> u32 {
-        self.child.id().expect("it has not been waited for")
     }
 
     /// Writes a line as it is.
     pub async fn write(&mut self, line: impl AsRef<[u8]>) {
         let mut line = line.as_ref().to_vec();
-        line.push(b'\n');
-        self.stdin.as_mut().expect("open").write_all(&line).await.expect("dormouse reads");
+        match &mut self.wire {
+            Wire::Pipes(stdin) => {
+                line.push(b'\n');
+                stdin.as_mut().expect("open").write_all(&line).await.expect("dormouse reads");
+            }
+            Wire::Http(wire) => wire.post(line).await,
+        }
     }
 
     /// Every line that has come so far.
@@ -148,15 +105,6 @@ impl Host {
         self.message(method, |_| true).await
     }
 
-    /// Waits for a line of dormouse's log with this text.
-    pub async fn logged(&self, text: &str) {
-        self.log.find(text, |line| line.contains(text).then_some(())).await;
-    }
-
-    pub fn log(&self) -> Vec<String> {
-        self.log.all()
-    }
-
     pub async fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -178,6 +126,34 @@ impl Host {
             (message.get("method").is_none() && message["id"] == *id).then(|| line.to_owned())
         };
         self.lines.find(&format!("the answer to {id}"), is_wanted).await
+    }
+
+    /// Waits for the answer to `id`, or for question number `answered`, counted from none.
+    pub async fn either(&self, id: u64, answered: usize, is_modern: bool) -> Value {
+        let questions = std::cell::Cell::new(0);
+        let is_wanted = |line: &str| {
+            let message: Value = serde_json::from_str(line).ok()?;
+            if message.get("method").is_none() && message["id"] == id {
+                return Some(message);
+            }
+            let is_question =
+                !is_modern && message.get("method").is_some() && message.get("id").is_some();
+            questions.set(questions.get() + usize::from(is_question));
+            let is_next = is_question && questions.get() == answered + 1;
+            is_next.then_some(message)
+        };
+        let search = |line: &str| is_wanted(line);
+        self.lines
+            .find_from_start(&format!("the answer to {id}"), || questions.set(0), search)
+            .await
+    }
+
+    /// Takes a request back, in the manner of the transport.
+    pub async fn cancel(&mut self, id: u64, is_modern: bool) {
+        match &mut self.wire {
+            Wire::Http(wire) if is_modern => wire.close(id),
+            _ => self.notify("notifications/cancelled", json!({"requestId": id})).await,
+        }
     }
 
     pub async fn answer(&self, id: u64) -> Value {
@@ -231,61 +207,22 @@ impl Host {
         tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// What the fixture server has noted so far, line by line.
-    pub fn server_log(&self, server: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(&self.server_logs[server]).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    /// The processes of this server that were ever started.
-    pub fn started(&self, server: &str) -> Vec<u32> {
-        let log = self.server_log(server);
-        log.iter().filter_map(|line| line.strip_prefix("start ")?.parse().ok()).collect()
-    }
-
-    /// Waits until the server has noted a line that starts so.
-    pub async fn server_noted(&self, server: &str, start: &str) {
-        super::eventually(&format!("{server} notes {start}"), || {
-            self.server_log(server).iter().any(|line| line.starts_with(start))
-        })
-        .await;
-    }
-
     /// Closes dormouse's input, and returns its exit code.
     pub async fn end(&mut self) -> Option<i32> {
-        drop(self.stdin.take());
+        match &mut self.wire {
+            Wire::Pipes(stdin) => drop(stdin.take()),
+            Wire::Http(_) => panic!("this host has no program to end"),
+        }
         self.exit().await
     }
 
     pub async fn exit(&mut self) -> Option<i32> {
-        let exited = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        exited.expect("dormouse ends").expect("it can be waited for").code()
-    }
-
-    pub fn signal(&self, signal: Signal) {
-        let process = nix::unistd::Pid::from_raw(i32::try_from(self.id()).expect("a process id"));
-        nix::sys::signal::kill(process, signal).expect("it runs");
+        self.program.as_mut().expect("it has started one").exit().await
     }
 
     /// The same host, speaking 2026-07-28 from now on.
     pub fn into_modern(self) -> Modern {
         Modern(self)
-    }
-}
-
-impl Drop for Host {
-    /// Ends dormouse in order, so that nothing of the test is left when the next one runs.
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let Some(process) = self.child.id().and_then(|id| i32::try_from(id).ok()) else { return };
-        // It may have ended by itself; else it is killed when the child is dropped.
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process), Signal::SIGTERM);
-        for _ in 0..500 {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
     }
 }
 

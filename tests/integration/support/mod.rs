@@ -1,11 +1,21 @@
 //! What the tests are written with: servers behind dormouse, dormouse itself, and hosts before it.
 
 mod host;
+mod http;
+mod lines;
 mod processes;
+mod program;
 mod proxy;
 mod server;
 
+use std::time::Duration;
+
+/// Far longer than anything takes; only a hang runs into it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 pub use host::{Host, Modern, text_of};
+pub use http::client as http_client;
 pub use processes::{alive, descendants, eventually, peak_memory};
+pub use program::Program;
 pub use proxy::{Proxy, dormouse};
-pub use server::Server;
+pub use server::{Server, fixture};

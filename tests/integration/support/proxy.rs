@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::{Host, Server, server::fixture};
+use super::{Host, Program, Server, server::fixture};
 
 /// Dormouse before it is started.
 #[must_use]
@@ -74,6 +74,15 @@ impl Proxy {
     }
 
     fn start_with(self, reads_log: bool) -> Host {
+        Host::on_pipes(self.run(reads_log))
+    }
+
+    /// Starts it as a service on a free port.
+    pub fn start_http(self) -> Program {
+        self.argument("--http").argument("127.0.0.1:0").run(true)
+    }
+
+    fn run(self, reads_log: bool) -> Program {
         let mut command = dormouse();
         command.args(&self.arguments).args(["--log-level", "debug"]);
         if self.wrapped.is_empty() {
@@ -90,7 +99,7 @@ impl Proxy {
         let logs = self.servers.iter();
         let logs =
             logs.map(|server| (server.name.clone(), server.log(self.directory.path()))).collect();
-        Host::new(child, self.directory, logs, reads_log)
+        Program::new(child, self.directory, logs, reads_log)
     }
 
     /// Starts it as a host that never looks at its standard error.

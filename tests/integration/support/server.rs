@@ -39,8 +39,10 @@ impl Server {
         let mut script = self.script.clone();
         script.insert("log".to_owned(), json!(self.log(directory)));
         let mut entry = self.entry.clone();
-        entry.entry("command").or_insert_with(|| json!(fixture()));
-        entry.entry("args").or_insert_with(|| json!([Value::Object(script).to_string()]));
+        if !entry.contains_key("url") {
+            entry.entry("command").or_insert_with(|| json!(fixture()));
+            entry.entry("args").or_insert_with(|| json!([Value::Object(script).to_string()]));
+        }
         Value::Object(entry)
     }
 
@@ -51,7 +53,7 @@ impl Server {
 }
 
 /// The fixture program, which cargo builds as an example beside the program under test.
-pub(super) fn fixture() -> PathBuf {
+pub fn fixture() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_dormouse"));
     let directory = program.parent().expect("it lies in a directory");
     directory.join("examples").join("fixture")

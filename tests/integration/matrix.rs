@@ -1,0 +1,323 @@
+//! Every way in, every way out, both eras on both sides: what MCP has passes through each of them.
+
+use std::{collections::HashMap, process::Stdio};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::support::{Host, Modern, Program, Proxy, Server, eventually, fixture, text_of};
+
+/// How a host is connected to dormouse, and what it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Stdio,
+    StdioModern,
+    Http,
+    HttpModern,
+    Sse,
+}
+
+const WAYS: [Way; 5] = [Way::Stdio, Way::StdioModern, Way::Http, Way::HttpModern, Way::Sse];
+
+/// A server as an entry of a config, with what has to run for it.
+struct Upstream {
+    server: Server,
+    _process: Option<Child>,
+    _bridge: Option<Program>,
+}
+
+const SCRIPT: &str = r#"{"conformance":true}"#;
+
+fn on_stdio() -> Server {
+    Server::lazy("u").set("command", json!(fixture())).set("args", json!([SCRIPT]))
+}
+
+/// Starts the fixture on a free port.
+async fn on_http() -> (Child, String) {
+    let mut command = Command::new(fixture());
+    command.arg(r#"{"conformance":true,"http":0}"#).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().expect("the fixture starts");
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    output.read_line(&mut line).await.expect("it says where it listens");
+    let url = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+    (child, url)
+}
+
+impl Upstream {
+    async fn reached(way: Way) -> Self {
+        let alone = |server| Self { server, _process: None, _bridge: None };
+        match way {
+            Way::Stdio => alone(on_stdio().set("protocol", "legacy")),
+            Way::StdioModern => alone(on_stdio().set("protocol", "modern")),
+            Way::Http | Way::HttpModern => {
+                let (process, url) = on_http().await;
+                let protocol = if way == Way::Http { "legacy" } else { "modern" };
+                let server = Server::lazy("u").set("url", url).set("protocol", protocol);
+                Self { server, _process: Some(process), _bridge: None }
+            }
+            Way::Sse => {
+                // Another dormouse speaks the old framing here; "everything" does in real_servers.rs.
+                let bridge = Proxy::with([on_stdio()]).start_http();
+                let url = bridge.url("/servers/u/sse").await;
+                Self {
+                    server: Server::lazy("u").set("url", url),
+                    _process: None,
+                    _bridge: Some(bridge),
+                }
+            }
+        }
+    }
+}
+
+/// A host of either era, which answers what it is asked.
+struct Speaker {
+    host: Host,
+    is_modern: bool,
+    /// What it was asked, in order.
+    asked: Vec<String>,
+    _program: Option<Program>,
+}
+
+const CAPABILITIES: &str = r#"{"sampling":{},"elicitation":{"form":{}},"roots":{}}"#;
+
+fn capabilities() -> Value {
+    serde_json::from_str(CAPABILITIES).unwrap()
+}
+
+fn answer_to(method: &str, params: &Value) -> Value {
+    match method {
+        "sampling/createMessage" => json!({
+            "role": "assistant", "content": {"type": "text", "text": "sampled"}, "model": "m",
+            "stopReason": "endTurn",
+        }),
+        "elicitation/create" => {
+            let fields = params["requestedSchema"]["properties"].as_object().unwrap();
+            let content: HashMap<&String, Value> = fields
+                .iter()
+                .map(|(name, field)| match field["type"].as_str() {
+                    Some("boolean") => (name, json!(true)),
+                    _ => (name, json!("elicited")),
+                })
+                .collect();
+            json!({"action": "accept", "content": content})
+        }
+        "roots/list" => json!({"roots": [{"uri": "file:///matrix", "name": "matrix"}]}),
+        other => panic!("asked for {other}"),
+    }
+}
+
+impl Speaker {
+    async fn at(way: Way, server: Server) -> Self {
+        let proxy = Proxy::with([server]);
+        let (mut host, program) = match way {
+            Way::Stdio | Way::StdioModern => (proxy.start(), None),
+            Way::Http | Way::HttpModern => {
+                let program = proxy.start_http();
+                (program.host("/mcp").await, Some(program))
+            }
+            Way::Sse => {
+                let program = proxy.start_http();
+                (program.sse_host("/sse").await, Some(program))
+            }
+        };
+        let is_modern = matches!(way, Way::StdioModern | Way::HttpModern);
+        if !is_modern {
+            host.initialize(capabilities()).await;
+        }
+        Self { host, is_modern, asked: Vec::new(), _program: program }
+    }
+
+    fn adapted(&self, params: Value) -> Value {
+        if !self.is_modern {
+            return params;
+        }
+        let mut params = Modern::meta(params);
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities();
+        params
+    }
+
+    async fn send(&mut self, method: &str, params: Value) -> u64 {
+        let params = self.adapted(params);
+        self.host.send(method, params).await
+    }
+
+    /// Sends a request, answers every question, and returns the result.
+    async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params.clone()).await;
+        let result = self.answered(id).await;
+        if result["resultType"] != "input_required" {
+            return result;
+        }
+        let mut retry = params;
+        let mut responses = serde_json::Map::new();
+        for (key, question) in result["inputRequests"].as_object().into_iter().flatten() {
+            let method = question["method"].as_str().unwrap();
+            self.asked.push(method.to_owned());
+            responses.insert(key.clone(), answer_to(method, &question["params"]));
+        }
+        retry["inputResponses"] = Value::Object(responses);
+        if let Some(state) = result.get("requestState") {
+            retry["requestState"] = state.clone();
+        }
+        Box::pin(self.request(method, retry)).await
+    }
+
+    /// The result of a request; a legacy host is asked meanwhile by requests.
+    async fn answered(&mut self, id: u64) -> Value {
+        loop {
+            let answered = self.asked.len();
+            let message = self.host.either(id, answered, self.is_modern).await;
+            let Some(method) = message["method"].as_str() else {
+                assert!(message.get("result").is_some(), "{message}");
+                return message["result"].clone();
+            };
+            self.asked.push(method.to_owned());
+            let result = answer_to(method, &message["params"]);
+            let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            self.host.write(reply.to_string()).await;
+        }
+    }
+
+    async fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        let input = json!({"tool_name": format!("u/{name}"), "tool_input": arguments});
+        self.request("tools/call", json!({"name": "use_tool", "arguments": input})).await
+    }
+}
+
+async fn lists_and_reads(speaker: &mut Speaker) {
+    let load = json!({"name": "load_mcp", "arguments": {"mcp_name": "u"}});
+    let loaded = speaker.request("tools/call", load).await;
+    assert!(loaded["structuredContent"]["tools"].as_array().unwrap().len() > 25, "{loaded}");
+    let image = speaker.tool("test_image_content", json!({})).await;
+    assert_eq!(image["content"][0]["type"], "image");
+    let read = speaker.request("resources/read", json!({"uri": "test://static-text"})).await;
+    assert!(read["contents"][0]["text"].as_str().unwrap().contains("static text"));
+    let read = speaker.request("resources/read", json!({"uri": "test://template/7/data"})).await;
+    assert!(read["contents"][0]["text"].as_str().unwrap().contains("ID: 7"));
+    let listed = speaker.request("prompts/list", json!({})).await;
+    assert!(listed["prompts"].as_array().unwrap().len() >= 5);
+    let prompt = speaker.request("prompts/get", json!({"name": "test_simple_prompt"})).await;
+    assert_eq!(prompt["messages"].as_array().unwrap().len(), 1);
+    let modern = speaker.is_modern;
+    assert_eq!(prompt["resultType"] == "complete", modern, "{prompt}");
+    assert_eq!(read.get("ttlMs").is_some(), modern, "{read}");
+    let completion = json!({"ref": {"type": "ref/prompt", "name": "test_prompt_with_arguments"},
+        "argument": {"name": "arg1", "value": "v"}});
+    let completed = speaker.request("completion/complete", completion).await;
+    assert_eq!(completed["completion"]["values"][0], "v-one");
+}
+
+async fn asks(speaker: &mut Speaker) {
+    let sampled = speaker.tool("test_sampling", json!({"prompt": "p"})).await;
+    assert!(text_of(&sampled).contains("sampled"), "{sampled}");
+    let elicited = speaker.tool("test_elicitation", json!({"message": "m"})).await;
+    assert!(text_of(&elicited).contains("elicited"), "{elicited}");
+    let all = speaker.tool("test_input_required_result_multiple_inputs", json!({})).await;
+    assert!(text_of(&all).contains("file:///matrix") || text_of(&all).contains("matrix"), "{all}");
+    let rounds = speaker.tool("test_input_required_result_multi_round", json!({})).await;
+    assert_eq!(rounds["isError"].as_bool().unwrap_or(false), false, "{rounds}");
+    let mut kinds = speaker.asked.clone();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(kinds, ["elicitation/create", "roots/list", "sampling/createMessage"]);
+    assert_eq!(speaker.asked.len(), 7);
+}
+
+async fn reports_progress(speaker: &mut Speaker) {
+    let call = json!({
+        "name": "use_tool", "arguments": {"tool_name": "u/test_tool_with_progress"},
+        "_meta": {"progressToken": "p-1"},
+    });
+    let id = speaker.send("tools/call", call).await;
+    speaker.answered(id).await;
+    let lines = speaker.host.received();
+    let is_progress = |line: &&String| line.contains(r#""progressToken":"p-1""#);
+    assert_eq!(lines.iter().filter(is_progress).count(), 3, "{lines:#?}");
+    let last = lines.iter().rposition(|line| is_progress(&line)).unwrap();
+    let answer = lines.iter().position(|line| line.contains(&format!(r#""id":{id},"result""#)));
+    assert!(last < answer.unwrap(), "progress comes before the result");
+}
+
+async fn cancels(speaker: &mut Speaker) {
+    let call = json!({"name": "use_tool", "arguments": {"tool_name": "u/hang"}});
+    let id = speaker.send("tools/call", call).await;
+    // Until it hangs there: the server answers in order of arrival.
+    speaker.tool("test_simple_text", json!({})).await;
+    speaker.host.cancel(id, speaker.is_modern).await;
+    for attempt in 0.. {
+        let counted = speaker.tool("cancellations", json!({})).await;
+        if text_of(&counted) == "1" {
+            return;
+        }
+        assert!(attempt < 200, "the server was never told: {counted}");
+    }
+}
+
+async fn subscribes(speaker: &mut Speaker) {
+    let uri = "test://watched-resource";
+    if speaker.is_modern {
+        let filter = json!({"toolsListChanged": true, "resourceSubscriptions": [uri]});
+        speaker.send("subscriptions/listen", json!({"notifications": filter})).await;
+        speaker.host.notification("notifications/subscriptions/acknowledged").await;
+    } else {
+        speaker.request("resources/subscribe", json!({"uri": uri})).await;
+    }
+    // A modern server learns of it by a stream of its own, which takes a moment.
+    for _ in 0..100 {
+        speaker.tool("touch_resource", json!({})).await;
+        if speaker.host.notifications().iter().any(|method| method.ends_with("resources/updated")) {
+            break;
+        }
+    }
+    let told = speaker.host.message("notifications/resources/updated", |_| true).await;
+    assert_eq!(told["params"]["uri"], uri);
+    let is_list = |method: &&String| method.ends_with("tools/list_changed");
+    let before = speaker.host.notifications().iter().filter(is_list).count();
+    speaker.tool("test_trigger_tool_change", json!({})).await;
+    eventually("the host is told of the new list", || {
+        speaker.host.notifications().iter().filter(is_list).count() > before
+    })
+    .await;
+}
+
+async fn row(host: Way) {
+    for upstream in WAYS {
+        let behind = Upstream::reached(upstream).await;
+        let mut speaker = Speaker::at(host, behind.server.clone()).await;
+        println!("{host:?} host, {upstream:?} server");
+        lists_and_reads(&mut speaker).await;
+        asks(&mut speaker).await;
+        reports_progress(&mut speaker).await;
+        cancels(&mut speaker).await;
+        subscribes(&mut speaker).await;
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_host_on_stdio_has_all_of_every_server() {
+    row(Way::Stdio).await;
+}
+
+#[tokio::test]
+async fn a_modern_host_on_stdio_has_all_of_every_server() {
+    row(Way::StdioModern).await;
+}
+
+#[tokio::test]
+async fn a_legacy_host_over_http_has_all_of_every_server() {
+    row(Way::Http).await;
+}
+
+#[tokio::test]
+async fn a_modern_host_over_http_has_all_of_every_server() {
+    row(Way::HttpModern).await;
+}
+
+#[tokio::test]
+async fn a_host_over_sse_has_all_of_every_server() {
+    row(Way::Sse).await;
+}

@@ -1,0 +1,117 @@
+//! Dormouse as a running program.
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+use tokio::process::{Child, ChildStderr};
+
+use super::{Host, Modern, PATIENCE, lines::Lines};
+
+pub struct Program {
+    pub(super) child: Child,
+    log: Arc<Lines>,
+    /// Kept open, and not read.
+    _unread: Option<ChildStderr>,
+    server_logs: HashMap<String, PathBuf>,
+    _directory: TempDir,
+}
+
+impl Program {
+    pub(super) fn new(
+        mut child: Child,
+        directory: TempDir,
+        server_logs: HashMap<String, PathBuf>,
+        reads_log: bool,
+    ) -> Self {
+        let mut unread = child.stderr.take();
+        let log = match unread.take_if(|_| reads_log) {
+            Some(stderr) => Lines::follow(stderr),
+            None => Arc::default(),
+        };
+        Self { child, log, _unread: unread, server_logs, _directory: directory }
+    }
+
+    /// Where it listens, once it does; `path` begins with a slash.
+    pub async fn url(&self, path: &str) -> String {
+        let address = |line: &str| {
+            let address = line.split_once("listening on http://")?.1;
+            Some(address.strip_suffix("/mcp")?.to_owned())
+        };
+        let address = self.log.find("the address", address).await;
+        format!("http://{address}{path}")
+    }
+
+    /// A host that connects over streamable HTTP.
+    pub async fn host(&self, path: &str) -> Host {
+        Host::over_http(&self.url(path).await, &[])
+    }
+
+    /// A host that connects over HTTP and speaks 2026-07-28.
+    pub async fn modern(&self, path: &str) -> Modern {
+        self.host(path).await.into_modern()
+    }
+
+    /// A host that connects over HTTP+SSE.
+    pub async fn sse_host(&self, path: &str) -> Host {
+        Host::over_sse(&self.url(path).await).await
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("it has not been waited for")
+    }
+
+    /// Waits for a line of dormouse's log with this text.
+    pub async fn logged(&self, text: &str) {
+        self.log.find(text, |line| line.contains(text).then_some(())).await;
+    }
+
+    pub fn log(&self) -> Vec<String> {
+        self.log.all()
+    }
+
+    /// What the fixture server has noted so far, line by line.
+    pub fn server_log(&self, server: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.server_logs[server]).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The processes of this server that were ever started.
+    pub fn started(&self, server: &str) -> Vec<u32> {
+        let log = self.server_log(server);
+        log.iter().filter_map(|line| line.strip_prefix("start ")?.parse().ok()).collect()
+    }
+
+    /// Waits until the server has noted a line that starts so.
+    pub async fn server_noted(&self, server: &str, start: &str) {
+        super::eventually(&format!("{server} notes {start}"), || {
+            self.server_log(server).iter().any(|line| line.starts_with(start))
+        })
+        .await;
+    }
+
+    pub async fn exit(&mut self) -> Option<i32> {
+        let exited = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        exited.expect("dormouse ends").expect("it can be waited for").code()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let process = nix::unistd::Pid::from_raw(i32::try_from(self.id()).expect("a process id"));
+        nix::sys::signal::kill(process, signal).expect("it runs");
+    }
+}
+
+impl Drop for Program {
+    /// Ends dormouse in order, so that nothing of the test is left when the next one runs.
+    fn drop(&mut self) {
+        let Some(process) = self.child.id().and_then(|id| i32::try_from(id).ok()) else { return };
+        // It may have ended by itself; else it is killed when the child is dropped.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process), Signal::SIGTERM);
+        for _ in 0..500 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
