@@ -366,7 +366,7 @@ impl Actor {
         self.refresh = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.timeouts.request;
-            fetch::fetch(&config.name, &peer, &greeting, kinds, silence).await.map(Box::new)
+            fetch::fetch(&config, &peer, &greeting, kinds, silence).await.map(Box::new)
         }));
     }
 

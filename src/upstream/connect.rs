@@ -171,8 +171,8 @@ impl Connecting {
         if !with_catalog {
             return Ok((greeting, spoken, None));
         }
-        let name = &self.surroundings.config.name;
-        let fetching = fetch::fetch(name, peer, &greeting, Kinds::ALL, Duration::ZERO);
+        let config = &self.surroundings.config;
+        let fetching = fetch::fetch(config, peer, &greeting, Kinds::ALL, Duration::ZERO);
         let lists = self.within("reading its lists", fetching).await?;
         let catalog = lists.merged_into(ServerCatalog::empty(greeting.clone()));
         Ok((greeting, spoken, Some(catalog)))

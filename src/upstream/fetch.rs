@@ -12,8 +12,9 @@ use tokio::sync::Notify;
 use super::AttemptError;
 use crate::{
     catalog::{Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
+    config::{ServerConfig, Transport},
     peer::{CallOptions, Peer},
-    protocol::{Client, Era, Greeting, adapt, error},
+    protocol::{Client, Era, Greeting, adapt, error, mirror},
     wire::{Raw, edit},
 };
 
@@ -90,12 +91,15 @@ impl Lists {
 
 /// Reads the lists in `kinds`, all at once. `silence`: how long each page may take; zero for ever.
 pub(super) async fn fetch(
-    server: &str,
+    server: &ServerConfig,
     peer: &Peer,
     greeting: &Greeting,
     kinds: Kinds,
     silence: Duration,
 ) -> Result<Lists, AttemptError> {
+    let is_mirrored =
+        greeting.era == Era::Modern && matches!(server.transport, Ok(Transport::Http(_)));
+    let server = server.name.as_str();
     let lister = Lister { server, peer, greeting, silence };
     let (tools, resources, templates, prompts) = tokio::try_join!(
         lister.list("tools/list", "tools", kinds.intersects(Kinds::TOOLS)),
@@ -103,7 +107,21 @@ pub(super) async fn fetch(
         lister.list("resources/templates/list", "resources", kinds.intersects(Kinds::TEMPLATES)),
         lister.list("prompts/list", "prompts", kinds.intersects(Kinds::PROMPTS)),
     )?;
+    let tools = tools.map(|tools| {
+        let can_be_called = |tool: &Tool| !is_mirrored || has_proper_marks(server, tool);
+        tools.into_iter().filter(can_be_called).collect()
+    });
     Ok(Lists { greeting: greeting.clone(), tools, resources, templates, prompts })
+}
+
+/// A tool whose parameters cannot be repeated in headers as it wants must not be offered (2026-07-28,
+/// basic/transports/streamable-http, Schema Extension).
+fn has_proper_marks(server: &str, tool: &Tool) -> bool {
+    let checked = mirror::check(&tool.raw);
+    if let Err(problem) = &checked {
+        tracing::warn!(server, tool = tool.name, problem, "left out a tool");
+    }
+    checked.is_ok()
 }
 
 struct Lister<'a> {

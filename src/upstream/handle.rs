@@ -190,7 +190,7 @@ impl Upstream {
     pub async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
-        match fetch::fetch(self.name(), lease.peer(), lease.greeting(), kinds, silence).await {
+        match fetch::fetch(self.config(), lease.peer(), lease.greeting(), kinds, silence).await {
             Ok(lists) => {
                 let is_late = Instant::now() >= quiet_until;
                 self.0.merge(lists, is_late.then_some(Origin::OwnAccord));

@@ -83,6 +83,10 @@ impl EventReader {
             None => Ok(None),
             Some(Ok(event)) => {
                 self.unfinished.store(0, Ordering::Relaxed);
+                // Several events may have come in one chunk, so that only now it is clear whose the bytes are.
+                if event.data.as_ref().is_some_and(|data| data.len() > self.limit) {
+                    return Err(StreamError::Oversized { limit: self.limit });
+                }
                 Ok(Some(Event {
                     kind: event.event,
                     data: event.data.filter(|data| !data.is_empty()).map(Bytes::from),

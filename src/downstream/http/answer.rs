@@ -59,13 +59,13 @@ pub(super) async fn respond<K: Any + Send>(
             Ok(None) | Err(_) => break,
         }
         let answers = messages.iter().filter(|message| is_answer(message)).count();
-        let is_complete = answers >= expected.requests;
-        if is_complete && (answers == messages.len() || expected.accepts == Accepts::Json) {
+        let are_alone = answers == messages.len();
+        if answers >= expected.requests && (are_alone || expected.accepts == Accepts::Json) {
             stream.wrote_all();
             messages.retain(is_answer);
             return json(&messages, &expected);
         }
-        if !messages.is_empty() && expected.accepts != Accepts::Json {
+        if !are_alone && expected.accepts != Accepts::Json {
             break;
         }
     }

@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use rmcp::model::ErrorCode;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Front,
@@ -91,10 +92,21 @@ pub(super) async fn post(
     let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
     let client = client.unwrap_or_else(Raw::empty_object);
     let identity = front.principals.identity(pass, endpoint, &client);
-    let stream = MessageStream::once(front.stop.child_token());
+    // It ends with its answer, or with its host.
+    let stream = MessageStream::once(CancellationToken::new());
     let peer = Peer::new(stream.outbox().clone());
     let session = Session::attach(front.fleet.clone(), peer.clone(), identity);
     let present = Present { front: front.clone(), session: session.clone() };
+    if request.method == "subscriptions/listen" {
+        let (stop, session) = (front.stop.clone(), session.clone());
+        let gone = stream.gone();
+        front.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => session.complete_listens(),
+                () = gone.cancelled() => {}
+            }
+        });
+    }
     let open = Open::new(stream.outbox().clone());
     session.answer(request, &Reply { peer, response: Some(open) });
     let expected =

@@ -41,7 +41,9 @@ pub(super) struct HttpSession {
     is_primed: bool,
     // A std mutex: held for a look or a change.
     state: Mutex<State>,
+    /// Ends the streams of requests; the stream for news may end before them.
     stop: CancellationToken,
+    stop_news: CancellationToken,
 }
 
 struct State {
@@ -70,21 +72,23 @@ impl Drop for InUse {
 }
 
 impl HttpSession {
-    /// Makes a session of a host that has just said hello. `attach` is given the way out for what belongs
-    /// to no request.
+    /// Makes a session of a host that has just said hello. `stop_news` ends the stream for what belongs to
+    /// no request; `attach` is given the way out to that.
     pub(super) fn new(
         pass: Pass,
         endpoint: Endpoint,
         is_primed: bool,
-        stop: CancellationToken,
+        stop_news: CancellationToken,
         attach: impl FnOnce(Outbox) -> Arc<Session>,
     ) -> Arc<Self> {
-        let news = MessageStream::resumable(stop.clone(), NEWS, is_primed);
+        let stop = CancellationToken::new();
+        let news = MessageStream::resumable(stop_news.clone(), NEWS, is_primed);
         let session = attach(news.outbox().clone());
         let uses = Uses::None { since: Instant::now() };
         let state = State { streams: vec![(NEWS, news)], last_stream: NEWS, uses };
         let id = new_id();
-        Arc::new(Self { session, id, pass, endpoint, is_primed, state: Mutex::new(state), stop })
+        let state = Mutex::new(state);
+        Arc::new(Self { session, id, pass, endpoint, is_primed, state, stop, stop_news })
     }
 
     pub(super) fn begin_use(self: &Arc<Self>) -> InUse {
@@ -141,6 +145,7 @@ impl HttpSession {
     /// Ends the session and everything that it has open.
     pub(super) async fn end(&self) {
         self.stop.cancel();
+        self.stop_news.cancel();
         self.session.detach().await;
     }
 

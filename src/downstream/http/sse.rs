@@ -10,6 +10,7 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Front, answer,
@@ -37,10 +38,22 @@ pub(super) fn open(
     request: &Request,
 ) -> Response {
     let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
-    let stream = MessageStream::once(front.stop.child_token());
+    let stop = CancellationToken::new();
+    let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
     let session = HttpSession::new(pass, endpoint, false, front.stop.child_token(), |_| {
         Session::attach(front.fleet.clone(), Peer::new(outbox), Identity::alone(endpoint))
+    });
+    // Told to stop, what is in flight is still answered.
+    let (told, owner, gone) = (front.stop.clone(), session.session.clone(), stream.gone());
+    front.tasks.spawn(async move {
+        tokio::select! {
+            () = told.cancelled() => {
+                owner.drained().await;
+                stop.cancel();
+            }
+            () = gone.cancelled() => {}
+        }
     });
     let address = format!("{messages}?sessionId={}", session.id);
     let present =

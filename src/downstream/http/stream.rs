@@ -30,6 +30,7 @@ pub(super) struct MessageStream {
     state: Mutex<State>,
     /// Ends the stream though more could come.
     stop: CancellationToken,
+    gone: CancellationToken,
     /// Its number among the streams of a session; `None` where it cannot be resumed.
     number: Option<u64>,
     /// Whether it begins with an event that only carries an id, which older hosts cannot read.
@@ -61,7 +62,13 @@ impl MessageStream {
 
     fn new(stop: CancellationToken, number: Option<u64>, is_primed: bool) -> Self {
         let outbox = Outbox::dropping_above(MOST_WAITING);
-        Self { outbox, state: Mutex::default(), stop, number, is_primed }
+        let (state, gone) = Default::default();
+        Self { outbox, state, stop, gone, number, is_primed }
+    }
+
+    /// Cancelled once nobody reads the stream any more.
+    pub(super) fn gone(&self) -> CancellationToken {
+        self.gone.clone()
     }
 
     pub(super) fn outbox(&self) -> &Outbox {
@@ -151,6 +158,14 @@ struct Reading<K> {
     ready: VecDeque<Bytes>,
     reader: CancellationToken,
     _keep: K,
+}
+
+impl<K> Drop for Reading<K> {
+    fn drop(&mut self) {
+        if self.stream.number.is_none() {
+            self.stream.gone.cancel();
+        }
+    }
 }
 
 impl<K> Reading<K> {

@@ -67,6 +67,13 @@ impl Host {
         }
     }
 
+    pub fn http_mut(&mut self) -> &mut HttpWire {
+        match &mut self.wire {
+            Wire::Http(wire) => wire,
+            Wire::Pipes(_) => panic!("this host is on pipes"),
+        }
+    }
+
     /// Writes a line as it is.
     pub async fn write(&mut self, line: impl AsRef<[u8]>) {
         let mut line = line.as_ref().to_vec();

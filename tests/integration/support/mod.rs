@@ -6,6 +6,7 @@ mod lines;
 mod processes;
 mod program;
 mod proxy;
+pub mod remote;
 mod server;
 
 use std::time::Duration;

@@ -79,7 +79,12 @@ impl Proxy {
 
     /// Starts it as a service on a free port.
     pub fn start_http(self) -> Program {
-        self.argument("--http").argument("127.0.0.1:0").run(true)
+        self.argument("--http").argument("127.0.0.1:0").run_as_service()
+    }
+
+    /// Starts it as a service; how, the arguments say.
+    pub fn run_as_service(self) -> Program {
+        self.run(true)
     }
 
     fn run(self, reads_log: bool) -> Program {

@@ -1,0 +1,412 @@
+//! Hosts over HTTP: who is let in, what becomes of sessions and streams, and how it ends.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Host, Modern, Program, Proxy, Server, descendants, eventually, http_client, text_of,
+};
+
+const PATH: &str = "/mcp";
+
+fn service() -> Proxy {
+    Proxy::with([Server::lazy("a"), Server::lazy("b")])
+}
+
+async fn initialized(program: &Program, path: &str) -> Host {
+    let mut host = program.host(path).await;
+    host.initialize(json!({})).await;
+    host
+}
+
+fn hello() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }})
+}
+
+/// The status of an `initialize` with these headers.
+async fn status(program: &Program, path: &str, headers: &[(&str, &str)]) -> u16 {
+    let mut request = http_client()
+        .post(program.url(path).await)
+        .header("content-type", "application/json")
+        .body(hello().to_string());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn a_host_over_http_loads_calls_and_is_told() {
+    let program = service().start_http();
+    let mut host = initialized(&program, PATH).await;
+    assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
+    let report = host.load("a").await;
+    assert_eq!(report["structuredContent"]["mcp_name"], "a");
+    host.notification("notifications/tools/list_changed").await;
+    let result = host.use_tool("a/echo", json!({"x": 1})).await;
+    assert_eq!(text_of(&result), r#"{"name":"echo","arguments":{"x":1}}"#);
+    assert_eq!(program.started("a").len(), 1);
+}
+
+#[tokio::test]
+async fn strangers_are_turned_away_before_anything_is_looked_at() {
+    let program = service().start_http();
+    for (name, value, expected) in [
+        ("host", "evil.example.com", 403),
+        ("origin", "http://evil.example.com", 403),
+        ("origin", "http://localhost:1234", 200),
+        ("accept", "text/html", 406),
+    ] {
+        assert_eq!(status(&program, PATH, &[(name, value)]).await, expected, "{name}: {value}");
+    }
+    assert_eq!(status(&program, "/servers/nobody/mcp", &[]).await, 404);
+    assert_eq!(status(&program, "/mcp?surface=nonsense", &[]).await, 400);
+    let text = http_client().post(program.url(PATH).await).body("x").send().await.unwrap();
+    assert_eq!(text.status(), 415);
+}
+
+#[tokio::test]
+async fn tokens_open_everything_or_one_server() {
+    let own = Server::lazy("own").set("authTokens", json!(["for-own"]));
+    let program =
+        Proxy::with([own, Server::lazy("b")]).set("authTokens", json!(["for-all"])).start_http();
+    let bearer = |token: &str| format!("Bearer {token}");
+    for (path, token, expected) in [
+        (PATH, "for-all", 200),
+        (PATH, "for-own", 401),
+        (PATH, "wrong", 401),
+        ("/servers/own/mcp", "for-own", 200),
+        ("/servers/own/mcp", "for-all", 200),
+        ("/servers/b/mcp", "for-own", 401),
+    ] {
+        let token = bearer(token);
+        assert_eq!(status(&program, path, &[("authorization", &token)]).await, expected, "{path}");
+    }
+    assert_eq!(status(&program, PATH, &[]).await, 401);
+    for path in ["/healthz", "/readyz"] {
+        let answer = http_client().get(program.url(path).await).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+    }
+    assert!(!program.log().iter().any(|line| line.contains("for-all")));
+}
+
+#[tokio::test]
+async fn an_address_that_others_can_reach_needs_a_token_which_is_made_and_printed_once() {
+    let program = service().argument("--http").argument("0.0.0.0:0").run_as_service();
+    let url = program.url(PATH).await.replace("0.0.0.0", "127.0.0.1");
+    let log = program.log();
+    let tokens: Vec<&str> =
+        log.iter().filter_map(|line| line.split_once("bearer token: ")).map(|(_, t)| t).collect();
+    assert_eq!(tokens.len(), 1, "{log:#?}");
+    let post = |token: Option<&str>| {
+        let request = http_client()
+            .post(&url)
+            .header("content-type", "application/json")
+            .body(hello().to_string());
+        match token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    };
+    assert_eq!(post(None).send().await.unwrap().status(), 401);
+    assert_eq!(post(Some(tokens[0])).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_session_is_its_hosts_alone_and_ends_when_the_host_says_so() {
+    let program = service().set("authTokens", json!(["one", "two"])).start_http();
+    let url = program.url(PATH).await;
+    let mut host = Host::over_http(&url, &[("authorization", "Bearer one")]);
+    host.initialize(json!({})).await;
+    let id = host.http().session().unwrap();
+    assert!(id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
+    let ask = |token: &str, session: Option<&str>| {
+        let request = http_client()
+            .post(&url)
+            .bearer_auth(token)
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", "2025-03-26")
+            .body(list.clone());
+        match session {
+            Some(session) => request.header("mcp-session-id", session),
+            None => request,
+        }
+    };
+    assert_eq!(ask("one", Some(&id)).send().await.unwrap().status(), 200);
+    assert_eq!(ask("two", Some(&id)).send().await.unwrap().status(), 404);
+    assert_eq!(ask("one", None).send().await.unwrap().status(), 400);
+    assert_eq!(ask("one", Some("invented")).send().await.unwrap().status(), 404);
+    assert_eq!(host.http().delete().await, 204);
+    assert_eq!(ask("one", Some(&id)).send().await.unwrap().status(), 404);
+}
+
+#[tokio::test]
+async fn a_session_outlives_silence_and_not_its_host() {
+    let program = service().set("sessionTimeout", "300ms").start_http();
+    let mut present = initialized(&program, PATH).await;
+    let mut gone = initialized(&program, PATH).await;
+    gone.http_mut().hang_up();
+    program.logged("a session has expired").await;
+    // The one that holds its stream of news open is still there.
+    assert_eq!(present.tool_names().await.len(), 3);
+    gone.send("tools/list", json!({})).await;
+    eventually("the other is forgotten", || gone.http().statuses().last() == Some(&404)).await;
+}
+
+#[tokio::test]
+async fn a_stream_is_resumed_where_it_broke_and_brings_nothing_of_another() {
+    let program = service().start_http();
+    let mut host = initialized(&program, PATH).await;
+    host.load("a").await;
+    let call = |text: &str| {
+        json!({"name": "use_tool", "arguments": {
+        "tool_name": "a/slow", "tool_input": {"ms": 700, "say": text}}})
+    };
+    let first = host.send("tools/call", call("first")).await;
+    let second = host.send("tools/call", call("second")).await;
+    // Each stream begins with an event that only says how to come back to it.
+    let ids = |host: &Host| -> Vec<String> {
+        let lines = host.received();
+        lines.iter().filter_map(|line| Some(line.strip_prefix("id ")?.to_owned())).collect()
+    };
+    let primed =
+        |host: &Host| ids(host).into_iter().filter(|id| id.ends_with("-0")).collect::<Vec<_>>();
+    eventually("both streams have begun", || primed(&host).len() >= 3).await;
+    let streams = primed(&host);
+    host.http_mut().hang_up();
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert!(
+        !host.received().iter().any(
+            |line| line.contains("\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"slow")
+        )
+    );
+    let before = host.received().len();
+    let mut answered = Vec::new();
+    for stream in &streams {
+        host.http_mut().listen(Some(stream));
+    }
+    for id in [first, second] {
+        answered.push(host.answer(id).await["id"].clone());
+    }
+    let resumed = host.received();
+    let of = |id: u64| {
+        let has_id = |line: &&String| line.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"#));
+        resumed[before..].iter().filter(has_id).count()
+    };
+    assert_eq!((of(first), of(second)), (1, 1), "{resumed:#?}");
+    let unknown = http_client()
+        .get(program.url(PATH).await)
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", host.http().session().unwrap())
+        .header("last-event-id", "999-1")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(unknown.status(), 400);
+}
+
+#[tokio::test]
+async fn one_server_is_shown_alone_under_its_own_names() {
+    let program = service().start_http();
+    let mut alone = initialized(&program, "/servers/a/mcp").await;
+    let names = alone.tool_names().await;
+    assert!(names.contains(&"echo".to_owned()), "{names:?}");
+    assert!(
+        !names.iter().any(|name| name.contains("load_mcp") || name.contains("__")),
+        "{names:?}"
+    );
+    let result = alone.call("echo", json!({"x": 1})).await;
+    assert_eq!(text_of(&result), r#"{"name":"echo","arguments":{"x":1}}"#);
+    assert!(program.started("b").is_empty());
+    // What it does not know is the server's to refuse.
+    let answer = alone.ask("no/such", json!({})).await;
+    assert_eq!(answer["error"]["message"], "no no/such");
+    let mut other = initialized(&program, "/servers/b/mcp?surface=activate").await;
+    assert_eq!(other.tool_names().await, ["activate_b"]);
+    other.call("activate_b", json!({})).await;
+    assert!(other.tool_names().await.contains(&"echo".to_owned()));
+    let mut all = initialized(&program, "/mcp?surface=direct").await;
+    assert!(all.tool_names().await.contains(&"a__echo".to_owned()));
+}
+
+#[tokio::test]
+async fn hosts_of_one_server_are_not_told_of_another() {
+    let program = service().start_http();
+    let mut of_a = initialized(&program, "/servers/a/mcp").await;
+    let mut of_all = initialized(&program, PATH).await;
+    of_a.tool_names().await;
+    of_all.load("b").await;
+    of_all.notification("notifications/tools/list_changed").await;
+    of_a.call("slow", json!({"ms": 300})).await;
+    let told = of_a.notifications();
+    // It asked for the list that loaded its own server; what came with that is not news of another.
+    assert!(told.iter().filter(|method| method.ends_with("list_changed")).count() <= 1, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_as_one() {
+    let program = service().start_http();
+    let host = initialized(&program, PATH).await;
+    let batch = json!([
+        {"jsonrpc": "2.0", "id": "a", "method": "ping"},
+        {"jsonrpc": "2.0", "method": "notifications/nothing"},
+        {"jsonrpc": "2.0", "id": "b", "method": "no/such"},
+    ]);
+    let answer = http_client()
+        .post(program.url(PATH).await)
+        .header("content-type", "application/json")
+        .header("mcp-session-id", host.http().session().unwrap())
+        .body(batch.to_string())
+        .send()
+        .await
+        .unwrap();
+    let answers: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    let ids: Vec<&Value> = answers.as_array().unwrap().iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids.len(), 2, "{answers}");
+    assert!(ids.contains(&&json!("a")) && ids.contains(&&json!("b")));
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_no_message_is_refused() {
+    let program = service().set("maxMessageBytes", 2000).start_http();
+    let post = |body: String| async {
+        let request = http_client()
+            .post(program.url(PATH).await)
+            .header("content-type", "application/json")
+            .body(body);
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    assert_eq!(post(json!({"x": "x".repeat(3000)}).to_string()).await.0, 413);
+    let (status, text) = post("{".to_owned()).await;
+    assert!(status == 400 && text.contains("-32700"), "{text}");
+    let (status, text) = post(r#"{"jsonrpc":"2.0","id":7,"method":3}"#.to_owned()).await;
+    assert!(status == 400 && text.contains(r#""id":7"#), "{text}");
+}
+
+#[tokio::test]
+async fn a_modern_hosts_load_waits_until_it_has_the_new_list() {
+    let program = service().set("settle", "20s").start_http();
+    let mut listening = program.modern(PATH).await;
+    listening.listen(json!({"toolsListChanged": true})).await;
+    let mut calling = program.modern(PATH).await;
+    let began = std::time::Instant::now();
+    let load = json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}});
+    let mut surface = program.modern("/mcp?surface=activate").await;
+    let activate = json!({"name": "activate_a", "arguments": {}});
+    let id = surface.send("tools/call", activate).await;
+    listening.0.notification("notifications/tools/list_changed").await;
+    surface.request("tools/list", json!({})).await;
+    assert_eq!(surface.0.answer(id).await["result"]["isError"], Value::Null);
+    calling.request("tools/call", load).await;
+    assert!(began.elapsed() < Duration::from_secs(15), "nobody waited for the end of the pause");
+}
+
+#[tokio::test]
+async fn a_stop_lets_requests_in_flight_end() {
+    let program = service().start_http();
+    let mut host = initialized(&program, PATH).await;
+    host.load("a").await;
+    let mut modern = program.modern(PATH).await;
+    let stream = modern.listen(json!({"toolsListChanged": true})).await;
+    let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/slow", "tool_input": {"ms": 600}}});
+    let id = host.send("tools/call", call).await;
+    program.server_noted("a", "tools/call").await;
+    let servers = descendants(program.id());
+    program.signal(Signal::SIGTERM);
+    assert!(host.answer(id).await["result"]["content"].is_array());
+    let ended = modern.0.answer(stream).await;
+    assert_eq!(ended["result"]["resultType"], "complete");
+    let mut program = program;
+    assert_eq!(program.exit().await, Some(0));
+    assert!(!servers.iter().any(|server| crate::support::alive(*server)));
+}
+
+#[tokio::test]
+async fn stdio_and_http_share_one_set_of_servers() {
+    let mut on_stdio =
+        service().argument("--http").argument("127.0.0.1:0").argument("--stdio").start();
+    on_stdio.initialize(json!({})).await;
+    on_stdio.load("a").await;
+    let over_http = on_stdio.url(PATH).await;
+    let mut over_http = Host::over_http(&over_http, &[]);
+    over_http.initialize(json!({})).await;
+    let result = over_http.use_tool("a/echo", json!({})).await;
+    assert!(result["isError"].is_null());
+    assert_eq!(on_stdio.started("a").len(), 1);
+    assert_eq!(on_stdio.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_read_slows_nobody_else() {
+    use tokio::io::AsyncWriteExt as _;
+
+    let program = service().start_http();
+    let mut host = initialized(&program, PATH).await;
+    host.load("a").await;
+    let lazy = initialized(&program, PATH).await;
+    let session = lazy.http().session().unwrap();
+    let address = program.url("").await.replace("http://", "");
+    let mut connections = Vec::new();
+    for id in 0..64 {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "use_tool",
+            "arguments": {"tool_name": "a/huge", "tool_input": {"bytes": 1_000_000}},
+        }});
+        let body = call.to_string();
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+             mcp-session-id: {session}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        connections.push(stream);
+    }
+    for _ in 0..50 {
+        assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+    }
+    let peak = crate::support::peak_memory(program.id());
+    assert!(peak < 400_000, "{peak} kB");
+}
+
+#[tokio::test]
+async fn the_modern_rules_for_headers_are_kept() {
+    let program = service().start_http();
+    let url = program.url(PATH).await;
+    let post = |method: &'static str, headers: Vec<(&'static str, &'static str)>| {
+        let params = Modern::meta(json!({"name": "discover_tool", "arguments": {}}));
+        let body = json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params});
+        let mut request = http_client()
+            .post(&url)
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        async move {
+            let answer = request.send().await.unwrap();
+            let status = answer.status().as_u16();
+            let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+            (status, body["error"]["code"].as_i64().unwrap_or(0))
+        }
+    };
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let call = ("mcp-method", "tools/call");
+    let name = ("mcp-name", "discover_tool");
+    assert_eq!(post("tools/call", vec![version, call, name]).await, (200, 0));
+    assert_eq!(post("tools/call", vec![call, name]).await, (400, -32020));
+    assert_eq!(post("tools/call", vec![version, name]).await, (400, -32020));
+    assert_eq!(post("tools/call", vec![version, call]).await, (400, -32020));
+    assert_eq!(post("tools/call", vec![version, call, ("mcp-name", "x")]).await, (400, -32020));
+    let wrong = ("mcp-protocol-version", "2025-11-25");
+    assert_eq!(post("tools/call", vec![wrong, call, name]).await, (400, -32020));
+    assert_eq!(post("no/such", vec![version, ("mcp-method", "no/such")]).await, (404, -32601));
+    assert_eq!(post("ping", vec![version, ("mcp-method", "ping")]).await, (404, -32601));
+}

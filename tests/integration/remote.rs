@@ -1,0 +1,333 @@
+//! Servers behind a URL: what they may do to us, and what we owe them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Host, Proxy, Server, eventually,
+    remote::{Asked, Remote, events, json_text, ordinary, reply},
+    text_of,
+};
+
+fn behind(remote: &Remote) -> Server {
+    Server::lazy("r").set("url", remote.url.as_str())
+}
+
+async fn host_of(remote: &Remote) -> Host {
+    Proxy::with([behind(remote)]).serve().await
+}
+
+fn with_session(mut response: Response, id: &str) -> Response {
+    response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
+    response
+}
+
+#[tokio::test]
+async fn a_session_that_expires_under_many_calls_is_opened_anew_once() {
+    let current = Arc::new(AtomicUsize::new(0));
+    let sessions = current.clone();
+    let remote = Remote::start(move |asked: Asked| {
+        let sessions = sessions.clone();
+        async move {
+            if asked.what() == "initialize" {
+                let id = sessions.fetch_add(1, Ordering::SeqCst) + 1;
+                return Some(with_session(ordinary(&asked), &id.to_string()));
+            }
+            let known = sessions.load(Ordering::SeqCst).to_string();
+            let is_known = asked.header("mcp-session-id") == Some(&known);
+            (!is_known).then(|| StatusCode::NOT_FOUND.into_response())
+        }
+    })
+    .await;
+    let mut host = host_of(&remote).await;
+    host.load("r").await;
+    assert_eq!(remote.count("initialize"), 1);
+    // The server forgets what it knew.
+    current.store(100, Ordering::SeqCst);
+    let mut calls = Vec::new();
+    for _ in 0..64 {
+        let call = json!({"name": "use_tool", "arguments": {"tool_name": "r/t"}});
+        calls.push(host.send("tools/call", call).await);
+    }
+    for call in calls {
+        assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
+    }
+    assert_eq!(remote.count("initialize"), 2);
+    let versions = remote.asked();
+    let is_told = |asked: &&Asked| asked.what() == "tools/call";
+    assert!(
+        versions
+            .iter()
+            .filter(is_told)
+            .all(|asked| { asked.header("mcp-protocol-version") == Some("2025-11-25") })
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_ended_when_its_server_goes_to_sleep() {
+    let remote = Remote::start(|asked: Asked| async move {
+        (asked.what() == "initialize").then(|| with_session(ordinary(&asked), "s"))
+    })
+    .await;
+    let server = behind(&remote).set("idleTimeout", "50ms");
+    let mut host = Proxy::with([server]).serve().await;
+    host.load("r").await;
+    eventually("the session is ended", || remote.count("DELETE") == 1).await;
+    assert_eq!(text_of(&host.use_tool("r/t", json!({})).await), "ordinary");
+    assert_eq!(remote.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_without_its_answer_fails_that_request_at_once() {
+    let remote = Remote::start(|asked: Asked| async move {
+        let news = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
+        (asked.what() == "tools/call").then(|| events(format!("data: {news}\n\n")))
+    })
+    .await;
+    let mut host = host_of(&remote).await;
+    let result = host.use_tool("r/t", json!({})).await;
+    let text = text_of(&result);
+    assert!(text.contains("\"r\"") && text.contains("may have been executed"), "{text}");
+    host.notification("notifications/message").await;
+    assert_eq!(remote.count("tools/call"), 1, "it is not repeated");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_after_it_named_a_place_is_resumed_there() {
+    let remote = Remote::start(|asked: Asked| async move {
+        match asked.what() {
+            "initialize" => Some(with_session(ordinary(&asked), "s")),
+            "tools/call" => {
+                let id = asked.message["id"].clone();
+                Some(events(format!("id: call-{id}\nretry: 10\ndata: \n\n")))
+            }
+            "GET" => {
+                let last = asked.header("last-event-id")?.to_owned();
+                let id = last.strip_prefix("call-")?;
+                let answer = r#"{"content":[{"type":"text","text":"late"}]}"#;
+                let text = format!("id: end\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\ndata: \"result\":{answer}}}\n\n");
+                Some(events(text))
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let mut host = host_of(&remote).await;
+    assert_eq!(text_of(&host.use_tool("r/t", json!({})).await), "late");
+    let resumed = remote.asked();
+    let resumed = resumed.iter().find(|asked| asked.header("last-event-id").is_some()).unwrap();
+    assert_eq!(resumed.header("mcp-session-id"), Some("s"));
+}
+
+#[tokio::test]
+async fn a_stream_of_news_that_closes_at_once_is_not_asked_for_without_pause() {
+    let remote = Remote::start(|asked: Asked| async move {
+        (asked.what() == "GET").then(|| events("id: 7\ndata: \n\n"))
+    })
+    .await;
+    let mut host = host_of(&remote).await;
+    host.load("r").await;
+    eventually("it is asked for again", || remote.count("GET") >= 3).await;
+    let began = tokio::time::Instant::now();
+    let before = remote.count("GET");
+    host.use_tool("r/t", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let rate = remote.count("GET") - before;
+    assert!(rate <= 5, "{rate} times in {:?}", began.elapsed());
+    assert!(remote.asked().iter().any(|asked| asked.header("last-event-id") == Some("7")));
+}
+
+#[tokio::test]
+async fn raw_results_stay_raw_in_json_and_in_events() {
+    const RESULT: &str =
+        r#"{"z":1e2,"content":[],"n":123456789012345678901234567890,"a":"\u00e4"}"#;
+    for as_events in [false, true] {
+        let remote = Remote::start(move |asked: Asked| async move {
+            (asked.what() == "tools/call").then(|| {
+                let text = reply(&asked, RESULT);
+                if as_events {
+                    events(format!("event: message\r\ndata: {text}\r\n\r\n"))
+                } else {
+                    json_text(&text.replacen('{', "{\r\n  ", 1))
+                }
+            })
+        })
+        .await;
+        let mut host = host_of(&remote).await;
+        let call = json!({"name": "use_tool", "arguments": {"tool_name": "r/t"}});
+        let id = host.send("tools/call", call).await;
+        let line = host.answer_line(&json!(id)).await;
+        assert_eq!(line, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_above_the_limit_fails_its_request_and_nothing_else() {
+    for as_events in [false, true] {
+        let remote = Remote::start(move |asked: Asked| async move {
+            let is_large = asked.message["params"]["arguments"]["large"] == true;
+            (asked.what() == "tools/call" && is_large).then(|| {
+                let text = reply(&asked, &json!({"x": "x".repeat(20_000)}).to_string());
+                if as_events { events(format!("data: {text}\n\n")) } else { json_text(&text) }
+            })
+        })
+        .await;
+        let proxy = Proxy::with([behind(&remote)]).set("maxMessageBytes", 10_000);
+        let mut host = proxy.serve().await;
+        let result = host.use_tool("r/t", json!({"large": true})).await;
+        assert!(text_of(&result).contains("maxMessageBytes (10000)"), "{result}");
+        assert_eq!(text_of(&host.use_tool("r/t", json!({})).await), "ordinary");
+    }
+}
+
+#[tokio::test]
+async fn an_older_server_is_reached_by_http_and_sse_where_the_type_is_left_open() {
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<String>();
+    let receiver = Arc::new(std::sync::Mutex::new(Some(receiver)));
+    let remote = Remote::start(move |asked: Asked| {
+        let (sender, receiver) = (sender.clone(), receiver.clone());
+        async move {
+            match (asked.what(), asked.path.as_str()) {
+                ("GET", _) => {
+                    let receiver = receiver.lock().unwrap().take()?;
+                    let first = "event: endpoint\ndata: /post?x=1\n\n".to_owned();
+                    let rest = futures_util::stream::unfold(receiver, |mut receiver| async {
+                        let text = receiver.recv().await?;
+                        Some((text, receiver))
+                    });
+                    let all = futures_util::stream::iter([first]);
+                    let all = futures_util::StreamExt::chain(all, rest);
+                    let all = futures_util::StreamExt::map(all, Ok::<_, std::io::Error>);
+                    Some(events(axum::body::Body::from_stream(all)))
+                }
+                (_, "/post") => {
+                    let answer = ordinary(&asked);
+                    let text = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+                    if !text.is_empty() {
+                        let text = String::from_utf8(text.to_vec()).unwrap();
+                        sender.send(format!("event: message\ndata: {text}\n\n")).unwrap();
+                    }
+                    Some(StatusCode::ACCEPTED.into_response())
+                }
+                _ => Some(StatusCode::METHOD_NOT_ALLOWED.into_response()),
+            }
+        }
+    })
+    .await;
+    let mut host = host_of(&remote).await;
+    assert_eq!(text_of(&host.use_tool("r/t", json!({})).await), "ordinary");
+    assert_eq!(remote.count("initialize"), 2, "the first was refused");
+}
+
+#[tokio::test]
+async fn the_address_for_messages_must_be_of_the_same_origin() {
+    let remote = Remote::start(|asked: Asked| async move {
+        (asked.what() == "GET")
+            .then(|| events("event: endpoint\ndata: http://127.0.0.1:1/steal\n\n"))
+    })
+    .await;
+    let mut host = Proxy::with([behind(&remote).set("type", "sse")]).serve().await;
+    let result = host.load("r").await;
+    assert!(text_of(&result).contains("of another origin"), "{result}");
+}
+
+#[tokio::test]
+async fn only_redirects_that_keep_the_origin_are_followed_and_headers_go_nowhere_else() {
+    let thief = Remote::start(|_| async { None }).await;
+    let elsewhere = thief.url.clone();
+    let remote = Remote::start(move |asked: Asked| {
+        let elsewhere = elsewhere.clone();
+        async move {
+            match (asked.path.as_str(), asked.what()) {
+                ("/mcp", _) => Some(Redirect::temporary("/moved").into_response()),
+                (_, "tools/call") => Some(Redirect::temporary(&elsewhere).into_response()),
+                _ => None,
+            }
+        }
+    })
+    .await;
+    let server = behind(&remote).set("headers", json!({"Authorization": "Bearer ${REMOTE_TOKEN}"}));
+    let proxy = Proxy::with([server]);
+    std::fs::write(proxy.directory.path().join(".env"), "REMOTE_TOKEN=secret-7\n").unwrap();
+    let mut host = proxy.serve().await;
+    let result = host.use_tool("r/t", json!({})).await;
+    assert!(text_of(&result).contains("redirects to another place"), "{result}");
+    assert!(thief.asked().is_empty());
+    let moved = remote.asked();
+    let moved = moved.iter().find(|asked| asked.path == "/moved").unwrap();
+    assert_eq!(moved.header("authorization"), Some("Bearer secret-7"));
+    assert!(!host.log().iter().any(|line| line.contains("secret-7")));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_says_so_and_one_that_wants_a_login_too() {
+    let remote = Remote::start(|_| async { Some(StatusCode::UNAUTHORIZED.into_response()) }).await;
+    let gone = Server::lazy("gone").set("url", "http://127.0.0.1:1/mcp");
+    let mut host = Proxy::with([behind(&remote), gone]).serve().await;
+    let result = host.load("r").await;
+    assert!(text_of(&result).contains("wants a login"), "{result}");
+    let result = host.load("gone").await;
+    assert!(text_of(&result).contains("cannot be reached"), "{result}");
+}
+
+#[tokio::test]
+async fn a_modern_request_repeats_in_headers_what_it_says() {
+    let remote = Remote::start(|asked: Asked| async move {
+        let result = match asked.what() {
+            "server/discover" => json!({
+                "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+            }),
+            "tools/list" => {
+                let tool = |name: &str, kind: &str| {
+                    json!({"name": name, "inputSchema": {
+                        "type": "object",
+                        "properties": {"region": {"type": kind, "x-mcp-header": "Region"}},
+                    }})
+                };
+                json!({"tools": [tool("tä", "string"), tool("bad", "number")]})
+            }
+            _ => return None,
+        };
+        Some(json_text(&reply(&asked, &result.to_string())))
+    })
+    .await;
+    let mut host = Proxy::with([behind(&remote)]).start().into_modern();
+    let input = json!({"tool_name": "r/tä", "tool_input": {"region": "us"}});
+    assert_eq!(text_of(&host.call("use_tool", input).await), "ordinary");
+    let bad = host.call("use_tool", json!({"tool_name": "r/bad"})).await;
+    assert!(text_of(&bad).contains("Unknown tool"), "{bad}");
+    let asked = remote.asked();
+    let call = asked.iter().find(|asked| asked.what() == "tools/call").unwrap();
+    assert_eq!(call.header("mcp-protocol-version"), Some("2026-07-28"));
+    assert_eq!(call.header("mcp-method"), Some("tools/call"));
+    assert_eq!(call.header("mcp-name"), Some("=?base64?dMOk?="));
+    assert_eq!(call.header("mcp-param-region"), Some("us"));
+    assert_eq!(call.header("mcp-session-id"), None);
+    let discover = asked.iter().find(|asked| asked.what() == "server/discover").unwrap();
+    let meta: &Value = &discover.message["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+}
+
+#[tokio::test]
+async fn a_server_that_answers_nothing_to_the_probe_but_an_error_page_is_legacy() {
+    let remote = Remote::start(|asked: Asked| async move {
+        (asked.what() == "server/discover")
+            .then(|| (StatusCode::BAD_REQUEST, "No valid session ID").into_response())
+    })
+    .await;
+    let mut host = Proxy::with([behind(&remote)]).start().into_modern();
+    let result = host.call("use_tool", json!({"tool_name": "r/t"})).await;
+    assert_eq!((text_of(&result), &result["resultType"]), ("ordinary", &json!("complete")));
+}

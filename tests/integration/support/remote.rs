@@ -1,0 +1,127 @@
+//! A server behind a URL that does what a test says, request by request.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::Request,
+    http::{HeaderMap, Method, StatusCode},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub method: Method,
+    pub path: String,
+    pub headers: HeaderMap,
+    pub message: Value,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("text"))
+    }
+
+    /// The JSON-RPC method, or the HTTP method where there is none.
+    pub fn what(&self) -> &str {
+        self.message["method"].as_str().unwrap_or(self.method.as_str())
+    }
+}
+
+pub struct Remote {
+    pub url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+type Answer = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
+
+impl Remote {
+    /// Starts a server. What `answer` leaves alone is answered as a legacy server with one tool would.
+    pub async fn start<F, A>(answer: F) -> Self
+    where
+        F: Fn(Asked) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Option<Response>> + Send + 'static,
+    {
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let kept = asked.clone();
+        let answer = move |asked: Asked| -> Answer { Box::pin(answer(asked)) };
+        let router = Router::new().fallback(move |request: Request| {
+            let (kept, answer) = (kept.clone(), answer.clone());
+            async move {
+                let asked = read(request).await;
+                kept.lock().unwrap().push(asked.clone());
+                answer(asked.clone()).await.unwrap_or_else(|| ordinary(&asked))
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("it listens"));
+        let serving = tokio::spawn(async move {
+            axum::serve(listener, router).await.expect("it serves");
+        });
+        Self { url, asked, _serving: AbortOnDropHandle::new(serving) }
+    }
+
+    /// Every request so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// How often this was asked for.
+    pub fn count(&self, what: &str) -> usize {
+        self.asked().iter().filter(|asked| asked.what() == what).count()
+    }
+}
+
+async fn read(request: Request<Body>) -> Asked {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.expect("a whole body");
+    let message = serde_json::from_slice(&body).unwrap_or_default();
+    let path = parts.uri.path().to_owned();
+    Asked { method: parts.method, path, headers: parts.headers, message }
+}
+
+/// What a legacy server with one tool answers.
+pub fn ordinary(asked: &Asked) -> Response {
+    if asked.method != Method::POST {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let result = match asked.what() {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "remote", "version": "1"},
+        }),
+        "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}),
+        "tools/call" => json!({"content": [{"type": "text", "text": "ordinary"}]}),
+        "POST" | "notifications/initialized" | "notifications/cancelled" => {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            let reply = json!({"jsonrpc": "2.0", "id": asked.message["id"], "error": error});
+            return json_text(&reply.to_string());
+        }
+    };
+    json_text(&reply(asked, &result.to_string()))
+}
+
+/// A reply with this text as its result.
+pub fn reply(asked: &Asked, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, asked.message["id"])
+}
+
+pub fn json_text(text: &str) -> Response {
+    ([("content-type", "application/json")], text.to_owned()).into_response()
+}
+
+pub fn events(text: impl Into<Body>) -> Response {
+    ([("content-type", "text/event-stream")], text.into()).into_response()
+}
