@@ -139,6 +139,20 @@ pub fn read_discover(answer: &Outcome) -> DiscoverAnswer {
     }
 }
 
+/// Whether a server that refuses our version names it among those that it speaks: it is to be asked once more
+/// (2026-07-28, schema, `UnsupportedProtocolVersionError`).
+pub fn invites_retry(answer: &Outcome) -> bool {
+    let Err(problem) = answer else { return false };
+    let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
+    error::code(problem) == i64::from(UNSUPPORTED)
+        && strings(&data, "supported").iter().any(|version| version == MODERN_VERSION.as_str())
+}
+
+/// Whether a server answers `initialize` with a version that has none.
+pub fn is_modern_initialize(result: &Raw) -> bool {
+    edit::get_str(result, "protocolVersion").as_deref() == Some(MODERN_VERSION.as_str())
+}
+
 const UNSUPPORTED: i32 = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0;
 
 fn read_discover_result(result: &Raw) -> DiscoverAnswer {

@@ -13,5 +13,6 @@ pub use level::LogLevel;
 
 pub use handshake::{
     DiscoverAnswer, Greeting, answer_discover, answer_initialize, client_meta, discover_params,
-    implementation, initialize_params, offered_capabilities, read_discover, read_initialize,
+    implementation, initialize_params, invites_retry, is_modern_initialize, offered_capabilities,
+    read_discover, read_initialize,
 };

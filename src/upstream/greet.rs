@@ -7,8 +7,8 @@ use crate::{
     config::{Framing, Protocol},
     peer::{CallError, CallOptions, Peer},
     protocol::{
-        DiscoverAnswer, Era, Greeting, discover_params, error, initialize_params, read_discover,
-        read_initialize,
+        DiscoverAnswer, Era, Greeting, discover_params, error, initialize_params, invites_retry,
+        is_modern_initialize, read_discover, read_initialize,
     },
     wire::{Outcome, Raw},
 };
@@ -80,20 +80,29 @@ impl Meeting<'_> {
                 }
             },
             Approach::First(Era::Legacy) => match self.initialize().await? {
-                Ok(result) => initialized(self.peer, Ok(result), spoken),
-                Err(refusal) => {
-                    let probe = tokio::time::timeout(PROBE_SILENCE, self.discover()).await;
-                    match probe.map(|answer| answer.map(|answer| read_discover(&answer))) {
-                        Ok(Ok(DiscoverAnswer::Modern(greeting))) => {
-                            spoken.legacy = Some(false);
-                            Ok(modern(greeting, spoken))
-                        }
-                        // It is the refusal that says what is wrong.
-                        _ => initialized(self.peer, Err(refusal), spoken),
-                    }
+                Ok(result) if !is_modern_initialize(&result) => {
+                    initialized(self.peer, Ok(result), spoken)
                 }
+                refusal => self.discover_after(refusal, spoken).await,
             },
             Approach::First(Era::Modern) => self.probe(spoken).await,
+        }
+    }
+
+    /// Tries `server/discover` with a server that would not shake hands.
+    async fn discover_after(
+        &self,
+        refusal: Outcome,
+        spoken: &mut Spoken,
+    ) -> Result<Greeting, AttemptError> {
+        let probe = tokio::time::timeout(PROBE_SILENCE, self.discover()).await;
+        match probe.map(|answer| answer.map(|answer| read_discover(&answer))) {
+            Ok(Ok(DiscoverAnswer::Modern(greeting))) => {
+                spoken.legacy = Some(false);
+                Ok(modern(greeting, spoken))
+            }
+            // It is the refusal that says what is wrong.
+            _ => initialized(self.peer, refusal, spoken),
         }
     }
 
@@ -138,6 +147,11 @@ impl Meeting<'_> {
     }
 
     async fn discover(&self) -> Result<Outcome, AttemptError> {
+        let answer = self.discover_once().await?;
+        if invites_retry(&answer) { self.discover_once().await } else { Ok(answer) }
+    }
+
+    async fn discover_once(&self) -> Result<Outcome, AttemptError> {
         let params = discover_params(&self.observer.capabilities(Era::Modern));
         match call(self.peer, DISCOVER, params).await {
             // A legacy server behind a URL may refuse what it does not know before it reads it.

@@ -14,5 +14,6 @@ mod messages;
 mod real_servers;
 mod remote;
 mod resources;
+mod sharing;
 mod support;
 mod surface;

@@ -2,16 +2,16 @@
 // compares check by check. What passes directly has to pass through dormouse, unless docs/conformance.md
 // says why it does not.
 //
-// node server.mjs DORMOUSE FIXTURE
+// node server-side.mjs DORMOUSE FIXTURE
 
-import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { listening, proxied, run as runToEnd } from "./programs.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const packages = join(here, "..", "npm", "node_modules");
+const packages = join(here, "..", "node_modules");
 const [dormouse, fixture] = process.argv.slice(2);
 const scratch = mkdtempSync(join(tmpdir(), "dormouse-conformance-"));
 
@@ -24,43 +24,13 @@ const suites = [
 const onStdio = JSON.stringify({ conformance: true });
 const onHttp = JSON.stringify({ conformance: true, http: 0 });
 
-/** Starts a program that says on some line where it listens; resolves with the URL and a way to end it. */
-function listening(command, args) {
-  const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
-  const ended = new Promise((resolve) => child.on("exit", resolve));
-  const end = async () => {
-    child.kill("SIGTERM");
-    await ended;
-  };
-  return new Promise((resolve, reject) => {
-    let said = "";
-    const hear = (chunk) => {
-      said += chunk;
-      const url = said.match(/listening on (http:\S+)\n/);
-      if (url) resolve({ url: url[1], end });
-    };
-    child.stdout.on("data", hear);
-    child.stderr.on("data", hear);
-    child.on("exit", (code) => reject(new Error(`${command} ended with ${code}: ${said}`)));
-  });
-}
-
-/** dormouse with one server; the URL is that of the server's own endpoint. */
-async function proxied(entry) {
-  const config = join(scratch, "dormouse.json");
-  const described = { description: "Has all that the conformance suite asks for.", ...entry };
-  writeFileSync(config, JSON.stringify({ mcpServers: { fixture: described } }));
-  const proxy = await listening(dormouse, ["--http", "127.0.0.1:0", "--config", config]);
-  return { ...proxy, url: proxy.url.replace(/\/mcp$/, "/servers/fixture/mcp") };
-}
-
 // Each column is a way to the fixture, made anew for every suite.
 const columns = {
   direct: () => listening(fixture, [onHttp]),
-  "to stdio": () => proxied({ command: fixture, args: [onStdio] }),
+  "to stdio": () => proxied(dormouse, scratch, { command: fixture, args: [onStdio] }),
   "to http": async () => {
     const server = await listening(fixture, [onHttp]);
-    const proxy = await proxied({ url: server.url });
+    const proxy = await proxied(dormouse, scratch, { url: server.url });
     return { url: proxy.url, end: () => proxy.end().then(server.end) };
   },
   wrapped: () =>
@@ -71,8 +41,7 @@ const columns = {
 async function run(suite, url, output) {
   const program = join(packages, suite.package, "dist", "index.js");
   const args = [program, "server", "--url", url, ...suite.options, "-o", output];
-  const child = spawn(process.execPath, args, { stdio: "ignore" });
-  await new Promise((resolve) => child.on("exit", resolve));
+  await runToEnd(process.execPath, args);
   const checks = new Map();
   for (const directory of readdirSync(output)) {
     const scenario = directory.replace(/^server-/, "").replace(/-\d{4}-\d{2}-\d{2}T.*$/, "");
@@ -85,7 +54,7 @@ async function run(suite, url, output) {
   return checks;
 }
 
-const explained = readFileSync(join(here, "..", "..", "docs", "conformance.md"), "utf8");
+const explained = readFileSync(join(here, "..", "..", "..", "docs", "conformance.md"), "utf8");
 let unexplained = 0;
 try {
   for (const suite of suites) {
