@@ -1,6 +1,7 @@
 //! The program as hosts and servers see it.
 
 mod activate;
+mod clients;
 mod commands;
 mod eras;
 mod fidelity;

@@ -1,9 +1,9 @@
 //! Servers that nobody here wrote, from the npm registry: `scripts/check` installs them.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use serde_json::{Value, json, value::RawValue};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::support::{Host, Proxy, Server, descendants};
 
@@ -125,5 +125,51 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
         let call = json!({"tool_name": format!("everything/{tool}"), "tool_input": arguments});
         let found = answer_to(&mut host, json!({"name": "use_tool", "arguments": call})).await;
         assert_eq!(found, expected, "{tool}");
+    }
+}
+
+/// "everything" as a service, ended with what is returned.
+async fn service(mode: &str) -> (Child, String) {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let mut command = Command::new(program("mcp-server-everything"));
+    command.arg(mode).env("PORT", port.to_string()).kill_on_drop(true);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for _ in 0..500 {
+        if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let path = if mode == "sse" { "sse" } else { "mcp" };
+    (child, format!("http://127.0.0.1:{port}/{path}"))
+}
+
+#[tokio::test]
+async fn everything_is_the_same_in_its_three_modes() {
+    let (_streamable, streamable_url) = service("streamableHttp").await;
+    let (_sse, sse_url) = service("sse").await;
+    let servers = [
+        real("stdio", "mcp-server-everything", &json!(["stdio"])),
+        Server::lazy("streamable").set("url", streamable_url),
+        // The type is left open: it is found out that this one knows only the older framing.
+        Server::lazy("sse").set("url", sse_url),
+    ];
+    let mut host = Proxy::with(servers).start();
+    host.initialize(json!({})).await;
+    let calls = calls().into_iter().filter(|(tool, _)| {
+        // Each has an environment of its own, and a state that these switch.
+        !matches!(*tool, "get-env" | "toggle-simulated-logging" | "toggle-subscriber-updates")
+    });
+    for (tool, arguments) in calls {
+        let mut outcomes = Vec::new();
+        for server in ["stdio", "streamable", "sse"] {
+            let call = json!({"tool_name": format!("{server}/{tool}"), "tool_input": arguments});
+            let call = json!({"name": "use_tool", "arguments": call});
+            outcomes.push(answer_to(&mut host, call).await);
+        }
+        assert_eq!(outcomes[0], outcomes[1], "{tool}");
+        assert_eq!(outcomes[0], outcomes[2], "{tool}");
     }
 }

@@ -1,0 +1,87 @@
+//! The SDKs of others as hosts, over every way in. `scripts/check` installs them.
+
+use std::path::{Path, PathBuf};
+
+use rmcp::{
+    model::{CallToolRequestParams, ProtocolVersion},
+    service::{ClientLifecycleMode, ClientServiceExt},
+    transport::StreamableHttpClientTransport,
+};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::support::{Proxy, Server, dormouse, fixture};
+
+fn in_tests(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(path);
+    assert!(path.exists(), "{} is missing: run scripts/check", path.display());
+    path
+}
+
+fn conformance_server() -> Server {
+    let script = json!({"conformance": true}).to_string();
+    Server::lazy("u").set("command", json!(fixture())).set("args", json!([script]))
+}
+
+/// Runs a client program against dormouse in each way, which must end well.
+async fn every_way(program: &[PathBuf], arguments: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("dormouse.json");
+    let entry = json!({
+        "description": "d", "command": fixture(), "args": [r#"{"conformance":true}"#],
+    });
+    std::fs::write(&config, json!({"mcpServers": {"u": entry}}).to_string()).unwrap();
+    let on_stdio = dormouse().as_std().get_program().to_string_lossy().into_owned();
+    let on_stdio = [on_stdio, "--config".to_owned(), config.to_string_lossy().into_owned()];
+    let service = || Proxy::with([conformance_server()]).start_http();
+    let (streamable, sse) = (service(), service());
+    for (way, target) in [
+        ("stdio", on_stdio.to_vec()),
+        ("http", vec![streamable.url("/mcp").await]),
+        ("sse", vec![sse.url("/sse").await]),
+    ] {
+        let mut command = Command::new(&program[0]);
+        command.args(&program[1..]).args(arguments).arg(way).args(target).kill_on_drop(true);
+        let output = command.output().await.expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?} {way}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn the_typescript_sdk_is_served_every_way() {
+    every_way(&["node".into(), in_tests("npm/client.mjs")], &[]).await;
+}
+
+#[tokio::test]
+async fn the_python_sdk_is_served_every_way_as_a_legacy_host() {
+    let python = in_tests("clients/.venv/bin/python");
+    every_way(&[python, in_tests("clients/python.py")], &["legacy"]).await;
+}
+
+#[tokio::test]
+async fn the_python_sdk_is_served_every_way_as_a_modern_host() {
+    let python = in_tests("clients/.venv/bin/python");
+    every_way(&[python, in_tests("clients/python.py")], &["auto"]).await;
+}
+
+#[tokio::test]
+async fn an_rmcp_client_of_either_era_is_served_over_http() {
+    let program = Proxy::with([conformance_server()]).start_http();
+    let url = program.url("/mcp").await;
+    // What the rmcp client needs of the process is what ours does.
+    drop(crate::support::http_client());
+    let modern =
+        ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    for lifecycle in [ClientLifecycleMode::Initialize, modern] {
+        let transport = StreamableHttpClientTransport::from_uri(url.as_str());
+        let client = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
+        assert_eq!(client.list_all_tools().await.unwrap().len(), 3);
+        let arguments = |value: Value| value.as_object().unwrap().clone();
+        let call = CallToolRequestParams::new("use_tool")
+            .with_arguments(arguments(json!({"tool_name": "u/test_simple_text"})));
+        let called = client.call_tool(call).await.unwrap();
+        assert_ne!(called.is_error, Some(true));
+        client.cancel().await.unwrap();
+    }
+}
