@@ -7,14 +7,15 @@
 //!
 //! - [`cli`]: one file a command, and the only wiring of all the parts.
 //! - [`demo`]: the embedded servers and the client of `dormouse demo`.
-//! - [`downstream`]: hosts. One session each, whatever it is connected by; today standard input and output.
+//! - [`downstream`]: hosts. One session each, whatever it is connected by: standard input and output, or HTTP.
 //! - [`proxy`]: the fleet of servers with the one live snapshot, the routing of requests, the relay of
 //!   notifications and questions.
 //! - [`surface`]: what the host sees, as a pure function of snapshot, settings and request.
-//! - [`upstream`]: one server's life: the pure state machine, the actor that performs it, its process.
+//! - [`upstream`]: one server's life: the pure state machine, the actor that performs it, and what carries its
+//!   connection, a process or HTTP.
 //! - [`peer`]: a JSON-RPC peer over any wire.
 //! - [`protocol`]: MCP's two eras as pure functions.
-//! - [`wire`]: a message as an envelope and raw JSON text; framing and writing.
+//! - [`wire`]: a message as an envelope and raw JSON text; framing by lines and by events, and writing.
 //!
 //! [`catalog`] (what servers have, as immutable values) and [`config`] know none of these but `protocol`
 //! and `wire`, and most may use them.

@@ -1,11 +1,12 @@
 //! `just bench`: the table of DESIGN.md section 9, each row against its baselines in the same run.
 //!
-//! One program plays all parts: it starts itself as the upstream server and as the two relays that
+//! One program plays all parts: it starts itself as the upstream servers and as the relays that
 //! dormouse is compared with. Figures are ratios to a baseline of the same round, since machines are
 //! noisy; of several rounds the median counts.
 
 mod client;
 mod contender;
+mod http;
 mod process;
 mod relay;
 mod report;
@@ -20,6 +21,8 @@ fn main() -> ExitCode {
         Some("upstream") => upstream::serve(&arguments[1..]),
         Some("relay") => relay::run(&arguments[1..], relay::Kind::Lines),
         Some("relay-parse") => relay::run(&arguments[1..], relay::Kind::Parse),
+        Some("http-upstream") => http::serve_upstream(),
+        Some("http-relay") => http::serve_relay(&arguments[1..]),
         // cargo adds `--bench`; a word before it asks for the rows of that name alone.
         first => return rows::run(first.filter(|word| !word.starts_with('-'))),
     }

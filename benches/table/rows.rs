@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     client::Client,
     contender::{Contender, config, dormouse, server, upstream},
+    http::HttpContender,
     process,
     report::{Row, as_json, median, print},
 };
@@ -23,7 +24,7 @@ type Add<'a> = &'a mut dyn FnMut(Row);
 type Measure = fn(Add<'_>);
 
 /// The rows by the name with which one of them can be asked for alone.
-const ROWS: [(&str, Measure); 8] = [
+const ROWS: [(&str, Measure); 9] = [
     ("start", start),
     ("idle", idle),
     ("latency", latency),
@@ -32,6 +33,7 @@ const ROWS: [(&str, Measure); 8] = [
     ("large-results", large_results),
     ("memory", memory_of_large_results),
     ("waking", waking),
+    ("http", over_http),
 ];
 
 /// Measures all rows, or those whose name holds `only`.
@@ -290,6 +292,52 @@ fn waking(add: Add<'_>) {
         "",
         json!({"right": 50}),
     ));
+}
+
+/// The figures of a reverse proxy over HTTP and of dormouse, in the same rounds.
+fn over_http(add: Add<'_>) {
+    const CALLS: usize = 6_400;
+    let mut clients: Vec<_> = HttpContender::ALL.iter().map(|who| (*who, who.connect())).collect();
+    let mut latency: HashMap<&'static str, Vec<f64>> = HashMap::new();
+    let mut throughput: HashMap<&'static str, Vec<f64>> = HashMap::new();
+    for round in 0..=ROUNDS {
+        for (who, client) in &mut clients {
+            let one = median((0..500).map(|_| micros(client.round_trip())).collect());
+            #[expect(clippy::cast_precision_loss, reason = "a small number")]
+            let many = CALLS as f64 / client.many(CALLS).as_secs_f64();
+            // The first round warms up.
+            if round > 0 {
+                latency.entry(who.name()).or_default().push(one);
+                throughput.entry(who.name()).or_default().push(many);
+            }
+        }
+    }
+    let baseline = HttpContender::Relay.name();
+    for who in [HttpContender::ToHttp, HttpContender::ToStdio] {
+        let against = |figures: &HashMap<&'static str, Vec<f64>>| {
+            let pairs = figures[who.name()].iter().zip(&figures[baseline]);
+            median(pairs.map(|(ours, theirs)| ours / theirs).collect())
+        };
+        let shown = |figures: &HashMap<&'static str, Vec<f64>>| {
+            let median = |name: &str| json!(median(figures[name].clone()).round());
+            let names = [HttpContender::Direct.name(), baseline, who.name()];
+            Value::Object(names.iter().map(|name| ((*name).to_owned(), median(name))).collect())
+        };
+        add(Row::at_most(
+            format!("latency of a call, {}", who.name()),
+            against(&latency),
+            1.5,
+            " × reverse proxy",
+            json!({"µs": shown(&latency)}),
+        ));
+        add(Row::at_least(
+            format!("calls a second, 64 in flight, {}", who.name()),
+            against(&throughput),
+            0.7,
+            " × reverse proxy",
+            json!({"calls/s": shown(&throughput)}),
+        ));
+    }
 }
 
 fn millis(duration: Duration) -> f64 {

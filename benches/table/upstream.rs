@@ -26,7 +26,7 @@ pub fn serve(arguments: &[String]) {
     }
 }
 
-fn answer(request: &Value, tools: usize) -> String {
+pub fn answer(request: &Value, tools: usize) -> String {
     let params = &request["params"];
     match request["method"].as_str().unwrap_or_default() {
         "initialize" => json!({

@@ -127,10 +127,9 @@ impl Outbox {
         self.queue().waiting
     }
 
-    /// Whether it is closed, and everything has been taken.
-    pub fn is_exhausted(&self) -> bool {
-        let queue = self.queue();
-        queue.closed && queue.messages.is_empty()
+    /// Whether nothing more can be queued.
+    pub fn is_closed(&self) -> bool {
+        self.queue().closed
     }
 
     /// Swaps what is queued into the empty `taken`; `false` when that is nothing and never will be. Only one

@@ -3,6 +3,7 @@
 mod activate;
 mod clients;
 mod commands;
+mod crossing;
 mod eras;
 mod fidelity;
 mod hostile;

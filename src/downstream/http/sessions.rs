@@ -18,8 +18,10 @@ use crate::{downstream::Session, proxy::Endpoint, wire::Outbox};
 
 /// Sessions at once; the one that was unused for longest gives way.
 const MOST_SESSIONS: usize = 10_000;
-/// Finished streams of a session that can still be asked for again.
-const FINISHED_KEPT: usize = 16;
+/// Streams that have ended without being read to their end, or at all, and can still be asked for: how many
+/// of a session, and with how many bytes together.
+const MOST_LEFT: usize = 16;
+const MOST_BYTES_LEFT: usize = 16 * 1024 * 1024;
 
 /// The number of the stream that belongs to no request.
 const NEWS: u64 = 0;
@@ -50,6 +52,24 @@ struct State {
     streams: Vec<(u64, Arc<MessageStream>)>,
     last_stream: u64,
     uses: Uses,
+}
+
+impl State {
+    /// Of the streams that were left, the latest stay for a host that comes back.
+    fn forget_old_streams(&mut self) {
+        let (mut streams, mut bytes) = (0, 0);
+        let mut kept: Vec<bool> = Vec::with_capacity(self.streams.len());
+        for (number, stream) in self.streams.iter().rev() {
+            let is_left = *number != NEWS && stream.is_left();
+            if is_left {
+                streams += 1;
+                bytes += stream.outbox().waiting();
+            }
+            kept.push(!is_left || streams <= MOST_LEFT && bytes <= MOST_BYTES_LEFT);
+        }
+        let mut kept = kept.into_iter().rev();
+        self.streams.retain(|_| kept.next().unwrap_or(true));
+    }
 }
 
 /// Whether the host is there.
@@ -104,19 +124,7 @@ impl HttpSession {
     /// A stream for the answer to a POST.
     pub(super) fn new_stream(&self) -> Arc<MessageStream> {
         let mut state = self.lock();
-        let finished =
-            |(number, stream): &(u64, Arc<MessageStream>)| *number != NEWS && stream.is_finished();
-        let mut surplus = state
-            .streams
-            .iter()
-            .filter(|stream| finished(stream))
-            .count()
-            .saturating_sub(FINISHED_KEPT);
-        state.streams.retain(|stream| {
-            let goes = surplus > 0 && finished(stream);
-            surplus -= usize::from(goes);
-            !goes
-        });
+        state.forget_old_streams();
         state.last_stream += 1;
         let number = state.last_stream;
         let stream = MessageStream::resumable(self.stop.clone(), number, self.is_primed);
@@ -137,8 +145,8 @@ impl HttpSession {
     /// Whether more waits for the host than it should be given on top of.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.lock();
-        let waiting: usize =
-            state.streams.iter().map(|(_, stream)| stream.outbox().waiting()).sum();
+        let read = state.streams.iter().filter(|(_, stream)| stream.is_read());
+        let waiting: usize = read.map(|(_, stream)| stream.outbox().waiting()).sum();
         waiting > 16 * MOST_WAITING
     }
 

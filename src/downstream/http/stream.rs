@@ -47,6 +47,8 @@ struct State {
     taken: usize,
     /// Cancelled when somebody else reads on.
     reader: CancellationToken,
+    /// Whether a response reads the stream.
+    is_read: bool,
 }
 
 impl MessageStream {
@@ -75,9 +77,13 @@ impl MessageStream {
         &self.outbox
     }
 
-    /// Whether nothing can come any more, and everything has been taken.
-    pub(super) fn is_finished(&self) -> bool {
-        self.outbox.is_exhausted()
+    /// Whether nothing can come any more, and nobody reads what there is: a host may come back for it.
+    pub(super) fn is_left(&self) -> bool {
+        self.outbox.is_closed() && !self.lock().is_read
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.lock().is_read
     }
 
     /// The next messages; `None` when there will be none.
@@ -109,6 +115,7 @@ impl MessageStream {
         {
             let mut state = self.lock();
             std::mem::replace(&mut state.reader, reader.clone()).cancel();
+            state.is_read = true;
             match (after, self.number) {
                 (Some(after), _) => {
                     let missed = state.kept.iter().filter(|(event, _)| *event > after);
@@ -164,6 +171,9 @@ impl<K> Drop for Reading<K> {
     fn drop(&mut self) {
         if self.stream.number.is_none() {
             self.stream.gone.cancel();
+        }
+        if !self.reader.is_cancelled() {
+            self.stream.lock().is_read = false;
         }
     }
 }

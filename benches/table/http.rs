@@ -1,0 +1,286 @@
+//! The HTTP side of the bench: an upstream, a bare reverse proxy, and a client that does as little as
+//! possible.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::{Bytes, to_bytes},
+    extract::Request,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    contender::{config, dormouse, server, this_program},
+    upstream::answer,
+};
+
+/// Connections that the client keeps open, and so the requests that it can have in flight.
+pub const CONNECTIONS: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpContender {
+    Direct,
+    /// A reverse proxy that passes the body of each POST on.
+    Relay,
+    /// dormouse before the same HTTP upstream.
+    ToHttp,
+    /// dormouse before an upstream on stdio.
+    ToStdio,
+}
+
+impl HttpContender {
+    pub const ALL: [Self; 4] = [Self::Direct, Self::Relay, Self::ToHttp, Self::ToStdio];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Relay => "reverse proxy",
+            Self::ToHttp => "HTTP → HTTP",
+            Self::ToStdio => "HTTP → stdio",
+        }
+    }
+
+    /// A client that is connected and has shaken hands.
+    pub fn connect(self) -> HttpClient {
+        let program =
+            |part: &str, more: &[String]| [&[this_program(), part.to_owned()], more].concat();
+        let mut services = Vec::new();
+        let mut behind = |command: &[String]| {
+            let service = Service::start(command);
+            let url = service.url.clone();
+            services.push(service);
+            url
+        };
+        let url = match self {
+            Self::Direct => behind(&program("http-upstream", &[])),
+            Self::Relay => {
+                let upstream = behind(&program("http-upstream", &[]));
+                behind(&program("http-relay", &[upstream]))
+            }
+            Self::ToHttp => {
+                let upstream = behind(&program("http-upstream", &[]));
+                let entry = json!({"description": "Answers over HTTP.", "url": upstream});
+                behind(&as_service(&[("server-1".to_owned(), entry)]))
+            }
+            Self::ToStdio => behind(&as_service(&[server(1, 2, 0)])),
+        };
+        HttpClient::connect(&url, services)
+    }
+}
+
+fn as_service(servers: &[(String, Value)]) -> Vec<String> {
+    let http = ["--http", "127.0.0.1:0", "--surface", "direct"].map(str::to_owned);
+    [dormouse(&config(servers)), http.to_vec()].concat()
+}
+
+/// A program that listens; ended when this is dropped.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Service {
+    fn start(command: &[String]) -> Self {
+        let mut child = Command::new(&command[0])
+            .args(&command[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the contender starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        while !line.contains("listening on ") {
+            line.clear();
+            assert!(lines.read_line(&mut line).expect("UTF-8") > 0, "the contender ended");
+        }
+        // What else it says is of no interest, and must not block it.
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        let url = line.split("listening on ").nth(1).expect("an address").trim().to_owned();
+        Self { child, url }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let process = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("an id"));
+        nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+pub struct HttpClient {
+    connections: Vec<BufReader<TcpStream>>,
+    head: String,
+    body: Vec<u8>,
+    last_id: u64,
+    tool: &'static str,
+    // After the connections, so that these are closed first.
+    services: Vec<Service>,
+}
+
+impl HttpClient {
+    fn connect(url: &str, services: Vec<Service>) -> Self {
+        let (address, path) =
+            url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a URL");
+        let open = || {
+            let stream = TcpStream::connect(address).expect("it listens");
+            stream.set_nodelay(true).expect("a socket");
+            BufReader::with_capacity(64 * 1024, stream)
+        };
+        let connections = (0..CONNECTIONS).map(|_| open()).collect();
+        let head = format!(
+            "POST /{path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n"
+        );
+        let tool = "echo";
+        let mut client = Self { connections, head, body: Vec::new(), last_id: 0, tool, services };
+        client.shake_hands();
+        client
+    }
+
+    fn shake_hands(&mut self) {
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"}});
+        let headers = self.exchange("initialize", &hello.to_string());
+        if let Some(id) = headers.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")) {
+            self.head.push_str(&format!("mcp-session-id: {}\r\n", id.trim()));
+        }
+        // A proxy shows the upstream's tool under the server's name once it knows it.
+        self.exchange("tools/call", r#"{"name":"load_mcp","arguments":{"mcp_name":"server-1"}}"#);
+        self.exchange("tools/list", "{}");
+        let list = String::from_utf8_lossy(&self.body);
+        if list.contains("server-1__echo") {
+            self.tool = "server-1__echo";
+        }
+    }
+
+    fn call(&self) -> String {
+        let arguments = json!({"path": "/tmp/some/file.txt", "limit": 10});
+        json!({"name": self.tool, "arguments": arguments}).to_string()
+    }
+
+    /// One call, and how long it took.
+    pub fn round_trip(&mut self) -> Duration {
+        let call = self.call();
+        let began = Instant::now();
+        self.exchange("tools/call", &call);
+        let took = began.elapsed();
+        assert!(String::from_utf8_lossy(&self.body).contains("some/file"), "the right answer");
+        took
+    }
+
+    /// `count` calls, as many at once as there are connections.
+    pub fn many(&mut self, count: usize) -> Duration {
+        let call = self.call();
+        let began = Instant::now();
+        for _ in 0..count / CONNECTIONS {
+            for connection in 0..CONNECTIONS {
+                self.write(connection, "tools/call", &call);
+            }
+            for connection in 0..CONNECTIONS {
+                self.read(connection);
+                assert!(self.body.len() > 40);
+            }
+        }
+        began.elapsed()
+    }
+
+    fn exchange(&mut self, method: &str, params: &str) -> String {
+        self.write(0, method, params);
+        self.read(0)
+    }
+
+    fn write(&mut self, connection: usize, method: &str, params: &str) {
+        self.last_id += 1;
+        let id = self.last_id;
+        let body =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        let request = format!("{}content-length: {}\r\n\r\n{body}", self.head, body.len());
+        let stream = self.connections[connection].get_mut();
+        stream.write_all(request.as_bytes()).expect("it reads");
+    }
+
+    /// Reads an answer into `body`, and returns its headers.
+    fn read(&mut self, connection: usize) -> String {
+        let stream = &mut self.connections[connection];
+        let mut headers = String::new();
+        while !headers.ends_with("\r\n\r\n") {
+            assert!(stream.read_line(&mut headers).expect("text") > 0, "the contender hung up");
+        }
+        let headers = headers.to_ascii_lowercase();
+        let length = headers.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = length.expect("a length").trim().parse().expect("a number");
+        self.body.resize(length, 0);
+        stream.read_exact(&mut self.body).expect("a whole answer");
+        headers
+    }
+}
+
+impl Drop for HttpClient {
+    fn drop(&mut self) {
+        self.connections.clear();
+        self.services.clear();
+    }
+}
+
+/// `http-upstream`: the upstream of the bench over HTTP.
+pub fn serve_upstream() {
+    let answer = |request: Request| async move {
+        let body = to_bytes(request.into_body(), usize::MAX).await.expect("a whole body");
+        let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match message.get("id") {
+            Some(id) => {
+                let result = answer(&message, 2);
+                json_text(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into())
+            }
+            None => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        }
+    };
+    serve(Router::new().fallback(answer));
+}
+
+/// `http-relay URL`: passes the body of each request on, and the answer back.
+pub fn serve_relay(arguments: &[String]) {
+    // An error means that it is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client");
+    let url = arguments[0].clone();
+    let relay = move |headers: HeaderMap, body: Bytes| {
+        let request = client.post(&url).body(body);
+        async move {
+            let kept = ["content-type", "accept", "mcp-session-id"];
+            let request = kept.iter().fold(request, |request, name| match headers.get(*name) {
+                Some(value) => request.header(*name, value),
+                None => request,
+            });
+            let answer = request.send().await.expect("the upstream answers");
+            json_text(answer.bytes().await.expect("a whole answer"))
+        }
+    };
+    serve(Router::new().fallback(relay));
+}
+
+fn json_text(text: Bytes) -> Response {
+    ([("content-type", "application/json")], text).into_response()
+}
+
+fn serve(router: Router) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        eprintln!("listening on http://{}/mcp", listener.local_addr().expect("it listens"));
+        let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+            stream.set_nodelay(true).expect("a socket");
+        });
+        axum::serve(listener, router).await.expect("it serves");
+    });
+}

@@ -1,0 +1,158 @@
+//! Questions that cross eras, and what must not be possible with them. What they are for is in `matrix`.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Host, Modern, Program, Proxy, Server,
+    remote::{Asked, Remote, json_text, reply},
+    text_of,
+};
+
+/// A legacy server that asks whatever its call says.
+fn asking(method: &str) -> Value {
+    let question = json!({"method": method, "params": {"message": "who?", "n": 1}});
+    json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": question}})
+}
+
+fn with_capabilities(params: Value) -> Value {
+    let mut params = Modern::meta(params);
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+    params
+}
+
+fn retry(call: &Value, asked: &Value, responses: Value) -> Value {
+    let mut params = call.clone();
+    params["requestState"] = asked["requestState"].clone();
+    params["inputResponses"] = responses;
+    with_capabilities(params)
+}
+
+async fn service() -> Program {
+    Proxy::with([Server::lazy("a")]).set("authTokens", json!(["one", "two"])).start_http()
+}
+
+async fn host(program: &Program, token: &str) -> Host {
+    let bearer = format!("Bearer {token}");
+    Host::over_http(&program.url("/mcp").await, &[("authorization", &bearer)])
+}
+
+fn accepted() -> Value {
+    json!({"q1": {"action": "accept", "content": {"name": "n"}}})
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only_once() {
+    let program = service().await;
+    let mut asked_host = host(&program, "one").await;
+    let mut other = host(&program, "two").await;
+    let call = asking("elicitation/create");
+    let asked = asked_host.request("tools/call", with_capabilities(call.clone())).await;
+    assert_eq!(asked["resultType"], "input_required");
+    let question = &asked["inputRequests"]["q1"];
+    assert_eq!(question["method"], "elicitation/create");
+    assert_eq!(question["params"], json!({"message": "who?", "n": 1}));
+    // Somebody else's retry, and one of another call, do not find it.
+    let stolen = other.ask("tools/call", retry(&call, &asked, accepted())).await;
+    assert_eq!(stolen["error"]["code"], -32602, "{stolen}");
+    let mut another = call.clone();
+    another["arguments"]["tool_input"]["params"] = json!({"message": "else"});
+    let wrong = asked_host.ask("tools/call", retry(&another, &asked, accepted())).await;
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    // What is missing is asked for again, under a new state.
+    let again = asked_host.request("tools/call", retry(&call, &asked, json!({}))).await;
+    assert_eq!(again["inputRequests"], asked["inputRequests"]);
+    assert_ne!(again["requestState"], asked["requestState"]);
+    let done = asked_host.request("tools/call", retry(&call, &again, accepted())).await;
+    assert!(text_of(&done).contains("accept"), "{done}");
+    let replayed = asked_host.ask("tools/call", retry(&call, &again, accepted())).await;
+    assert_eq!(replayed["error"]["code"], -32602);
+    assert_eq!(program.started("a").len(), 1);
+    let calls = program.server_log("a");
+    assert_eq!(calls.iter().filter(|line| line.starts_with("tools/call")).count(), 1);
+}
+
+#[tokio::test]
+async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
+    let program = service().await;
+    let mut host = host(&program, "one").await;
+    let call = with_capabilities(asking("sampling/createMessage"));
+    let result = host.request("tools/call", call).await;
+    assert!(text_of(&result).contains("-32601"), "{result}");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_while_its_question_is_open_fails_the_retry() {
+    let program = service().await;
+    let mut host = host(&program, "one").await;
+    let call = asking("elicitation/create");
+    let asked = host.request("tools/call", with_capabilities(call.clone())).await;
+    let die = json!({"name": "use_tool", "arguments": {"tool_name": "a/die"}});
+    host.request("tools/call", with_capabilities(die)).await;
+    let result = host.request("tools/call", retry(&call, &asked, accepted())).await;
+    assert_eq!(result["isError"], true, "{result}");
+    assert!(text_of(&result).contains("ended before it answered"), "{result}");
+}
+
+/// A modern server whose only tool asks as `question` says.
+async fn modern_server(question: Value) -> Remote {
+    Remote::start(move |asked: Asked| {
+        let question = question.clone();
+        async move {
+            let result = match asked.what() {
+                "initialize" => {
+                    let error = json!({"code": -32601, "message": "no"});
+                    let id = &asked.message["id"];
+                    let reply = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                    return Some(json_text(&reply.to_string()));
+                }
+                "server/discover" => json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+                }),
+                "tools/call" => question,
+                _ => return None,
+            };
+            Some(json_text(&reply(&asked, &result.to_string())))
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_modern_server_that_never_has_enough_is_stopped_after_ten_rounds() {
+    let question = json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
+        "r": {"method": "roots/list"}}});
+    let remote = modern_server(question).await;
+    let mut host = Proxy::with([Server::lazy("a").set("url", remote.url.as_str())]).serve().await;
+    let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/t"}});
+    let id = host.send("tools/call", call).await;
+    for round in 0..10 {
+        let question = host.either(id, round, false).await;
+        assert_eq!(question["method"], "roots/list", "{question}");
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}});
+        host.write(answer.to_string()).await;
+    }
+    let answer = host.answer(id).await;
+    assert!(answer.to_string().contains("asked for input 10 times"), "{answer}");
+    assert_eq!(remote.count("tools/call"), 10);
+    let retried = remote.asked();
+    let retried = retried.iter().rfind(|asked| asked.what() == "tools/call").unwrap();
+    assert_eq!(retried.message["params"]["requestState"], "s");
+    assert_eq!(retried.message["params"]["inputResponses"], json!({"r": {"roots": []}}));
+}
+
+#[tokio::test]
+async fn a_question_that_a_legacy_host_has_not_offered_to_answer_fails_the_call() {
+    let question = json!({"resultType": "input_required", "inputRequests": {
+        "r": {"method": "elicitation/create", "params": {"message": "m"}}}});
+    let remote = modern_server(question).await;
+    let mut host = Proxy::with([Server::lazy("a").set("url", remote.url.as_str())]).start();
+    host.initialize(json!({})).await;
+    let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/t"}});
+    let answer = host.ask("tools/call", call).await;
+    assert!(answer.to_string().contains("does not offer"), "{answer}");
+    let asked = remote.asked();
+    let call = asked.iter().find(|asked| asked.what() == "tools/call").unwrap();
+    let meta = &call.message["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+}
