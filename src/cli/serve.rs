@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::Context as _;
-use base64::Engine as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +18,7 @@ use crate::{
         http::{self, Access},
         stdio,
     },
+    protocol::random_token,
     proxy::Fleet,
     upstream::Watchdog,
 };
@@ -123,7 +123,7 @@ async fn serve_http(
         fleet.settings().http.clone();
     let mut access = Access { tokens: auth_tokens, hosts: allowed_hosts, origins: allowed_origins };
     if access.tokens.is_empty() && !address.ip().is_loopback() {
-        let token = new_token();
+        let token = random_token::<32>();
         anstream::eprintln!(
             "dormouse: no authTokens are set; hosts must send this bearer token: {token}"
         );
@@ -131,13 +131,6 @@ async fn serve_http(
     }
     anstream::eprintln!("dormouse: listening on http://{address}/mcp");
     http::serve(fleet, listener, access, stop).await
-}
-
-/// 256 random bits.
-fn new_token() -> String {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the system has random numbers");
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
 }
 
 #[cfg(unix)]

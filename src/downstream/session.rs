@@ -128,12 +128,15 @@ impl Session {
         }
         // Aborted tasks end at once; this is for what nobody has thought of.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.drained()).await;
-        self.fleet.detach(self, self.identity.has_further_sessions);
+        self.fleet.detach(self);
+        if !self.identity.has_further_sessions {
+            self.fleet.end_instances_of(self.identity.principal);
+        }
     }
 
     /// Reads what the request says of the host. A modern one says it each time.
-    fn caller(self: &Arc<Self>, params: Option<&Raw>, reply: &Reply) -> Result<Caller, Raw> {
-        let meta = params.and_then(|params| edit::get(params, "_meta"));
+    fn caller(self: &Arc<Self>, request: &Request, reply: &Reply) -> Result<Caller, Raw> {
+        let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
         let mut standing = self.lock_standing();
         let client = if let Some(client) = meta.as_ref().and_then(Client::from_meta) {
             if client.version != MODERN_VERSION.as_str() {
@@ -154,7 +157,7 @@ impl Session {
             })?
         };
         drop(standing);
-        Ok(Caller::new(self.clone(), client, reply.peer.clone(), meta.as_ref()))
+        Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta.as_ref()))
     }
 
     fn initialize(&self, params: &Raw) -> Raw {
@@ -192,7 +195,7 @@ impl Session {
             }
             _ => {}
         }
-        let caller = match self.caller(params, reply) {
+        let caller = match self.caller(&request, reply) {
             Ok(caller) => caller,
             Err(refusal) => return reply.peer.respond(request.id, Err(refusal)),
         };

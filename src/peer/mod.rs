@@ -152,6 +152,11 @@ impl Peer {
         self.outbox.is_full()
     }
 
+    /// Whether those who cause messages are to wait for the other side; else it loses some.
+    pub fn holds_up(&self) -> bool {
+        self.outbox.holds_up()
+    }
+
     /// Whether the other side has stopped reading.
     pub fn is_stalled(&self) -> bool {
         self.outbox.is_stalled()

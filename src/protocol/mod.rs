@@ -7,9 +7,11 @@ pub mod error;
 mod handshake;
 mod level;
 pub mod mirror;
+mod token;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
 pub use level::LogLevel;
+pub use token::random_token;
 
 pub use handshake::{
     DiscoverAnswer, Greeting, answer_discover, answer_initialize, client_meta, discover_params,

@@ -1,6 +1,6 @@
 //! `tools/call`: evaluated by the surface, answered by us or by a server.
 
-use super::{Caller, Fleet};
+use super::{Caller, Fleet, forward::ForwardError};
 use crate::{
     protocol::adapt,
     surface::{Action, failed},
@@ -25,7 +25,7 @@ impl Fleet {
     async fn call_server(&self, caller: &Caller, server: usize, params: Raw) -> Outcome {
         self.forward(server, caller, "tools/call", Some(params))
             .await
-            .unwrap_or_else(|error| Ok(own(caller, failed(error.to_string()))))
+            .unwrap_or_else(|error| Ok(failed_call(caller, &error)))
     }
 
     /// Loads the server, looks at the request once more, and holds the result back until the host
@@ -62,6 +62,11 @@ impl Fleet {
         let tools = self.view(&self.snapshot_at(endpoint), endpoint).tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
+}
+
+/// The result of a call that its server has not answered.
+pub(super) fn failed_call(caller: &Caller, error: &ForwardError) -> Raw {
+    own(caller, failed(error.to_string()))
 }
 
 /// A tool result of our own in the form that the caller's era has for it.

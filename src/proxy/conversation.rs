@@ -5,24 +5,25 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
 
-use base64::Engine as _;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Caller, Fleet, Principal,
-    forward::Forwarded,
+    calls::failed_call,
+    forward::{ForwardError, Forwarded},
     in_flight::{Entered, Entry},
     questions,
+    resources::reply,
 };
 use crate::{
     peer::{CallError, CallOptions, Pulse},
-    protocol::{Era, adapt, error},
+    protocol::{Era, adapt, error, random_token},
     upstream::{Lease, Question},
     wire::{Outcome, Raw, edit},
 };
@@ -34,8 +35,12 @@ const MOST_PARKED: usize = 1000;
 /// How long more questions are waited for once there is one: a server may ask several at once.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// By this the state that we have given out is told from a server's own.
-const PREFIX: &str = "dormouse.";
+/// How the states begin that this process gives out. By it they are told from a server's own, which may be
+/// another dormouse.
+fn prefix() -> &'static str {
+    static PREFIX: OnceLock<String> = OnceLock::new();
+    PREFIX.get_or_init(|| format!("dormouse-{}.", random_token::<6>()))
+}
 
 /// A call to a legacy server, with the questions that it has asked.
 struct Conversation {
@@ -48,6 +53,7 @@ struct Conversation {
     /// Who is to hear of progress.
     audience: Arc<Mutex<Caller>>,
     entered: Entered,
+    server: String,
     method: String,
     /// The server is in use as long as the call is.
     _lease: Lease,
@@ -58,7 +64,6 @@ pub(super) async fn begin(
     request: Forwarded<'_>,
     params: Option<Raw>,
 ) -> Result<Outcome, CallError> {
-    let binding = Binding::new(request.caller, request.method, params.as_ref());
     if let Some(level) = request.caller.log_level {
         request.fleet.upstream(request.instance).raise_log_level(level).await;
     }
@@ -72,6 +77,7 @@ pub(super) async fn begin(
     let pulse = call.pulse();
     let entry = Entry {
         call: call.id(),
+        upstream: request.lease.peer().clone(),
         caller: request.caller.clone(),
         pulse: pulse.clone(),
         questions: Some(gathered),
@@ -86,10 +92,11 @@ pub(super) async fn begin(
         pulse,
         audience,
         entered,
+        server: request.fleet.shared(request.instance.server).name().to_owned(),
         method: request.method.to_owned(),
         _lease: request.lease,
     };
-    go_on(request.fleet, conversation, request.caller, binding).await
+    go_on(request.fleet, conversation, request.caller).await
 }
 
 /// Progress goes to whoever waits for the call at the time.
@@ -107,7 +114,6 @@ async fn go_on(
     fleet: &Fleet,
     mut conversation: Conversation,
     caller: &Caller,
-    binding: Binding,
 ) -> Result<Outcome, CallError> {
     loop {
         tokio::select! {
@@ -128,7 +134,7 @@ async fn go_on(
         }
         conversation.open.retain(|(_, question)| !question.cancelled.is_cancelled());
         if !conversation.open.is_empty() {
-            return Ok(Ok(fleet.park(conversation, binding)));
+            return Ok(Ok(fleet.park(conversation, Binding::of(caller))));
         }
     }
 }
@@ -175,13 +181,17 @@ struct Binding {
 }
 
 impl Binding {
-    fn new(caller: &Caller, method: &str, params: Option<&Raw>) -> Self {
-        let params = params
-            .map(|params| edit::without(params, &["_meta", "inputResponses", "requestState"]));
+    fn of(caller: &Caller) -> Self {
         let mut digest = Sha256::new();
-        digest.update(method);
-        digest.update([0]);
-        digest.update(params.as_ref().map(Raw::as_bytes).unwrap_or_default());
+        if let Some(request) = &caller.request {
+            let params = request
+                .params
+                .as_ref()
+                .map(|params| edit::without(params, &["_meta", "inputResponses", "requestState"]));
+            digest.update(&request.method);
+            digest.update([0]);
+            digest.update(params.as_ref().map(Raw::as_bytes).unwrap_or_default());
+        }
         Self { principal: caller.host.principal(), request: digest.finalize().into() }
     }
 }
@@ -246,34 +256,30 @@ impl Fleet {
         let result = conversation.input_required(&state);
         let until = Instant::now() + LONGEST_PARK;
         self.parked.put(state.clone(), Waiting { conversation, binding, until });
-        if let Some(fleet) = self.this.upgrade() {
-            let stop = self.context.stop.clone();
-            self.context.tasks.spawn(async move {
-                tokio::select! {
-                    () = tokio::time::sleep_until(until) => fleet.parked.end(&state),
-                    () = stop.cancelled() => {}
-                }
-            });
-        }
+        let (fleet, stop) = (self.this.clone(), self.context.stop.clone());
+        self.context.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                () = stop.cancelled() => {}
+            }
+            if let Some(fleet) = fleet.upgrade() {
+                fleet.parked.end(&state);
+            }
+        });
         result
     }
 
     /// Goes on with a parked call, where the request is the retry of one; `None` where it is none.
-    pub(super) async fn resume(
-        &self,
-        caller: &Caller,
-        method: &str,
-        params: Option<&Raw>,
-    ) -> Option<Result<Outcome, CallError>> {
-        let params = params.filter(|_| caller.client.era == Era::Modern)?;
+    pub(super) async fn resume(&self, caller: &Caller) -> Option<Outcome> {
+        let params = caller.request.as_ref()?.params.as_ref()?;
         let state = edit::get_str(params, "requestState")?;
-        if !state.starts_with(PREFIX) {
+        if !state.starts_with(prefix()) {
             return None;
         }
-        let binding = Binding::new(caller, method, Some(params));
+        let binding = Binding::of(caller);
         let Some(mut conversation) = self.parked.take(&state, &binding) else {
             let message = "\"requestState\" has expired, was used before, or is another request's";
-            return Some(Ok(Err(error::invalid_params(message))));
+            return Some(Err(error::invalid_params(message)));
         };
         conversation.pulse.beat();
         conversation.entered.pass_to(caller);
@@ -281,16 +287,20 @@ impl Fleet {
         let responses = edit::get(params, "inputResponses").unwrap_or_else(Raw::empty_object);
         conversation.answer(&responses);
         if !conversation.open.is_empty() {
-            return Some(Ok(Ok(self.park(conversation, binding))));
+            return Some(Ok(self.park(conversation, binding)));
         }
-        Some(go_on(self, conversation, caller, binding).await)
+        let (server, method) = (conversation.server.clone(), conversation.method.clone());
+        let answered = go_on(self, conversation, caller).await;
+        let answered = answered.map_err(|cause| ForwardError::new(server, cause));
+        Some(match answered {
+            Err(error) if method == "tools/call" => Ok(failed_call(caller, &error)),
+            answered => reply(answered),
+        })
     }
 }
 
 fn new_state() -> String {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the system has random numbers");
-    format!("{PREFIX}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+    format!("{}{}", prefix(), random_token::<32>())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

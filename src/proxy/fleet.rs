@@ -11,7 +11,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Endpoint, Host, HostId, Principal,
+    Endpoint, Host, HostId,
     conversation::Parked,
     in_flight::InFlight,
     instance::{Instance, InstanceObserver},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     catalog::{Origin, Presence, Snapshot},
-    config::{Config, Listing, ServerConfig, Settings, Startup},
+    config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     protocol::{Era, offered_capabilities},
     surface::View,
     upstream::{Context, HttpClient, Upstream, Watchdog},
@@ -76,7 +76,7 @@ impl Fleet {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
-        let eager = servers.iter().filter(|s| s.enabled && s.startup == Startup::Eager).count();
+        let eager = servers.iter().filter(|server| starts_at_once(server)).count();
         let snapshot = Snapshot::new(&servers, settings.single_server.then_some(0));
         Arc::new_cyclic(|this| {
             let start = |(server, config): (usize, ServerConfig)| {
@@ -110,7 +110,7 @@ impl Fleet {
         let client = self.hosts().iter().find_map(|host| host.client());
         let era = client.map_or(Era::Legacy, |client| client.era);
         for upstream in &self.shared {
-            if upstream.config().enabled && upstream.config().startup == Startup::Eager {
+            if starts_at_once(upstream.config()) {
                 upstream.begin(era);
             }
         }
@@ -225,13 +225,9 @@ impl Fleet {
         self.lock_hosts().push(Arc::downgrade(host));
     }
 
-    /// Forgets a host. Its own servers end with the last session of its principal, where it has a session
-    /// at all: `keeps_instances` says that it may come back.
-    pub(super) fn remove_host(&self, id: HostId, principal: Principal, keeps_instances: bool) {
+    /// Forgets a session of a host.
+    pub(super) fn remove_host(&self, id: HostId) {
         self.lock_hosts().retain(|host| host.upgrade().is_some_and(|host| host.id() != id));
-        if !keeps_instances {
-            self.end_instances_of(principal);
-        }
         if self.levels.forget(id) {
             self.tell_log_level();
         }
@@ -247,14 +243,16 @@ impl Fleet {
         self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Whether some host does not keep up with what servers send.
+    /// Whether some host does not keep up with what servers send, and they are to wait for it.
     pub(super) fn is_congested(&self) -> bool {
-        self.lock_hosts().iter().filter_map(Weak::upgrade).any(|host| host.peer().is_full())
+        let hosts = self.lock_hosts();
+        let peers = hosts.iter().filter_map(Weak::upgrade);
+        peers.into_iter().any(|host| host.peer().holds_up() && host.peer().is_full())
     }
 
     /// Waits until hosts can take more, but not for ever.
     pub(super) async fn hosts_ready(&self) {
-        for host in self.hosts() {
+        for host in self.hosts().iter().filter(|host| host.peer().holds_up()) {
             host.peer().ready(PATIENCE_WITH_HOST).await;
         }
     }
@@ -306,6 +304,11 @@ impl Fleet {
             }
         }
     }
+}
+
+/// A server of which each host has its own has nobody to be started for before there is a host.
+fn starts_at_once(server: &ServerConfig) -> bool {
+    server.enabled && server.startup == Startup::Eager && server.isolation == Isolation::Shared
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,15 @@ pub(super) enum ForwardError {
     Call { server: String, cause: CallError },
 }
 
+impl ForwardError {
+    pub(super) fn new(server: String, cause: CallError) -> Self {
+        match cause {
+            CallError::Closed => Self::Died { server },
+            cause => Self::Call { server, cause },
+        }
+    }
+}
+
 /// How often a host that waits for a load is shown that it goes on.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
@@ -35,14 +44,7 @@ impl Fleet {
         method: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, ForwardError> {
-        let name = || self.shared(server).name().to_owned();
-        let failed = |cause| match cause {
-            CallError::Closed => ForwardError::Died { server: name() },
-            cause => ForwardError::Call { server: name(), cause },
-        };
-        if let Some(resumed) = self.resume(caller, method, params.as_ref()).await {
-            return resumed.map_err(failed);
-        }
+        let failed = |cause| ForwardError::new(self.shared(server).name().to_owned(), cause);
         let instance = self.instance(server, caller);
         for _ in 0..2 {
             let lease = self.lease(instance, caller).await?;
@@ -129,6 +131,7 @@ impl Forwarded<'_> {
         let call = self.lease.peer().prepare(options);
         let entry = Entry {
             call: call.id(),
+            upstream: self.lease.peer().clone(),
             caller: self.caller.clone(),
             pulse: call.pulse(),
             questions: None,

@@ -12,8 +12,8 @@ use super::Endpoint;
 use crate::{
     catalog::Changes,
     peer::{Peer, ProgressSink},
-    protocol::{Client, LogLevel},
-    wire::{Raw, edit},
+    protocol::{Client, Era, LogLevel},
+    wire::{Raw, Request, edit},
 };
 
 /// Tells sessions of hosts apart for as long as the process lives.
@@ -73,14 +73,23 @@ pub struct Caller {
     pub progress_token: Option<Raw>,
     /// The log messages that a modern request asks for.
     pub log_level: Option<LogLevel>,
+    /// The request of a modern host as it came; its retry is known by it.
+    pub request: Option<Arc<Request>>,
 }
 
 impl Caller {
     /// `meta` is the `_meta` of the request.
-    pub fn new(host: Arc<dyn Host>, client: Arc<Client>, peer: Peer, meta: Option<&Raw>) -> Self {
+    pub fn new(
+        host: Arc<dyn Host>,
+        client: Arc<Client>,
+        peer: Peer,
+        request: &Request,
+        meta: Option<&Raw>,
+    ) -> Self {
         let progress_token = meta.and_then(|meta| edit::get(meta, "progressToken"));
         let log_level = meta.and_then(LogLevel::of_meta);
-        Self { host, client, peer, progress_token, log_level }
+        let request = (client.era == Era::Modern).then(|| Arc::new(request.clone()));
+        Self { host, client, peer, progress_token, log_level, request }
     }
 
     pub(super) fn endpoint(&self) -> Endpoint {

@@ -2,19 +2,27 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use tokio::sync::mpsc;
 
 use super::{Caller, instance::Instance};
-use crate::{peer::Pulse, upstream::Question};
+use crate::{
+    peer::{Peer, Pulse},
+    upstream::Question,
+};
 
 /// A call in flight.
 #[derive(Clone)]
 pub(super) struct Entry {
-    /// Its id towards the server.
+    /// Its id towards the server, which begins anew with each connection.
     pub(super) call: u64,
+    /// The connection that it is on.
+    pub(super) upstream: Peer,
     pub(super) caller: Caller,
     pub(super) pulse: Pulse,
     /// Where its questions are gathered, when its host cannot be asked directly.
@@ -23,29 +31,37 @@ pub(super) struct Entry {
 
 /// All of them, per instance in the order in which they began.
 #[derive(Clone, Default)]
-// A std mutex: held to add, remove or copy entries.
-pub(super) struct InFlight(Arc<Mutex<HashMap<Instance, Vec<Entry>>>>);
+pub(super) struct InFlight(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    // A std mutex: held to add, remove or copy entries.
+    entries: Mutex<HashMap<Instance, Vec<(u64, Entry)>>>,
+    last: AtomicU64,
+}
 
 impl InFlight {
     /// Enters a call for as long as what is returned lives.
     pub(super) fn enter(&self, instance: Instance, entry: Entry) -> Entered {
-        let call = entry.call;
-        self.lock().entry(instance).or_default().push(entry);
-        Entered { registry: self.clone(), instance, call }
+        let number = self.0.last.fetch_add(1, Ordering::Relaxed);
+        self.lock().entry(instance).or_default().push((number, entry));
+        Entered { registry: self.clone(), instance, number }
     }
 
     /// The calls that something may belong to: the one that the transport names, else all of the instance.
     pub(super) fn candidates(&self, instance: Instance, cause: Option<u64>) -> Vec<Entry> {
         let entries = self.lock();
         let all = entries.get(&instance).map(Vec::as_slice).unwrap_or_default();
-        match cause {
-            None => all.to_vec(),
-            Some(call) => all.iter().filter(|entry| entry.call == call).cloned().collect(),
-        }
+        let is_meant = |entry: &Entry| match cause {
+            // Of a connection that is gone nothing comes any more.
+            None => !entry.upstream.is_closed(),
+            Some(call) => entry.call == call,
+        };
+        all.iter().map(|(_, entry)| entry).filter(|entry| is_meant(entry)).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Instance, Vec<Entry>>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Instance, Vec<(u64, Entry)>>> {
+        self.0.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -53,7 +69,7 @@ impl InFlight {
 pub(super) struct Entered {
     registry: InFlight,
     instance: Instance,
-    call: u64,
+    number: u64,
 }
 
 impl Entered {
@@ -61,7 +77,7 @@ impl Entered {
     pub(super) fn pass_to(&self, caller: &Caller) {
         let mut entries = self.registry.lock();
         let all = entries.get_mut(&self.instance).map(Vec::as_mut_slice).unwrap_or_default();
-        if let Some(entry) = all.iter_mut().find(|entry| entry.call == self.call) {
+        if let Some((_, entry)) = all.iter_mut().find(|(number, _)| *number == self.number) {
             entry.caller = caller.clone();
         }
     }
@@ -71,8 +87,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let mut entries = self.registry.lock();
         if let Some(all) = entries.get_mut(&self.instance) {
-            // Most calls end in about the order in which they began.
-            all.retain(|entry| entry.call != self.call);
+            all.retain(|(number, _)| *number != self.number);
             if all.is_empty() && self.instance.owner.is_some() {
                 entries.remove(&self.instance);
             }

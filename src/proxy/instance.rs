@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use super::{Caller, Fleet, Principal, fleet::Announce, questions};
+use super::{Caller, Fleet, Host, Principal, fleet::Announce, questions};
 use crate::{
     catalog::{Origin, Presence, ServerCatalog},
     config::Isolation,
@@ -49,6 +49,14 @@ impl Fleet {
         own.entry(instance).or_insert_with(start).clone()
     }
 
+    /// The instance's handle, where it has been made.
+    pub(super) fn existing(&self, instance: Instance) -> Option<Upstream> {
+        match instance.owner {
+            None => Some(self.shared(instance.server).clone()),
+            Some(_) => self.lock_own().get(&instance).cloned(),
+        }
+    }
+
     /// Every instance that has been made so far, with its handle, in config order.
     pub(super) fn instances(&self) -> Vec<(Instance, Upstream)> {
         let shared = self.all_shared().iter().enumerate();
@@ -59,7 +67,7 @@ impl Fleet {
     }
 
     /// Ends the instances that nobody else uses.
-    pub(super) fn end_instances_of(&self, owner: Principal) {
+    pub fn end_instances_of(&self, owner: Principal) {
         self.lock_own().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);
             if is_theirs {
@@ -112,7 +120,11 @@ impl Observer for InstanceObserver {
 
     fn evicted(&self) {
         self.tell(|fleet, server| {
-            fleet.publish(server, Announce::ToAll, |_| Some(Presence::Evicted));
+            fleet.publish(server, Announce::ToAll, |before| match before {
+                // Another host's own instance has shown that it can be had.
+                Presence::Live { .. } => None,
+                _ => Some(Presence::Evicted),
+            });
         });
     }
 
@@ -156,24 +168,45 @@ const FOR_NOBODY: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}
 impl Fleet {
     /// The union of what hosts have declared, for an instance to which all of it may be of use.
     fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
-        let hosts = self.hosts().into_iter().filter(|host| {
-            instance.owner.is_none_or(|owner| owner == host.principal())
-                && host.endpoint().shows(instance.server)
-        });
-        let clients: Vec<_> = hosts.filter_map(|host| host.client()).collect();
-        if clients.is_empty() {
+        let hosts = self.hosts_of(instance);
+        let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
+        if clients.peek().is_none() {
             return Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object());
         }
         let mut union = Raw::empty_object();
-        for client in &clients {
+        for client in clients {
             for (name, value) in edit::entries(&client.capabilities_for(era)) {
-                if edit::get(&union, &name).is_none() {
-                    union = edit::set(&union, &name, &value);
-                }
+                let both = match edit::get(&union, &name) {
+                    Some(known) => with_missing(&known, &value),
+                    None => value,
+                };
+                union = edit::set(&union, &name, &both);
             }
         }
         // The roots of one host are nothing that another's server should work in.
-        let is_sole = clients.len() == 1 || instance.owner.is_some();
-        if is_sole { union } else { edit::without(&union, &["roots"]) }
+        if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
     }
+
+    /// The hosts to which an instance may be of use.
+    pub(super) fn hosts_of(&self, instance: Instance) -> Vec<Arc<dyn Host>> {
+        let mut hosts = self.hosts();
+        hosts.retain(|host| {
+            instance.owner.is_none_or(|owner| owner == host.principal())
+                && host.endpoint().shows(instance.server)
+        });
+        hosts
+    }
+}
+
+/// Whether all of these are one host: one without sessions has one for each request.
+pub(super) fn is_sole(hosts: &[Arc<dyn Host>]) -> bool {
+    hosts.windows(2).all(|pair| pair[0].principal() == pair[1].principal())
+}
+
+/// `object` with those members of `other` that it does not have.
+fn with_missing(object: &Raw, other: &Raw) -> Raw {
+    let missing = edit::entries(other).into_iter();
+    missing
+        .filter(|(name, _)| edit::get(object, name).is_none())
+        .fold(object.clone(), |object, (name, value)| edit::set(&object, &name, &value))
 }

@@ -79,8 +79,8 @@ impl Fleet {
         let quiet_until = Instant::now() + PATIENCE;
         let asking = TaskTracker::new();
         for server in (0..self.all_shared().len()).filter(|server| endpoint.shows(*server)) {
-            let upstream = self.upstream(self.instance(server, caller));
-            if upstream.awake().is_some() {
+            let upstream = self.existing(self.instance(server, caller));
+            if let Some(upstream) = upstream.filter(|upstream| upstream.awake().is_some()) {
                 asking.spawn(async move { upstream.relist(kinds, quiet_until).await });
             }
         }

@@ -2,7 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Caller, Fleet, Host, in_flight::Entry, instance::Instance};
+use super::{
+    Caller, Fleet, Host,
+    in_flight::Entry,
+    instance::{Instance, is_sole},
+};
 use crate::{
     protocol::{Era, LogLevel},
     wire::{Notification, Raw, edit},
@@ -98,15 +102,15 @@ impl Fleet {
     pub fn notice(&self, host: &dyn Host, notification: &Notification) {
         let is_roots = notification.method == "notifications/roots/list_changed";
         let only = host.endpoint().only;
-        let is_sole = self.hosts().len() == 1;
         for (instance, upstream) in self.instances() {
-            let is_theirs = instance.owner == Some(host.principal());
-            let is_concerned = if is_roots {
-                // Roots are offered to a server by one host alone.
-                is_theirs || instance.owner.is_none() && is_sole
-            } else {
-                only == Some(instance.server) && (is_theirs || instance.owner.is_none())
-            };
+            let is_theirs = instance.owner.is_none_or(|owner| owner == host.principal());
+            let is_concerned = is_theirs
+                && if is_roots {
+                    // Roots are offered to a server by one host alone.
+                    host.endpoint().shows(instance.server) && is_sole(&self.hosts_of(instance))
+                } else {
+                    only == Some(instance.server)
+                };
             let Some(lease) = upstream.awake().filter(|_| is_concerned) else { continue };
             if lease.greeting().era == Era::Legacy || !is_roots {
                 lease.peer().notify(&notification.method, notification.params.clone());
@@ -126,7 +130,8 @@ impl Fleet {
     pub(super) fn tell_log_level(&self) {
         let Some(level) = self.levels.most_verbose() else { return };
         for (_, upstream) in self.instances() {
-            self.context.tasks.spawn(async move { upstream.set_log_level(level).await });
+            upstream.want_log_level(level);
+            self.context.tasks.spawn(async move { upstream.tell_log_level().await });
         }
     }
 }

@@ -10,6 +10,8 @@ use crate::{
     wire::edit,
 };
 
+/// How long a host may take to answer a question that no call of its own has caused; it may never see it.
+const LONGEST_UNCAUSED: Duration = Duration::from_mins(10);
 /// How often a call is kept from timing out while its question is open.
 const PULSE: Duration = Duration::from_secs(15);
 
@@ -44,8 +46,9 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, question: Question) {
 /// Asks a legacy host, and takes its answer back.
 async fn relay(host: Peer, question: Question, pulse: Option<Pulse>) {
     let (method, params) = (&question.request.method, question.request.params.clone());
-    // A person may have to answer: there is no deadline but the end of either side.
-    let options = CallOptions::silent_for(Duration::ZERO);
+    // A person may have to answer: for the question of a call there is no deadline but the end of either side.
+    let patience = if pulse.is_some() { Duration::ZERO } else { LONGEST_UNCAUSED };
+    let options = CallOptions::silent_for(patience);
     let cancelled = question.cancelled.clone();
     let asked = host.request(method, params, options);
     let answer = tokio::select! {

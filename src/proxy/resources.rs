@@ -41,7 +41,7 @@ impl Fleet {
         let mut refusals = Vec::new();
         for server in 0..self.all_shared().len() {
             let instance = self.instance(server, caller);
-            let upstream = self.upstream(instance);
+            let Some(upstream) = self.existing(instance) else { continue };
             let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
             else {
                 continue;
@@ -114,11 +114,10 @@ impl Fleet {
         self.end_later(unwanted);
     }
 
-    /// Forgets a host: its subscriptions end with it, and its own servers unless it `keeps_instances`,
-    /// since it may come back. No server is waited for.
-    pub fn detach(self: &Arc<Self>, host: &dyn Host, keeps_instances: bool) {
+    /// Forgets a session of a host: its subscriptions end with it. No server is waited for.
+    pub fn detach(self: &Arc<Self>, host: &dyn Host) {
         let id = host.id();
-        self.remove_host(id, host.principal(), keeps_instances);
+        self.remove_host(id);
         let unwanted = self.leave(|_, of| of.host == id);
         self.end_later(unwanted);
     }
@@ -130,6 +129,10 @@ impl Fleet {
         let fleet = self.clone();
         self.context.tasks.spawn(async move {
             for (instance, uri) in unwanted {
+                if fleet.is_wanted(instance, &uri) {
+                    // Somebody has subscribed in the meantime.
+                    continue;
+                }
                 if let Err(refusal) = fleet.end_subscription(instance, &uri, None).await {
                     tracing::debug!(uri, %refusal, "cannot unsubscribe");
                 }
@@ -143,13 +146,17 @@ impl Fleet {
         uri: &str,
         params: Option<Raw>,
     ) -> Outcome {
-        let upstream = self.upstream(instance);
+        let Some(upstream) = self.existing(instance) else { return Ok(Raw::empty_object()) };
         let Some(lease) = upstream.awake() else {
             upstream.forget_subscription(uri);
             return Ok(Raw::empty_object());
         };
         let ended = upstream.unsubscribe(&lease, uri, params).await;
         ended.unwrap_or_else(|cause| Err(error::internal(cause.to_string())))
+    }
+
+    fn is_wanted(&self, instance: Instance, uri: &str) -> bool {
+        self.lock_subscribers().contains_key(&(instance, uri.to_owned()))
     }
 
     /// Takes out the subscribers that are meant, and returns what nobody is left to hear of.

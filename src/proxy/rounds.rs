@@ -23,12 +23,17 @@ pub(super) async fn play(
 ) -> Result<Outcome, CallError> {
     let first = params.unwrap_or_else(Raw::empty_object);
     let mut params = first.clone();
-    for _ in 0..MOST_ROUNDS {
-        let result = match request.send(Some(params)).await? {
+    for round in 0..MOST_ROUNDS {
+        let answered = request.send(Some(params)).await.map_err(|cause| match cause {
+            // What came before was executed, so that the whole must not be tried again.
+            CallError::NotSent if round > 0 => CallError::Closed,
+            cause => cause,
+        });
+        let result = match answered? {
             Ok(result) if adapt::is_input_required(&result) => result,
             outcome => return Ok(outcome),
         };
-        params = match answers(request, &result).await? {
+        params = match answers(request, &result).await {
             Ok(answers) => retry(&first, &result, &answers),
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -48,38 +53,37 @@ fn retry(first: &Raw, result: &Raw, answers: &Raw) -> Raw {
 /// Asks the host everything that the server wants to know, all at once.
 ///
 /// # Errors
-/// The host's refusal, or ours, is the inner error.
-async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Result<Raw, Raw>, CallError> {
+/// The host's refusal, or ours.
+async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, Raw> {
     let wanted = edit::get(result, "inputRequests").map(|wanted| edit::entries(&wanted));
     let wanted = wanted.unwrap_or_default();
     if wanted.len() > MOST_QUESTIONS {
         let message = format!("the server asks {} questions at once", wanted.len());
-        return Ok(Err(error::internal(message)));
+        return Err(error::internal(message));
     }
     let asking = wanted.iter().map(|(_, question)| ask(request, question));
     let mut answers = Raw::empty_object();
     for ((key, _), answer) in wanted.iter().zip(futures_util::future::join_all(asking).await) {
-        match answer? {
-            Ok(answer) => answers = edit::set(&answers, key, &answer),
-            Err(refusal) => return Ok(Err(refusal)),
-        }
+        answers = edit::set(&answers, key, &answer?);
     }
-    Ok(Ok(answers))
+    Ok(answers)
 }
 
-async fn ask(request: &Forwarded<'_>, question: &Raw) -> Result<Outcome, CallError> {
+async fn ask(request: &Forwarded<'_>, question: &Raw) -> Outcome {
     let method = edit::get_str(question, "method").unwrap_or_default();
     if questions::declares(&request.caller.client, &method) != Some(true) {
         let message = format!("the server asks for {method}, which the host does not offer");
-        return Ok(Err(error::internal(message)));
+        return Err(error::internal(message));
     }
     let params = edit::get(question, "params").map(|params| adapt::question(&method, &params));
     // A person may have to answer: there is no deadline but the end of either side.
     let options = CallOptions::silent_for(Duration::ZERO);
-    let outcome = request.caller.peer.request(&method, params, options).await?;
-    Ok(match outcome {
+    match request.caller.peer.request(&method, params, options).await {
         // A host that cannot show a form says so by an error; to the server nobody has filled it in.
-        Err(_) if method == "elicitation/create" => Ok(Raw::encode(&json!({"action": "cancel"}))),
-        outcome => outcome,
-    })
+        Ok(Err(_)) if method == "elicitation/create" => {
+            Ok(Raw::encode(&json!({"action": "cancel"})))
+        }
+        Ok(outcome) => outcome,
+        Err(cause) => Err(error::internal(format!("the host did not answer: {cause}"))),
+    }
 }

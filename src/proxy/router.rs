@@ -16,6 +16,9 @@ impl Fleet {
         let era = caller.client.era;
         let own = |result: Raw| Ok(adapt::own_result(method, era, result));
         let given = || params.clone().unwrap_or_else(Raw::empty_object);
+        if let Some(resumed) = self.resume(caller).await {
+            return resumed;
+        }
         match (method, era) {
             ("tools/list" | "resources/list" | "resources/templates/list" | "prompts/list", _)
                 if edit::get(&given(), "cursor")

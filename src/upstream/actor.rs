@@ -182,7 +182,10 @@ impl Actor {
         let connection = &link.connection;
         let protocol = self.surroundings.config.protocol;
         let same = Approach::Only(connection.greeting.era);
-        !connection.suits(host) && Approach::choose(protocol, host, self.spoken) != same
+        !connection.suits(host)
+            && Approach::choose(protocol, host, self.spoken) != same
+            // Somebody may be reading from it all the same; then it stays as it is.
+            && connection.activity.try_close()
     }
 
     fn has_ended(&self) -> bool {
@@ -238,7 +241,9 @@ impl Actor {
             Effect::Bury(link) => {
                 let server = self.name().to_owned();
                 self.end(link.must_end_first(), async move {
-                    tracing::warn!(server, "the server ended{}", link.epitaph().await);
+                    if !link.is_expired() {
+                        tracing::warn!(server, "the server ended{}", link.epitaph().await);
+                    }
                     link.end(Grace::QUICK).await;
                 });
             }
@@ -311,8 +316,7 @@ impl Actor {
         let subscriptions = self.shared.subscriptions.clone();
         match connection.greeting.era {
             Era::Modern => {
-                let stale = self.surroundings.stale.clone();
-                let listening = listen::listen(connection.clone(), subscriptions, stale);
+                let listening = listen::listen(connection.clone(), subscriptions);
                 self.surroundings.context.tasks.spawn(listening);
             }
             Era::Legacy => {

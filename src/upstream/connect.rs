@@ -152,6 +152,7 @@ impl Connecting {
                     catalog: catalog.clone(),
                     max_message_bytes: context.max_message_bytes,
                     tasks: &context.tasks,
+                    ending: &context.stop,
                 };
                 Carrier::Http(opening.open(spoken.framing.unwrap_or(remote.framing)).await?)
             }

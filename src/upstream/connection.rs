@@ -60,6 +60,11 @@ impl Link {
         format!("{status}{}", self.carrier.last_words())
     }
 
+    /// Whether it ended only because its session did, so that the next one follows at once.
+    pub(super) fn is_expired(&self) -> bool {
+        matches!(&self.carrier, Carrier::Http(carrier) if carrier.is_expired())
+    }
+
     /// Whether the next connection has to wait for the end of this one: two processes may share a lock
     /// or a port.
     pub(super) fn must_end_first(&self) -> bool {

@@ -201,9 +201,13 @@ impl Upstream {
         }
     }
 
-    /// Sets the level of the log messages that a legacy server sends, now and after every later start.
-    pub async fn set_log_level(&self, level: LogLevel) {
+    /// Sets the level of the log messages that a legacy server sends after every later start.
+    pub fn want_log_level(&self, level: LogLevel) {
         *self.0.lock_log_level() = Some(level);
+    }
+
+    /// Tells the server what is wanted, if it is awake.
+    pub async fn tell_log_level(&self) {
         if let Some(lease) = self.awake() {
             self.0.tell_log_level(&lease.connection).await;
         }
@@ -213,7 +217,8 @@ impl Upstream {
     pub async fn raise_log_level(&self, level: LogLevel) {
         let is_enough = self.0.lock_log_level().is_some_and(|known| known <= level);
         if !is_enough {
-            self.set_log_level(level).await;
+            self.want_log_level(level);
+            self.tell_log_level().await;
         }
     }
 

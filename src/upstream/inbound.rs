@@ -170,8 +170,10 @@ impl Handler for Inbound {
                     token.cancel();
                 }
             }
-            // Progress that no request of ours asked for, and what only concerns our own listening.
-            "notifications/progress" | "notifications/subscriptions/acknowledged" => {}
+            // The server tells us of changes from now on; of what it changed since it was listed it has not.
+            "notifications/subscriptions/acknowledged" => stale.mark(Kinds::ALL),
+            // No request of ours asked for it.
+            "notifications/progress" => {}
             _ => observer.notification(notification, self.cause),
         }
     }

@@ -4,11 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use super::{
-    connection::Connection,
-    fetch::{Kinds, Stale},
-    handle::Subscriptions,
-};
+use super::{connection::Connection, handle::Subscriptions};
 use crate::{
     peer::CallOptions,
     protocol::{Client, Greeting, adapt},
@@ -20,11 +16,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// Listens until the connection closes, anew whenever the wanted resources change.
-pub(super) async fn listen(
-    connection: Arc<Connection>,
-    subscriptions: Arc<Subscriptions>,
-    stale: Arc<Stale>,
-) {
+pub(super) async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) {
     let peer = &connection.peer;
     let mut pause = PAUSE;
     loop {
@@ -56,8 +48,6 @@ pub(super) async fn listen(
                 }
             }
         }
-        // What changed between two streams was told to nobody.
-        stale.mark(Kinds::ALL);
     }
 }
 

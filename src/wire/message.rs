@@ -232,6 +232,14 @@ impl Message {
         batch.extend_from_slice(b"\n");
     }
 
+    /// The message as one JSON text.
+    pub fn to_bytes(&self) -> Bytes {
+        let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
+        self.write(&mut batch, &mut chunks);
+        chunks.push(batch.freeze());
+        if chunks.len() == 1 { chunks.remove(0) } else { chunks.concat().into() }
+    }
+
     /// Appends the message as JSON text without a line break, in the manner of `write_line`.
     pub fn write(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
         batch.extend_from_slice(br#"{"jsonrpc":"2.0""#);

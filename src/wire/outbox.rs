@@ -63,6 +63,11 @@ impl Outbox {
         Self(Arc::new(Shared { drops_above: Some(bytes), ..Shared::default() }))
     }
 
+    /// Whether those who feed the queue are to wait for its reader.
+    pub fn holds_up(&self) -> bool {
+        self.0.drops_above.is_none()
+    }
+
     /// Queues a message; `false` when the connection is closed and the message will not be sent.
     pub fn push(&self, message: Message) -> bool {
         let mut queue = self.queue();

@@ -27,7 +27,7 @@ fn retry(call: &Value, asked: &Value, responses: Value) -> Value {
     with_capabilities(params)
 }
 
-async fn service() -> Program {
+fn service() -> Program {
     Proxy::with([Server::lazy("a")]).set("authTokens", json!(["one", "two"])).start_http()
 }
 
@@ -42,7 +42,7 @@ fn accepted() -> Value {
 
 #[tokio::test]
 async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only_once() {
-    let program = service().await;
+    let program = service();
     let mut asked_host = host(&program, "one").await;
     let mut other = host(&program, "two").await;
     let call = asking("elicitation/create");
@@ -73,7 +73,7 @@ async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only
 
 #[tokio::test]
 async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
-    let program = service().await;
+    let program = service();
     let mut host = host(&program, "one").await;
     let call = with_capabilities(asking("sampling/createMessage"));
     let result = host.request("tools/call", call).await;
@@ -82,7 +82,7 @@ async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
 
 #[tokio::test]
 async fn a_server_that_dies_while_its_question_is_open_fails_the_retry() {
-    let program = service().await;
+    let program = service();
     let mut host = host(&program, "one").await;
     let call = asking("elicitation/create");
     let asked = host.request("tools/call", with_capabilities(call.clone())).await;

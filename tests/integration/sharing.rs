@@ -31,7 +31,7 @@ async fn a_question_goes_to_the_host_whose_call_is_in_flight() {
     let mut second = connected(&program, able).await;
     first.load("a").await;
     for (host, other, name) in [(0, 1, "first"), (1, 0, "second")] {
-        let mut hosts = [&mut first, &mut second];
+        let hosts = [&mut first, &mut second];
         let unasked = hosts[other].received().len();
         let id = hosts[host].send("tools/call", asking("a")).await;
         answer_as(hosts[host], name).await;

@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rmcp::model::ErrorCode;
 
 use super::{request::Accepts, stream::MessageStream};
@@ -85,9 +85,9 @@ fn json(answers: &[Message], expected: &Expected) -> Response {
         _ => StatusCode::OK,
     };
     let body = match answers {
-        [answer] if !expected.is_batch => text(answer),
+        [answer] if !expected.is_batch => answer.to_bytes(),
         answers => {
-            let texts: Vec<Bytes> = answers.iter().map(text).collect();
+            let texts: Vec<Bytes> = answers.iter().map(Message::to_bytes).collect();
             [b"[", texts.join(b",".as_slice()).as_slice(), b"]"].concat().into()
         }
     };
@@ -112,14 +112,6 @@ fn status(code: i64) -> StatusCode {
 
 pub(super) const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
-
-/// A message as one JSON text.
-pub(super) fn text(message: &Message) -> Bytes {
-    let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
-    message.write(&mut batch, &mut chunks);
-    chunks.push(batch.freeze());
-    if chunks.len() == 1 { chunks.remove(0) } else { chunks.concat().into() }
-}
 
 /// A response that stays open.
 pub(super) fn events(

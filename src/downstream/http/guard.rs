@@ -23,7 +23,7 @@ use crate::proxy::Fleet;
 /// Who may use the servers over HTTP.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// Any of them opens everything. With none at all, and none for a server, nobody needs one.
+    /// Any of them opens everything. With none at all everything is open, but for what servers have tokens for.
     pub tokens: Vec<String>,
     /// Names in `Host` beside loopback ones and the address that is listened on.
     pub hosts: Vec<String>,
@@ -80,9 +80,13 @@ impl Guard {
 
     /// The token that the request shows, among those that open this path; `None` where it shows none of them.
     fn admit(&self, path: &str, headers: &HeaderMap) -> Option<Pass> {
-        let of_server = self.of_servers.iter().find(|(name, _)| is_below(path, name));
-        let of_server = of_server.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
-        if self.access.tokens.is_empty() && of_server.is_empty() {
+        let of_server = self.of_servers.iter().position(|(name, _)| is_below(path, name));
+        let (before, rest) = self.of_servers.split_at(of_server.unwrap_or(self.of_servers.len()));
+        let of_server = rest.first().map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
+        // Where all servers are to be had, those with tokens of their own are too.
+        let is_everything = !path.starts_with("/servers/");
+        let is_closed = is_everything && !self.of_servers.is_empty();
+        if self.access.tokens.is_empty() && of_server.is_empty() && !is_closed {
             return Some(Pass(None));
         }
         let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
@@ -91,9 +95,13 @@ impl Guard {
             return None;
         }
         let mut found = None;
+        // Each token of the config has a number of its own.
+        let skipped: usize = before.iter().map(|(_, tokens)| tokens.len()).sum();
+        let general = self.access.tokens.len();
         // All of them are compared, whichever it is, so that the time taken says nothing.
         for (number, token) in self.access.tokens.iter().chain(of_server).enumerate() {
             if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
+                let number = if number < general { number } else { number + skipped };
                 found = Some(Pass(Some(number)));
             }
         }
@@ -234,7 +242,9 @@ mod tests {
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
         assert_eq!(guard.admit("/mcp", &HeaderMap::new()), Some(Pass(None)));
         guard.of_servers = vec![("a b".to_owned(), vec!["own".to_owned()])];
-        assert_eq!(guard.admit("/mcp", &HeaderMap::new()), Some(Pass(None)));
+        assert_eq!(guard.admit("/mcp", &HeaderMap::new()), None);
+        assert_eq!(guard.admit("/mcp", &shown("own")), None);
+        assert_eq!(guard.admit("/servers/b/mcp", &HeaderMap::new()), Some(Pass(None)));
         assert_eq!(guard.admit("/servers/a%20b/mcp", &HeaderMap::new()), None);
         assert_eq!(guard.admit("/servers/a%20b/mcp", &shown("own")), Some(Pass(Some(0))));
         guard.access.tokens = vec!["all".to_owned(), "too".to_owned()];

@@ -170,7 +170,10 @@ pub(super) fn get(
     let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let (stream, after) = match last.map(parse_event_id) {
         None => (Some(session.news()), None),
-        Some(Some((number, event))) => (session.stream(number), Some(event)),
+        Some(Some((number, event))) => {
+            let stream = session.stream(number);
+            (stream.filter(|stream| stream.reaches_back_to(event)), Some(event))
+        }
         Some(None) => (None, None),
     };
     if let Some(stream) = stream {

@@ -172,7 +172,8 @@ async fn sse_of_server(
     request: Request,
 ) -> Response {
     // As it stands in the address that the host used, with its escapes.
-    let messages = request.uri().path().replace("/sse", "/messages");
+    let path = request.uri().path();
+    let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
     match endpoint(&front, Some(&name), &options) {
         Ok(endpoint) => sse::open(&front, endpoint, &messages, &request),
         Err(refused) => refused,

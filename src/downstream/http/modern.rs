@@ -2,7 +2,8 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -47,24 +48,46 @@ type Likeness = (Pass, Option<usize>, Raw);
 struct Known {
     principal: Principal,
     relisting: Arc<Relisting>,
+    last_used: Instant,
 }
 
 impl Principals {
     fn identity(&self, pass: Pass, endpoint: Endpoint, client: &Raw) -> Identity {
-        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if known.len() >= MOST_PRINCIPALS {
-            // What is lost is only that a result waits for a list, and a server that is somebody's own.
-            known.clear();
-        }
-        let new = || Known { principal: Principal::new(), relisting: Arc::default() };
-        let known =
-            known.entry((pass, endpoint.only, client.detached())).or_insert_with(new).clone();
+        let mut known = self.lock();
+        let now = Instant::now();
+        let new =
+            || Known { principal: Principal::new(), relisting: Arc::default(), last_used: now };
+        let known = known.entry((pass, endpoint.only, client.detached())).or_insert_with(new);
+        known.last_used = now;
+        let known = known.clone();
         Identity {
             principal: known.principal,
             endpoint,
             has_further_sessions: true,
             relisting: known.relisting,
         }
+    }
+
+    /// Takes out the hosts that have not been heard of for `timeout`, and beyond a number the oldest.
+    pub(super) fn take_expired(&self, timeout: Duration) -> Vec<Principal> {
+        let mut all = self.lock();
+        let mut ages: Vec<Instant> = all.values().map(|known| known.last_used).collect();
+        ages.sort_unstable_by(|one, other| other.cmp(one));
+        let oldest = ages.get(MOST_PRINCIPALS).copied();
+        let mut expired = Vec::new();
+        all.retain(|_, known| {
+            let stays = known.last_used.elapsed() < timeout
+                && oldest.is_none_or(|oldest| known.last_used > oldest);
+            if !stays {
+                expired.push(known.principal);
+            }
+            stays
+        });
+        expired
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Likeness, Known>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -124,6 +124,6 @@ pub(super) fn refusal(status: StatusCode, id: Option<&Id>, message: &str) -> Res
 
 pub(super) fn respond_with(status: StatusCode, id: Option<&Id>, error: Raw) -> Response {
     let reply = crate::wire::Response { id: id.cloned(), outcome: Err(error) };
-    (status, [(CONTENT_TYPE, "application/json")], super::answer::text(&Message::Response(reply)))
+    (status, [(CONTENT_TYPE, "application/json")], Message::Response(reply).to_bytes())
         .into_response()
 }

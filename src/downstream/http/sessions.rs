@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use base64::Engine as _;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
     guard::Pass,
     stream::{MOST_WAITING, MessageStream},
 };
-use crate::{downstream::Session, proxy::Endpoint, wire::Outbox};
+use crate::{downstream::Session, protocol::random_token, proxy::Endpoint, wire::Outbox};
 
 /// Sessions at once; the one that was unused for longest gives way.
 const MOST_SESSIONS: usize = 10_000;
@@ -106,7 +105,8 @@ impl HttpSession {
         let session = attach(news.outbox().clone());
         let uses = Uses::None { since: Instant::now() };
         let state = State { streams: vec![(NEWS, news)], last_stream: NEWS, uses };
-        let id = new_id();
+        // Of characters that a header may carry (2025-11-25, basic/transports, Session Management).
+        let id = random_token::<24>();
         let state = Mutex::new(state);
         Arc::new(Self { session, id, pass, endpoint, is_primed, state, stop, stop_news })
     }
@@ -233,13 +233,8 @@ pub(super) async fn expire(front: Arc<Front>) {
             tracing::info!("a session has expired");
             session.end().await;
         }
+        for principal in front.principals.take_expired(timeout) {
+            front.fleet.end_instances_of(principal);
+        }
     }
-}
-
-/// 192 random bits in the characters that a header may carry (2025-11-25, basic/transports, Session
-/// Management).
-pub(super) fn new_id() -> String {
-    let mut bytes = [0; 24];
-    getrandom::fill(&mut bytes).expect("the system has random numbers");
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
 }

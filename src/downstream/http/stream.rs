@@ -102,6 +102,13 @@ impl MessageStream {
         self.outbox.wrote(taken);
     }
 
+    /// Whether everything after the event `after` can still be had.
+    pub(super) fn reaches_back_to(&self, after: u64) -> bool {
+        let state = self.lock();
+        let oldest = state.kept.front().map_or(state.last_event + 1, |(event, _)| *event);
+        after <= state.last_event && oldest <= after.saturating_add(1)
+    }
+
     /// Reads the stream from the messages `first`, which were taken already, or again from the event `after`.
     /// Whoever has read it before reads no further. `keep` is dropped with the stream that is returned.
     pub(super) fn events<K: Any + Send>(
@@ -147,7 +154,10 @@ impl MessageStream {
         let chunks = sse::message_event(message, Some(&format!("{number}-{event}")));
         state.kept_bytes += chunks.iter().map(Bytes::len).sum::<usize>();
         state.kept.push_back((event, chunks.clone()));
-        while state.kept.len() > KEPT_EVENTS || state.kept_bytes > KEPT_BYTES {
+        // The latest stays however large it is: it may be the answer that all this is for.
+        while state.kept.len() > KEPT_EVENTS
+            || state.kept_bytes > KEPT_BYTES && state.kept.len() > 1
+        {
             let Some((_, dropped)) = state.kept.pop_front() else { break };
             state.kept_bytes -= dropped.iter().map(Bytes::len).sum::<usize>();
         }

@@ -10,7 +10,7 @@ const MOST_PATIENCE: Duration = Duration::from_mins(5);
 /// The waits between attempts in a row, and what the server asked for.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    failures: u32,
+    attempts: u32,
     asked: Option<Duration>,
 }
 
@@ -22,22 +22,18 @@ impl Backoff {
 
     /// The stream has carried something.
     pub(super) fn worked(&mut self) {
-        self.failures = 0;
-    }
-
-    pub(super) fn failures(&self) -> u32 {
-        self.failures
+        self.attempts = 0;
     }
 
     /// The wait before the next attempt: what the server asked for, and a random part (`random` in 0..1) of
-    /// a time that doubles with each failure. A stream that ends in order waits too: it may end at once again.
+    /// a time that doubles with each attempt that brought nothing. A stream that ends in order waits too: it may end at once again.
     pub(super) fn next(&mut self, random: f64) -> Duration {
-        let ceiling = FIRST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
-        self.failures = self.failures.saturating_add(1);
+        let ceiling = FIRST.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
+        self.attempts = self.attempts.saturating_add(1);
         let jitter = ceiling.mul_f64(random.clamp(0.0, 1.0));
         match self.asked {
             // The first time is the server's to choose; it is what polling looks like.
-            Some(asked) if self.failures == 1 => asked,
+            Some(asked) if self.attempts == 1 => asked,
             Some(asked) => asked + jitter,
             None => jitter,
         }

@@ -70,11 +70,7 @@ impl Endpoint {
         message: &Message,
         headers: HeaderMap,
     ) -> Result<Response, CallError> {
-        let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
-        message.write(&mut batch, &mut chunks);
-        chunks.push(batch.freeze());
-        let body: Bytes = if chunks.len() == 1 { chunks.remove(0) } else { chunks.concat().into() };
-        let request = self.client.post(self.url.clone()).body(body);
+        let request = self.client.post(self.url.clone()).body(message.to_bytes());
         self.send(request, [(CONTENT_TYPE, JSON), (ACCEPT, BOTH)], headers).await
     }
 

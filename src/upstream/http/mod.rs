@@ -43,6 +43,7 @@ pub(super) struct Opening<'a> {
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     pub(super) max_message_bytes: usize,
     pub(super) tasks: &'a TaskTracker,
+    pub(super) ending: &'a CancellationToken,
 }
 
 /// What carries an HTTP connection, which only the actor holds.
@@ -50,22 +51,24 @@ pub(super) struct Carrier {
     /// Dropped with the carrier, so that nothing it started outlives an attempt that was given up.
     stop: tokio_util::sync::DropGuard,
     streamable: Option<Arc<Streamable>>,
+    /// Cancelled when dormouse ends.
+    ending: CancellationToken,
 }
 
 impl Opening<'_> {
     /// Opens the connection in one framing. Streamable HTTP says nothing before the first message.
     pub(super) async fn open(self, framing: Framing) -> Result<Carrier, AttemptError> {
-        let stop = CancellationToken::new();
+        let (stop, ending) = (CancellationToken::new(), self.ending.clone());
         let endpoint = Endpoint::new(self.remote, self.client, self.max_message_bytes)?;
         let (inbound, outbox, tasks) = (self.inbound, self.outbox, self.tasks.clone());
         if framing == Framing::Sse {
             sse::open(endpoint, inbound, outbox, &tasks, stop.clone()).await?;
-            return Ok(Carrier { stop: stop.drop_guard(), streamable: None });
+            return Ok(Carrier { stop: stop.drop_guard(), streamable: None, ending });
         }
         let streamable =
             Streamable::new(endpoint, inbound, self.catalog, tasks.clone(), stop.clone());
         tasks.spawn(streamable.clone().carry(outbox));
-        Ok(Carrier { stop: stop.drop_guard(), streamable: Some(streamable) })
+        Ok(Carrier { stop: stop.drop_guard(), streamable: Some(streamable), ending })
     }
 }
 
@@ -73,8 +76,15 @@ impl Carrier {
     /// Lets what is in flight end, where the server has forgotten the session but may still answer.
     pub(super) async fn settle(&self) {
         if let Some(streamable) = self.streamable.as_ref().filter(|carrier| carrier.is_expired()) {
-            let _ = tokio::time::timeout(LAST_ANSWERS, streamable.peer().settled()).await;
+            tokio::select! {
+                _ = tokio::time::timeout(LAST_ANSWERS, streamable.peer().settled()) => {}
+                () = self.ending.cancelled() => {}
+            }
         }
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.streamable.as_ref().is_some_and(|carrier| carrier.is_expired())
     }
 
     /// Ends the session at the server, and everything that was started for it.

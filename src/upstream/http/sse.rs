@@ -11,7 +11,7 @@ use super::{
     super::{AttemptError, inbound::Inbound},
     endpoint::{Endpoint, Refusal, is_events},
     standalone::{Cursor, End, read},
-    streamable::LONGEST_SILENCE,
+    streamable::{LONGEST_POST, LONGEST_SILENCE, Unsent},
 };
 use crate::{
     peer::{CallError, CallOptions, Peer, receive},
@@ -89,7 +89,7 @@ impl Posts {
                 receive(data, self.peer(), &self.inbound);
                 true
             };
-            read(&mut events, &mut cursor, take).await
+            read(&mut events, &mut cursor, &self.inbound, take).await
         };
         let end = tokio::select! {
             end = reading => end,
@@ -124,26 +124,28 @@ impl Posts {
                 return;
             }
             for message in messages.drain(..) {
-                let weight = message.weight();
+                let unsent = Unsent { outbox: outbox.clone(), weight: message.weight() };
                 let is_initialized = matches!(&message,
                     Message::Notification(said) if said.method == "notifications/initialized");
-                let posting = self.clone().post(message);
+                let posting = self.clone().post(message, unsent);
                 if is_initialized {
                     // Nothing may overtake it.
                     posting.await;
                 } else {
                     self.tasks.spawn(posting);
                 }
-                outbox.wrote(weight);
             }
         }
     }
 
-    async fn post(self: Arc<Self>, message: Message) {
+    async fn post(self: Arc<Self>, message: Message, unsent: Unsent) {
         let posted = tokio::select! {
             posted = self.endpoint.post(&message, HeaderMap::new()) => posted,
+            // The answer would come on the stream all the same.
+            () = tokio::time::sleep(LONGEST_POST) => return,
             () = self.stop.cancelled() => return,
         };
+        drop(unsent);
         let error = match posted {
             Ok(response) if response.status().is_success() => return,
             Ok(response) => Refusal::read(response).await.error(),

@@ -7,21 +7,20 @@ use bytes::Bytes;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::{
+    super::inbound::Inbound,
     backoff::Backoff,
     endpoint::{Refusal, is_events},
     streamable::{LONGEST_SILENCE, Streamable},
 };
 use crate::{
-    peer::CallError,
+    peer::{CallError, Handler as _},
     wire::{
         on_one_line,
         sse::{EventReader, StreamError},
     },
 };
 
-/// Attempts in a row that bring nothing, after which a request's stream is given up.
-const MOST_RESUMPTIONS: u32 = 8;
-/// Attempts in a row to reach the server, after which it counts as gone.
+/// Attempts in a row that open no stream, after which a request is given up, or the server counts as gone.
 const MOST_FAILURES: u32 = 8;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -31,6 +30,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(super) struct Cursor {
     last_id: Option<HeaderValue>,
     backoff: Backoff,
+    /// Attempts in a row that did not open a stream.
+    failures: u32,
 }
 
 impl Cursor {
@@ -56,6 +57,7 @@ pub(super) enum End {
 pub(super) async fn read(
     events: &mut EventReader,
     cursor: &mut Cursor,
+    inbound: &Inbound,
     mut take: impl FnMut(&Bytes) -> bool,
 ) -> End {
     loop {
@@ -77,6 +79,7 @@ pub(super) async fn read(
             if !take(&on_one_line(data)) {
                 return End::Enough;
             }
+            inbound.ready().await;
         }
     }
 }
@@ -89,10 +92,13 @@ pub(super) async fn resume(
     carrier: &Streamable,
     cursor: &mut Cursor,
 ) -> Result<EventReader, CallError> {
-    while cursor.backoff.failures() < MOST_RESUMPTIONS {
+    while cursor.failures < MOST_FAILURES {
         tokio::time::sleep(cursor.backoff.next(fastrand::f64())).await;
         match carrier.get(cursor).await {
-            Ok(response) if is_events(&response) => return Ok(carrier.events(response, None)),
+            Ok(response) if is_events(&response) => {
+                cursor.failures = 0;
+                return Ok(carrier.events(response, None));
+            }
             // A server that is only out of order for a moment may still have it.
             Ok(response) if response.status().is_server_error() => {}
             Ok(response) => {
@@ -101,6 +107,7 @@ pub(super) async fn resume(
             }
             Err(error) => tracing::debug!(server = carrier.server(), %error, "cannot resume"),
         }
+        cursor.failures += 1;
     }
     Err(CallError::Closed)
 }
@@ -111,8 +118,9 @@ pub(super) async fn listen(carrier: Arc<Streamable>) {
     loop {
         match carrier.get(&cursor).await {
             Ok(response) if is_events(&response) => {
+                cursor.failures = 0;
                 let mut events = carrier.events(response, Some(LONGEST_SILENCE));
-                read(&mut events, &mut cursor, |data| {
+                read(&mut events, &mut cursor, carrier.inbound(), |data| {
                     carrier.take_news(data);
                     true
                 })
@@ -128,11 +136,14 @@ pub(super) async fn listen(carrier: Arc<Streamable>) {
                 }
                 return;
             }
-            Err(_) if cursor.backoff.failures() >= MOST_FAILURES => {
+            Err(_) if cursor.failures >= MOST_FAILURES => {
                 tracing::warn!(server = carrier.server(), "cannot be reached any more");
                 return carrier.peer().close();
             }
-            Err(error) => tracing::debug!(server = carrier.server(), %error, "cannot listen"),
+            Err(error) => {
+                cursor.failures += 1;
+                tracing::debug!(server = carrier.server(), %error, "cannot listen");
+            }
         }
         tokio::time::sleep(cursor.backoff.next(fastrand::f64())).await;
     }

@@ -37,6 +37,21 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// whose other end has vanished is noticed by this at the latest.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_mins(5);
 
+/// How long a server may take to accept what has no answer.
+pub(super) const LONGEST_POST: Duration = Duration::from_secs(30);
+
+/// A message that counts as waiting until it has left.
+pub(super) struct Unsent {
+    pub(super) outbox: Outbox,
+    pub(super) weight: usize,
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.outbox.wrote(self.weight);
+    }
+}
+
 pub(super) struct Streamable {
     endpoint: Endpoint,
     inbound: Inbound,
@@ -90,30 +105,29 @@ impl Streamable {
                 return;
             }
             for message in messages.drain(..) {
-                let weight = message.weight();
-                self.send(message).await;
-                outbox.wrote(weight);
+                let unsent = Unsent { outbox: outbox.clone(), weight: message.weight() };
+                self.send(message, unsent).await;
             }
         }
     }
 
-    async fn send(self: &Arc<Self>, message: Message) {
+    async fn send(self: &Arc<Self>, message: Message, unsent: Unsent) {
         match message {
-            Message::Request(request) => self.begin(request),
+            Message::Request(request) => self.begin(request, unsent),
             Message::Notification(notification) => match notification.method.as_str() {
                 // Nothing may overtake it.
                 "notifications/initialized" => {
-                    self.tell(Message::Notification(notification)).await;
+                    self.tell(Message::Notification(notification), unsent).await;
                     self.spawn(standalone::listen(self.clone()));
                 }
-                "notifications/cancelled" => self.cancel(notification),
-                _ => self.tell_later(Message::Notification(notification)),
+                "notifications/cancelled" => self.cancel(notification, unsent),
+                _ => self.tell_later(Message::Notification(notification), unsent),
             },
-            Message::Response(reply) => self.tell_later(Message::Response(reply)),
+            Message::Response(reply) => self.tell_later(Message::Response(reply), unsent),
         }
     }
 
-    fn begin(self: &Arc<Self>, request: Request) {
+    fn begin(self: &Arc<Self>, request: Request, unsent: Unsent) {
         // Every id of a request of ours is a number of our own.
         let Some(id) = request.id.as_u64() else { return };
         let carrier = self.clone();
@@ -122,7 +136,7 @@ impl Streamable {
             let stop = carrier.stop.clone();
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = carrier.exchange(id, request) => {}
+                () = carrier.exchange(id, request, unsent) => {}
             }
             carrier.lock_in_flight().remove(&id);
         });
@@ -131,11 +145,11 @@ impl Streamable {
 
     /// A modern server learns of a cancellation by the end of the response, a legacy one is told as well
     /// (2026-07-28 and 2025-11-25, basic/transports).
-    fn cancel(self: &Arc<Self>, notification: Notification) {
+    fn cancel(self: &Arc<Self>, notification: Notification, unsent: Unsent) {
         let id = notification.params.as_ref().and_then(|params| edit::get(params, "requestId"));
         let task = id.and_then(Id::new).and_then(|id| self.lock_in_flight().remove(&id.as_u64()?));
         if self.session().version.is_some() {
-            self.tell_later(Message::Notification(notification));
+            self.tell_later(Message::Notification(notification), unsent);
         }
         if let Some(task) = task {
             task.abort();
@@ -152,14 +166,19 @@ impl Streamable {
         });
     }
 
-    fn tell_later(self: &Arc<Self>, message: Message) {
+    fn tell_later(self: &Arc<Self>, message: Message, unsent: Unsent) {
         let carrier = self.clone();
-        self.spawn(async move { carrier.tell(message).await });
+        self.spawn(async move { carrier.tell(message, unsent).await });
     }
 
     /// Posts what has no answer.
-    async fn tell(&self, message: Message) {
-        match self.endpoint.post(&message, self.headers()).await {
+    async fn tell(&self, message: Message, _unsent: Unsent) {
+        let posting = self.endpoint.post(&message, self.headers());
+        let Ok(posted) = tokio::time::timeout(LONGEST_POST, posting).await else {
+            tracing::debug!(server = self.inbound.server(), "does not take a notification");
+            return;
+        };
+        match posted {
             Ok(response) if response.status().is_success() => {}
             Ok(response) => {
                 let refusal = Refusal::read(response).await;
@@ -174,9 +193,8 @@ impl Streamable {
     }
 
     /// Posts a request, and sees to it that it is answered or failed.
-    async fn exchange(&self, id: u64, request: Request) {
-        let catalog = self.catalog.load();
-        let mirrored = mirror::headers(&request, catalog.as_deref());
+    async fn exchange(&self, id: u64, request: Request, unsent: Unsent) {
+        let mirrored = mirror::headers(&request, self.catalog.load().as_deref());
         let is_initialize = request.method == "initialize";
         let headers = match mirrored {
             Some(headers) => headers,
@@ -184,7 +202,9 @@ impl Streamable {
             None => self.headers(),
         };
         let is_stream = request.method == "subscriptions/listen";
-        let exchanged = match self.endpoint.post(&Message::Request(request), headers).await {
+        let posted = self.endpoint.post(&Message::Request(request), headers).await;
+        drop(unsent);
+        let exchanged = match posted {
             Ok(response) => self.read(id, response, is_initialize, is_stream).await,
             Err(error) => Err(error),
         };
@@ -264,7 +284,7 @@ impl Streamable {
     ) -> Result<(), CallError> {
         let mut cursor = Cursor::default();
         loop {
-            let end = standalone::read(&mut events, &mut cursor, |data| {
+            let end = standalone::read(&mut events, &mut cursor, &self.inbound, |data| {
                 self.take(id, data, is_initialize);
                 self.peer().is_waiting(id)
             });
@@ -315,6 +335,10 @@ impl Streamable {
 
     pub(super) fn events(&self, response: Response, silence: Option<Duration>) -> EventReader {
         self.endpoint.events(response, silence)
+    }
+
+    pub(super) fn inbound(&self) -> &Inbound {
+        &self.inbound
     }
 
     pub(super) fn server(&self) -> &str {
