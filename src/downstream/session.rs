@@ -368,10 +368,15 @@ impl Handler for Inbound {
                 peer.respond_to_unreadable(skimmed.id, error::invalid_request(message));
             }
             // Replies and notifications are never answered.
-            Unreadable::Invalid(Invalid::NotReply { .. })
-            | Unreadable::Stray(_)
-            | Unreadable::Oversized { .. } => {
-                tracing::warn!(?what, "skipped what the host sent");
+            // What is in them is for nobody's eyes.
+            Unreadable::Invalid(Invalid::NotReply { id, reason }) => {
+                tracing::warn!(%id, reason, "skipped a reply of the host");
+            }
+            Unreadable::Stray(reply) => {
+                tracing::warn!(id = ?reply.id, "skipped a reply of the host to nothing");
+            }
+            Unreadable::Oversized { skimmed, limit } => {
+                tracing::warn!(size = skimmed.size, limit, "skipped what is above maxMessageBytes");
             }
         }
     }

@@ -32,6 +32,9 @@ pub enum CallError {
     NotSent,
     #[error("the connection closed before the answer")]
     Closed,
+    /// The exchange broke off on its way; other requests are not concerned.
+    #[error("the connection broke before the answer ({0}); the request may have been executed")]
+    Broken(String),
     /// The other side cannot be reached, so that the request was not executed.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
@@ -46,6 +49,9 @@ pub enum CallError {
     Oversized { size: usize, limit: usize },
     #[error("its answer is no JSON-RPC response: {0}")]
     Malformed(&'static str),
+    /// What it asks before it answers cannot be asked.
+    #[error("{0}")]
+    Unaskable(String),
 }
 
 /// A request with an id that is still to be sent, or waits for its answer.

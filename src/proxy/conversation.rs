@@ -81,6 +81,7 @@ pub(super) async fn begin(
         caller: request.caller.clone(),
         pulse: pulse.clone(),
         questions: Some(gathered),
+        is_parked: false,
     };
     let entered = request.fleet.in_flight.enter(request.instance, entry);
     let (method, params) = (request.method.to_owned(), request.adapted(params));
@@ -253,6 +254,7 @@ impl Fleet {
     /// Keeps the call until the host comes back with the answers, and returns what to tell it.
     fn park(&self, conversation: Conversation, binding: Binding) -> Raw {
         let state = new_state();
+        conversation.entered.park();
         let result = conversation.input_required(&state);
         let until = Instant::now() + LONGEST_PARK;
         self.parked.put(state.clone(), Waiting { conversation, binding, until });

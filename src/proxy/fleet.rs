@@ -1,7 +1,7 @@
 //! All servers and the one live snapshot of what they have.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     catalog::{Origin, Presence, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
+    peer::Peer,
     protocol::{Era, offered_capabilities},
     surface::View,
     upstream::{Context, HttpClient, Upstream, Watchdog},
@@ -40,8 +41,10 @@ pub struct Fleet {
     snapshot: ArcSwap<Snapshot>,
     // A std mutex: orders publications and their announcements; nothing is awaited under it.
     publishing: Mutex<()>,
-    // A std mutex: held to copy or edit the list.
-    hosts: Mutex<Vec<Weak<dyn Host>>>,
+    // A std mutex: held to copy or edit it. In the order in which they came.
+    hosts: Mutex<BTreeMap<HostId, Weak<dyn Host>>>,
+    // As above. The peers of those that servers wait for.
+    waited_for: Mutex<BTreeMap<HostId, Peer>>,
     // A std mutex: held to copy or edit the list. Hosts that wait for a list at this moment.
     listing: Mutex<Vec<HostId>>,
     /// Eager servers whose first attempt is not over.
@@ -94,6 +97,7 @@ impl Fleet {
                 snapshot: ArcSwap::from_pointee(snapshot),
                 publishing: Mutex::default(),
                 hosts: Mutex::default(),
+                waited_for: Mutex::default(),
                 listing: Mutex::default(),
                 starting: watch::Sender::new(eager),
                 started_at: Instant::now(),
@@ -222,38 +226,43 @@ impl Fleet {
     }
 
     pub fn attach(&self, host: &Arc<dyn Host>) {
-        self.lock_hosts().push(Arc::downgrade(host));
+        self.lock_hosts().insert(host.id(), Arc::downgrade(host));
+        if host.peer().holds_up() {
+            self.lock_waited_for().insert(host.id(), host.peer().clone());
+        }
     }
 
     /// Forgets a session of a host.
     pub(super) fn remove_host(&self, id: HostId) {
-        self.lock_hosts().retain(|host| host.upgrade().is_some_and(|host| host.id() != id));
+        self.lock_hosts().remove(&id);
+        self.lock_waited_for().remove(&id);
         if self.levels.forget(id) {
             self.tell_log_level();
         }
     }
 
     pub(super) fn hosts(&self) -> Vec<Arc<dyn Host>> {
-        let mut hosts = self.lock_hosts();
-        hosts.retain(|host| host.strong_count() > 0);
-        hosts.iter().filter_map(Weak::upgrade).collect()
+        self.lock_hosts().values().filter_map(Weak::upgrade).collect()
     }
 
-    fn lock_hosts(&self) -> MutexGuard<'_, Vec<Weak<dyn Host>>> {
+    fn lock_hosts(&self) -> MutexGuard<'_, BTreeMap<HostId, Weak<dyn Host>>> {
         self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Whether some host does not keep up with what servers send, and they are to wait for it.
-    pub(super) fn is_congested(&self) -> bool {
-        let hosts = self.lock_hosts();
-        let peers = hosts.iter().filter_map(Weak::upgrade);
-        peers.into_iter().any(|host| host.peer().holds_up() && host.peer().is_full())
+    fn lock_waited_for(&self) -> MutexGuard<'_, BTreeMap<HostId, Peer>> {
+        self.waited_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Waits until hosts can take more, but not for ever.
+    /// Whether a host that servers wait for does not keep up with what they send.
+    pub(super) fn is_congested(&self) -> bool {
+        self.lock_waited_for().values().any(Peer::is_full)
+    }
+
+    /// Waits until such hosts can take more, but not for ever.
     pub(super) async fn hosts_ready(&self) {
-        for host in self.hosts().iter().filter(|host| host.peer().holds_up()) {
-            host.peer().ready(PATIENCE_WITH_HOST).await;
+        let peers: Vec<Peer> = self.lock_waited_for().values().cloned().collect();
+        for peer in peers {
+            peer.ready(PATIENCE_WITH_HOST).await;
         }
     }
 

@@ -135,6 +135,7 @@ impl Forwarded<'_> {
             caller: self.caller.clone(),
             pulse: call.pulse(),
             questions: None,
+            is_parked: false,
         };
         let _entered = self.fleet.in_flight.enter(self.instance, entry);
         let outcome = call.send(self.method, self.adapted(params)).await?;

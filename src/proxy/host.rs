@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Tells sessions of hosts apart for as long as the process lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);
 
 /// Who is behind a session. A legacy host has one session; each request of a modern HTTP host is one.

@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) pulse: Pulse,
     /// Where its questions are gathered, when its host cannot be asked directly.
     pub(super) questions: Option<mpsc::UnboundedSender<Question>>,
+    /// Whether its host has been asked, and has not come back yet.
+    pub(super) is_parked: bool,
 }
 
 /// All of them, per instance in the order in which they began.
@@ -73,12 +75,22 @@ pub(super) struct Entered {
 }
 
 impl Entered {
-    /// The call is another request's from now on.
-    pub(super) fn pass_to(&self, caller: &Caller) {
+    /// Nobody works on the call before its host comes back.
+    pub(super) fn park(&self) {
         let mut entries = self.registry.lock();
         let all = entries.get_mut(&self.instance).map(Vec::as_mut_slice).unwrap_or_default();
         if let Some((_, entry)) = all.iter_mut().find(|(number, _)| *number == self.number) {
-            entry.caller = caller.clone();
+            entry.is_parked = true;
+        }
+    }
+
+    /// The call goes on, as another request's, which has begun after all others.
+    pub(super) fn pass_to(&self, caller: &Caller) {
+        let mut entries = self.registry.lock();
+        let Some(all) = entries.get_mut(&self.instance) else { return };
+        if let Some(at) = all.iter().position(|(number, _)| *number == self.number) {
+            let (number, entry) = all.remove(at);
+            all.push((number, Entry { caller: caller.clone(), is_parked: false, ..entry }));
         }
     }
 }

@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Caller, Fleet, Host, in_flight::Entry, instance::Instance};
+use super::{
+    Caller, Fleet, Host,
+    in_flight::Entry,
+    instance::{Instance, is_sole},
+};
 use crate::{
     peer::{CallOptions, Peer, Pulse},
     protocol::{Client, Era, error},
@@ -10,7 +14,9 @@ use crate::{
     wire::edit,
 };
 
-/// How long a host may take to answer a question that no call of its own has caused; it may never see it.
+/// How long a host may take to answer: a person may have to. One that has left its response may never come
+/// back to it; and a question that no call of its own has caused may never be seen.
+const LONGEST_CAUSED: Duration = Duration::from_hours(1);
 const LONGEST_UNCAUSED: Duration = Duration::from_mins(10);
 /// How often a call is kept from timing out while its question is open.
 const PULSE: Duration = Duration::from_secs(15);
@@ -46,8 +52,7 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, question: Question) {
 /// Asks a legacy host, and takes its answer back.
 async fn relay(host: Peer, question: Question, pulse: Option<Pulse>) {
     let (method, params) = (&question.request.method, question.request.params.clone());
-    // A person may have to answer: for the question of a call there is no deadline but the end of either side.
-    let patience = if pulse.is_some() { Duration::ZERO } else { LONGEST_UNCAUSED };
+    let patience = if pulse.is_some() { LONGEST_CAUSED } else { LONGEST_UNCAUSED };
     let options = CallOptions::silent_for(patience);
     let cancelled = question.cancelled.clone();
     let asked = host.request(method, params, options);
@@ -75,36 +80,37 @@ async fn keep_alive(pulse: Option<Pulse>) {
 
 fn addressee(fleet: &Fleet, instance: Instance, question: &Question) -> Option<Addressee> {
     let method = &question.request.method;
-    let in_flight = fleet.in_flight.candidates(instance, question.cause);
-    let is_named = question.cause.is_some();
-    let mut able: Vec<Entry> = in_flight
-        .iter()
-        .filter(|entry| can_answer(instance, &entry.caller, method))
-        .cloned()
-        .collect();
-    if let Some(last) = able.pop() {
+    let mut in_flight = fleet.in_flight.candidates(instance, question.cause);
+    if in_flight.iter().any(|entry| !entry.is_parked) {
+        // A call whose host is being asked already is waited for, and not worked on.
+        in_flight.retain(|entry| !entry.is_parked);
+    }
+    if let Some(last) = in_flight.pop() {
         let is_others = |entry: &Entry| entry.caller.host.id() != last.caller.host.id();
-        if able.iter().any(is_others) {
+        if in_flight.iter().any(is_others) {
             tracing::warn!(
                 server = fleet.shared(instance.server).name(),
                 method,
                 host = last.caller.host.id().0,
-                "several hosts have calls in flight; the question goes to the one that called last"
+                "several hosts have calls in flight; the question is taken for that of the last one"
             );
         }
-        return Some(Addressee::Call(last));
+        // Another host must not see it, even where this one cannot answer.
+        return can_answer(instance, &last.caller, method).then_some(Addressee::Call(last));
     }
-    if is_named || !in_flight.is_empty() {
+    if question.cause.is_some() {
         return None;
     }
     // Nobody's call: a server asks for roots as soon as it is connected, say.
-    let hosts = fleet.hosts().into_iter().rev();
-    let mut able = hosts.filter(|host| {
-        instance.owner.is_none_or(|owner| owner == host.principal())
-            && host.endpoint().shows(instance.server)
-            && host.client().is_some_and(|client| {
-                client.era == Era::Legacy && declares(&client, method) == Some(true)
-            })
+    let hosts = fleet.hosts_of(instance);
+    if method == "roots/list" && !is_sole(&hosts) {
+        // They were not offered.
+        return None;
+    }
+    let mut able = hosts.into_iter().rev().filter(|host| {
+        host.client().is_some_and(|client| {
+            client.era == Era::Legacy && declares(&client, method) == Some(true)
+        })
     });
     able.next().map(Addressee::Host)
 }

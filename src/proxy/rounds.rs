@@ -15,6 +15,7 @@ use crate::{
 /// A server that never has enough must not keep a person answering.
 const MOST_ROUNDS: usize = 10;
 const MOST_QUESTIONS: usize = 32;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Sends the request, and again with the host's answers as long as the server asks.
 pub(super) async fn play(
@@ -33,12 +34,14 @@ pub(super) async fn play(
             Ok(result) if adapt::is_input_required(&result) => result,
             outcome => return Ok(outcome),
         };
-        params = match answers(request, &result).await {
-            Ok(answers) => retry(&first, &result, &answers),
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        if edit::get(&result, "inputRequests").is_none() {
+            // It wants to be asked again, and not at once for ever.
+            tokio::time::sleep(PAUSE * u32::try_from(round).unwrap_or(0)).await;
+        }
+        let answers = answers(request, &result).await.map_err(CallError::Unaskable)?;
+        params = retry(&first, &result, &answers);
     }
-    Ok(Err(error::internal(format!("the server asked for input {MOST_ROUNDS} times"))))
+    Err(CallError::Unaskable(format!("it asked for input {MOST_ROUNDS} times")))
 }
 
 /// The `params` of the next round.
@@ -53,13 +56,12 @@ fn retry(first: &Raw, result: &Raw, answers: &Raw) -> Raw {
 /// Asks the host everything that the server wants to know, all at once.
 ///
 /// # Errors
-/// The host's refusal, or ours.
-async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, Raw> {
+/// Why there is no answer, as a sentence.
+async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, String> {
     let wanted = edit::get(result, "inputRequests").map(|wanted| edit::entries(&wanted));
     let wanted = wanted.unwrap_or_default();
     if wanted.len() > MOST_QUESTIONS {
-        let message = format!("the server asks {} questions at once", wanted.len());
-        return Err(error::internal(message));
+        return Err(format!("it asks {} questions at once", wanted.len()));
     }
     let asking = wanted.iter().map(|(_, question)| ask(request, question));
     let mut answers = Raw::empty_object();
@@ -69,21 +71,23 @@ async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, Raw> {
     Ok(answers)
 }
 
-async fn ask(request: &Forwarded<'_>, question: &Raw) -> Outcome {
-    let method = edit::get_str(question, "method").unwrap_or_default();
+async fn ask(request: &Forwarded<'_>, question: &Raw) -> Result<Raw, String> {
+    let Some(method) = edit::get_str(question, "method") else {
+        return Err("it asks something that has no method".to_owned());
+    };
     if questions::declares(&request.caller.client, &method) != Some(true) {
-        let message = format!("the server asks for {method}, which the host does not offer");
-        return Err(error::internal(message));
+        return Err(format!("it asks for {method}, which the host does not offer"));
     }
     let params = edit::get(question, "params").map(|params| adapt::question(&method, &params));
     // A person may have to answer: there is no deadline but the end of either side.
     let options = CallOptions::silent_for(Duration::ZERO);
     match request.caller.peer.request(&method, params, options).await {
+        Ok(Ok(answer)) => Ok(answer),
         // A host that cannot show a form says so by an error; to the server nobody has filled it in.
         Ok(Err(_)) if method == "elicitation/create" => {
             Ok(Raw::encode(&json!({"action": "cancel"})))
         }
-        Ok(outcome) => outcome,
-        Err(cause) => Err(error::internal(format!("the host did not answer: {cause}"))),
+        Ok(Err(refusal)) => Err(format!("the host refuses {method}: {}", error::message(&refusal))),
+        Err(cause) => Err(format!("the host does not answer {method}: {cause}")),
     }
 }

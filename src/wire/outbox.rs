@@ -97,6 +97,9 @@ impl Outbox {
     /// Whether the other side has stopped reading, or lags too far behind.
     pub fn is_stalled(&self) -> bool {
         let queue = self.queue();
+        if let Some(most) = self.0.drops_above {
+            return queue.waiting > most;
+        }
         queue.waiting > MOST || (queue.waiting > HIGH_WATER && queue.moved.elapsed() > STALL)
     }
 

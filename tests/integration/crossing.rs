@@ -133,7 +133,7 @@ async fn a_modern_server_that_never_has_enough_is_stopped_after_ten_rounds() {
         host.write(answer.to_string()).await;
     }
     let answer = host.answer(id).await;
-    assert!(answer.to_string().contains("asked for input 10 times"), "{answer}");
+    assert!(text_of(&answer["result"]).contains("asked for input 10 times"), "{answer}");
     assert_eq!(remote.count("tools/call"), 10);
     let retried = remote.asked();
     let retried = retried.iter().rfind(|asked| asked.what() == "tools/call").unwrap();

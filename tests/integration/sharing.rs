@@ -55,12 +55,13 @@ async fn of_several_hosts_in_flight_the_one_that_called_last_is_asked_and_that_i
     let id = asking_host.send("tools/call", asking("a")).await;
     answer_as(&mut asking_host, "last").await;
     assert!(text_of(&asking_host.answer(id).await["result"]).contains("last"));
-    program.logged("the question goes to the one that called last").await;
-    // A host that has not said that it answers is never asked.
-    waiting.answer(slept).await;
+    program.logged("the question is taken for that of the last one").await;
+    // A host that has not said that it answers is not asked, and nobody is in its place.
     let id = unable.send("tools/call", asking("a")).await;
     let refused = unable.answer(id).await;
     assert!(text_of(&refused["result"]).contains("-32601"), "{refused}");
+    waiting.answer(slept).await;
+    assert!(!waiting.received().iter().any(|line| line.contains("elicitation/create")));
 }
 
 #[tokio::test]

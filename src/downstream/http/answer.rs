@@ -12,6 +12,7 @@ use rmcp::model::ErrorCode;
 
 use super::{request::Accepts, stream::MessageStream};
 use crate::{
+    peer::Peer,
     protocol::{Era, error},
     wire::Message,
 };
@@ -27,6 +28,8 @@ pub(super) struct Expected {
     pub(super) requests: usize,
     pub(super) is_batch: bool,
     pub(super) accepts: Accepts,
+    /// The host, which is not asked anything where it does not read events.
+    pub(super) host: Peer,
 }
 
 /// Waits for the first messages, and decides by them: the answers alone are JSON, anything else makes the
@@ -53,7 +56,12 @@ pub(super) async fn respond<K: Any + Send>(
             Accepts::Either | Accepts::Events => tokio::time::timeout(patience, more).await,
         };
         match taken {
-            Ok(Some(more)) => messages.extend(more),
+            Ok(Some(more)) => {
+                if expected.accepts == Accepts::Json {
+                    refuse_questions(&more, &expected.host);
+                }
+                messages.extend(more);
+            }
             // Nothing will come: the request was cancelled.
             Ok(None) if messages.is_empty() => return StatusCode::ACCEPTED.into_response(),
             Ok(None) | Err(_) => break,
@@ -70,6 +78,17 @@ pub(super) async fn respond<K: Any + Send>(
         }
     }
     events(stream.events(messages, None, keep))
+}
+
+/// A host that reads nothing but the answer would never see them.
+fn refuse_questions(messages: &[Message], host: &Peer) {
+    for message in messages {
+        if let Message::Request(question) = message
+            && let Some(id) = question.id.as_u64()
+        {
+            host.settle(id, Err(error::method_not_found(&question.method)));
+        }
+    }
 }
 
 fn is_answer(message: &Message) -> bool {

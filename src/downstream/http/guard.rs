@@ -74,7 +74,8 @@ impl Guard {
         let is_allowed = |allowed: &String| {
             allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
         };
-        Url::parse(origin).is_ok_and(|url| is_loopback(&url))
+        // Extensions of a browser have origins too, with schemes of their own.
+        Url::parse(origin).is_ok_and(|url| url.scheme().starts_with("http") && is_loopback(&url))
             || self.access.origins.iter().any(is_allowed)
     }
 
@@ -124,16 +125,7 @@ fn is_loopback(url: &Url) -> bool {
 fn is_below(path: &str, name: &str) -> bool {
     let Some(rest) = path.strip_prefix("/servers/") else { return false };
     let segment = rest.split('/').next().unwrap_or_default();
-    percent_decoded(segment) == name
-}
-
-fn percent_decoded(segment: &str) -> String {
-    // The path of a URL is decoded in the same way as a query is, but for the plus sign.
-    let query = format!("x={}", segment.replace('+', "%2B"));
-    url::form_urlencoded::parse(query.as_bytes())
-        .next()
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
+    percent_encoding::percent_decode_str(segment).decode_utf8_lossy() == name
 }
 
 /// Lets a request in, or answers it.
@@ -231,6 +223,7 @@ mod tests {
             ("https://evil.example.com", false),
             ("http://localhost.evil.com", false),
             ("null", false),
+            ("moz-extension://localhost", false),
         ] {
             assert_eq!(guard.knows_origin(&headers("origin", origin)), expected, "{origin}");
         }
@@ -241,16 +234,17 @@ mod tests {
         let mut guard = guard("127.0.0.1:80");
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
         assert_eq!(guard.admit("/mcp", &HeaderMap::new()), Some(Pass(None)));
-        guard.of_servers = vec![("a b".to_owned(), vec!["own".to_owned()])];
+        guard.of_servers = vec![("a&b".to_owned(), vec!["own".to_owned()])];
         assert_eq!(guard.admit("/mcp", &HeaderMap::new()), None);
         assert_eq!(guard.admit("/mcp", &shown("own")), None);
+        assert_eq!(guard.admit("/servers/a&b/mcp", &HeaderMap::new()), None);
         assert_eq!(guard.admit("/servers/b/mcp", &HeaderMap::new()), Some(Pass(None)));
-        assert_eq!(guard.admit("/servers/a%20b/mcp", &HeaderMap::new()), None);
-        assert_eq!(guard.admit("/servers/a%20b/mcp", &shown("own")), Some(Pass(Some(0))));
+        assert_eq!(guard.admit("/servers/a%26b/mcp", &HeaderMap::new()), None);
+        assert_eq!(guard.admit("/servers/a%26b/mcp", &shown("own")), Some(Pass(Some(0))));
         guard.access.tokens = vec!["all".to_owned(), "too".to_owned()];
         assert_eq!(guard.admit("/mcp", &shown("own")), None);
         assert_eq!(guard.admit("/mcp", &shown("too")), Some(Pass(Some(1))));
-        assert_eq!(guard.admit("/servers/a%20b/mcp", &shown("all")), Some(Pass(Some(0))));
+        assert_eq!(guard.admit("/servers/a%26b/mcp", &shown("all")), Some(Pass(Some(0))));
         assert_eq!(guard.admit("/mcp", &headers("authorization", "Basic all")), None);
     }
 }

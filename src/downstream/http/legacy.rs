@@ -131,7 +131,8 @@ async fn take(session: &Arc<HttpSession>, posted: Posted) -> Response {
         hand_over(session, message, Some((&stream, &open)));
     }
     drop(open);
-    let expected = Expected { era: Era::Legacy, requests, is_batch, accepts };
+    let host = session.session.peer().clone();
+    let expected = Expected { era: Era::Legacy, requests, is_batch, accepts, host };
     answer::respond(stream, expected, in_use).await
 }
 

@@ -11,13 +11,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use rmcp::model::ErrorCode;
-use tokio_util::sync::CancellationToken;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Front,
     answer::{self, Expected, HEADER_MISMATCH},
     guard::Pass,
-    request::{Posted, refusal, respond_with},
+    request::{Accepts, Posted, refusal, respond_with},
     stream::MessageStream,
 };
 use crate::{
@@ -42,7 +43,7 @@ const MOST_PRINCIPALS: usize = 10_000;
 pub(super) struct Principals(Mutex<HashMap<Likeness, Known>>);
 
 /// What requests of the same host have in common.
-type Likeness = (Pass, Option<usize>, Raw);
+type Likeness = (Pass, Option<usize>, [u8; 32]);
 
 #[derive(Clone)]
 struct Known {
@@ -53,11 +54,12 @@ struct Known {
 
 impl Principals {
     fn identity(&self, pass: Pass, endpoint: Endpoint, client: &Raw) -> Identity {
+        let client = Sha256::digest(client.as_bytes()).into();
         let mut known = self.lock();
         let now = Instant::now();
         let new =
             || Known { principal: Principal::new(), relisting: Arc::default(), last_used: now };
-        let known = known.entry((pass, endpoint.only, client.detached())).or_insert_with(new);
+        let known = known.entry((pass, endpoint.only, client)).or_insert_with(new);
         known.last_used = now;
         let known = known.clone();
         Identity {
@@ -115,26 +117,35 @@ pub(super) async fn post(
     let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
     let client = client.unwrap_or_else(Raw::empty_object);
     let identity = front.principals.identity(pass, endpoint, &client);
+    let is_listen = request.method == "subscriptions/listen";
+    if is_listen && posted.accepts == Accepts::Json {
+        let message = "subscriptions/listen is answered with text/event-stream";
+        return refusal(StatusCode::NOT_ACCEPTABLE, Some(&request.id), message);
+    }
     // It ends with its answer, or with its host.
     let stream = MessageStream::once(CancellationToken::new());
     let peer = Peer::new(stream.outbox().clone());
     let session = Session::attach(front.fleet.clone(), peer.clone(), identity);
-    let present = Present { front: front.clone(), session: session.clone() };
-    if request.method == "subscriptions/listen" {
-        let (stop, session) = (front.stop.clone(), session.clone());
-        let gone = stream.gone();
-        front.tasks.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => session.complete_listens(),
-                () = gone.cancelled() => {}
-            }
-        });
+    let gone = CancellationToken::new();
+    if is_listen {
+        front.tasks.spawn(complete_at_stop(front.stop.clone(), gone.clone(), session.clone()));
     }
+    let present =
+        Present { front: front.clone(), session: session.clone(), _gone: gone.drop_guard() };
     let open = Open::new(stream.outbox().clone());
+    let host = peer.clone();
     session.answer(request, &Reply { peer, response: Some(open) });
     let expected =
-        Expected { era: Era::Modern, requests: 1, is_batch: false, accepts: posted.accepts };
+        Expected { era: Era::Modern, requests: 1, is_batch: false, accepts: posted.accepts, host };
     answer::respond(stream, expected, present).await
+}
+
+/// Ends a stream of notifications in order when dormouse ends before its host does.
+async fn complete_at_stop(stop: CancellationToken, gone: CancellationToken, session: Arc<Session>) {
+    tokio::select! {
+        () = stop.cancelled() => session.complete_listens(),
+        () = gone.cancelled() => {}
+    }
 }
 
 /// The host, for as long as it holds the connection: its leaving cancels the request (2026-07-28,
@@ -142,6 +153,7 @@ pub(super) async fn post(
 struct Present {
     front: Arc<Front>,
     session: Arc<Session>,
+    _gone: DropGuard,
 }
 
 impl Drop for Present {
@@ -186,7 +198,7 @@ fn validate(
     }
     match posted.header(mirror::METHOD) {
         Some(method) if method == request.method => {}
-        shown => return Err(mismatch(format!("Mcp-Method {shown:?} is not {:?}", request.method))),
+        _ => return Err(mismatch(format!("Mcp-Method is not {:?}", request.method))),
     }
     if !mirror::has_subject(&request.method) {
         return Ok(());
@@ -194,6 +206,7 @@ fn validate(
     let subject = mirror::subject(&request.method, &params);
     let shown = posted.header(mirror::NAME).map(mirror::decoded);
     if shown != Some(subject.clone()) || subject.is_none() {
+        let subject = subject.unwrap_or_default();
         return Err(mismatch(format!("Mcp-Name is not {subject:?}")));
     }
     let tool = subject.filter(|_| request.method == "tools/call");

@@ -1,5 +1,7 @@
 //! What was posted: its messages, and what the headers say of them.
 
+use std::time::Duration;
+
 use axum::{
     body::{Body, to_bytes},
     extract::Request,
@@ -14,6 +16,9 @@ use crate::{
     protocol::{LEGACY_VERSIONS, Meta, error, mirror},
     wire::{Id, Invalid, Message, Raw, edit, on_one_line, parse_line},
 };
+
+/// How long a body may take to come.
+const LONGEST_BODY: Duration = Duration::from_mins(1);
 
 pub(super) struct Posted {
     pub(super) messages: Vec<Message>,
@@ -73,7 +78,10 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted,
         let message = "the host must accept application/json and text/event-stream";
         return Err(refusal(StatusCode::NOT_ACCEPTABLE, None, message));
     };
-    let Ok(body) = to_bytes(body, limit).await else {
+    let Ok(body) = tokio::time::timeout(LONGEST_BODY, to_bytes(body, limit)).await else {
+        return Err(refusal(StatusCode::REQUEST_TIMEOUT, None, "the body did not come to its end"));
+    };
+    let Ok(body) = body else {
         let message = format!("the message is above maxMessageBytes ({limit}), or broke off");
         return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, None, &message));
     };

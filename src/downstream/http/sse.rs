@@ -10,7 +10,7 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Front, answer,
@@ -45,19 +45,25 @@ pub(super) fn open(
         Session::attach(front.fleet.clone(), Peer::new(outbox), Identity::alone(endpoint))
     });
     // Told to stop, what is in flight is still answered.
-    let (told, owner, gone) = (front.stop.clone(), session.session.clone(), stream.gone());
+    let (told, owner) = (front.stop.clone(), session.session.clone());
+    let gone = CancellationToken::new();
+    let ended = gone.clone();
     front.tasks.spawn(async move {
         tokio::select! {
             () = told.cancelled() => {
                 owner.drained().await;
                 stop.cancel();
             }
-            () = gone.cancelled() => {}
+            () = ended.cancelled() => {}
         }
     });
     let address = format!("{messages}?sessionId={}", session.id);
-    let present =
-        Present { front: front.clone(), in_use: session.begin_use(), id: session.id.clone() };
+    let present = Present {
+        front: front.clone(),
+        _in_use: session.begin_use(),
+        _gone: gone.drop_guard(),
+        id: session.id.clone(),
+    };
     if let Some(surplus) = front.sessions.add(session) {
         front.tasks.spawn(async move { surplus.end().await });
     }
@@ -68,8 +74,8 @@ pub(super) fn open(
 /// The host, for as long as it reads the stream.
 struct Present {
     front: Arc<Front>,
-    #[expect(dead_code, reason = "held for what its dropping does")]
-    in_use: InUse,
+    _in_use: InUse,
+    _gone: DropGuard,
     id: String,
 }
 

@@ -30,7 +30,6 @@ pub(super) struct MessageStream {
     state: Mutex<State>,
     /// Ends the stream though more could come.
     stop: CancellationToken,
-    gone: CancellationToken,
     /// Its number among the streams of a session; `None` where it cannot be resumed.
     number: Option<u64>,
     /// Whether it begins with an event that only carries an id, which older hosts cannot read.
@@ -64,13 +63,7 @@ impl MessageStream {
 
     fn new(stop: CancellationToken, number: Option<u64>, is_primed: bool) -> Self {
         let outbox = Outbox::dropping_above(MOST_WAITING);
-        let (state, gone) = Default::default();
-        Self { outbox, state, stop, gone, number, is_primed }
-    }
-
-    /// Cancelled once nobody reads the stream any more.
-    pub(super) fn gone(&self) -> CancellationToken {
-        self.gone.clone()
+        Self { outbox, state: Mutex::default(), stop, number, is_primed }
     }
 
     pub(super) fn outbox(&self) -> &Outbox {
@@ -179,9 +172,6 @@ struct Reading<K> {
 
 impl<K> Drop for Reading<K> {
     fn drop(&mut self) {
-        if self.stream.number.is_none() {
-            self.stream.gone.cancel();
-        }
         if !self.reader.is_cancelled() {
             self.stream.lock().is_read = false;
         }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_mins(1);
-/// A server may ask for patience, but not for so much that its stream is as good as gone.
+/// A server may ask for patience, but not for so much that its stream is as good as gone, nor for so little
+/// that it is asked without end.
+const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 const MOST_PATIENCE: Duration = Duration::from_mins(5);
 
 /// The waits between attempts in a row, and what the server asked for.
@@ -17,7 +19,7 @@ pub(super) struct Backoff {
 impl Backoff {
     /// The server has asked for this wait (the `retry` of an event).
     pub(super) fn ask(&mut self, wait: Duration) {
-        self.asked = Some(wait.min(MOST_PATIENCE));
+        self.asked = Some(wait.clamp(LEAST_PATIENCE, MOST_PATIENCE));
     }
 
     /// The stream has carried something.
@@ -62,5 +64,8 @@ mod tests {
         backoff.worked();
         backoff.ask(Duration::from_hours(9));
         assert_eq!(backoff.next(0.0), MOST_PATIENCE);
+        backoff.worked();
+        backoff.ask(Duration::ZERO);
+        assert_eq!(backoff.next(1.0), LEAST_PATIENCE);
     }
 }

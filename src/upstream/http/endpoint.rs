@@ -97,8 +97,7 @@ impl Endpoint {
             {
                 CallError::Unreachable(root_cause(&error))
             } else {
-                tracing::debug!(error = root_cause(&error), "an HTTP request broke");
-                CallError::Closed
+                CallError::Broken(root_cause(&error))
             }
         })
     }
@@ -144,13 +143,20 @@ async fn read_all(response: Response, limit: usize) -> Result<Bytes, CallError> 
     let mut body = BytesMut::with_capacity(announced.unwrap_or(0));
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| CallError::Closed)?;
+        let chunk = chunk.map_err(|error| CallError::Broken(root_cause(&error)))?;
         body.extend_from_slice(&chunk);
         if body.len() > limit {
             return Err(CallError::Oversized { size: body.len(), limit });
         }
     }
     Ok(body.freeze())
+}
+
+/// Whether a character is one that shows, and shows where it stands.
+fn is_shown(c: char) -> bool {
+    let is_invisible = matches!(c,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    !c.is_control() && !is_invisible
 }
 
 /// An answer that is no success: what came with it, and what to say of it.
@@ -170,7 +176,7 @@ impl Refusal {
     pub(super) fn error(&self) -> CallError {
         let text = String::from_utf8_lossy(&self.body);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown: String = words.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+        let shown: String = words.chars().filter(|c| is_shown(*c)).take(SHOWN).collect();
         let detail = match (self.status, shown.is_empty()) {
             (StatusCode::UNAUTHORIZED, _) => ": the server wants a login".to_owned(),
             (status, _) if status.is_redirection() => ": it redirects to another place".to_owned(),

@@ -14,7 +14,7 @@ use super::{
     streamable::{LONGEST_POST, LONGEST_SILENCE, Unsent},
 };
 use crate::{
-    peer::{CallError, CallOptions, Peer, receive},
+    peer::{CallOptions, Peer, receive},
     wire::{
         Message, Outbox,
         sse::{EventReader, StreamError},
@@ -149,8 +149,6 @@ impl Posts {
         let error = match posted {
             Ok(response) if response.status().is_success() => return,
             Ok(response) => Refusal::read(response).await.error(),
-            // It may have been read before the connection broke; the answer would come on the stream.
-            Err(CallError::Closed) => return,
             Err(error) => error,
         };
         match message {

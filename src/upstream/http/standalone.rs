@@ -109,7 +109,7 @@ pub(super) async fn resume(
         }
         cursor.failures += 1;
     }
-    Err(CallError::Closed)
+    Err(CallError::Broken("the stream ended, and cannot be resumed".to_owned()))
 }
 
 /// Keeps the stream for news open as long as the session lasts. Many servers have none.

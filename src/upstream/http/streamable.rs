@@ -25,7 +25,7 @@ use crate::{
     catalog::ServerCatalog,
     peer::{CallError, Peer, receive},
     wire::{
-        Id, Message, Notification, Outbox, Request, Response as Reply, edit, parse_line,
+        Id, Invalid, Message, Notification, Outbox, Request, Response as Reply, edit, parse_line,
         sse::{EventReader, StreamError},
     },
 };
@@ -106,7 +106,10 @@ impl Streamable {
             }
             for message in messages.drain(..) {
                 let unsent = Unsent { outbox: outbox.clone(), weight: message.weight() };
-                self.send(message, unsent).await;
+                tokio::select! {
+                    () = self.send(message, unsent) => {}
+                    () = self.stop.cancelled() => return,
+                }
             }
         }
     }
@@ -208,7 +211,8 @@ impl Streamable {
             Ok(response) => self.read(id, response, is_initialize, is_stream).await,
             Err(error) => Err(error),
         };
-        let cause = exchanged.err().unwrap_or(CallError::Closed);
+        let broken = || CallError::Broken("the stream ended".to_owned());
+        let cause = exchanged.err().unwrap_or_else(broken);
         // Answered requests are not pending any more, so that this fails only those that never will be.
         self.peer().fail(id, cause);
     }
@@ -231,7 +235,15 @@ impl Streamable {
         match self.endpoint.body(response, silence).await? {
             Some(Body::Json(body)) => {
                 self.take(id, &body, is_initialize);
-                Ok(())
+                match parse_line(&body).as_slice() {
+                    // It could not read the request well enough to name it.
+                    [Ok(Message::Response(Reply { id: None, outcome: Err(problem) }))] => {
+                        self.peer().settle(id, Err(problem.clone()));
+                        Ok(())
+                    }
+                    [Err(Invalid::NotJson(_))] => Err(CallError::Malformed("it is not JSON")),
+                    _ => Err(CallError::Malformed("it answers another request")),
+                }
             }
             Some(Body::Events(events)) => self.read_stream(id, events, is_initialize).await,
             None => {
@@ -293,8 +305,11 @@ impl Streamable {
                 End::Failed(StreamError::Oversized { limit }) => {
                     return Err(CallError::Oversized { size: limit, limit });
                 }
-                End::Finished | End::Failed(_) if !cursor.can_resume() => {
-                    return Err(CallError::Closed);
+                End::Finished if !cursor.can_resume() => {
+                    return Err(CallError::Broken("the stream ended".to_owned()));
+                }
+                End::Failed(error) if !cursor.can_resume() => {
+                    return Err(CallError::Broken(error.to_string()));
                 }
                 End::Finished | End::Failed(_) => {
                     events = standalone::resume(self, &mut cursor).await?;
