@@ -135,14 +135,18 @@ impl Session {
     }
 
     /// Reads what the request says of the host. A modern one says it each time.
-    fn caller(self: &Arc<Self>, request: &Request, reply: &Reply) -> Result<Caller, Raw> {
-        let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
+    fn caller(
+        self: &Arc<Self>,
+        request: &Request,
+        meta: Option<&Raw>,
+        reply: &Reply,
+    ) -> Result<Caller, Raw> {
         let mut standing = self.lock_standing();
-        let client = if let Some(client) = meta.as_ref().and_then(Client::from_meta) {
+        let client = if let Some(client) = meta.and_then(Client::from_meta) {
             if client.version != MODERN_VERSION.as_str() {
                 return Err(error::unsupported_version(&client.version));
             }
-            if meta.as_ref().and_then(|meta| edit::get(meta, Meta::CLIENT_CAPABILITIES)).is_none() {
+            if meta.and_then(|meta| edit::get(meta, Meta::CLIENT_CAPABILITIES)).is_none() {
                 let message = format!("_meta needs {:?}", Meta::CLIENT_CAPABILITIES);
                 return Err(error::invalid_params(message));
             }
@@ -157,7 +161,7 @@ impl Session {
             })?
         };
         drop(standing);
-        Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta.as_ref()))
+        Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta))
     }
 
     fn initialize(&self, params: &Raw) -> Raw {
@@ -182,9 +186,9 @@ impl Session {
     /// Takes a request, and sees to it that it is answered.
     pub(super) fn answer(self: &Arc<Self>, request: Request, reply: &Reply) {
         let params = request.params.as_ref();
-        let is_modern = params
-            .and_then(|params| edit::get(params, "_meta"))
-            .is_some_and(|meta| edit::get(&meta, Meta::PROTOCOL_VERSION).is_some());
+        let meta = params.and_then(|params| edit::get(params, "_meta"));
+        let is_modern =
+            meta.as_ref().is_some_and(|meta| edit::get(meta, Meta::PROTOCOL_VERSION).is_some());
         match request.method.as_str() {
             "initialize" if !is_modern => {
                 let params = params.cloned().unwrap_or_else(Raw::empty_object);
@@ -195,7 +199,7 @@ impl Session {
             }
             _ => {}
         }
-        let caller = match self.caller(&request, reply) {
+        let caller = match self.caller(&request, meta.as_ref(), reply) {
             Ok(caller) => caller,
             Err(refusal) => return reply.peer.respond(request.id, Err(refusal)),
         };

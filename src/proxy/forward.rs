@@ -114,8 +114,11 @@ impl Forwarded<'_> {
     /// The `params` as the server's era has them.
     pub(super) fn adapted(&self, params: Option<Raw>) -> Option<Raw> {
         let era = self.lease.greeting().era;
-        let level = self.fleet.levels.of(self.caller.host.id());
-        adapt::params(&self.caller.client, era, level, params)
+        let client = &self.caller.client;
+        // What a legacy host has set once, a modern server is told with each request.
+        let crosses = (client.era, era) == (Era::Legacy, Era::Modern);
+        let level = crosses.then(|| self.fleet.levels.of(self.caller.host.id())).flatten();
+        adapt::params(client, era, level, params)
     }
 
     /// The answer as the host's era has it.

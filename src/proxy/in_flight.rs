@@ -1,7 +1,7 @@
 //! The calls that servers work on, by which what servers say of their own accord finds its host.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -35,10 +35,13 @@ pub(super) struct Entry {
 #[derive(Clone, Default)]
 pub(super) struct InFlight(Arc<Shared>);
 
+/// The calls of each instance by number, which is in the order in which they began.
+type Entries = HashMap<Instance, BTreeMap<u64, Entry>>;
+
 #[derive(Default)]
 struct Shared {
     // A std mutex: held to add, remove or copy entries.
-    entries: Mutex<HashMap<Instance, Vec<(u64, Entry)>>>,
+    entries: Mutex<Entries>,
     last: AtomicU64,
 }
 
@@ -46,23 +49,23 @@ impl InFlight {
     /// Enters a call for as long as what is returned lives.
     pub(super) fn enter(&self, instance: Instance, entry: Entry) -> Entered {
         let number = self.0.last.fetch_add(1, Ordering::Relaxed);
-        self.lock().entry(instance).or_default().push((number, entry));
+        self.lock().entry(instance).or_default().insert(number, entry);
         Entered { registry: self.clone(), instance, number }
     }
 
     /// The calls that something may belong to: the one that the transport names, else all of the instance.
     pub(super) fn candidates(&self, instance: Instance, cause: Option<u64>) -> Vec<Entry> {
         let entries = self.lock();
-        let all = entries.get(&instance).map(Vec::as_slice).unwrap_or_default();
+        let Some(all) = entries.get(&instance) else { return Vec::new() };
         let is_meant = |entry: &Entry| match cause {
             // Of a connection that is gone nothing comes any more.
             None => !entry.upstream.is_closed(),
             Some(call) => entry.call == call,
         };
-        all.iter().map(|(_, entry)| entry).filter(|entry| is_meant(entry)).cloned().collect()
+        all.values().filter(|entry| is_meant(entry)).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Instance, Vec<(u64, Entry)>>> {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
         self.0.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -78,19 +81,20 @@ impl Entered {
     /// Nobody works on the call before its host comes back.
     pub(super) fn park(&self) {
         let mut entries = self.registry.lock();
-        let all = entries.get_mut(&self.instance).map(Vec::as_mut_slice).unwrap_or_default();
-        if let Some((_, entry)) = all.iter_mut().find(|(number, _)| *number == self.number) {
+        let entry = entries.get_mut(&self.instance).and_then(|all| all.get_mut(&self.number));
+        if let Some(entry) = entry {
             entry.is_parked = true;
         }
     }
 
     /// The call goes on, as another request's, which has begun after all others.
-    pub(super) fn pass_to(&self, caller: &Caller) {
+    pub(super) fn pass_to(&mut self, caller: &Caller) {
+        let number = self.registry.0.last.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.registry.lock();
         let Some(all) = entries.get_mut(&self.instance) else { return };
-        if let Some(at) = all.iter().position(|(number, _)| *number == self.number) {
-            let (number, entry) = all.remove(at);
-            all.push((number, Entry { caller: caller.clone(), is_parked: false, ..entry }));
+        if let Some(entry) = all.remove(&self.number) {
+            all.insert(number, Entry { caller: caller.clone(), is_parked: false, ..entry });
+            self.number = number;
         }
     }
 }
@@ -99,7 +103,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let mut entries = self.registry.lock();
         if let Some(all) = entries.get_mut(&self.instance) {
-            all.retain(|(number, _)| *number != self.number);
+            all.remove(&self.number);
             if all.is_empty() && self.instance.owner.is_some() {
                 entries.remove(&self.instance);
             }

@@ -34,6 +34,8 @@ pub struct Access {
 pub(super) struct Guard {
     access: Access,
     address: SocketAddr,
+    /// How nearly every host writes the address.
+    usual_hosts: [String; 2],
     /// Tokens for one server each, under its name.
     of_servers: Vec<(String, Vec<String>)>,
 }
@@ -44,7 +46,12 @@ pub(super) struct Pass(Option<usize>);
 
 impl Guard {
     pub(super) fn new(access: Access, address: SocketAddr, fleet: &Fleet) -> Self {
-        Self { access, address, of_servers: fleet.tokens_of_servers() }
+        Self {
+            access,
+            address,
+            usual_hosts: usual_hosts(address),
+            of_servers: fleet.tokens_of_servers(),
+        }
     }
 
     /// DNS rebinding makes a browser send requests for another name to our address.
@@ -52,6 +59,9 @@ impl Guard {
         let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
             return false;
         };
+        if self.usual_hosts.iter().any(|usual| usual == host) {
+            return true;
+        }
         let Ok(url) = Url::parse(&format!("http://{host}")) else { return false };
         let Some(name) = url.host_str() else { return false };
         let is_allowed = |allowed: &String| {
@@ -108,6 +118,10 @@ impl Guard {
         }
         found
     }
+}
+
+fn usual_hosts(address: SocketAddr) -> [String; 2] {
+    [address.to_string(), format!("localhost:{}", address.port())]
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -186,7 +200,8 @@ mod tests {
             hosts: vec!["mcp.example.com".to_owned()],
             origins: vec!["https://app.example.com".to_owned()],
         };
-        Guard { access, address: address.parse().unwrap(), of_servers: Vec::new() }
+        let address = address.parse().unwrap();
+        Guard { access, address, usual_hosts: usual_hosts(address), of_servers: Vec::new() }
     }
 
     fn headers(name: &'static str, value: &str) -> HeaderMap {

@@ -235,6 +235,9 @@ impl Streamable {
         match self.endpoint.body(response, silence).await? {
             Some(Body::Json(body)) => {
                 self.take(id, &body, is_initialize);
+                if !self.peer().is_waiting(id) {
+                    return Ok(());
+                }
                 match parse_line(&body).as_slice() {
                     // It could not read the request well enough to name it.
                     [Ok(Message::Response(Reply { id: None, outcome: Err(problem) }))] => {
