@@ -4,9 +4,11 @@
 //! gives to the [`crate::proxy::Fleet`].
 
 pub mod http;
+mod identity;
 mod reply;
 mod session;
 mod standing;
 pub mod stdio;
 
+pub use identity::Identity;
 pub use session::Session;

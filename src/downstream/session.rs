@@ -14,6 +14,7 @@ use tokio::{sync::watch, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
 use super::{
+    Identity,
     reply::Reply,
     standing::{Listen, Standing},
 };
@@ -53,43 +54,6 @@ struct InFlight {
 }
 
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
-
-/// Who a session is with, and what of the fleet it is for.
-#[derive(Clone)]
-pub struct Identity {
-    pub principal: Principal,
-    pub endpoint: Endpoint,
-    /// Whether the same host has further sessions, now or later.
-    pub has_further_sessions: bool,
-    /// What is known of the tool lists that the host has been given: in all its sessions together.
-    pub relisting: Arc<Relisting>,
-}
-
-impl Identity {
-    /// A host that has this one session.
-    pub fn alone(endpoint: Endpoint) -> Self {
-        Self {
-            principal: Principal::new(),
-            endpoint,
-            has_further_sessions: false,
-            relisting: Arc::default(),
-        }
-    }
-}
-
-/// Whether a host has the tool list that it was told of.
-pub struct Relisting {
-    /// How often it was told that the list has changed.
-    announced: watch::Sender<u64>,
-    /// The last announcement after which it has been given a list.
-    relisted: watch::Sender<u64>,
-}
-
-impl Default for Relisting {
-    fn default() -> Self {
-        Self { announced: watch::Sender::new(0), relisted: watch::Sender::new(0) }
-    }
-}
 
 impl Session {
     /// Makes a session for the host behind `peer` and attaches it to the fleet.
@@ -235,8 +199,7 @@ impl Session {
         caller.peer.respond(id, outcome);
         if is_tool_list {
             // The list is on its way before anything that waits for this can be.
-            let relisted = &self.identity.relisting.relisted;
-            relisted.send_modify(|number| *number = announced.max(*number));
+            self.identity.relisting.relist(announced);
         }
     }
 
@@ -419,22 +382,18 @@ impl Host for Session {
         let announcements = self.lock_standing().announcements(changes);
         for announcement in announcements {
             if announcement.method == "notifications/tools/list_changed" {
-                self.identity.relisting.announced.send_modify(|number| *number += 1);
+                self.identity.relisting.announce();
             }
             self.tell(announcement);
         }
     }
 
     fn tool_lists_announced(&self) -> u64 {
-        *self.identity.relisting.announced.borrow()
+        self.identity.relisting.announced()
     }
 
     fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async move {
-            let relisted = &self.identity.relisting.relisted;
-            // The sender lives as long as `self`.
-            let _ = relisted.subscribe().wait_for(|relisted| *relisted >= number).await;
-        })
+        Box::pin(self.identity.relisting.relisted(number))
     }
 
     fn resource_updated(&self, uri: &str, params: &Raw) {

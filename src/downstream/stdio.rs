@@ -4,11 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Session,
-    reply::Reply,
-    session::{Identity, Inbound},
-};
+use super::{Identity, Session, reply::Reply, session::Inbound};
 use crate::{
     peer::{Peer, read_messages},
     proxy::Fleet,

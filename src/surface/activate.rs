@@ -23,8 +23,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
             tools.push(activate_definition(view, shown, state));
         }
         if let Shown::Live(catalog) = state {
-            let all = 0..catalog.tools.len();
-            tools.extend(all.map(|tool| definition::listed_tool(view, ToolRef { server, tool })));
+            tools.extend(definition::listed_tools(view, server, catalog));
         }
     }
     if view.settings.listing == Listing::Stable {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::View;
 use crate::{
-    catalog::{Origin, Presence, ToolRef},
+    catalog::{Origin, Presence, ServerCatalog, ToolRef},
     config::AlwaysLoad,
     wire::{Raw, edit},
 };
@@ -20,8 +20,17 @@ pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
     Raw::encode(&definition)
 }
 
+/// All tools of a live server under the names by which they are listed directly.
+pub(super) fn listed_tools(
+    view: View<'_>,
+    server: usize,
+    catalog: &ServerCatalog,
+) -> impl Iterator<Item = Raw> {
+    (0..catalog.tools.len()).map(move |tool| listed_tool(view, ToolRef { server, tool }))
+}
+
 /// A server's tool under the name by which it is listed directly; everything else as its server wrote it.
-pub(super) fn listed_tool(view: View<'_>, at: ToolRef) -> Raw {
+fn listed_tool(view: View<'_>, at: ToolRef) -> Raw {
     let (server, tool) = view.snapshot.tool(at);
     let definition = edit::set(&tool.raw, "name", &Raw::encode(&server.listed_names[at.tool]));
     let brought_by_load =

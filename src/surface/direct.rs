@@ -2,11 +2,7 @@
 //! not known yet.
 
 use super::{View, budget, definition, discover, load};
-use crate::{
-    catalog::{Shown, ToolRef},
-    config::Listing,
-    wire::Raw,
-};
+use crate::{catalog::Shown, config::Listing, wire::Raw};
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = Vec::new();
@@ -14,10 +10,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     for (server, shown) in view.snapshot.servers.iter().enumerate() {
         match shown.shown(view.settings.listing) {
             Shown::Live(catalog) => {
-                let all = 0..catalog.tools.len();
-                tools.extend(
-                    all.map(|tool| definition::listed_tool(view, ToolRef { server, tool })),
-                );
+                tools.extend(definition::listed_tools(view, server, catalog));
             }
             Shown::Offered { .. } => is_any_unknown = true,
             Shown::Nothing => {}

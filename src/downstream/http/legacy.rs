@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     downstream::{
-        Session,
+        Identity, Session,
         reply::{Open, Reply},
-        session::{Identity, Inbound},
+        session::Inbound,
     },
     peer::{Peer, receive_message},
     protocol::{Era, error, mirror},

@@ -112,9 +112,9 @@ pub async fn serve(
 fn router(front: &Arc<Front>, guard: Arc<Guard>) -> Router {
     Router::new()
         .route("/mcp", any(mcp))
-        .route("/servers/{name}/mcp", any(mcp_of_server))
+        .route("/servers/{name}/mcp", any(mcp))
         .route("/sse", get(sse))
-        .route("/servers/{name}/sse", get(sse_of_server))
+        .route("/servers/{name}/sse", get(sse))
         .route("/messages", post(sse::message))
         .route("/servers/{name}/messages", post(sse::message))
         .layer(middleware::from_fn_with_state(guard, guard::pass))
@@ -133,22 +133,11 @@ struct Options {
 
 async fn mcp(
     State(front): State<Arc<Front>>,
+    name: Option<Path<String>>,
     Query(options): Query<Options>,
     request: Request,
 ) -> Response {
-    match endpoint(&front, None, &options) {
-        Ok(endpoint) => dispatch(&front, endpoint, request).await,
-        Err(refused) => refused,
-    }
-}
-
-async fn mcp_of_server(
-    State(front): State<Arc<Front>>,
-    Path(name): Path<String>,
-    Query(options): Query<Options>,
-    request: Request,
-) -> Response {
-    match endpoint(&front, Some(&name), &options) {
+    match endpoint(&front, name, &options) {
         Ok(endpoint) => dispatch(&front, endpoint, request).await,
         Err(refused) => refused,
     }
@@ -156,25 +145,14 @@ async fn mcp_of_server(
 
 async fn sse(
     State(front): State<Arc<Front>>,
+    name: Option<Path<String>>,
     Query(options): Query<Options>,
     request: Request,
 ) -> Response {
-    match endpoint(&front, None, &options) {
-        Ok(endpoint) => sse::open(&front, endpoint, "/messages", &request),
-        Err(refused) => refused,
-    }
-}
-
-async fn sse_of_server(
-    State(front): State<Arc<Front>>,
-    Path(name): Path<String>,
-    Query(options): Query<Options>,
-    request: Request,
-) -> Response {
-    // As it stands in the address that the host used, with its escapes.
+    // Beside the address that the host used, as it wrote it.
     let path = request.uri().path();
     let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
-    match endpoint(&front, Some(&name), &options) {
+    match endpoint(&front, name, &options) {
         Ok(endpoint) => sse::open(&front, endpoint, &messages, &request),
         Err(refused) => refused,
     }
@@ -182,7 +160,11 @@ async fn sse_of_server(
 
 /// What an address stands for (DESIGN.md section 5, Downstream).
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
-fn endpoint(front: &Front, server: Option<&str>, options: &Options) -> Result<Endpoint, Response> {
+fn endpoint(
+    front: &Front,
+    server: Option<Path<String>>,
+    options: &Options,
+) -> Result<Endpoint, Response> {
     let asked = match options.surface.as_deref() {
         None => None,
         Some(name) => {
@@ -194,11 +176,11 @@ fn endpoint(front: &Front, server: Option<&str>, options: &Options) -> Result<En
             }
         }
     };
-    let Some(name) = server else {
+    let Some(Path(name)) = server else {
         let own = front.fleet.endpoint();
         return Ok(Endpoint { surface: asked.unwrap_or(own.surface), ..own });
     };
-    if let Some((server, _)) = front.fleet.find(name) {
+    if let Some((server, _)) = front.fleet.find(&name) {
         let surface = asked.unwrap_or(Surface::Direct);
         Ok(Endpoint { surface, only: Some(server) })
     } else {

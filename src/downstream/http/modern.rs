@@ -23,9 +23,9 @@ use super::{
 };
 use crate::{
     downstream::{
-        Session,
+        Identity, Session,
+        identity::Relisting,
         reply::{Open, Reply},
-        session::{Identity, Relisting},
     },
     peer::Peer,
     protocol::{Era, MODERN_VERSION, Meta, error, mirror},

@@ -20,11 +20,7 @@ use super::{
     stream::MessageStream,
 };
 use crate::{
-    downstream::{
-        Session,
-        reply::Reply,
-        session::{Identity, Inbound},
-    },
+    downstream::{Identity, Session, reply::Reply, session::Inbound},
     peer::{Peer, receive_message},
     proxy::Endpoint,
     wire::sse,

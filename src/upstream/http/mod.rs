@@ -8,6 +8,7 @@ mod backoff;
 mod client;
 mod endpoint;
 mod mirror;
+mod queue;
 mod sse;
 mod standalone;
 mod streamable;

@@ -1,7 +1,7 @@
 //! HTTP+SSE of 2024-11-05: one stream brings everything, and messages are posted to the address that its
 //! first event names.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use reqwest::header::HeaderMap;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -10,8 +10,9 @@ use url::Url;
 use super::{
     super::{AttemptError, inbound::Inbound},
     endpoint::{Endpoint, Refusal, is_events},
+    queue::{self, Unsent},
     standalone::{Cursor, End, read},
-    streamable::{LONGEST_POST, LONGEST_SILENCE, Unsent},
+    streamable::{LONGEST_POST, LONGEST_SILENCE},
 };
 use crate::{
     peer::{CallOptions, Peer, receive},
@@ -114,17 +115,8 @@ impl Posts {
     }
 
     async fn carry(self: Arc<Self>, outbox: Outbox) {
-        let mut messages = VecDeque::new();
-        loop {
-            let has_more = tokio::select! {
-                has_more = outbox.take(&mut messages) => has_more,
-                () = self.stop.cancelled() => false,
-            };
-            if !has_more {
-                return;
-            }
-            for message in messages.drain(..) {
-                let unsent = Unsent { outbox: outbox.clone(), weight: message.weight() };
+        while let Some(messages) = queue::next(&outbox, &self.stop).await {
+            for (message, unsent) in messages {
                 let is_initialized = matches!(&message,
                     Message::Notification(said) if said.method == "notifications/initialized");
                 let posting = self.clone().post(message, unsent);

@@ -1,7 +1,7 @@
 //! Streamable HTTP, both eras: each message is a POST, and each request is answered on its own response.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -19,6 +19,7 @@ use super::{
     super::inbound::Inbound,
     endpoint::{Body, Endpoint, Refusal},
     mirror,
+    queue::{self, Unsent},
     standalone::{self, Cursor, End},
 };
 use crate::{
@@ -39,18 +40,6 @@ pub(super) const LONGEST_SILENCE: Duration = Duration::from_mins(5);
 
 /// How long a server may take to accept what has no answer.
 pub(super) const LONGEST_POST: Duration = Duration::from_secs(30);
-
-/// A message that counts as waiting until it has left.
-pub(super) struct Unsent {
-    pub(super) outbox: Outbox,
-    pub(super) weight: usize,
-}
-
-impl Drop for Unsent {
-    fn drop(&mut self) {
-        self.outbox.wrote(self.weight);
-    }
-}
 
 pub(super) struct Streamable {
     endpoint: Endpoint,
@@ -95,17 +84,8 @@ impl Streamable {
 
     /// Takes what the connection has to send until it is closed.
     pub(super) async fn carry(self: Arc<Self>, outbox: Outbox) {
-        let mut messages = VecDeque::new();
-        loop {
-            let has_more = tokio::select! {
-                has_more = outbox.take(&mut messages) => has_more,
-                () = self.stop.cancelled() => false,
-            };
-            if !has_more {
-                return;
-            }
-            for message in messages.drain(..) {
-                let unsent = Unsent { outbox: outbox.clone(), weight: message.weight() };
+        while let Some(messages) = queue::next(&outbox, &self.stop).await {
+            for (message, unsent) in messages {
                 tokio::select! {
                     () = self.send(message, unsent) => {}
                     () = self.stop.cancelled() => return,

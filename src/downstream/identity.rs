@@ -1,0 +1,66 @@
+//! Who a session is with.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::proxy::{Endpoint, Principal};
+
+/// Who a session is with, and what of the fleet it is for.
+#[derive(Clone)]
+pub struct Identity {
+    pub principal: Principal,
+    pub endpoint: Endpoint,
+    /// Whether the same host has further sessions, now or later.
+    pub has_further_sessions: bool,
+    /// What is known of the tool lists that the host has been given: in all its sessions together.
+    pub relisting: Arc<Relisting>,
+}
+
+impl Identity {
+    /// A host that has this one session.
+    pub fn alone(endpoint: Endpoint) -> Self {
+        Self {
+            principal: Principal::new(),
+            endpoint,
+            has_further_sessions: false,
+            relisting: Arc::default(),
+        }
+    }
+}
+
+/// Whether a host has the tool list that it was told of.
+pub struct Relisting {
+    /// How often it was told that the list has changed.
+    announced: watch::Sender<u64>,
+    /// The last announcement after which it has been given a list.
+    relisted: watch::Sender<u64>,
+}
+
+impl Default for Relisting {
+    fn default() -> Self {
+        Self { announced: watch::Sender::new(0), relisted: watch::Sender::new(0) }
+    }
+}
+
+impl Relisting {
+    /// The host is being told that the list has changed.
+    pub(super) fn announce(&self) {
+        self.announced.send_modify(|number| *number += 1);
+    }
+
+    pub(super) fn announced(&self) -> u64 {
+        *self.announced.borrow()
+    }
+
+    /// The host is being given a list that it asked for after announcement `number`.
+    pub(super) fn relist(&self, number: u64) {
+        self.relisted.send_modify(|last| *last = number.max(*last));
+    }
+
+    /// Resolves once it has been given a list that it asked for after announcement `number`.
+    pub(super) async fn relisted(&self, number: u64) {
+        // The sender lives as long as `self`.
+        let _ = self.relisted.subscribe().wait_for(|relisted| *relisted >= number).await;
+    }
+}
