@@ -377,6 +377,50 @@ async fn a_host_that_does_not_read_slows_nobody_else() {
 }
 
 #[tokio::test]
+async fn a_host_that_does_not_read_its_one_stream_slows_nobody_else() {
+    use tokio::io::AsyncWriteExt as _;
+
+    let program = service().start_http();
+    let mut host = initialized(&program, PATH).await;
+    host.load("a").await;
+    let address = program.url("").await.replace("http://", "");
+    // The stream is asked for, its first event is read, and nothing more.
+    let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let head = format!("GET /sse HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut start = String::new();
+    while !start.contains("sessionId=") || !start.ends_with("\n\n\r\n") {
+        let mut chunk = [0; 1];
+        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut chunk).await.unwrap();
+        start.push(char::from(chunk[0]));
+    }
+    let path = start.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+    let post = |message: Value| {
+        let request = http_client()
+            .post(format!("http://{address}{path}"))
+            .header("content-type", "application/json")
+            .body(message.to_string());
+        async move { request.send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(post(hello()).await, 202);
+    for id in 10..16 {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "use_tool",
+            "arguments": {"tool_name": "a/huge", "tool_input": {"bytes": 9_000_000}},
+        }});
+        // What is too much for it is refused.
+        assert!(matches!(post(call).await, 202 | 503));
+    }
+    let others = async {
+        for _ in 0..20 {
+            assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+        }
+    };
+    // A pause for each message would add up to far more than this.
+    tokio::time::timeout(Duration::from_mins(1), others).await.expect("nobody waits for it");
+}
+
+#[tokio::test]
 async fn the_modern_rules_for_headers_are_kept() {
     let program = service().start_http();
     let url = program.url(PATH).await;

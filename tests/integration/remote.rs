@@ -282,6 +282,16 @@ async fn a_server_that_cannot_be_reached_says_so_and_one_that_wants_a_login_too(
 }
 
 #[tokio::test]
+async fn proxies_are_taken_from_the_environment() {
+    let remote = Remote::start(|_| async { None }).await;
+    let server = Server::lazy("r").set("url", "http://mcp.example.invalid/mcp");
+    let mut host = Proxy::with([server]).environment("HTTP_PROXY", &remote.url).start();
+    host.initialize(json!({})).await;
+    assert_eq!(text_of(&host.use_tool("r/t", json!({})).await), "ordinary");
+    assert_eq!(remote.asked()[0].header("host"), Some("mcp.example.invalid"));
+}
+
+#[tokio::test]
 async fn a_modern_request_repeats_in_headers_what_it_says() {
     let remote = Remote::start(|asked: Asked| async move {
         let result = match asked.what() {

@@ -205,3 +205,54 @@ pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     let (stream, event) = id.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+
+    use super::*;
+    use crate::wire::{Notification, Raw};
+
+    fn push(stream: &MessageStream, bytes: usize) {
+        let params = Some(Raw::encode(&serde_json::json!({"x": "x".repeat(bytes)})));
+        let method = "m".to_owned();
+        stream.outbox().push(Message::Notification(Notification { method, params }));
+    }
+
+    /// Reads what there is, and returns the ids.
+    async fn read(stream: &Arc<MessageStream>, after: Option<u64>) -> Vec<String> {
+        let events = stream.events(Vec::new(), after, ());
+        let texts = events.map(|chunk| String::from_utf8(chunk.unwrap().to_vec()).unwrap());
+        let all: Vec<String> = texts.collect().await;
+        let lines = all.concat();
+        lines.lines().filter_map(|line| Some(line.strip_prefix("id: ")?.to_owned())).collect()
+    }
+
+    #[tokio::test]
+    async fn what_was_missed_is_sent_again_as_far_as_it_is_kept_and_gaps_are_known() {
+        let stream = MessageStream::resumable(CancellationToken::new(), 7, true);
+        for _ in 0..3 {
+            push(&stream, 10);
+        }
+        // Larger than all that is kept together, and the last: it may be the answer.
+        push(&stream, KEPT_BYTES * 2);
+        stream.outbox().close();
+        assert_eq!(read(&stream, None).await, ["7-0", "7-1", "7-2", "7-3", "7-4"]);
+        assert!(stream.is_left());
+        assert!(!stream.reaches_back_to(2) && stream.reaches_back_to(3));
+        assert!(!stream.reaches_back_to(5), "an event that has never been");
+        assert_eq!(read(&stream, Some(3)).await, ["7-4"]);
+        assert_eq!(read(&stream, Some(4)).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_reader_ends_when_another_reads_on() {
+        let stream = MessageStream::resumable(CancellationToken::new(), 0, false);
+        let first = stream.events(Vec::new(), None, ());
+        let second = stream.events(Vec::new(), None, ());
+        assert_eq!(first.count().await, 0);
+        push(&stream, 1);
+        stream.outbox().close();
+        assert_eq!(second.count().await, 1);
+    }
+}

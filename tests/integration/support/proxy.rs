@@ -15,6 +15,7 @@ pub struct Proxy {
     servers: Vec<Server>,
     config: Map<String, Value>,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     wrapped: Vec<String>,
 }
 
@@ -32,6 +33,7 @@ impl Proxy {
             servers: servers.into_iter().collect(),
             config: Map::new(),
             arguments: Vec::new(),
+            environment: Vec::new(),
             wrapped: Vec::new(),
         }
     }
@@ -52,6 +54,12 @@ impl Proxy {
     /// An argument of the command line.
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// A variable of its environment.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -90,6 +98,7 @@ impl Proxy {
     fn run(self, reads_log: bool) -> Program {
         let mut command = dormouse();
         command.args(&self.arguments).args(["--log-level", "debug"]);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.wrapped.is_empty() {
             command.arg("--config").arg(self.write_config());
         } else {
