@@ -83,7 +83,8 @@ pub(super) struct ServerEntry {
     pub(super) headers: BTreeMap<String, String>,
     /// Bearer tokens that HTTP hosts may send for `/servers/<name>/`, beside the general ones.
     pub(super) auth_tokens: Vec<String>,
-    /// Whether all hosts use one instance of the server, or each host session has its own.
+    /// Whether all hosts use one instance of the server, or each host session has its own, which is connected with
+    /// its first use even where `startup` is `eager`.
     #[schemars(extend("default" = "shared"))]
     pub(super) isolation: Option<Isolation>,
     /// The program to start, found on `PATH` or given as a path.

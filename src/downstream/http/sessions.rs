@@ -210,9 +210,7 @@ impl Sessions {
 
     pub(super) async fn end_all(&self) {
         let all: Vec<Arc<HttpSession>> = self.lock().drain().map(|(_, session)| session).collect();
-        for session in all {
-            session.end().await;
-        }
+        futures_util::future::join_all(all.iter().map(|session| session.end())).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
