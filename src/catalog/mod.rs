@@ -1,17 +1,35 @@
 //! What the servers have, as immutable values: catalogs, the snapshot of all of them, and names.
 //!
-//! Pure. It must not know how a catalog is fetched, nor in which form it is shown.
+//! Pure but for `cache`. It must not know how a catalog is fetched, nor in which form it is shown.
 
+mod cache;
+mod exposed;
 mod item;
 pub mod names;
+mod pins;
+mod record;
 mod resolve;
 mod search;
 mod server;
 mod snapshot;
 mod template;
 
+pub use cache::{Cache, CacheError, CatalogKey};
+pub use exposed::{Exposed, Naming, Withheld};
 pub use item::{Item, Prompt, Resource, Template, Tool};
+pub use pins::{Pins, hidden_character};
+pub use record::{Record, RecordError};
 pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Match, search};
-pub use server::{Changes, ServerCatalog, read_items};
+pub use server::{Changes, Discovery, ServerCatalog, Spoken, read_items};
 pub use snapshot::{Origin, Presence, ServerView, Shown, Snapshot};
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -4,7 +4,7 @@
 //! a server's part holds no `__` and does not end in `_`. It depends on the config and on its own
 //! server alone, never on the order of loads.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
@@ -73,12 +73,7 @@ fn cut(name: &str, max: usize) -> &str {
 
 /// `name` with six hex digits of the hash of `identity`.
 fn hashed(name: &str, identity: &str) -> String {
-    let mut hashed = format!("{name}_");
-    for byte in &Sha256::digest(identity.as_bytes())[..3] {
-        // Writing to a String cannot fail.
-        let _ = write!(hashed, "{byte:02x}");
-    }
-    hashed
+    format!("{name}_{}", super::hex(&Sha256::digest(identity.as_bytes())[..3]))
 }
 
 #[cfg(test)]

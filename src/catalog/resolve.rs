@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{Presence, Prompt, ServerCatalog, ServerView, Shown, Snapshot, Tool, template};
+use super::{
+    Exposed, Presence, Prompt, ServerCatalog, ServerView, Shown, Snapshot, Tool, Withheld, template,
+};
 use crate::{config::Listing, wire::Raw};
 
-/// One tool of a live server, by position.
+/// One tool of a server whose catalog is known, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolRef {
     pub server: usize,
@@ -24,6 +26,12 @@ pub enum Resolved {
     Ambiguous {
         candidates: Vec<String>,
     },
+    /// Its server has it, and it is not for use. `tool`: its own name.
+    Withheld {
+        server: usize,
+        tool: String,
+        why: Withheld,
+    },
     Unknown,
 }
 
@@ -36,21 +44,23 @@ pub enum ResourceRoute {
 }
 
 impl Snapshot {
-    /// The live tool at `at`, with its server.
+    /// The tool at `at`, with its server.
     pub fn tool(&self, at: ToolRef) -> (&ServerView, &Tool) {
         let view = &self.servers[at.server];
-        let Presence::Live { catalog, .. } = &view.presence else {
-            unreachable!("a ToolRef is only made for live servers of the same snapshot");
-        };
-        (view, &catalog.tools[at.tool])
+        (view, &self.exposed_at(at).catalog.tools[at.tool])
     }
 
-    /// Whether a live tool has this directly listed name.
-    pub fn is_listed(&self, name: &str) -> bool {
-        self.by_listed_name.contains_key(name)
+    /// The name under which the tool at `at` is listed directly.
+    pub fn listed_name(&self, at: ToolRef) -> &str {
+        &self.exposed_at(at).listed_names[at.tool]
     }
 
-    /// The live tool that has this directly listed name.
+    fn exposed_at(&self, at: ToolRef) -> &Exposed {
+        let exposed = self.servers[at.server].exposed();
+        exposed.expect("a ToolRef is only made for known catalogs of the same snapshot")
+    }
+
+    /// The tool that has this directly listed name, loaded or not.
     pub fn listed(&self, name: &str) -> Option<ToolRef> {
         self.by_listed_name.get(name).copied()
     }
@@ -63,13 +73,57 @@ impl Snapshot {
 
     /// Resolves `server/tool`, `server__tool`, a directly listed name, or a bare name.
     pub fn resolve_tool(&self, name: &str) -> Resolved {
-        if let Some(at) = self.by_listed_name.get(name) {
-            return Resolved::Tool(*at);
+        if let Some(at) = self.listed(name) {
+            return self.loaded_or_load(at);
         }
         if let Some(resolved) = self.resolve_qualified(name) {
             return resolved;
         }
         self.resolve_bare(name)
+    }
+
+    /// The one tool of this name among those that are known, loaded or not.
+    pub fn known_tool(&self, name: &str) -> Option<ToolRef> {
+        if let Some(at) = self.listed(name) {
+            return Some(at);
+        }
+        let is_named = |at: &ToolRef| {
+            let (view, tool) = self.tool(*at);
+            let rest = [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
+                .into_iter()
+                .find_map(|(server, separator)| name.strip_prefix(server)?.strip_prefix(separator));
+            rest == Some(&tool.name)
+        };
+        self.known_tools().find(is_named)
+    }
+
+    /// Every tool of every server whose catalog is known, in config order.
+    pub fn known_tools(&self) -> impl Iterator<Item = ToolRef> {
+        self.servers.iter().enumerate().flat_map(|(server, view)| {
+            let tools = view.exposed().map_or(0, |exposed| exposed.catalog.tools.len());
+            (0..tools).map(move |tool| ToolRef { server, tool })
+        })
+    }
+
+    /// Resolves a tool of one server by its own name.
+    pub fn resolve_in(&self, server: usize, tool: &str) -> Resolved {
+        let view = &self.servers[server];
+        if let Presence::Live { .. } | Presence::Offered { .. } = view.presence {
+            if let Some(at) = self.tool_of(server, tool) {
+                return self.loaded_or_load(at);
+            }
+            if let Some(withheld) = self.withheld(server, tool) {
+                return withheld;
+            }
+            if !view.allows(tool) {
+                let (tool, why) = (tool.to_owned(), Withheld::SwitchedOff);
+                return Resolved::Withheld { server, tool, why };
+            }
+        }
+        match view.presence {
+            Presence::Offered { .. } => Resolved::NeedsLoad { server },
+            _ => Resolved::Unknown,
+        }
     }
 
     /// `server/tool` and `server__tool`. A server's name may hold the separator: the longest one wins.
@@ -82,8 +136,11 @@ impl Snapshot {
             candidates.extend(rest.map(|tool| (server, tool)));
         }
         candidates.sort_by_key(|(_, tool)| tool.len());
-        let known = candidates.iter().find_map(|(server, tool)| self.tool_of(*server, tool));
-        known.map(Resolved::Tool).or_else(|| {
+        let known = candidates.iter().find_map(|(server, tool)| {
+            let known = self.tool_of(*server, tool).map(|at| self.loaded_or_load(at));
+            known.or_else(|| self.withheld(*server, tool))
+        });
+        known.or_else(|| {
             let unloaded = candidates.iter().find(|(server, _)| {
                 matches!(self.servers[*server].presence, Presence::Offered { .. })
             });
@@ -91,12 +148,19 @@ impl Snapshot {
         })
     }
 
+    /// Of the loaded servers first; of those that are not, one that is known to have it.
     fn resolve_bare(&self, name: &str) -> Resolved {
         let servers = 0..self.servers.len();
-        let found: Vec<ToolRef> = servers.filter_map(|server| self.tool_of(server, name)).collect();
-        match found.as_slice() {
-            [] => self.needs_the_only_server(),
-            [at] => Resolved::Tool(*at),
+        let found: Vec<ToolRef> =
+            servers.clone().filter_map(|server| self.tool_of(server, name)).collect();
+        let is_live = |at: &&ToolRef| self.is_live(at.server);
+        let live: Vec<ToolRef> = found.iter().filter(is_live).copied().collect();
+        match if live.is_empty() { found } else { live }.as_slice() {
+            [] => {
+                let withheld = servers.clone().find_map(|server| self.withheld(server, name));
+                withheld.unwrap_or_else(|| self.needs_the_only_server())
+            }
+            [at] => self.loaded_or_load(*at),
             several => Resolved::Ambiguous {
                 candidates: several.iter().map(|at| self.qualified(*at)).collect(),
             },
@@ -113,10 +177,27 @@ impl Snapshot {
         }
     }
 
+    fn is_live(&self, server: usize) -> bool {
+        matches!(self.servers[server].presence, Presence::Live { .. })
+    }
+
+    fn loaded_or_load(&self, at: ToolRef) -> Resolved {
+        if self.is_live(at.server) {
+            Resolved::Tool(at)
+        } else {
+            Resolved::NeedsLoad { server: at.server }
+        }
+    }
+
     fn tool_of(&self, server: usize, name: &str) -> Option<ToolRef> {
-        let Presence::Live { catalog, .. } = &self.servers[server].presence else { return None };
-        let tool = catalog.tools.iter().position(|tool| tool.name == name)?;
+        let tools = &self.servers[server].exposed()?.catalog.tools;
+        let tool = tools.iter().position(|tool| tool.name == name)?;
         Some(ToolRef { server, tool })
+    }
+
+    fn withheld(&self, server: usize, name: &str) -> Option<Resolved> {
+        let why = *self.servers[server].exposed()?.withheld.get(name)?;
+        Some(Resolved::Withheld { server, tool: name.to_owned(), why })
     }
 
     /// Every live server, in the order in which it has a claim to a name or a URI: config order, but
@@ -124,10 +205,10 @@ impl Snapshot {
     fn claimants(&self, listing: Listing) -> Vec<Claimant<'_>> {
         let mut claimants: Vec<Claimant<'_>> = self
             .live()
-            .map(|(server, view, catalog)| Claimant {
+            .map(|(server, view, exposed)| Claimant {
                 server,
                 view,
-                catalog,
+                catalog: &exposed.catalog,
                 is_listed: matches!(view.shown(listing), Shown::Live(_)),
             })
             .collect();
@@ -216,12 +297,13 @@ impl Snapshot {
 impl Snapshot {
     /// What `server` lists and another live server lists too, as sentences for the log.
     pub fn collisions(&self, server: usize) -> Vec<String> {
-        let Some((_, view, catalog)) = self.live().find(|(other, ..)| *other == server) else {
+        let Some((_, view, exposed)) = self.live().find(|(other, ..)| *other == server) else {
             return Vec::new();
         };
+        let catalog = &exposed.catalog;
         let mut found = Vec::new();
-        for (other, other_view, other_catalog) in self.live().filter(|(other, ..)| *other != server)
-        {
+        for (other, other_view, exposed) in self.live().filter(|(other, ..)| *other != server) {
+            let other_catalog = &exposed.catalog;
             let (first, second) =
                 if other < server { (other_view, view) } else { (view, other_view) };
             let uris = catalog.resources.iter().map(|resource| &resource.uri);

@@ -21,9 +21,9 @@ pub fn search(snapshot: &Snapshot, query: &str, within: Option<usize>, limit: us
             continue;
         }
         let about = view.description.as_deref().unwrap_or_default();
-        match &view.presence {
-            Presence::Live { catalog, .. } => {
-                for (tool, definition) in catalog.tools.iter().enumerate() {
+        match (&view.presence, view.exposed()) {
+            (_, Some(exposed)) => {
+                for (tool, definition) in exposed.catalog.tools.iter().enumerate() {
                     let of_server = score(&wanted, &view.name, about).div_ceil(4);
                     let own = score(&wanted, &definition.name, &definition.description);
                     let exact =
@@ -34,10 +34,10 @@ pub fn search(snapshot: &Snapshot, query: &str, within: Option<usize>, limit: us
                     }
                 }
             }
-            Presence::Offered { .. } => {
+            (Presence::Offered { .. }, None) => {
                 scored.push((score(&wanted, &view.name, about), Match::Server(server)));
             }
-            Presence::Evicted | Presence::Disabled => {}
+            _ => {}
         }
     }
     scored.retain(|(score, _)| *score > 0);

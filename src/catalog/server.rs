@@ -1,22 +1,67 @@
 //! The catalog of one server.
 
+use std::time::Duration;
+
 use super::{Prompt, Resource, Template, Tool, item::Item};
-use crate::{protocol::Greeting, wire::Raw};
+use crate::{config::Framing, protocol::Greeting, wire::Raw};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerCatalog {
     pub greeting: Greeting,
+    pub discovery: Discovery,
     pub tools: Vec<Tool>,
     pub resources: Vec<Resource>,
     pub templates: Vec<Template>,
     pub prompts: Vec<Prompt>,
 }
 
+/// How a catalog was learned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discovery {
+    /// From the start of the server to its last list.
+    pub took: Duration,
+    /// Names of the capabilities that it was declared: what a server lists may depend on them.
+    pub declared: Vec<String>,
+    /// How long it is good for, where the server says so (2026-07-28, server/utilities/caching, `ttlMs`).
+    pub fresh_for: Option<Duration>,
+    pub spoken: Spoken,
+}
+
+/// What a server has been seen to speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spoken {
+    pub legacy: Option<bool>,
+    pub modern: Option<bool>,
+    /// How messages travel over HTTP, where the first choice was refused.
+    pub framing: Option<Framing>,
+    /// Whether it is only its silence that speaks against `modern`.
+    pub is_guessed: bool,
+}
+
+impl Spoken {
+    /// What can be relied on in another run (DESIGN.md section 5).
+    #[must_use]
+    pub fn certain(self) -> Self {
+        let modern = self.modern.filter(|_| !self.is_guessed);
+        Self { modern, is_guessed: false, ..self }
+    }
+}
+
 impl ServerCatalog {
     /// The catalog of a server that has said who it is and lists nothing yet.
     pub fn empty(greeting: Greeting) -> Self {
-        let (tools, resources, templates, prompts) = Default::default();
-        Self { greeting, tools, resources, templates, prompts }
+        let (discovery, tools, resources, templates, prompts) = Default::default();
+        Self { greeting, discovery, tools, resources, templates, prompts }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn unknown() -> Self {
+        Self::empty(Greeting {
+            era: crate::protocol::Era::Legacy,
+            version: "2025-11-25".to_owned(),
+            capabilities: Raw::empty_object(),
+            instructions: None,
+        })
     }
 
     /// What tells `self` from `before`.

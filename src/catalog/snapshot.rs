@@ -2,17 +2,19 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Changes, ServerCatalog, ToolRef, names};
-use crate::config::{Listing, ServerConfig, Startup};
+use super::{Changes, Exposed, Naming, ToolRef, names};
+use crate::config::{Features, Listing, ServerConfig, Startup, ToolRules};
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// In config order.
     pub servers: Vec<Arc<ServerView>>,
-    /// Directly listed names of all live tools.
+    /// Directly listed names of all tools that are known.
     pub(super) by_listed_name: HashMap<String, ToolRef>,
     /// The only server that there is to see; its names are bare.
     pub sole: Option<usize>,
+    /// Whether `ServerView::known` says what there is to say, or nobody has looked yet.
+    pub is_recalled: bool,
 }
 
 /// One server as the host may see it.
@@ -23,18 +25,21 @@ pub struct ServerView {
     pub part: String,
     pub description: Option<String>,
     pub is_lazy: bool,
+    pub features: Features,
+    pub rules: ToolRules,
     pub presence: Presence,
-    /// The directly listed name of each tool, in the order of the catalog.
-    pub listed_names: Vec<String>,
+    /// What the server had when it was last connected, perhaps in another run. It feeds search, counts
+    /// and the `direct` surface, nothing else.
+    pub known: Option<Arc<Exposed>>,
 }
 
 /// Whether a server has anything to show. Being awake or asleep makes no difference here.
 #[derive(Clone, Debug)]
 pub enum Presence {
-    /// Its catalog is not known; it can be loaded. `trouble`: why the last attempt failed.
+    /// It can be loaded. `trouble`: why the last attempt failed.
     Offered { trouble: Option<String> },
     /// Its catalog is part of what the process offers.
-    Live { catalog: Arc<ServerCatalog>, origin: Origin },
+    Live { exposed: Arc<Exposed>, origin: Origin },
     /// Three loads in a row failed.
     Evicted,
     /// Switched off in the config.
@@ -51,8 +56,12 @@ pub enum Origin {
 /// A server as it appears in lists.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown<'a> {
-    Offered { trouble: Option<&'a str> },
-    Live(&'a ServerCatalog),
+    /// `known`: as in [`ServerView`].
+    Offered {
+        trouble: Option<&'a str>,
+        known: Option<&'a Exposed>,
+    },
+    Live(&'a Exposed),
     Nothing,
 }
 
@@ -66,15 +75,27 @@ impl Snapshot {
                 part,
                 description: server.description.clone(),
                 is_lazy: server.startup == Startup::Lazy,
+                features: server.features,
+                rules: server.tools.clone(),
                 presence: if server.enabled {
                     Presence::Offered { trouble: None }
                 } else {
                     Presence::Disabled
                 },
-                listed_names: Vec::new(),
+                known: None,
             })
         });
-        Self { servers: views.collect(), by_listed_name: HashMap::new(), sole }
+        let by_listed_name = HashMap::new();
+        Self { servers: views.collect(), by_listed_name, sole, is_recalled: false }
+    }
+
+    /// How the tools of a server are named.
+    pub fn naming(&self, server: usize) -> Naming<'_> {
+        let view = &self.servers[server];
+        match self.sole {
+            Some(_) => Naming::Bare,
+            None => Naming::Long { part: &view.part, server: &view.name },
+        }
     }
 
     /// The snapshot in which `server` has the given presence, and what differs.
@@ -82,45 +103,58 @@ impl Snapshot {
     pub fn with(&self, server: usize, presence: Presence) -> (Self, Changes) {
         let before = &self.servers[server];
         let changes = changes(&before.presence, &presence);
-        let listed_names = match &presence {
-            Presence::Live { catalog, .. } if self.sole.is_some() => bare_names(catalog),
-            Presence::Live { catalog, .. } => {
-                let tools: Vec<&str> =
-                    catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-                names::tool_names(&before.part, &before.name, &tools)
-            }
-            Presence::Offered { .. } | Presence::Evicted | Presence::Disabled => Vec::new(),
-        };
         let mut servers = self.servers.clone();
-        servers[server] =
-            Arc::new(ServerView { presence, listed_names, ..ServerView::clone(before) });
-        let by_listed_name = index(&servers);
-        (Self { servers, by_listed_name, sole: self.sole }, changes)
+        servers[server] = Arc::new(ServerView { presence, ..ServerView::clone(before) });
+        (self.with_servers(servers), changes)
+    }
+
+    /// The snapshot in which these servers had these catalogs when they were last connected.
+    #[must_use]
+    pub fn recalled(&self, known: Vec<(usize, Arc<Exposed>)>) -> Self {
+        let mut servers = self.servers.clone();
+        for (server, exposed) in known {
+            let before = ServerView::clone(&servers[server]);
+            servers[server] = Arc::new(ServerView { known: Some(exposed), ..before });
+        }
+        Self { is_recalled: true, ..self.with_servers(servers) }
     }
 
     /// What there is to see of `server` alone, under bare names. Positions stay what they are.
     #[must_use]
     pub fn only(&self, server: usize) -> Self {
         let hidden = |view: &Arc<ServerView>| {
-            Arc::new(ServerView {
-                presence: Presence::Disabled,
-                listed_names: Vec::new(),
-                ..ServerView::clone(view)
-            })
-        };
-        let bare = |view: &Arc<ServerView>| match &view.presence {
-            Presence::Live { catalog, .. } => {
-                let listed_names = bare_names(catalog);
-                Arc::new(ServerView { listed_names, ..ServerView::clone(view) })
-            }
-            _ => view.clone(),
+            let view = ServerView::clone(view);
+            Arc::new(ServerView { presence: Presence::Disabled, known: None, ..view })
         };
         let positions = self.servers.iter().enumerate();
         let servers: Vec<Arc<ServerView>> = positions
-            .map(|(at, view)| if at == server { bare(view) } else { hidden(view) })
+            .map(|(at, view)| if at == server { Arc::new(view.bare()) } else { hidden(view) })
             .collect();
+        Self { sole: Some(server), ..self.with_servers(servers) }
+    }
+
+    /// What somebody sees who has not loaded the servers that `is_loaded` denies.
+    #[must_use]
+    pub fn seen_by(&self, is_loaded: impl Fn(usize) -> bool) -> Self {
+        let servers: Vec<Arc<ServerView>> = self
+            .servers
+            .iter()
+            .enumerate()
+            .map(|(server, view)| match &view.presence {
+                Presence::Live { exposed, origin: Origin::HostsRequest } if !is_loaded(server) => {
+                    let presence = Presence::Offered { trouble: None };
+                    let known = Some(exposed.clone());
+                    Arc::new(ServerView { presence, known, ..ServerView::clone(view) })
+                }
+                _ => view.clone(),
+            })
+            .collect();
+        self.with_servers(servers)
+    }
+
+    fn with_servers(&self, servers: Vec<Arc<ServerView>>) -> Self {
         let by_listed_name = index(&servers);
-        Self { servers, by_listed_name, sole: Some(server) }
+        Self { servers, by_listed_name, sole: self.sole, is_recalled: self.is_recalled }
     }
 
     /// The position of the server of this name, if it may be named at all.
@@ -129,10 +163,10 @@ impl Snapshot {
         self.servers.iter().position(is_named)
     }
 
-    /// Every live server with its position and catalog, in config order.
-    pub fn live(&self) -> impl Iterator<Item = (usize, &ServerView, &Arc<ServerCatalog>)> {
+    /// Every live server with its position and what is exposed of it, in config order.
+    pub fn live(&self) -> impl Iterator<Item = (usize, &ServerView, &Arc<Exposed>)> {
         self.servers.iter().enumerate().filter_map(|(server, view)| match &view.presence {
-            Presence::Live { catalog, .. } => Some((server, view.as_ref(), catalog)),
+            Presence::Live { exposed, .. } => Some((server, view.as_ref(), exposed)),
             _ => None,
         })
     }
@@ -147,14 +181,11 @@ impl Snapshot {
     }
 }
 
-fn bare_names(catalog: &ServerCatalog) -> Vec<String> {
-    catalog.tools.iter().map(|tool| tool.name.clone()).collect()
-}
-
 fn index(servers: &[Arc<ServerView>]) -> HashMap<String, ToolRef> {
     let mut by_name = HashMap::new();
     for (server, view) in servers.iter().enumerate() {
-        for (tool, name) in view.listed_names.iter().enumerate() {
+        let names = view.exposed().map(|exposed| exposed.listed_names.as_slice());
+        for (tool, name) in names.unwrap_or_default().iter().enumerate() {
             by_name.insert(name.clone(), ToolRef { server, tool });
         }
     }
@@ -163,11 +194,11 @@ fn index(servers: &[Arc<ServerView>]) -> HashMap<String, ToolRef> {
 
 fn changes(before: &Presence, after: &Presence) -> Changes {
     match (before, after) {
-        (Presence::Live { catalog: old, .. }, Presence::Live { catalog: new, .. }) => {
-            new.changes_since(old)
+        (Presence::Live { exposed: old, .. }, Presence::Live { exposed: new, .. }) => {
+            new.catalog.changes_since(&old.catalog)
         }
-        (_, Presence::Live { catalog, .. }) | (Presence::Live { catalog, .. }, _) => {
-            catalog.brings()
+        (_, Presence::Live { exposed, .. }) | (Presence::Live { exposed, .. }, _) => {
+            exposed.catalog.brings()
         }
         (Presence::Offered { trouble: old }, Presence::Offered { trouble: new }) => {
             Changes { tools: old != new, ..Changes::default() }
@@ -178,16 +209,26 @@ fn changes(before: &Presence, after: &Presence) -> Changes {
 }
 
 impl ServerView {
+    /// What is live of it, or else what it had when it was last connected.
+    pub fn exposed(&self) -> Option<&Exposed> {
+        match &self.presence {
+            Presence::Live { exposed, .. } => Some(exposed),
+            Presence::Offered { .. } => self.known.as_deref(),
+            Presence::Evicted | Presence::Disabled => None,
+        }
+    }
+
     /// How the server appears in lists under the given policy.
     pub fn shown(&self, listing: Listing) -> Shown<'_> {
+        let known = self.known.as_deref();
         match (&self.presence, listing) {
             (Presence::Disabled, _) | (Presence::Evicted, Listing::Growing) => Shown::Nothing,
             (Presence::Offered { trouble }, Listing::Growing) => {
-                Shown::Offered { trouble: trouble.as_deref() }
+                Shown::Offered { trouble: trouble.as_deref(), known }
             }
-            (Presence::Live { catalog, .. }, Listing::Growing)
-            | (Presence::Live { catalog, origin: Origin::OwnAccord }, Listing::Stable) => {
-                Shown::Live(catalog)
+            (Presence::Live { exposed, .. }, Listing::Growing)
+            | (Presence::Live { exposed, origin: Origin::OwnAccord }, Listing::Stable) => {
+                Shown::Live(exposed)
             }
             // What hosts have done to it, or met with it, does not show.
             (
@@ -195,12 +236,29 @@ impl ServerView {
                 | Presence::Offered { .. }
                 | Presence::Evicted,
                 Listing::Stable,
-            ) => Shown::Offered { trouble: None },
+            ) => Shown::Offered { trouble: None, known },
         }
+    }
+
+    /// Whether the config lets a tool of this name through, listed or not.
+    pub(super) fn allows(&self, tool: &str) -> bool {
+        self.features.tools && self.rules.allow(tool)
     }
 
     /// Whether it can be named in a call: it is loaded, or can be.
     pub fn is_known(&self) -> bool {
         matches!(self.presence, Presence::Offered { .. } | Presence::Live { .. })
+    }
+
+    /// The same under the server's own names.
+    fn bare(&self) -> Self {
+        let bare = |exposed: &Arc<Exposed>| Arc::new(exposed.bare());
+        let presence = match &self.presence {
+            Presence::Live { exposed, origin } => {
+                Presence::Live { exposed: bare(exposed), origin: *origin }
+            }
+            other => other.clone(),
+        };
+        Self { presence, known: self.known.as_ref().map(bare), ..self.clone() }
     }
 }

@@ -1,10 +1,10 @@
 //! What can be typed.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::Surface;
+use crate::config::{Surface, parse_duration};
 
 /// One MCP server in front of all of yours: they sleep until an agent wakes them.
 #[derive(Debug, Parser)]
@@ -57,11 +57,17 @@ pub(super) struct Options {
     #[arg(long, global = true)]
     pub(super) surface: Option<Surface>,
     /// Connect every server at start
-    #[arg(long, global = true, conflicts_with = "lazy")]
+    #[arg(long, global = true, group = "startup")]
     pub(super) eager: bool,
     /// Connect every server on first use
-    #[arg(long, global = true)]
+    #[arg(long, global = true, group = "startup")]
     pub(super) lazy: bool,
+    /// Connect every server once to learn what it has, then on use
+    #[arg(long, global = true, group = "startup")]
+    pub(super) hybrid: bool,
+    /// After how long without use servers go to sleep: `90s`, `5m`; 0 for never
+    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) idle_timeout: Option<Duration>,
     /// Serve hosts over HTTP on this address: `127.0.0.1:8080`, `:8080` for loopback, port 0 for a free one
     #[arg(long, global = true, value_name = "ADDR")]
     pub(super) http: Option<String>,

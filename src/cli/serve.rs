@@ -19,7 +19,7 @@ use crate::{
         stdio,
     },
     protocol::random_token,
-    proxy::Fleet,
+    proxy::{Fleet, Storage},
     upstream::Watchdog,
 };
 
@@ -28,18 +28,18 @@ const LONGEST_STOP: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
     let _log = logging::start(options)?;
-    let config = if let Some(config) = settings::wrap(wrapped, options) {
-        config
+    let (config, storage) = if let Some(config) = settings::wrap(wrapped, options) {
+        (config, settings::storage(None))
     } else {
         let file = settings::find(options)?;
         file.check_trust(&settings::trust_store()?)?;
-        settings::parse(&file, options)?
+        (settings::parse(&file, options)?, settings::storage(Some(&file)))
     };
     let addresses = options.http.as_deref().map(addresses).transpose()?;
     let ways = Ways { http: addresses, stdio: options.stdio || options.http.is_none() };
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.
-    let served = runtime.block_on(async { tokio::spawn(serve(config, ways)).await });
+    let served = runtime.block_on(async { tokio::spawn(serve(config, storage, ways)).await });
     // A thread may be left that waits for a terminal's input and cannot be woken.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
@@ -65,7 +65,7 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
-async fn serve(config: Config, ways: Ways) -> anyhow::Result<()> {
+async fn serve(config: Config, storage: Storage, ways: Ways) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let listener = match &ways.http {
         Some(addresses) => Some(listen(addresses).await?),
@@ -73,11 +73,11 @@ async fn serve(config: Config, ways: Ways) -> anyhow::Result<()> {
     };
     let signals = tokio::spawn(stop_on_signals(stop.clone()));
     let watchdog = Watchdog::default();
-    let fleet = Fleet::new(config, &watchdog);
+    let fleet = Fleet::new(config, &watchdog, storage);
     let served = match (listener, ways.stdio) {
         (None, _) => stdio::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {
-            fleet.start_eager();
+            fleet.start();
             serve_http(fleet.clone(), listener, stop).await
         }
         (Some(listener), true) => {

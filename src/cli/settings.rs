@@ -4,10 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use etcetera::BaseStrategy as _;
+
 use super::arguments::Options;
-use crate::config::{
-    self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings, Startup,
-    Transport, TrustStore,
+use crate::{
+    catalog::Cache,
+    config::{
+        self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
+        Startup, Transport, TrustStore,
+    },
+    proxy::Storage,
 };
 
 /// The config file to use, as it is now. One in the working directory may still need to be trusted.
@@ -23,6 +29,16 @@ pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
     TrustStore::of_user().context("cannot tell where to keep what is trusted: is HOME set?")
 }
 
+/// Where catalogs, and the loads of this config, are kept; nowhere where there is no home.
+pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
+    let Ok(strategy) = etcetera::choose_base_strategy() else { return Storage::default() };
+    let loads = strategy.data_dir().join("dormouse").join("loads");
+    Storage {
+        catalogs: Some(Cache::new(strategy.cache_dir().join("dormouse").join("catalogs"))),
+        loads: config.map(|file| loads.join(file.fingerprint())),
+    }
+}
+
 /// The config in the file, with the overrides that were typed.
 pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
     let environment = match &options.env_file {
@@ -34,13 +50,24 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
         config.settings.surface = surface;
     }
     for server in &mut config.servers {
-        if options.eager {
-            server.startup = Startup::Eager;
-        } else if options.lazy {
-            server.startup = Startup::Lazy;
-        }
+        override_server(server, options);
     }
     Ok(config)
+}
+
+/// What was typed, in place of what the config says of a server.
+fn override_server(server: &mut ServerConfig, options: &Options) {
+    let typed = [
+        (options.eager, Startup::Eager),
+        (options.lazy, Startup::Lazy),
+        (options.hybrid, Startup::Hybrid),
+    ];
+    if let Some((_, startup)) = typed.into_iter().find(|(is_typed, _)| *is_typed) {
+        server.startup = startup;
+    }
+    if let Some(timeout) = options.idle_timeout {
+        server.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+    }
 }
 
 /// The config for one server given after `--`. It sees the environment that its host meant for it.
@@ -61,8 +88,6 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
         settings.surface = surface;
     }
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
-    if options.lazy {
-        server.startup = Startup::Lazy;
-    }
+    override_server(&mut server, options);
     Some(Config { settings, servers: vec![server] })
 }

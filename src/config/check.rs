@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Config, ConfigError, Environment, HttpSettings, Isolation, Problem, ServerConfig, Settings,
-    Startup, Timeouts, Unavailable,
+    Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin, Problem,
+    ServerConfig, Settings, Startup, Timeouts, ToolRules, Unavailable,
     document::{Document, Step},
     expand::expand,
-    file::{File, Protocol, ServerEntry, TimeoutsEntry},
+    file::{FeaturesEntry, File, Protocol, ServerEntry, TimeoutsEntry},
     schema,
     transport::{problems, transport},
 };
@@ -31,6 +31,10 @@ pub(super) fn check(
     if settings.max_message_bytes < LEAST_MESSAGE_BYTES {
         let at = [Step::Key("maxMessageBytes".to_owned())];
         checker.report(&at, format!("must be {LEAST_MESSAGE_BYTES} or more"));
+    }
+    if settings.remember_loads && settings.loads == Loads::Session {
+        let at = [Step::Key("rememberLoads".to_owned())];
+        checker.report(&at, "a session ends with its host: there is nothing to remember with \"loads\": \"session\"");
     }
     let mut servers = Vec::new();
     for (name, entry) in &file.mcp_servers {
@@ -55,6 +59,13 @@ fn settings(file: &File) -> Settings {
             None => default.description_budget,
             Some(0) => None,
             Some(bytes) => Some(bytes),
+        },
+        split_calls: file.split_calls.unwrap_or(default.split_calls),
+        loads: file.loads.unwrap_or(default.loads),
+        remember_loads: file.remember_loads.unwrap_or(default.remember_loads),
+        catalog_ttl: match file.catalog_ttl {
+            None => default.catalog_ttl,
+            Some(ttl) => Some(ttl.0).filter(|ttl| !ttl.is_zero()),
         },
         settle: file.settle.map_or(default.settle, |settle| settle.0),
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
@@ -196,12 +207,25 @@ fn configure(
         timeouts: timeouts(entry.timeouts, file.timeouts),
         protocol: entry.protocol.unwrap_or(Protocol::Auto),
         isolation: entry.isolation.unwrap_or(Isolation::Shared),
+        tools: ToolRules::new(entry.tools),
+        features: features(entry.features),
+        pin: entry.pin.or(file.pin).unwrap_or(Pin::Warn),
+        max_result_bytes: entry.max_result_bytes.or(file.max_result_bytes).filter(|max| *max > 0),
         auth_tokens: entry.auth_tokens,
         transport: if undefined.is_empty() {
             transport
         } else {
             Err(Unavailable::Undefined(undefined))
         },
+    }
+}
+
+fn features(entry: FeaturesEntry) -> Features {
+    let default = Features::default();
+    Features {
+        tools: entry.tools.unwrap_or(default.tools),
+        resources: entry.resources.unwrap_or(default.resources),
+        prompts: entry.prompts.unwrap_or(default.prompts),
     }
 }
 

@@ -59,6 +59,16 @@ fn bounded<E: de::Error>(duration: Duration) -> Result<DurationText, E> {
     Ok(DurationText(duration))
 }
 
+/// Reads a duration as it is written in a config.
+///
+/// # Errors
+/// A sentence, where it is none.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    use de::Visitor as _;
+    let read: Result<_, de::value::Error> = DurationVisitor.visit_str(text);
+    read.map(|duration| duration.0).map_err(|error| error.to_string())
+}
+
 impl JsonSchema for DurationText {
     fn schema_name() -> Cow<'static, str> {
         "Duration".into()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::duration::DurationText;
+use super::{duration::DurationText, tools::ToolSwitches};
 
 /// The config of dormouse: one MCP server in front of all of yours.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -27,6 +27,24 @@ pub(super) struct File {
     /// Bytes of UTF-8 that the description of `discover_tool`, and `instructions`, may take; 0 for no limit.
     #[schemars(extend("default" = 2048))]
     pub(super) description_budget: Option<usize>,
+    /// Add `use_readonly_tool`, which calls only tools that say of themselves that they change nothing.
+    #[schemars(extend("default" = false))]
+    pub(super) split_calls: Option<bool>,
+    /// Whether a load is for all hosts, or for the session that asked for it.
+    #[schemars(extend("default" = "process"))]
+    pub(super) loads: Option<Loads>,
+    /// Load what was loaded before dormouse last ended.
+    #[schemars(extend("default" = false))]
+    pub(super) remember_loads: Option<bool>,
+    /// How long the catalog of a hybrid server is taken from disk before it is learned anew; 0 for ever.
+    #[schemars(extend("default" = "24h"))]
+    pub(super) catalog_ttl: Option<DurationText>,
+    /// Bytes of text that the result of a tool may hold; the rest can be read page by page. 0 for no limit.
+    #[schemars(extend("default" = 0))]
+    pub(super) max_result_bytes: Option<usize>,
+    /// What happens to a tool whose definition is not what it was when it was first seen.
+    #[schemars(extend("default" = "warn"))]
+    pub(super) pin: Option<Pin>,
     /// How long the result of a load waits for the host to fetch the new tool list.
     #[schemars(extend("default" = "250ms"))]
     pub(super) settle: Option<DurationText>,
@@ -36,7 +54,7 @@ pub(super) struct File {
     /// The largest message in bytes that is passed on; a larger one fails its request.
     #[schemars(extend("default" = 67_108_864), range(min = 1024))]
     pub(super) max_message_bytes: Option<usize>,
-    /// After how long without use a lazy server goes to sleep; 0 for never. For all servers.
+    /// After how long without use a lazy or hybrid server goes to sleep; 0 for never. For all servers.
     #[schemars(extend("default" = "5m"))]
     pub(super) idle_timeout: Option<DurationText>,
     /// Deadlines for all servers.
@@ -66,8 +84,17 @@ pub(super) struct ServerEntry {
     pub(super) enabled: Option<bool>,
     /// When to connect. Default: `lazy` with a description, else `eager`.
     pub(super) startup: Option<Startup>,
-    /// After how long without use the server goes to sleep; 0 for never. Lazy servers only.
+    /// After how long without use the server goes to sleep; 0 for never. Not for eager ones.
     pub(super) idle_timeout: Option<DurationText>,
+    /// Which tools are shown and can be called, by name or glob; what is not named is.
+    #[schemars(with = "std::collections::BTreeMap<String, super::tools::ToolSwitch>")]
+    pub(super) tools: ToolSwitches,
+    /// Which parts of the server are used at all.
+    pub(super) features: FeaturesEntry,
+    /// As the general `pin`, for this server.
+    pub(super) pin: Option<Pin>,
+    /// As the general `maxResultBytes`, for this server.
+    pub(super) max_result_bytes: Option<usize>,
     /// Deadlines for this server.
     pub(super) timeouts: TimeoutsEntry,
     /// Which generation of MCP to speak with the server.
@@ -100,6 +127,22 @@ pub(super) struct ServerEntry {
     pub(super) inherit_env: Option<bool>,
 }
 
+/// Which parts of a server are used.
+#[derive(Debug, Default, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct FeaturesEntry {
+    /// Its tools.
+    #[schemars(extend("default" = true))]
+    pub(super) tools: Option<bool>,
+    /// Its resources and resource templates.
+    #[schemars(extend("default" = true))]
+    pub(super) resources: Option<bool>,
+    /// Its prompts.
+    #[schemars(extend("default" = true))]
+    pub(super) prompts: Option<bool>,
+}
+
 /// How long to wait for a server.
 #[derive(Debug, Default, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -124,6 +167,8 @@ pub enum Surface {
     Discover,
     /// `activate_<server>` for each lazy server, and the tools of every loaded one.
     Activate,
+    /// `get_dynamic_tools` and `call_dynamic_tool`, with each server as a group.
+    Groups,
     /// The tools of every server whose tools are known, and `load_mcp` for the others.
     Direct,
 }
@@ -158,6 +203,30 @@ pub enum Startup {
     Eager,
     /// On first use.
     Lazy,
+    /// Once to learn what it has, then on use.
+    Hybrid,
+}
+
+/// Whose a load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Loads {
+    /// What one host loads, all see.
+    Process,
+    /// Each host session sees what it has loaded itself.
+    Session,
+}
+
+/// What happens to a tool that changes after it was first seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pin {
+    /// Nothing.
+    Off,
+    /// It is logged, and shown by `dormouse status`.
+    Warn,
+    /// The tool cannot be called until `dormouse approve` is said.
+    Block,
 }
 
 /// Which generation of MCP to speak with a server.

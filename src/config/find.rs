@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use super::{Config, ConfigError, Environment, TrustStore};
+use super::{Config, ConfigError, Environment, TrustStore, trust::place_fingerprint};
 
 /// A config file, and whether somebody named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +110,11 @@ impl ConfigFile {
     /// When the record cannot be written.
     pub fn trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
         store.trust(&self.path, &self.content())
+    }
+
+    /// A name for what belongs to the config at this place, whatever its content.
+    pub fn fingerprint(&self) -> String {
+        place_fingerprint(&self.path)
     }
 
     /// What `.env` says can be part of a command, so it is trusted together with the config.

@@ -13,17 +13,20 @@ mod find;
 mod model;
 mod problem;
 mod schema;
+mod tools;
 mod transport;
 mod trust;
 
+pub use duration::parse_duration;
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find};
 pub use model::{
-    AlwaysLoad, Config, Framing, HttpSettings, Isolation, Launch, Listing, Protocol, Remote,
-    ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Unavailable,
+    AlwaysLoad, Config, Features, Framing, HttpSettings, Isolation, Launch, Listing, Loads, Pin,
+    Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Unavailable,
 };
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference};
+pub use tools::ToolRules;
 pub use trust::TrustStore;
 
 use std::path::Path;

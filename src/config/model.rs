@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use url::Url;
 
-pub use super::file::{AlwaysLoad, Isolation, Listing, Protocol, Startup, Surface};
+pub use super::file::{AlwaysLoad, Isolation, Listing, Loads, Pin, Protocol, Startup, Surface};
+use super::tools::ToolRules;
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -21,6 +22,13 @@ pub struct Settings {
     pub always_load: AlwaysLoad,
     /// Bytes of UTF-8 that a composed description may take; `None` for no limit.
     pub description_budget: Option<usize>,
+    /// Whether there is a `use_readonly_tool` beside `use_tool`.
+    pub split_calls: bool,
+    pub loads: Loads,
+    /// Whether loads outlive the process.
+    pub remember_loads: bool,
+    /// How long a hybrid server's catalog is taken from disk; `None` for ever.
+    pub catalog_ttl: Option<Duration>,
     /// How long a load's result waits for the host to fetch the new list.
     pub settle: Duration,
     /// How long lists wait for eager servers, counted from the start of the process.
@@ -71,6 +79,10 @@ impl Default for Settings {
             listing: Listing::Growing,
             always_load: AlwaysLoad::Meta,
             description_budget: Some(2048),
+            split_calls: false,
+            loads: Loads::Process,
+            remember_loads: false,
+            catalog_ttl: Some(Duration::from_hours(24)),
             settle: Duration::from_millis(250),
             startup_wait: Duration::from_secs(5),
             max_message_bytes: 64 * 1024 * 1024,
@@ -92,10 +104,30 @@ pub struct ServerConfig {
     pub timeouts: Timeouts,
     pub protocol: Protocol,
     pub isolation: Isolation,
+    pub tools: ToolRules,
+    pub features: Features,
+    pub pin: Pin,
+    /// Bytes of text that a tool's result may hold; `None` for no limit.
+    pub max_result_bytes: Option<usize>,
     /// Any of them opens the endpoints of this server alone.
     pub auth_tokens: Vec<String>,
     /// How to reach it, or why that cannot be.
     pub transport: Result<Transport, Unavailable>,
+}
+
+/// Which parts of a server are used at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    pub tools: bool,
+    /// And resource templates.
+    pub resources: bool,
+    pub prompts: bool,
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self { tools: true, resources: true, prompts: true }
+    }
 }
 
 /// How a server is reached.
@@ -193,6 +225,10 @@ impl ServerConfig {
             timeouts: Timeouts::default(),
             protocol: Protocol::Auto,
             isolation: Isolation::Shared,
+            tools: ToolRules::default(),
+            features: Features::default(),
+            pin: Pin::Warn,
+            max_result_bytes: None,
             auth_tokens: Vec::new(),
             transport: Ok(transport),
         }

@@ -52,6 +52,7 @@ pub fn reference() -> String {
     for (title, node) in [
         ("The file", &schema),
         ("A server: `mcpServers.<name>`", &schema["$defs"]["ServerEntry"]),
+        ("Parts of a server: `features`", &schema["$defs"]["FeaturesEntry"]),
         ("Deadlines: `timeouts`", &schema["$defs"]["TimeoutsEntry"]),
     ] {
         text.push_str(&format!(

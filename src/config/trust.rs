@@ -48,8 +48,13 @@ impl TrustStore {
     }
 
     fn record_of(&self, config: &Path) -> PathBuf {
-        self.directory.join(fingerprint(absolute(config).as_os_str().as_encoded_bytes()))
+        self.directory.join(place_fingerprint(config))
     }
+}
+
+/// A name for the place of a config.
+pub(super) fn place_fingerprint(config: &Path) -> String {
+    fingerprint(absolute(config).as_os_str().as_encoded_bytes())
 }
 
 /// The place where the config was found. A link to it elsewhere is another place: what its commands

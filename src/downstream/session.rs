@@ -130,9 +130,8 @@ impl Session {
 
     fn initialize(&self, params: &Raw) -> Raw {
         let client = Client::from_initialize(params).detached();
-        let endpoint = self.identity.endpoint;
         let (capabilities, instructions) =
-            (self.fleet.capabilities(endpoint), self.fleet.instructions(endpoint));
+            (self.fleet.capabilities(self), self.fleet.instructions(self));
         let answer = answer_initialize(&client.version, &capabilities, &instructions);
         *self.lock_standing() = Standing::Initializing(Arc::new(client));
         self.opened.send_replace(true);
@@ -140,9 +139,8 @@ impl Session {
     }
 
     fn discover(&self) -> Raw {
-        let endpoint = self.identity.endpoint;
         let (capabilities, instructions) =
-            (self.fleet.capabilities(endpoint), self.fleet.instructions(endpoint));
+            (self.fleet.capabilities(self), self.fleet.instructions(self));
         let answer = answer_discover(&capabilities, &instructions);
         adapt::own_result("server/discover", Era::Modern, answer)
     }

@@ -84,5 +84,5 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
 async fn start_eager(fleet: Arc<Fleet>, session: Arc<Session>) {
     // What a server is told of its host's capabilities is settled when it connects.
     let _ = tokio::time::timeout(OPENING, session.opened()).await;
-    fleet.start_eager();
+    fleet.start();
 }

@@ -1,11 +1,13 @@
 //! Which revision of MCP a message belongs to, and the metadata by which modern requests say so.
 
 use rmcp::model::ProtocolVersion;
+use serde::{Deserialize, Serialize};
 
 use crate::wire::{Raw, edit};
 
 /// How two MCP peers agree on what they speak (2026-07-28, basic/versioning, Terminology).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Era {
     /// An `initialize` handshake opens a session: 2024-11-05 to 2025-11-25.
     Legacy,

@@ -10,16 +10,40 @@ use crate::{
 impl Fleet {
     /// Answers a `tools/call`. What fails on our side is a result with `isError`.
     pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
-        match self.evaluate(caller, params) {
-            Action::Answer(result) => Ok(own(caller, result)),
-            Action::Forward { server, params } => self.call_server(caller, server, params).await,
+        let action = match self.evaluate(caller, params) {
+            Action::Recall => {
+                self.recall_all().await;
+                self.evaluate(caller, params)
+            }
+            Action::Reexamine { server, .. } => {
+                self.reexamine(server);
+                self.evaluate(caller, params)
+            }
+            action => action,
+        };
+        match action {
             Action::Load { server } => self.load_then(caller, server, params).await,
+            action => self.carry_out(caller, action).await,
+        }
+    }
+
+    /// Does what needs nothing to be done before.
+    async fn carry_out(&self, caller: &Caller, action: Action) -> Outcome {
+        match action {
+            Action::Answer(result) | Action::Reexamine { result, .. } => Ok(own(caller, result)),
+            Action::Forward { server, params } => self.call_server(caller, server, params).await,
+            Action::Load { server } => {
+                let name = self.shared(server).name();
+                let message =
+                    format!("server {name:?} was loaded, and what was asked for is not there");
+                Ok(own(caller, failed(message)))
+            }
+            Action::Recall => Ok(own(caller, failed("nothing more is known"))),
         }
     }
 
     fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
-        let endpoint = caller.endpoint();
-        self.view(&self.snapshot_at(endpoint), endpoint).call(params)
+        self.view(&self.snapshot_for(caller.host.as_ref()), caller.endpoint()).call(params)
     }
 
     async fn call_server(&self, caller: &Caller, server: usize, params: Raw) -> Outcome {
@@ -36,19 +60,12 @@ impl Fleet {
         if let Err(error) = self.lease(self.instance(server, caller), caller).await {
             return Ok(own(caller, failed(error.to_string())));
         }
+        self.loaded_by(caller.host.principal(), server);
         let announced = caller.host.tool_lists_announced();
         let must_hold =
             announced > announced_before && self.listed_tool_names(caller) != names_before;
-        let outcome = match self.evaluate(caller, params) {
-            Action::Answer(result) => Ok(own(caller, result)),
-            Action::Forward { server, params } => self.call_server(caller, server, params).await,
-            Action::Load { server } => {
-                let name = self.shared(server).name();
-                let message =
-                    format!("server {name:?} was loaded, and what was asked for is not there");
-                Ok(own(caller, failed(message)))
-            }
-        };
+        let action = self.evaluate(caller, params);
+        let outcome = self.carry_out(caller, action).await;
         if must_hold {
             // Hosts build the model's next request from the list that they have when the result comes.
             let relisted = caller.host.relisted(announced);
@@ -58,8 +75,8 @@ impl Fleet {
     }
 
     fn listed_tool_names(&self, caller: &Caller) -> Vec<Option<Raw>> {
-        let endpoint = caller.endpoint();
-        let tools = self.view(&self.snapshot_at(endpoint), endpoint).tools();
+        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let tools = self.view(&snapshot, caller.endpoint()).tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
 }

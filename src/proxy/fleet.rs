@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
@@ -11,14 +12,16 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Endpoint, Host, HostId,
+    Endpoint, Host, HostId, Principal,
     conversation::Parked,
     in_flight::InFlight,
     instance::{Instance, InstanceObserver},
     levels::Levels,
+    loads::Loads,
+    memory::Memory,
 };
 use crate::{
-    catalog::{Origin, Presence, Snapshot},
+    catalog::{Cache, Exposed, Origin, Presence, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
     protocol::{Era, offered_capabilities},
@@ -55,6 +58,16 @@ pub struct Fleet {
     pub(super) in_flight: InFlight,
     pub(super) parked: Parked,
     pub(super) levels: Levels,
+    pub(super) memory: Memory,
+    pub(super) loads: Loads,
+}
+
+/// Where a fleet keeps what outlives it; nowhere by default.
+#[derive(Debug, Default)]
+pub struct Storage {
+    pub catalogs: Option<Cache>,
+    /// The file with the names of what hosts have loaded.
+    pub loads: Option<PathBuf>,
 }
 
 /// Who wants to hear of a resource of a server.
@@ -70,18 +83,21 @@ pub struct Subscriber {
 
 impl Fleet {
     /// Makes the fleet. Nothing is connected.
-    pub fn new(config: Config, watchdog: &Watchdog) -> Arc<Self> {
+    pub fn new(config: Config, watchdog: &Watchdog, storage: Storage) -> Arc<Self> {
         let Config { settings, servers } = config;
         let context = Context {
             max_message_bytes: settings.max_message_bytes,
             watchdog: watchdog.clone(),
             http: HttpClient::default(),
+            catalog_ttl: settings.catalog_ttl,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
-        let eager = servers.iter().filter(|server| starts_at_once(server)).count();
+        let starting = servers.iter().filter(|server| has_first_attempt(server)).count();
         let snapshot = Snapshot::new(&servers, settings.single_server.then_some(0));
-        Arc::new_cyclic(|this| {
+        let memory = Memory::new(storage.catalogs, &servers);
+        let loads = Loads::new(settings.loads, storage.loads.filter(|_| settings.remember_loads));
+        let fleet = Arc::new_cyclic(|this| {
             let start = |(server, config): (usize, ServerConfig)| {
                 let instance = Instance { server, owner: None };
                 let observer = InstanceObserver { fleet: this.clone(), instance };
@@ -99,23 +115,33 @@ impl Fleet {
                 hosts: Mutex::default(),
                 waited_for: Mutex::default(),
                 listing: Mutex::default(),
-                starting: watch::Sender::new(eager),
+                starting: watch::Sender::new(starting),
                 started_at: Instant::now(),
                 subscribers: Mutex::default(),
                 in_flight: InFlight::default(),
                 parked: Parked::default(),
                 levels: Levels::default(),
+                memory,
+                loads,
             }
-        })
+        });
+        fleet.seed();
+        fleet
     }
 
-    /// Connects the eager servers in the background: in the era of the host that is there, if one is.
-    pub fn start_eager(&self) {
+    /// Connects the eager servers in the background, in the era of the host that is there, if one is; finds out
+    /// what the hybrid ones have; takes up again what was loaded when dormouse last ended.
+    pub fn start(&self) {
         let client = self.hosts().iter().find_map(|host| host.client());
         let era = client.map_or(Era::Legacy, |client| client.era);
+        let remembered = self.remembered_loads();
         for upstream in &self.shared {
-            if starts_at_once(upstream.config()) {
-                upstream.begin(era);
+            let config = upstream.config();
+            match config.startup {
+                Startup::Eager if has_first_attempt(config) => upstream.begin(era),
+                Startup::Hybrid if has_first_attempt(config) => upstream.learn(),
+                Startup::Lazy if remembered.contains(&config.name) => upstream.restore(),
+                _ => {}
             }
         }
     }
@@ -152,7 +178,7 @@ impl Fleet {
 
     /// The definition of a server's tool that is listed under this name.
     pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
-        let snapshot = self.snapshot_at(endpoint);
+        let snapshot = self.snapshot_at(endpoint, None);
         let (_, tool) = snapshot.tool(snapshot.listed(name)?);
         Some(tool.raw.clone())
     }
@@ -161,9 +187,17 @@ impl Fleet {
         self.snapshot.load_full()
     }
 
-    /// What there is to see at an endpoint.
-    pub(super) fn snapshot_at(&self, endpoint: Endpoint) -> Arc<Snapshot> {
-        let snapshot = self.snapshot();
+    /// What there is to see for a host.
+    pub(super) fn snapshot_for(&self, host: &dyn Host) -> Arc<Snapshot> {
+        self.snapshot_at(host.endpoint(), Some(host.principal()))
+    }
+
+    /// What there is to see at an endpoint, for somebody in particular or for all.
+    fn snapshot_at(&self, endpoint: Endpoint, principal: Option<Principal>) -> Arc<Snapshot> {
+        let snapshot = match principal {
+            Some(principal) => self.seen_by(self.snapshot(), principal),
+            None => self.snapshot(),
+        };
         match endpoint.only {
             Some(server) if snapshot.sole.is_none() => Arc::new(snapshot.only(server)),
             _ => snapshot,
@@ -175,18 +209,18 @@ impl Fleet {
     }
 
     /// The `instructions` for a host that connects now.
-    pub fn instructions(&self, endpoint: Endpoint) -> String {
-        self.view(&self.snapshot_at(endpoint), endpoint).instructions()
+    pub fn instructions(&self, host: &dyn Host) -> String {
+        self.view(&self.snapshot_for(host), host.endpoint()).instructions()
     }
 
     /// The capabilities for a host that connects now: what servers have or may have, and what those whose
     /// catalog is known have beyond the common ones.
-    pub fn capabilities(&self, endpoint: Endpoint) -> Raw {
+    pub fn capabilities(&self, host: &dyn Host) -> Raw {
         let mut offered = Raw::encode(&offered_capabilities());
-        let snapshot = self.snapshot_at(endpoint);
-        for (_, _, catalog) in snapshot.live() {
-            let own = &catalog.greeting.capabilities;
-            if endpoint.only.is_some() {
+        let snapshot = self.snapshot_for(host);
+        for (_, _, exposed) in snapshot.live() {
+            let own = &exposed.catalog.greeting.capabilities;
+            if host.endpoint().only.is_some() {
                 for (name, value) in edit::entries(own) {
                     if edit::get(&offered, &name).is_none() {
                         offered = edit::set(&offered, &name, &value);
@@ -276,6 +310,13 @@ impl Fleet {
         self.listing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Adds what is known of servers that have not been loaded. Nobody is told: it is looked at when somebody asks.
+    pub(super) fn publish_recalled(&self, known: Vec<(usize, Arc<Exposed>)>) {
+        let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let recalled = self.snapshot.load().recalled(known);
+        self.snapshot.store(Arc::new(recalled));
+    }
+
     /// Swaps the snapshot, and announces what differs before anything else can be published.
     pub(super) fn publish(
         &self,
@@ -293,7 +334,12 @@ impl Fleet {
             }
         };
         let was_live = matches!(before.servers[server].presence, Presence::Live { .. });
-        let (after, changes) = before.with(server, presence);
+        let is_loaded =
+            matches!(presence, Presence::Live { origin: Origin::HostsRequest, .. }) && !was_live;
+        let (after, changes) = before.with(server, presence.clone());
+        if is_loaded {
+            self.remember_load(server);
+        }
         if !was_live {
             for collision in after.collisions(server) {
                 tracing::warn!("{collision}");
@@ -308,16 +354,17 @@ impl Fleet {
             Announce::ToThoseNotListing => self.lock_listing().clone(),
         };
         for host in self.hosts() {
-            if host.endpoint().shows(server) && !spared.contains(&host.id()) {
+            if self.concerns(host.as_ref(), server, &presence) && !spared.contains(&host.id()) {
                 host.announce(changes);
             }
         }
     }
 }
 
-/// A server of which each host has its own has nobody to be started for before there is a host.
-fn starts_at_once(server: &ServerConfig) -> bool {
-    server.enabled && server.startup == Startup::Eager && server.isolation == Isolation::Shared
+/// Whether lists wait a while for the server. One of which each host has its own has nobody to be started for
+/// before there is a host.
+pub(super) fn has_first_attempt(server: &ServerConfig) -> bool {
+    server.enabled && server.startup != Startup::Lazy && server.isolation == Isolation::Shared
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

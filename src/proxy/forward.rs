@@ -19,6 +19,8 @@ pub(super) enum ForwardError {
     Load(#[from] LoadError),
     #[error("server {server:?} ended before it answered; the request may have been executed")]
     Died { server: String },
+    #[error("the {feature} of server {server:?} are switched off by the config of dormouse")]
+    SwitchedOff { server: String, feature: &'static str },
     #[error("server {server:?}: {cause}")]
     Call { server: String, cause: CallError },
 }
@@ -44,6 +46,7 @@ impl Fleet {
         method: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, ForwardError> {
+        self.check_feature(server, method)?;
         let failed = |cause| ForwardError::new(self.shared(server).name().to_owned(), cause);
         let instance = self.instance(server, caller);
         for _ in 0..2 {
@@ -55,6 +58,21 @@ impl Fleet {
             }
         }
         Err(failed(CallError::NotSent))
+    }
+
+    /// Whether the config lets the part of a server be used that a method is for.
+    pub(super) fn check_feature(&self, server: usize, method: &str) -> Result<(), ForwardError> {
+        let config = self.shared(server).config();
+        let (feature, is_on) = match method.split_once('/') {
+            Some(("tools", _)) => ("tools", config.features.tools),
+            Some(("resources", _)) => ("resources", config.features.resources),
+            Some(("prompts", _)) => ("prompts", config.features.prompts),
+            _ => return Ok(()),
+        };
+        if is_on {
+            return Ok(());
+        }
+        Err(ForwardError::SwitchedOff { server: config.name.clone(), feature })
     }
 
     /// Sends a request to a server that is awake, in whatever number of steps the two eras need for it.

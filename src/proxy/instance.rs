@@ -10,7 +10,7 @@ use crate::{
     catalog::{Origin, Presence, ServerCatalog},
     config::Isolation,
     protocol::Era,
-    upstream::{Observer, Question, Upstream},
+    upstream::{Observer, Question, Recalled, Upstream},
     wire::{Notification, Raw, edit},
 };
 
@@ -40,7 +40,7 @@ impl Fleet {
         let mut own = self.lock_own();
         let start = || {
             let known = match &self.snapshot().servers[instance.server].presence {
-                Presence::Live { catalog, .. } => Some(catalog.clone()),
+                Presence::Live { .. } => shared.catalog(),
                 _ => None,
             };
             let observer = InstanceObserver { fleet: self.this.clone(), instance };
@@ -68,6 +68,7 @@ impl Fleet {
 
     /// Ends the instances that nobody else uses.
     pub fn end_instances_of(&self, owner: Principal) {
+        self.loads.forget(owner);
         self.lock_own().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);
             if is_theirs {
@@ -97,15 +98,24 @@ impl Observer for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
         let announce = if origin.is_some() { Announce::ToAll } else { Announce::ToThoseNotListing };
         self.tell(|fleet, server| {
+            let exposed = fleet.expose(server, &catalog);
             fleet.publish(server, announce, |before| {
                 let origin = match before {
                     // Whose doing it was that a server is live does not change while it is.
                     Presence::Live { origin, .. } => *origin,
                     _ => origin.unwrap_or(Origin::OwnAccord),
                 };
-                Some(Presence::Live { catalog, origin })
+                Some(Presence::Live { exposed, origin })
             });
         });
+    }
+
+    fn learned(&self, catalog: &Arc<ServerCatalog>) {
+        self.tell(|fleet, server| fleet.keep(server, catalog));
+    }
+
+    fn recall(&self) -> Option<Recalled> {
+        self.fleet.upgrade()?.recall(self.instance)
     }
 
     fn unreachable(&self, cause: String) {
@@ -167,7 +177,7 @@ const FOR_NOBODY: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}
 
 impl Fleet {
     /// The union of what hosts have declared, for an instance to which all of it may be of use.
-    fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
+    pub(super) fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
         let hosts = self.hosts_of(instance);
         let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
         if clients.peek().is_none() {

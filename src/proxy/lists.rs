@@ -21,9 +21,12 @@ impl Fleet {
     pub(super) async fn list_tools(&self, caller: &Caller) -> Outcome {
         self.started().await;
         self.load_sole(caller).await?;
-        let endpoint = caller.endpoint();
-        let snapshot = self.snapshot_at(endpoint);
-        Ok(list("tools", &self.view(&snapshot, endpoint).tools()))
+        let host = caller.host.as_ref();
+        if self.view(&self.snapshot(), host.endpoint()).shows_known() {
+            self.recall_all().await;
+        }
+        let snapshot = self.snapshot_for(host);
+        Ok(list("tools", &self.view(&snapshot, host.endpoint()).tools()))
     }
 
     pub(super) async fn list_resources(&self, caller: &Caller) -> Outcome {
@@ -59,8 +62,10 @@ impl Fleet {
         let Some(server) = endpoint.only.filter(|_| endpoint.surface == Surface::Direct) else {
             return Ok(());
         };
-        let is_unknown =
-            matches!(self.snapshot().servers[server].presence, Presence::Offered { .. });
+        let is_unknown = matches!(
+            self.snapshot_for(caller.host.as_ref()).servers[server].presence,
+            Presence::Offered { .. }
+        );
         // An eager one is on its way, and is announced when it comes.
         if !is_unknown || self.shared(server).config().startup == Startup::Eager {
             return Ok(());
@@ -87,7 +92,7 @@ impl Fleet {
         asking.close();
         // What comes later is announced.
         let _ = tokio::time::timeout_at(quiet_until, asking.wait()).await;
-        Ok(self.snapshot_at(endpoint))
+        Ok(self.snapshot_for(caller.host.as_ref()))
     }
 }
 

@@ -13,6 +13,8 @@ mod in_flight;
 mod instance;
 mod levels;
 mod lists;
+mod loads;
+mod memory;
 mod notifications;
 mod questions;
 mod resources;
@@ -20,5 +22,5 @@ mod rounds;
 mod router;
 
 pub use endpoint::Endpoint;
-pub use fleet::{Fleet, Subscriber};
+pub use fleet::{Fleet, Storage, Subscriber};
 pub use host::{Caller, Host, HostId, Principal};

@@ -32,7 +32,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return ResourceRoute::Server(server);
         }
-        self.snapshot().route_resource(uri, self.settings.listing)
+        self.snapshot_for(caller.host.as_ref()).route_resource(uri, self.settings.listing)
     }
 
     /// A server may have what it does not list (the target of a `resource_link`, say): those that are
@@ -41,6 +41,9 @@ impl Fleet {
         let mut refusals = Vec::new();
         for server in 0..self.all_shared().len() {
             let instance = self.instance(server, caller);
+            if self.check_feature(server, "resources/read").is_err() {
+                continue;
+            }
             let Some(upstream) = self.existing(instance) else { continue };
             let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
             else {
@@ -82,9 +85,11 @@ impl Fleet {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
+        let refused = |error: ForwardError| error::internal(error.to_string());
+        self.check_feature(server, "resources/subscribe").map_err(refused)?;
         let instance = self.instance(server, caller);
         let lease = self.lease(instance, caller).await;
-        let lease = lease.map_err(|error| error::internal(error.to_string()))?;
+        let lease = lease.map_err(|error| refused(error.into()))?;
         // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
         let key = (instance, uri.to_owned());
         self.lock_subscribers().entry(key).or_default().insert(subscriber.clone());

@@ -71,7 +71,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return Some((server, name.to_owned()));
         }
-        self.snapshot().resolve_prompt(name, self.settings.listing)
+        self.snapshot_for(caller.host.as_ref()).resolve_prompt(name, self.settings.listing)
     }
 
     async fn complete(&self, caller: &Caller, params: Raw) -> Outcome {
@@ -94,6 +94,10 @@ impl Fleet {
                 return Err(error::invalid_params("\"ref\" needs the name of a prompt or a uri"));
             }
         };
+        let method = if edit::get(&reference, "uri").is_some() { "resources/" } else { "prompts/" };
+        if let Err(refusal) = self.check_feature(server, method) {
+            return Err(error::internal(refusal.to_string()));
+        }
         let params = edit::set(&params, "ref", &reference);
         reply(self.forward(server, caller, "completion/complete", Some(params)).await)
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Action, View, answered, budget, definition, discover, load, text::sanitized};
 use crate::{
-    catalog::{Presence, ServerCatalog, ServerView, Shown, ToolRef},
+    catalog::{Exposed, Presence, ServerView, Shown, ToolRef},
     config::Listing,
     wire::Raw,
 };
@@ -17,13 +17,13 @@ const NAMED: usize = 5;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = Vec::new();
-    for (server, shown) in view.snapshot.servers.iter().enumerate() {
-        let state = shown.shown(view.settings.listing);
-        if shown.is_lazy && !matches!(state, Shown::Nothing) {
-            tools.push(activate_definition(view, shown, state));
+    for server in &view.snapshot.servers {
+        let shown = server.shown(view.settings.listing);
+        if server.is_lazy && !matches!(shown, Shown::Nothing) {
+            tools.push(activate_definition(view, server, shown));
         }
-        if let Shown::Live(catalog) = state {
-            tools.extend(definition::listed_tools(view, server, catalog));
+        if let Shown::Live(exposed) = shown {
+            tools.extend(definition::listed_tools(view, server, exposed));
         }
     }
     if view.settings.listing == Listing::Stable {
@@ -41,12 +41,13 @@ pub(super) fn instructions(view: View<'_>) -> String {
     budget::compose(view, preamble, false)
 }
 
-fn activate_definition(view: View<'_>, server: &ServerView, state: Shown<'_>) -> Raw {
+fn activate_definition(view: View<'_>, server: &ServerView, shown: Shown<'_>) -> Raw {
     let mut description = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
     if let Some(about) = &server.description {
         description.push_str(&format!(" {}", sanitized(about, 1000)));
     }
-    if let Shown::Live(catalog) = state {
+    if let Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } = shown {
+        let catalog = &exposed.catalog;
         let names: Vec<String> =
             catalog.tools.iter().take(NAMED).map(|tool| sanitized(&tool.name, 64)).collect();
         let more = if catalog.tools.len() > NAMED { ", …" } else { "" };
@@ -73,8 +74,8 @@ pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let server = view.snapshot.servers.iter().position(is_named)?;
     let shown = &view.snapshot.servers[server];
     Some(match &shown.presence {
-        Presence::Live { catalog, .. } => {
-            Action::Answer(answered(&report(view, server, shown, catalog).to_string()))
+        Presence::Live { exposed, .. } => {
+            Action::Answer(answered(&report(view, server, shown, exposed).to_string()))
         }
         Presence::Offered { .. } => Action::Load { server },
         Presence::Evicted | Presence::Disabled => load::unknown_server(view, &shown.name),
@@ -98,7 +99,8 @@ struct Report<'a> {
     instructions: Option<&'a str>,
 }
 
-fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCatalog) -> Raw {
+fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) -> Raw {
+    let catalog = &exposed.catalog;
     let definitions = match view.settings.listing {
         Listing::Growing => Vec::new(),
         Listing::Stable => {
@@ -113,7 +115,7 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCat
         prompt_count: catalog.prompts.len(),
         resource_count: catalog.resources.len(),
         resource_template_count: catalog.templates.len(),
-        tools: &shown.listed_names,
+        tools: &exposed.listed_names,
         definitions,
         instructions: catalog.greeting.instructions.as_deref(),
     })

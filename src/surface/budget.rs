@@ -69,11 +69,21 @@ fn counted(tools: Tools, server_count: usize) -> impl Iterator<Item = Form> {
     (0..server_count).rev().map(move |shown| Form { servers: Servers::Counted(shown), tools })
 }
 
-/// `preamble`, then the blocks in the fullest form with which all of it fits the budget.
+/// `preamble`, then what can be loaded and the tools of what is, in the fullest form with which all of it
+/// fits the budget.
 pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> String {
-    let offered = offered(view);
-    let server_count = offered.len();
-    let compose = |form: Form| format!("{preamble}{}", blocks(view, &offered, form));
+    let offered = Block { tag: "mcp_servers", lines: offered(view) };
+    compose_block(view, preamble, &offered, with_tools)
+}
+
+/// `preamble`, then these lines as groups of tools, as above.
+pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<Line>) -> String {
+    compose_block(view, preamble, &Block { tag: "groups", lines: groups }, false)
+}
+
+fn compose_block(view: View<'_>, preamble: &str, block: &Block, with_tools: bool) -> String {
+    let server_count = block.lines.len();
+    let compose = |form: Form| format!("{preamble}{}", blocks(view, block, form));
     let Some(budget) = view.settings.description_budget else {
         let tools = if with_tools { Tools::Summarized(LONGEST) } else { Tools::None };
         return compose(Form { servers: Servers::Described(LONGEST), tools });
@@ -87,7 +97,7 @@ pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> Strin
     // No room for the preamble as well: at least how much there is to ask for, or as much of the
     // preamble as fits. A block is never cut.
     let tools = if with_tools { Tools::Summed } else { Tools::None };
-    let counted = blocks(view, &offered, Form { servers: Servers::Counted(0), tools });
+    let counted = blocks(view, block, Form { servers: Servers::Counted(0), tools });
     let counted = counted.trim();
     if !counted.is_empty() && counted.len() <= budget {
         return counted.to_owned();
@@ -96,8 +106,8 @@ pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> Strin
     preamble[..end.unwrap_or(0)].trim_end().to_owned()
 }
 
-fn blocks(view: View<'_>, offered: &[Line], form: Form) -> String {
-    let mut text = servers_block(offered, form.servers);
+fn blocks(view: View<'_>, block: &Block, form: Form) -> String {
+    let mut text = servers_block(block, form.servers);
     match (tools_block(view, form.tools), form.tools) {
         (_, Tools::None) => {}
         (Some(tools), _) => text.push_str(&tools),
@@ -106,16 +116,30 @@ fn blocks(view: View<'_>, offered: &[Line], form: Form) -> String {
     text
 }
 
-/// A server that has no catalog to show.
-struct Line {
+/// Servers between two tags, one a line.
+struct Block {
+    tag: &'static str,
+    lines: Vec<Line>,
+}
+
+/// A server, and what is said of it.
+pub(super) struct Line {
     name: String,
-    /// What is said of it; on one line, and not yet escaped or cut.
+    /// On one line, and not yet escaped or cut.
     about: String,
+}
+
+impl Line {
+    pub(super) fn new(name: &str, about: &str) -> Self {
+        Self { name: sanitized(name, 64), about: one_line(about) }
+    }
 }
 
 fn offered(view: View<'_>) -> Vec<Line> {
     let lines = view.snapshot.servers.iter().filter_map(|server| {
-        let Shown::Offered { trouble } = server.shown(view.settings.listing) else { return None };
+        let Shown::Offered { trouble, .. } = server.shown(view.settings.listing) else {
+            return None;
+        };
         let about = server.description.clone().unwrap_or_default();
         let about = match trouble {
             Some(trouble) => {
@@ -123,16 +147,17 @@ fn offered(view: View<'_>) -> Vec<Line> {
             }
             None => about,
         };
-        Some(Line { name: sanitized(&server.name, 64), about: one_line(&about) })
+        Some(Line::new(&server.name, &about))
     });
     lines.collect()
 }
 
-fn servers_block(offered: &[Line], form: Servers) -> String {
+fn servers_block(block: &Block, form: Servers) -> String {
+    let Block { tag, lines: offered } = block;
     if offered.is_empty() {
         return String::new();
     }
-    let mut block = "\n<mcp_servers>\n".to_owned();
+    let mut block = format!("\n<{tag}>\n");
     let (shown, longest) = match form {
         Servers::Described(longest) => (offered.len(), longest),
         Servers::Named => (offered.len(), 0),
@@ -149,7 +174,7 @@ fn servers_block(offered: &[Line], form: Servers) -> String {
     if shown < offered.len() {
         block.push_str(&format!("({} more; ask with `query`)\n", offered.len() - shown));
     }
-    block.push_str("</mcp_servers>\n");
+    block.push_str(&format!("</{tag}>\n"));
     block
 }
 
@@ -161,15 +186,16 @@ fn tools_block(view: View<'_>, form: Tools) -> Option<String> {
     let mut block = "\n<tools>\n".to_owned();
     let mut is_empty = true;
     for server in &view.snapshot.servers {
-        let Shown::Live(catalog) = server.shown(view.settings.listing) else { continue };
+        let Shown::Live(exposed) = server.shown(view.settings.listing) else { continue };
+        let tools = &exposed.catalog.tools;
         is_empty = false;
         let name = sanitized(&server.name, 64);
         if matches!(form, Tools::Counted) {
-            block.push_str(&format!("{name}: {} tools; ask with `query`\n", catalog.tools.len()));
+            block.push_str(&format!("{name}: {} tools; ask with `query`\n", tools.len()));
             continue;
         }
         block.push_str(&format!("{name}:\n"));
-        for tool in &catalog.tools {
+        for tool in tools {
             block.push_str(&format!("- {}", sanitized(&tool.name, 200)));
             if let Tools::Summarized(longest) = form {
                 let summary = sanitized(first_sentence(&tool.description), longest);
@@ -187,9 +213,9 @@ fn tools_block(view: View<'_>, form: Tools) -> Option<String> {
 fn summed(view: View<'_>) -> Option<String> {
     let (mut servers, mut tools) = (0, 0);
     for server in &view.snapshot.servers {
-        if let Shown::Live(catalog) = server.shown(view.settings.listing) {
+        if let Shown::Live(exposed) = server.shown(view.settings.listing) {
             servers += 1;
-            tools += catalog.tools.len();
+            tools += exposed.catalog.tools.len();
         }
     }
     let block =

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::View;
 use crate::{
-    catalog::{Origin, Presence, ServerCatalog, ToolRef},
+    catalog::{Exposed, Origin, Presence, ServerView, Tool},
     config::AlwaysLoad,
     wire::{Raw, edit},
 };
@@ -20,19 +20,19 @@ pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
     Raw::encode(&definition)
 }
 
-/// All tools of a live server under the names by which they are listed directly.
-pub(super) fn listed_tools(
-    view: View<'_>,
-    server: usize,
-    catalog: &ServerCatalog,
-) -> impl Iterator<Item = Raw> {
-    (0..catalog.tools.len()).map(move |tool| listed_tool(view, ToolRef { server, tool }))
+/// All tools of a server under the names by which they are listed directly.
+pub(super) fn listed_tools<'a>(
+    view: View<'a>,
+    server: &'a ServerView,
+    exposed: &'a Exposed,
+) -> impl Iterator<Item = Raw> + 'a {
+    let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
+    tools.map(move |(tool, name)| listed_tool(view, server, tool, name))
 }
 
 /// A server's tool under the name by which it is listed directly; everything else as its server wrote it.
-fn listed_tool(view: View<'_>, at: ToolRef) -> Raw {
-    let (server, tool) = view.snapshot.tool(at);
-    let definition = edit::set(&tool.raw, "name", &Raw::encode(&server.listed_names[at.tool]));
+fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name: &str) -> Raw {
+    let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
     let brought_by_load =
         matches!(server.presence, Presence::Live { origin: Origin::HostsRequest, .. });
     if view.settings.always_load != AlwaysLoad::Loaded || !brought_by_load {

@@ -1,5 +1,5 @@
-//! The `direct` surface: every known tool under its own name, and `load_mcp` for servers whose tools are
-//! not known yet.
+//! The `direct` surface: every known tool under its own name, woken when it is called, and `load_mcp` for
+//! servers whose tools are not known yet.
 
 use super::{View, budget, definition, discover, load};
 use crate::{catalog::Shown, config::Listing, wire::Raw};
@@ -7,12 +7,12 @@ use crate::{catalog::Shown, config::Listing, wire::Raw};
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = Vec::new();
     let mut is_any_unknown = false;
-    for (server, shown) in view.snapshot.servers.iter().enumerate() {
-        match shown.shown(view.settings.listing) {
-            Shown::Live(catalog) => {
-                tools.extend(definition::listed_tools(view, server, catalog));
+    for server in &view.snapshot.servers {
+        match server.shown(view.settings.listing) {
+            Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } => {
+                tools.extend(definition::listed_tools(view, server, exposed));
             }
-            Shown::Offered { .. } => is_any_unknown = true,
+            Shown::Offered { known: None, .. } => is_any_unknown = true,
             Shown::Nothing => {}
         }
     }

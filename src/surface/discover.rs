@@ -1,18 +1,19 @@
 //! The `discover` surface: `discover_tool`, `use_tool`, and `load_mcp` when any server is lazy.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Action, View, answered, budget, definition, failure, load,
     text::{first_sentence, near_misses},
 };
 use crate::{
-    catalog::{Match, Presence, Shown, ToolRef, search},
+    catalog::{Match, Shown, ToolRef, search},
     wire::{Raw, edit},
 };
 
 pub(super) const DISCOVER_TOOL: &str = "discover_tool";
 pub(super) const USE_TOOL: &str = "use_tool";
+pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
 
 const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
 
@@ -21,6 +22,9 @@ const BEST: usize = 10;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = vec![discover_tool_definition(view), use_tool_definition(view)];
+    if view.settings.split_calls {
+        tools.push(use_readonly_tool_definition(view));
+    }
     if has_lazy(view) {
         tools.push(load::definition(view));
     }
@@ -79,46 +83,75 @@ fn discover_tool_definition(view: View<'_>) -> Raw {
 }
 
 pub(super) fn use_tool_definition(view: View<'_>) -> Raw {
-    definition::meta_tool(
-        view,
-        json!({
-            "name": USE_TOOL,
-            "description": "Call a tool found with discover_tool. Its result comes unchanged.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "tool_name": {"type": "string"},
-                    "tool_input": {"type": "object", "description": "The tool's arguments"},
-                },
-                "required": ["tool_name"],
+    let description = "Call a tool found with discover_tool. Its result comes unchanged.";
+    definition::meta_tool(view, caller_definition(USE_TOOL, description))
+}
+
+fn use_readonly_tool_definition(view: View<'_>) -> Raw {
+    let description =
+        "As use_tool, for tools that only read: those whose annotations say readOnlyHint.";
+    let mut definition = caller_definition(USE_READONLY_TOOL, description);
+    definition["annotations"] = json!({"readOnlyHint": true});
+    definition::meta_tool(view, definition)
+}
+
+fn caller_definition(name: &str, description: &str) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "tool_name": {"type": "string"},
+                "tool_input": {"type": "object", "description": "The tool's arguments"},
             },
-        }),
-    )
+            "required": ["tool_name"],
+        },
+    })
 }
 
 /// Passes the call on with the tool's own name and arguments in place of ours.
 pub(super) fn use_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
-    let [name, input] = edit::get_each(arguments, ["tool_name", "tool_input"]);
-    let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
-        return failure("use_tool needs \"tool_name\"");
-    };
-    let input = input.unwrap_or_else(Raw::empty_object);
-    if !input.is_object() {
-        return failure("\"tool_input\" must be an object: the tool's arguments");
-    }
-    match view.resolve(&name) {
-        Ok(at) => {
-            let (_, tool) = view.snapshot.tool(at);
-            let own_name = Raw::encode(&tool.name);
-            let params = edit::set_each(params, &[("name", &own_name), ("arguments", &input)]);
-            Action::Forward { server: at.server, params }
-        }
+    match named_call(view, USE_TOOL, arguments) {
+        Ok((at, input)) => view.call_instead(at, params, &input),
         Err(action) => action,
     }
 }
 
+/// As `use_tool`, for tools that say of themselves that they change nothing.
+pub(super) fn use_readonly_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
+    match named_call(view, USE_READONLY_TOOL, arguments) {
+        Ok((at, input)) if is_readonly(view, at) => view.call_instead(at, params, &input),
+        Ok((at, _)) => failure(format!(
+            "The tool {:?} does not say that it only reads; call it with use_tool",
+            view.snapshot.qualified(at)
+        )),
+        Err(action) => action,
+    }
+}
+
+fn is_readonly(view: View<'_>, at: ToolRef) -> bool {
+    let (_, tool) = view.snapshot.tool(at);
+    let hint = edit::get(&tool.raw, "annotations")
+        .and_then(|annotations| edit::get(&annotations, "readOnlyHint"));
+    hint.is_some_and(|hint| hint.as_bytes() == b"true")
+}
+
+/// The tool that `arguments` names, and what it is to be given.
+fn named_call(view: View<'_>, caller: &str, arguments: &Raw) -> Result<(ToolRef, Raw), Action> {
+    let [name, input] = edit::get_each(arguments, ["tool_name", "tool_input"]);
+    let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
+        return Err(failure(format!("{caller} needs \"tool_name\"")));
+    };
+    let input = input.unwrap_or_else(Raw::empty_object);
+    if !input.is_object() {
+        return Err(failure("\"tool_input\" must be an object: the tool's arguments"));
+    }
+    Ok((view.resolve(&name)?, input))
+}
+
 #[derive(Clone, Copy)]
-enum Detail {
+pub(super) enum Detail {
     Name,
     Brief,
     Full,
@@ -146,7 +179,7 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
         }
     };
     if let Some(name) = tool_name {
-        return match view.resolve(&name) {
+        return match view.resolve_known(&name) {
             Ok(at) => Action::Answer(answered(&full(view, at).to_string())),
             Err(action) => action,
         };
@@ -163,7 +196,7 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
     }
 }
 
-fn find_server(view: View<'_>, name: &str) -> Result<usize, String> {
+pub(super) fn find_server(view: View<'_>, name: &str) -> Result<usize, String> {
     view.snapshot.find(name).ok_or_else(|| {
         let known = view.snapshot.servers.iter().filter(|server| server.is_known());
         let near = near_misses(name, known.map(|server| server.name.clone()));
@@ -175,7 +208,10 @@ fn find_server(view: View<'_>, name: &str) -> Result<usize, String> {
     })
 }
 
-fn found(view: View<'_>, query: &str, within: Option<usize>, detail: Detail) -> Action {
+pub(super) fn found(view: View<'_>, query: &str, within: Option<usize>, detail: Detail) -> Action {
+    if !view.snapshot.is_recalled {
+        return Action::Recall;
+    }
     let matches = search(view.snapshot, query, within, BEST);
     let lines: Vec<Raw> = matches
         .into_iter()
@@ -195,10 +231,10 @@ fn found(view: View<'_>, query: &str, within: Option<usize>, detail: Detail) -> 
 }
 
 fn all_of(view: View<'_>, server: usize, detail: Detail) -> Action {
-    let Presence::Live { catalog, .. } = &view.snapshot.servers[server].presence else {
-        return Action::Load { server };
+    let Some(exposed) = view.snapshot.servers[server].exposed() else {
+        return view.recall_or(Action::Load { server });
     };
-    let tools = 0..catalog.tools.len();
+    let tools = 0..exposed.catalog.tools.len();
     let lines: Vec<Raw> = tools.map(|tool| line(view, ToolRef { server, tool }, detail)).collect();
     Action::Answer(answered(&Raw::encode(&lines).to_string()))
 }
@@ -210,11 +246,11 @@ fn everything(view: View<'_>) -> Raw {
     for (index, server) in view.snapshot.servers.iter().enumerate() {
         match server.shown(view.settings.listing) {
             Shown::Nothing => {}
-            Shown::Offered { trouble } => servers.push(json!({
+            Shown::Offered { trouble, .. } => servers.push(json!({
                 "name": server.name, "description": server.description, "trouble": trouble,
             })),
-            Shown::Live(catalog) => {
-                let lines = (0..catalog.tools.len()).map(|tool| {
+            Shown::Live(exposed) => {
+                let lines = (0..exposed.catalog.tools.len()).map(|tool| {
                     line(view, ToolRef { server: index, tool }, Detail::Brief).to_value()
                 });
                 tools.insert(server.name.clone(), lines.collect());

@@ -47,7 +47,9 @@ pub(super) fn load_mcp(view: View<'_>, arguments: &Raw) -> Action {
     let Some(server) = view.snapshot.find(&name) else { return unknown_server(view, &name) };
     let shown = &view.snapshot.servers[server];
     match &shown.presence {
-        Presence::Live { catalog, .. } => Action::Answer(report(view, server, shown, catalog)),
+        Presence::Live { exposed, .. } => {
+            Action::Answer(report(view, server, shown, &exposed.catalog))
+        }
         _ => Action::Load { server },
     }
 }
@@ -106,14 +108,14 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCat
 
 /// A tool under the name by which it can be called now. Hosts that never see a new list also need its schema.
 pub(super) fn tool_line(view: View<'_>, at: ToolRef) -> Raw {
-    let (server, tool) = view.snapshot.tool(at);
+    let (_, tool) = view.snapshot.tool(at);
     let members: &[&str] = match view.settings.listing {
         Listing::Growing => &["name", "description"],
         Listing::Stable => &["name", "description", "inputSchema"],
     };
     let name = match view.surface {
-        Surface::Discover => view.snapshot.qualified(at),
-        Surface::Activate | Surface::Direct => server.listed_names[at.tool].clone(),
+        Surface::Discover | Surface::Groups => view.snapshot.qualified(at),
+        Surface::Activate | Surface::Direct => view.snapshot.listed_name(at).to_owned(),
     };
     let line = edit::set(&pick(&tool.raw, members), "name", &Raw::encode(&name));
     match edit::get(&line, "description") {

@@ -7,11 +7,12 @@ mod budget;
 mod definition;
 mod direct;
 mod discover;
+mod groups;
 mod load;
 mod text;
 
 use crate::{
-    catalog::{Presence, Resolved, Snapshot, ToolRef},
+    catalog::{Presence, Resolved, Snapshot, ToolRef, Withheld},
     config::{Settings, Surface},
     wire::{Raw, edit},
 };
@@ -31,6 +32,11 @@ pub enum Action {
     Answer(Raw),
     /// Load this server, and look at the request once more.
     Load { server: usize },
+    /// Read what is known of the servers that are not loaded, and look once more.
+    Recall,
+    /// This tool is withheld because it has changed. Where it has been approved meanwhile, look once more;
+    /// else `result` is the answer.
+    Reexamine { server: usize, result: Raw },
     /// Pass `params` on to this server's `tools/call`, and its result back unchanged.
     Forward { server: usize, params: Raw },
 }
@@ -41,6 +47,7 @@ impl View<'_> {
         match self.surface {
             Surface::Discover => discover::tools(self),
             Surface::Activate => activate::tools(self),
+            Surface::Groups => groups::tools(self),
             Surface::Direct => direct::tools(self),
         }
     }
@@ -50,13 +57,15 @@ impl View<'_> {
         match self.surface {
             Surface::Discover => discover::instructions(self),
             Surface::Activate => activate::instructions(self),
+            Surface::Groups => groups::instructions(self),
             Surface::Direct => direct::instructions(self),
         }
     }
 
     /// What the only server says of itself.
     fn own_instructions(self) -> Option<String> {
-        self.snapshot.live().find_map(|(_, _, catalog)| catalog.greeting.instructions.clone())
+        let mut live = self.snapshot.live();
+        live.find_map(|(_, _, exposed)| exposed.catalog.greeting.instructions.clone())
     }
 
     /// Evaluates the `params` of a `tools/call`.
@@ -70,32 +79,50 @@ impl View<'_> {
         };
         let arguments = arguments.unwrap_or_else(Raw::empty_object);
         if let (Surface::Direct, Some(server)) = (self.surface, self.snapshot.sole) {
-            return self.call_of_sole(server, params);
+            return self.call_of_sole(server, &name, params);
         }
-        if self.surface != Surface::Discover && self.snapshot.is_listed(&name) {
+        if self.lists_tools() && self.snapshot.listed(&name).is_some() {
             // A wrapped server may have a tool of a name that is ours elsewhere.
             return self.call_directly(&name, params);
         }
         let own = match name.as_str() {
             discover::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             discover::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
+            discover::USE_READONLY_TOOL if self.settings.split_calls => {
+                Some(discover::use_readonly_tool(self, params, &arguments))
+            }
             load::LOAD_MCP if self.snapshot.sole.is_none() => {
                 Some(load::load_mcp(self, &arguments))
             }
+            groups::GET_DYNAMIC_TOOLS => Some(groups::get_dynamic_tools(self, &arguments)),
+            groups::CALL_DYNAMIC_TOOL => Some(groups::call_dynamic_tool(self, params, &arguments)),
             _ => activate::activate(self, &name),
         };
         own.unwrap_or_else(|| self.call_directly(&name, params))
     }
 
+    /// Whether tools of servers stand in the list under their own names.
+    fn lists_tools(self) -> bool {
+        matches!(self.surface, Surface::Activate | Surface::Direct)
+    }
+
+    /// Whether what is known of servers that are not loaded shows in the lists.
+    pub fn shows_known(self) -> bool {
+        self.lists_tools()
+    }
+
     /// Nothing here is ours: a name that the server does not list is its own to refuse.
-    fn call_of_sole(self, server: usize, params: &Raw) -> Action {
-        match &self.snapshot.servers[server].presence {
-            Presence::Live { .. } => Action::Forward { server, params: params.clone() },
-            Presence::Offered { .. } => Action::Load { server },
-            Presence::Evicted | Presence::Disabled => {
-                let name = &self.snapshot.servers[server].name;
-                failure(format!("server {name:?} is not available"))
-            }
+    fn call_of_sole(self, server: usize, name: &str, params: &Raw) -> Action {
+        let shown = &self.snapshot.servers[server];
+        match self.snapshot.resolve_in(server, name) {
+            Resolved::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
+            _ => match &shown.presence {
+                Presence::Live { .. } => Action::Forward { server, params: params.clone() },
+                Presence::Offered { .. } => Action::Load { server },
+                Presence::Evicted | Presence::Disabled => {
+                    failure(format!("server {:?} is not available", shown.name))
+                }
+            },
         }
     }
 
@@ -114,24 +141,62 @@ impl View<'_> {
         }
     }
 
+    /// The call that one of our tools was asked to make in its stead.
+    fn call_instead(self, at: ToolRef, params: &Raw, arguments: &Raw) -> Action {
+        let (_, tool) = self.snapshot.tool(at);
+        let name = Raw::encode(&tool.name);
+        let params = edit::set_each(params, &[("name", &name), ("arguments", arguments)]);
+        Action::Forward { server: at.server, params }
+    }
+
     /// The live tool of this name, or what to do instead.
     fn resolve(self, name: &str) -> Result<ToolRef, Action> {
-        match self.snapshot.resolve_tool(name) {
+        self.judge(name, self.snapshot.resolve_tool(name))
+    }
+
+    /// The tool of this name, whether its server is loaded or only known, or what to do instead.
+    fn resolve_known(self, name: &str) -> Result<ToolRef, Action> {
+        match self.snapshot.known_tool(name) {
+            Some(at) => Ok(at),
+            None => self.resolve(name),
+        }
+    }
+
+    fn judge(self, name: &str, resolved: Resolved) -> Result<ToolRef, Action> {
+        match resolved {
             Resolved::Tool(at) => Ok(at),
             Resolved::NeedsLoad { server } => Err(Action::Load { server }),
             Resolved::Ambiguous { candidates } => Err(failure(format!(
                 "The tool name {name:?} is ambiguous. It could be: {}",
                 candidates.join(", ")
             ))),
-            Resolved::Unknown => Err(failure(self.unknown_tool(name))),
+            Resolved::Withheld { server, tool, why } => Err(self.withheld(server, &tool, why)),
+            Resolved::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
+        }
+    }
+
+    /// `action`, unless what is known of servers that are not loaded may say more.
+    fn recall_or(self, action: Action) -> Action {
+        if self.snapshot.is_recalled { action } else { Action::Recall }
+    }
+
+    fn withheld(self, server: usize, tool: &str, why: Withheld) -> Action {
+        let name = &self.snapshot.servers[server].name;
+        match why {
+            Withheld::SwitchedOff => failure(format!(
+                "The tool {tool:?} of server {name:?} is switched off by the config of dormouse"
+            )),
+            Withheld::Changed => Action::Reexamine {
+                server,
+                result: failed(format!(
+                    "The tool {tool:?} of server {name:?} is blocked: its definition is not what it was when it was first seen. Its owner has to look at it, and say: dormouse approve {name} {tool}"
+                )),
+            },
         }
     }
 
     fn unknown_tool(self, name: &str) -> String {
-        let known = self.snapshot.live().flat_map(|(server, _, catalog)| {
-            (0..catalog.tools.len()).map(move |tool| ToolRef { server, tool })
-        });
-        let names = known.map(|at| self.snapshot.qualified(at));
+        let names = self.snapshot.known_tools().map(|at| self.snapshot.qualified(at));
         let near = text::near_misses(name, names);
         let unloaded = self.snapshot.loadable();
         match (near.is_empty(), unloaded.is_empty()) {

@@ -1,7 +1,11 @@
 //! The one task that owns a server's life: it waits for whatever can happen next, lets the pure
 //! [`State`] decide, and performs the effects.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::{
     sync::{mpsc, oneshot},
@@ -10,23 +14,33 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    AttemptError, Kinds, Lease, LoadError,
+    AttemptError, Kinds, Lease, LoadError, Recalled,
     connect::{Connected, Surroundings, connect},
     connection::{Connection, Link},
     fetch::{self, Lists},
-    greet::{Approach, Spoken},
+    greet::Approach,
     handle::Shared,
     listen,
     process::Grace,
     state::{Attempt, Effect, Event, Refusal, State},
 };
-use crate::{catalog::Origin, config::Startup, peer::CallOptions, protocol::Era, wire::Raw};
+use crate::{
+    catalog::{Origin, ServerCatalog, Spoken},
+    config::Startup,
+    peer::CallOptions,
+    protocol::Era,
+    wire::Raw,
+};
 
 pub(super) enum Command {
     /// Somebody needs the server and waits for it.
     Want { host: Era, reply: oneshot::Sender<Result<Lease, LoadError>> },
     /// Connect, though nobody waits.
     Begin { host: Era },
+    /// Find out what it has, though nobody needs it.
+    Learn,
+    /// It was loaded in another run.
+    Restore,
     /// Something that this task cannot wait for has changed.
     LookAgain,
 }
@@ -38,6 +52,7 @@ enum Happening {
     Died,
     Idled,
     RetryDue,
+    Expired,
     ListsChanged(Kinds),
     Refreshed(Result<Box<Lists>, AttemptError>),
     Stopped,
@@ -49,6 +64,11 @@ type Work<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>> + Send>
 const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 /// A wake is for a call; the comparison of the lists comes after it.
 const REFRESH_AFTER_WAKE: Duration = Duration::from_millis(50);
+
+/// What is old is learned anew only once the start is over.
+const STUDY_AFTER_START: Duration = Duration::from_secs(2);
+/// Whatever a server says, it is not connected more often than this only to look.
+const LEAST_LIFETIME: Duration = Duration::from_mins(1);
 
 /// How long somebody who needs a server waits for its previous process to end by itself.
 const PATIENCE_WITH_ENDING: Duration = Duration::from_millis(800);
@@ -68,7 +88,10 @@ pub(super) struct Actor {
     refresh_not_before: Instant,
     /// The era of the host that last needed the server.
     host: Era,
-    spoken: Spoken,
+    /// `None` before anybody has looked at what other runs have seen.
+    spoken: Option<Spoken>,
+    /// When what is known of a hybrid server is old.
+    fresh_until: Option<Instant>,
     is_first_attempt_over: bool,
 }
 
@@ -81,7 +104,7 @@ impl Actor {
     ) -> Self {
         let now = Instant::now();
         Self {
-            state: Some(State::initial(surroundings.config.enabled, shared.is_known())),
+            state: Some(Self::first_state(&shared)),
             shared,
             surroundings,
             inbox,
@@ -92,9 +115,16 @@ impl Actor {
             refresh: None,
             refresh_not_before: now,
             host: Era::Legacy,
-            spoken: Spoken::default(),
+            spoken: None,
+            fresh_until: None,
             is_first_attempt_over: false,
         }
+    }
+
+    fn first_state(shared: &Shared) -> State<Link> {
+        let state = State::initial(shared.config.enabled, shared.is_known());
+        shared.lock_status().follow(&state);
+        state
     }
 
     pub(super) async fn run(mut self) {
@@ -106,6 +136,10 @@ impl Actor {
                 Happening::Died => self.died(),
                 Happening::Idled => self.idled(),
                 Happening::RetryDue => self.play(Event::RetryDue),
+                Happening::Expired => {
+                    self.fresh_until = None;
+                    self.play(Event::Studied);
+                }
                 Happening::ListsChanged(kinds) => self.begin_refresh(kinds),
                 Happening::Refreshed(outcome) => self.refreshed(outcome),
             }
@@ -120,7 +154,9 @@ impl Actor {
         };
         let may_idle = self.shared.subscriptions.uris().is_empty();
         let idle_timeout = self.surroundings.config.idle_timeout.filter(|_| may_idle);
-        let is_lazy = self.surroundings.config.startup == Startup::Lazy;
+        let may_sleep = self.surroundings.config.startup != Startup::Eager;
+        let is_asleep = matches!(self.state, Some(State::Asleep { .. }));
+        let expires_at = self.fresh_until.filter(|_| is_asleep);
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Happening::Stopped,
@@ -138,9 +174,10 @@ impl Actor {
                 Happening::ListsChanged(kinds)
             }
             () = until(retry_at, tokio::time::sleep_until) => Happening::RetryDue,
+            () = until(expires_at, tokio::time::sleep_until) => Happening::Expired,
             () = until(link.as_ref().zip(idle_timeout), |(link, timeout)| async move {
                 link.activity.idle_for(timeout).await;
-            }), if is_lazy => Happening::Idled,
+            }), if may_sleep => Happening::Idled,
         }
     }
 
@@ -171,8 +208,49 @@ impl Actor {
                 self.host = host;
                 self.play(Event::Wanted);
             }
+            Command::Learn => self.learn(),
+            Command::Restore => {
+                self.take_recalled(Origin::HostsRequest);
+            }
             Command::LookAgain => {}
         }
+    }
+
+    /// A hybrid server's catalog is on disk, or it is connected for it.
+    fn learn(&mut self) {
+        match self.take_recalled(Origin::OwnAccord) {
+            None => self.play(Event::Studied),
+            Some(left) => {
+                // Whoever waits for the start is served first.
+                self.fresh_until = left.map(|left| Instant::now() + left.max(STUDY_AFTER_START));
+                self.first_attempt_over();
+            }
+        }
+    }
+
+    /// Takes over what the server had in another run, if it has not been loaded in this one: how long that is
+    /// good for yet, `None` for ever.
+    fn take_recalled(&mut self, origin: Origin) -> Option<Option<Duration>> {
+        if !matches!(self.state, Some(State::Unloaded { .. })) {
+            return None;
+        }
+        let Recalled { catalog, age, is_declared_alike } = self.shared.observer.recall()?;
+        let left = self.lifetime(&catalog).map(|lifetime| lifetime.saturating_sub(age));
+        self.play(Event::Recalled);
+        self.shared.publish_recalled(catalog, origin);
+        Some(if is_declared_alike { left } else { Some(Duration::ZERO) })
+    }
+
+    /// When a hybrid server is to be connected only to compare; `None` for never.
+    fn expiry(&self, catalog: &ServerCatalog) -> Option<Instant> {
+        let is_hybrid = self.surroundings.config.startup == Startup::Hybrid;
+        Some(Instant::now() + self.lifetime(catalog).filter(|_| is_hybrid)?)
+    }
+
+    /// How long a catalog of a hybrid server is good for; `None` for ever.
+    fn lifetime(&self, catalog: &ServerCatalog) -> Option<Duration> {
+        let said = catalog.discovery.fresh_for.map(|said| said.max(LEAST_LIFETIME));
+        said.or(self.surroundings.context.catalog_ttl)
     }
 
     /// Whether the connection was made for nobody in particular, and the first host to use it would do
@@ -183,7 +261,7 @@ impl Actor {
         let protocol = self.surroundings.config.protocol;
         let same = Approach::Only(connection.greeting.era);
         !connection.suits(host)
-            && Approach::choose(protocol, host, self.spoken) != same
+            && Approach::choose(protocol, host, self.spoken.unwrap_or_default()) != same
             // Somebody may be reading from it all the same; then it stays as it is.
             && connection.activity.try_close()
     }
@@ -195,13 +273,18 @@ impl Actor {
     fn attempted(&mut self, outcome: Result<Box<Connected>, AttemptError>) {
         match outcome {
             Ok(connected) => {
-                let Connected { link, spoken } = *connected;
-                self.spoken = spoken;
+                let Connected { link, spoken, timing } = *connected;
+                self.spoken = Some(spoken);
+                let mut status = self.shared.lock_status();
+                status.last_wake = Some((SystemTime::now(), timing));
+                status.last_error = None;
+                drop(status);
                 self.play(Event::Connected(link));
             }
             Err(error) => {
                 // It may be another server by now, one that speaks another era.
-                self.spoken = Spoken::default();
+                self.spoken = Some(Spoken::default());
+                self.shared.lock_status().last_error = Some(error.to_string());
                 self.play(Event::Failed(Arc::new(error)));
             }
         }
@@ -228,6 +311,7 @@ impl Actor {
         let startup = self.surroundings.config.startup;
         let now = Instant::now().into_std();
         let (state, effects) = state.step(event, startup, now, fastrand::f64());
+        self.shared.lock_status().follow(&state);
         self.state = Some(state);
         for effect in effects {
             self.perform(effect);
@@ -240,9 +324,12 @@ impl Actor {
             Effect::Close(link) => self.end(link.must_end_first(), link.end(Grace::SLEEP)),
             Effect::Bury(link) => {
                 let server = self.name().to_owned();
+                let shared = self.shared.clone();
                 self.end(link.must_end_first(), async move {
                     if !link.is_expired() {
-                        tracing::warn!(server, "the server ended{}", link.epitaph().await);
+                        let epitaph = link.epitaph().await;
+                        tracing::warn!(server, "the server ended{epitaph}");
+                        shared.lock_status().last_error = Some(format!("it ended{epitaph}"));
                     }
                     link.end(Grace::QUICK).await;
                 });
@@ -250,13 +337,14 @@ impl Actor {
             Effect::Admit(attempt) => self.admit(attempt),
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
-                tracing::warn!(server = self.name(), %cause, "cannot be reached; will be tried again");
+                tracing::warn!(server = self.name(), %cause, "cannot be reached");
                 self.shared.observer.unreachable(cause.in_short());
                 self.first_attempt_over();
             }
             Effect::PublishEvicted(cause) => {
                 tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
                 self.shared.observer.evicted();
+                self.first_attempt_over();
             }
         }
     }
@@ -271,11 +359,11 @@ impl Actor {
 
     fn start_attempt(&mut self, attempt: Attempt) {
         let ending = self.ending.take();
-        let (surroundings, host, spoken) = (self.surroundings.clone(), self.host, self.spoken);
-        let with_catalog = match attempt {
-            Attempt::Load { .. } | Attempt::Eager { .. } => true,
-            Attempt::Wake => false,
-        };
+        let recalled = || self.shared.observer.recall();
+        let remembered = || recalled().map(|known| known.catalog.discovery.spoken);
+        let spoken = self.spoken.or_else(remembered).unwrap_or_default();
+        let (surroundings, host) = (self.surroundings.clone(), self.host);
+        let with_catalog = attempt.reads_lists();
         self.attempt = Some(Box::pin(async move {
             hurry(ending).await;
             let began = Instant::now();
@@ -293,9 +381,11 @@ impl Actor {
         self.shared.current.store(Some(connection.clone()));
         let origin = match attempt {
             Attempt::Load { .. } => Origin::HostsRequest,
-            Attempt::Eager { .. } | Attempt::Wake => Origin::OwnAccord,
+            _ => Origin::OwnAccord,
         };
+        let is_needed = !attempt.is_study() || !self.waiting.is_empty();
         if let Some(catalog) = brought {
+            self.fresh_until = self.expiry(&catalog);
             self.shared.publish(catalog, Some(origin));
         } else {
             self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE;
@@ -308,6 +398,10 @@ impl Actor {
             let lease = Lease::on(&connection).map(Lease::for_a_host);
             let gone = || LoadError::Gone { server: self.surroundings.config.name.clone() };
             let _ = reply.send(lease.ok_or_else(gone));
+        }
+        if !is_needed {
+            // It has said what it has; nobody has asked for more.
+            self.idled();
         }
     }
 
@@ -377,7 +471,11 @@ impl Actor {
     fn refreshed(&mut self, outcome: Result<Box<Lists>, AttemptError>) {
         self.refresh_not_before = Instant::now() + REFRESH_PAUSE;
         match outcome {
-            Ok(lists) => self.shared.merge(*lists, Some(Origin::OwnAccord)),
+            Ok(lists) => {
+                self.shared.merge(*lists, Some(Origin::OwnAccord));
+                let known = self.shared.catalog.load_full();
+                self.fresh_until = known.and_then(|known| self.expiry(&known));
+            }
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");
             }

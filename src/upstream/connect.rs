@@ -4,7 +4,7 @@
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
@@ -14,17 +14,17 @@ use super::{
     activity::Activity,
     connection::{Carrier, Connection, Link},
     fetch::{self, Stale},
-    greet::{Approach, DISCOVER, Meeting, Spoken},
+    greet::{Approach, DISCOVER, Meeting},
     http,
     inbound::Inbound,
     process::{Grace, Pipes, ServerProcess},
 };
 use crate::{
-    catalog::ServerCatalog,
+    catalog::{ServerCatalog, Spoken},
     config::{Framing, Launch, ServerConfig, Transport},
     peer::{CallError, Peer, read_messages},
     protocol::{Era, Greeting},
-    wire::{LineReader, Outbox, write_messages},
+    wire::{LineReader, Outbox, Raw, edit, write_messages},
 };
 
 /// How long a process that has exited is still read from.
@@ -45,6 +45,7 @@ pub(super) struct Surroundings {
 pub(super) struct Connected {
     pub(super) link: Link,
     pub(super) spoken: Spoken,
+    pub(super) timing: Timing,
 }
 
 /// Connects, and reads the catalog if that is asked for. `host` is the era of whoever needs it.
@@ -77,6 +78,47 @@ pub(super) async fn connect(
     }
 }
 
+/// How long each phase of an attempt took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// The start of the process, or the opening of the HTTP exchange.
+    pub opening: Duration,
+    pub handshake: Duration,
+    /// `None` for a wake, which does not wait for them.
+    pub lists: Option<Duration>,
+}
+
+impl Timing {
+    pub fn total(&self) -> Duration {
+        self.opening + self.handshake + self.lists.unwrap_or_default()
+    }
+}
+
+/// Measures the phases of an attempt as it goes on.
+struct Clock {
+    last: Instant,
+    timing: Timing,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { last: Instant::now(), timing: Timing::default() }
+    }
+
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now - std::mem::replace(&mut self.last, now)
+    }
+}
+
+/// The names of declared capabilities, in alphabetical order.
+pub fn declared_names(capabilities: &Raw) -> Vec<String> {
+    let mut names: Vec<String> =
+        edit::entries(capabilities).into_iter().map(|(name, _)| name).collect();
+    names.sort();
+    names
+}
+
 struct Connecting {
     surroundings: Surroundings,
     /// `None` for never.
@@ -97,14 +139,17 @@ impl Connecting {
         spoken: Spoken,
         with_catalog: bool,
     ) -> Result<Connected, AttemptError> {
+        let mut clock = Clock::start();
         let opening = self.within("connecting", self.open(spoken)).await?;
-        let failure = match self.meet(&opening.peer, approach, spoken, with_catalog).await {
+        clock.timing.opening = clock.lap();
+        let met = self.meet(&opening.peer, approach, spoken, with_catalog, &mut clock).await;
+        let failure = match met {
             Ok((greeting, spoken, catalog)) => {
                 let Opening { peer, carrier, activity } = opening;
                 let is_used = AtomicBool::new(false);
                 let connection = Arc::new(Connection { peer, greeting, activity, is_used });
                 let link = Link { connection, carrier, brought: catalog };
-                return Ok(Connected { link, spoken });
+                return Ok(Connected { link, spoken, timing: clock.timing });
             }
             Err(AttemptError::Call { phase, cause: CallError::Closed | CallError::NotSent }) => {
                 let status = opening.carrier.describe_end().await;
@@ -166,16 +211,23 @@ impl Connecting {
         approach: Approach,
         mut spoken: Spoken,
         with_catalog: bool,
+        clock: &mut Clock,
     ) -> Result<(Greeting, Spoken, Option<ServerCatalog>), AttemptError> {
-        let meeting = Meeting { peer, observer: &self.surroundings.observer };
+        let observer = &self.surroundings.observer;
+        let meeting = Meeting { peer, observer };
         let greeting = self.within("the handshake", meeting.greet(approach, &mut spoken)).await?;
+        clock.timing.handshake = clock.lap();
         if !with_catalog {
             return Ok((greeting, spoken, None));
         }
         let config = &self.surroundings.config;
         let fetching = fetch::fetch(config, peer, &greeting, Kinds::ALL, Duration::ZERO);
         let lists = self.within("reading its lists", fetching).await?;
-        let catalog = lists.merged_into(ServerCatalog::empty(greeting.clone()));
+        clock.timing.lists = Some(clock.lap());
+        let mut catalog = lists.merged_into(ServerCatalog::empty(greeting.clone()));
+        catalog.discovery.took = clock.timing.total();
+        catalog.discovery.declared = declared_names(&observer.capabilities(greeting.era));
+        catalog.discovery.spoken = spoken;
         Ok((greeting, spoken, Some(catalog)))
     }
 

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::AttemptError;
 use crate::{
-    catalog::{Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
+    catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     config::{ServerConfig, Transport},
     peer::{CallOptions, Peer},
     protocol::{Client, Era, Greeting, adapt, error, mirror},
@@ -74,13 +77,17 @@ pub(super) struct Lists {
     resources: Option<Vec<Resource>>,
     templates: Option<Vec<Template>>,
     prompts: Option<Vec<Prompt>>,
+    /// The shortest of what the server says of its lists.
+    fresh_for: Option<Duration>,
 }
 
 impl Lists {
     /// `known` with these lists in place of its own.
     pub(super) fn merged_into(self, known: ServerCatalog) -> ServerCatalog {
+        let fresh_for = self.fresh_for.or(known.discovery.fresh_for);
         ServerCatalog {
             greeting: self.greeting,
+            discovery: Discovery { fresh_for, ..known.discovery },
             tools: self.tools.unwrap_or(known.tools),
             resources: self.resources.unwrap_or(known.resources),
             templates: self.templates.unwrap_or(known.templates),
@@ -100,7 +107,7 @@ pub(super) async fn fetch(
     let is_mirrored =
         greeting.era == Era::Modern && matches!(server.transport, Ok(Transport::Http(_)));
     let server = server.name.as_str();
-    let lister = Lister { server, peer, greeting, silence };
+    let lister = Lister { server, peer, greeting, silence, fresh_for: Mutex::default() };
     let (tools, resources, templates, prompts) = tokio::try_join!(
         lister.list("tools/list", "tools", kinds.intersects(Kinds::TOOLS)),
         lister.list("resources/list", "resources", kinds.intersects(Kinds::RESOURCES)),
@@ -111,7 +118,8 @@ pub(super) async fn fetch(
         let can_be_called = |tool: &Tool| !is_mirrored || has_proper_marks(server, tool);
         tools.into_iter().filter(can_be_called).collect()
     });
-    Ok(Lists { greeting: greeting.clone(), tools, resources, templates, prompts })
+    let fresh_for = *lister.lock_fresh_for();
+    Ok(Lists { greeting: greeting.clone(), tools, resources, templates, prompts, fresh_for })
 }
 
 /// A tool whose parameters cannot be repeated in headers as it wants must not be offered (2026-07-28,
@@ -129,6 +137,8 @@ struct Lister<'a> {
     peer: &'a Peer,
     greeting: &'a Greeting,
     silence: Duration,
+    // A std mutex: held for one look or change; the lists are read side by side.
+    fresh_for: Mutex<Option<Duration>>,
 }
 
 impl Lister<'_> {
@@ -173,6 +183,7 @@ impl Lister<'_> {
                 }
                 Err(problem) => return Err(refused(error::message(&problem))),
             };
+            self.note_ttl(&page);
             let elements = edit::get(&page, member).and_then(|list| edit::elements(&list));
             items.extend(
                 elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?,
@@ -186,6 +197,18 @@ impl Lister<'_> {
                 Some(_) => {}
             }
         }
+    }
+
+    /// Zero says no more than that the server promises nothing.
+    fn note_ttl(&self, page: &Raw) {
+        let ttl = edit::get(page, "ttlMs").and_then(|ttl| ttl.read::<u64>().ok());
+        let Some(ttl) = ttl.filter(|ttl| *ttl > 0).map(Duration::from_millis) else { return };
+        let mut fresh_for = self.lock_fresh_for();
+        *fresh_for = Some(fresh_for.map_or(ttl, |known| known.min(ttl)));
+    }
+
+    fn lock_fresh_for(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.fresh_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     async fn page(

@@ -4,7 +4,8 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use super::{AttemptError, Observer};
 use crate::{
-    config::{Framing, Protocol},
+    catalog::Spoken,
+    config::Protocol,
     peer::{CallError, CallOptions, Peer},
     protocol::{
         DiscoverAnswer, Era, Greeting, discover_params, error, initialize_params, invites_retry,
@@ -18,15 +19,6 @@ const PROBE_SILENCE: Duration = Duration::from_secs(3);
 
 pub(super) const DISCOVER: &str = "server/discover";
 const INITIALIZE: &str = "initialize";
-
-/// What a server has been seen to speak in this run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spoken {
-    pub(super) legacy: Option<bool>,
-    pub(super) modern: Option<bool>,
-    /// How messages travel over HTTP, where the first choice was refused.
-    pub(super) framing: Option<Framing>,
-}
 
 /// Which handshakes to try, in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +133,7 @@ impl Meeting<'_> {
                 let greeting = initialized(self.peer, answer?, spoken)?;
                 // It answers the later request and not the earlier: it will never know that one.
                 spoken.modern = Some(false);
+                spoken.is_guessed = true;
                 Ok(greeting)
             }
         }
@@ -210,9 +203,10 @@ mod tests {
     fn the_approach_follows_the_host_as_far_as_the_server_can() {
         use Era::{Legacy, Modern};
         let unknown = Spoken::default();
-        let legacy_only = Spoken { legacy: Some(true), modern: Some(false), framing: None };
-        let modern_only = Spoken { legacy: Some(false), modern: Some(true), framing: None };
-        let legacy_seen = Spoken { legacy: Some(true), modern: None, framing: None };
+        let spoken = |legacy, modern| Spoken { legacy, modern, ..unknown };
+        let legacy_only = spoken(Some(true), Some(false));
+        let modern_only = spoken(Some(false), Some(true));
+        let legacy_seen = spoken(Some(true), None);
         for (protocol, host, spoken, expected) in [
             (Protocol::Auto, Legacy, unknown, Approach::First(Legacy)),
             (Protocol::Auto, Modern, unknown, Approach::First(Modern)),

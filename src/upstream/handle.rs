@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
@@ -13,7 +14,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    HttpClient, Kinds, LoadError, Observer, Watchdog,
+    HttpClient, Kinds, LoadError, Observer, Status, Watchdog,
     activity::InUse,
     actor::{Actor, Command},
     connect::Surroundings,
@@ -38,6 +39,8 @@ pub struct Context {
     pub max_message_bytes: usize,
     pub watchdog: Watchdog,
     pub http: HttpClient,
+    /// How long a hybrid server's catalog is good for, where the server does not say; `None` for ever.
+    pub catalog_ttl: Option<Duration>,
     pub tasks: TaskTracker,
     pub stop: CancellationToken,
 }
@@ -53,6 +56,8 @@ pub(super) struct Shared {
     /// Of the log messages that hosts want; a connection made later is told as well.
     // A std mutex: held for a look or a change.
     log_level: Mutex<Option<LogLevel>>,
+    // A std mutex: held for a look or a change.
+    status: Mutex<Status>,
     commands: mpsc::UnboundedSender<Command>,
     stop: CancellationToken,
 }
@@ -131,6 +136,7 @@ impl Upstream {
             merging: Mutex::default(),
             subscriptions: Arc::default(),
             log_level: Mutex::default(),
+            status: Mutex::new(Status::new()),
             commands,
             stop: stop.clone(),
         });
@@ -161,6 +167,26 @@ impl Upstream {
     /// Connects in the background, without waiting.
     pub fn begin(&self, host: Era) {
         self.send(Command::Begin { host });
+    }
+
+    /// Learns what the server has, in the background: from disk, or by connecting it. For hybrid servers.
+    pub fn learn(&self) {
+        self.send(Command::Learn);
+    }
+
+    /// Takes what the server had when it was last connected for loaded, if that is known.
+    pub fn restore(&self) {
+        self.send(Command::Restore);
+    }
+
+    /// All that is known of what it has.
+    pub fn catalog(&self) -> Option<Arc<ServerCatalog>> {
+        self.0.catalog.load_full()
+    }
+
+    /// How it is at this moment.
+    pub fn status(&self) -> Status {
+        self.0.lock_status().clone()
     }
 
     /// The server, awake: connected already, or woken or loaded for this, in one attempt that everyone
@@ -321,10 +347,22 @@ impl Shared {
         }
     }
 
-    /// Stores and publishes a catalog; hosts are told only where `announce_as` says whose doing it was.
+    /// Stores and publishes a catalog that the server has just shown; hosts are told only where `announce_as`
+    /// says whose doing it was.
     pub(super) fn publish(&self, catalog: ServerCatalog, announce_as: Option<Origin>) {
         let catalog = Arc::new(catalog);
         self.catalog.store(Some(catalog.clone()));
-        self.observer.live(catalog, announce_as);
+        self.observer.live(catalog.clone(), announce_as);
+        self.observer.learned(&catalog);
+    }
+
+    /// Stores and publishes a catalog of another time.
+    pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
+        self.catalog.store(Some(catalog.clone()));
+        self.observer.live(catalog, Some(origin));
+    }
+
+    pub(super) fn lock_status(&self) -> std::sync::MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -18,16 +18,19 @@ mod inbound;
 mod listen;
 mod process;
 mod state;
+mod status;
 pub mod watchdog;
 
+pub use connect::{Timing, declared_names};
 pub use error::{AttemptError, LoadError};
 pub use fetch::Kinds;
 pub use handle::{Context, Lease, Upstream};
 pub use http::HttpClient;
 pub use inbound::Question;
+pub use status::{Phase, Status};
 pub use watchdog::Watchdog;
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
     catalog::{Origin, ServerCatalog},
@@ -35,19 +38,34 @@ use crate::{
     wire::{Notification, Raw},
 };
 
+/// A catalog from another time.
+pub struct Recalled {
+    pub catalog: Arc<ServerCatalog>,
+    /// How long ago the server had it.
+    pub age: Duration,
+    /// Whether the server was declared then what it would be declared now.
+    pub is_declared_alike: bool,
+}
+
 /// Who is told what becomes of one server, and answers what it asks.
 pub trait Observer: Send + Sync + 'static {
     /// The server's catalog is live, for the first time or with new content. `origin` says whose doing
     /// that was; `None` where hosts have just asked for the list and are not to be told to ask again.
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>);
 
-    /// An eager server cannot be reached, and nothing is known of it yet.
+    /// The server has just shown this catalog.
+    fn learned(&self, catalog: &Arc<ServerCatalog>);
+
+    /// What it had when it was last connected, in whatever run that was.
+    fn recall(&self) -> Option<Recalled>;
+
+    /// A server that nobody has asked for cannot be reached, and nothing is known of it yet.
     fn unreachable(&self, cause: String);
 
     /// Three loads in a row failed.
     fn evicted(&self);
 
-    /// The first attempt of an eager server is over, however it ended.
+    /// The first attempt of an eager or hybrid server is over, however it ended.
     fn first_attempt_over(&self);
 
     /// The server notifies hosts of something. `cause`: the id of the request on whose stream it came,

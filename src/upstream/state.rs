@@ -44,6 +44,22 @@ pub(super) enum Attempt {
     Wake,
     /// An eager server: a failure is followed by another attempt, for ever.
     Eager { failures: u32 },
+    /// What a hybrid server has is not known: it is connected once to learn it. A failure is a strike.
+    Learn { strikes: u8 },
+    /// What is known of a hybrid server is old: it is connected to compare.
+    LearnAnew,
+}
+
+impl Attempt {
+    /// Whether the server's lists are read before anybody is given the connection.
+    pub(super) fn reads_lists(self) -> bool {
+        self != Self::Wake
+    }
+
+    /// Whether nobody needs the server, but only what it says of itself.
+    pub(super) fn is_study(self) -> bool {
+        matches!(self, Self::Learn { .. } | Self::LearnAnew)
+    }
 }
 
 /// An attempt that failed.
@@ -57,6 +73,10 @@ pub(super) struct Failure {
 pub(super) enum Event<C> {
     /// Somebody needs the server.
     Wanted,
+    /// What it has is not known, or what is known is old.
+    Studied,
+    /// What it has is known from another run.
+    Recalled,
     Connected(C),
     Failed(Arc<AttemptError>),
     /// The process exited, or closed its output.
@@ -111,12 +131,17 @@ impl<C> State<C> {
         now: Instant,
         random: f64,
     ) -> (Self, Vec<Effect<C>>) {
-        use Event::{Connected, Died, Failed, Idled, RetryDue, Unsuitable, Wanted};
+        use Event::{
+            Connected, Died, Failed, Idled, Recalled, RetryDue, Studied, Unsuitable, Wanted,
+        };
         match (self, event) {
             (Self::Unloaded { strikes }, Wanted) => start(match startup {
-                Startup::Lazy => Attempt::Load { strikes },
+                Startup::Lazy | Startup::Hybrid => Attempt::Load { strikes },
                 Startup::Eager => Attempt::Eager { failures: 0 },
             }),
+            (Self::Unloaded { .. }, Recalled) => (Self::Asleep { last_failure: None }, Vec::new()),
+            (Self::Unloaded { strikes }, Studied) => start(Attempt::Learn { strikes }),
+            (Self::Asleep { .. }, Studied) => start(Attempt::LearnAnew),
             (Self::Asleep { last_failure: Some(failure) }, Wanted) if failure.is_fresh(now) => {
                 let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
                 (Self::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
@@ -135,12 +160,12 @@ impl<C> State<C> {
             (Self::Loading(attempt), Connected(connection)) => {
                 let failures = match attempt {
                     Attempt::Eager { failures } => failures,
-                    Attempt::Load { .. } | Attempt::Wake => 0,
+                    _ => 0,
                 };
                 (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(attempt)])
             }
             (Self::Loading(attempt), Failed(cause)) => after_failure(attempt, cause, now, random),
-            (Self::Awake { connection, .. }, Died) if startup == Startup::Lazy => {
+            (Self::Awake { connection, .. }, Died) if startup != Startup::Eager => {
                 (Self::Asleep { last_failure: None }, vec![Effect::Bury(connection)])
             }
             (Self::Awake { connection, since, failures }, Died) => {
@@ -150,7 +175,7 @@ impl<C> State<C> {
                 let state = Self::BackingOff { failures, until, last_failure: None };
                 (state, vec![Effect::Bury(connection)])
             }
-            (Self::Awake { connection, .. }, Idled) if startup == Startup::Lazy => {
+            (Self::Awake { connection, .. }, Idled) if startup != Startup::Eager => {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
             }
             (Self::Awake { connection, failures, .. }, Unsuitable) => {
@@ -163,9 +188,10 @@ impl<C> State<C> {
             }
             // A connection that nobody waits for any more must not be left open.
             (state, Connected(connection)) => (state, vec![Effect::Close(connection)]),
-            (state, Wanted | Failed(_) | Died | Idled | RetryDue | Unsuitable) => {
-                (state, Vec::new())
-            }
+            (
+                state,
+                Wanted | Studied | Recalled | Failed(_) | Died | Idled | RetryDue | Unsuitable,
+            ) => (state, Vec::new()),
         }
     }
 }
@@ -173,7 +199,7 @@ impl<C> State<C> {
 /// The attempt for a server whose catalog is live.
 fn anew(startup: Startup, failures: u32) -> Attempt {
     match startup {
-        Startup::Lazy => Attempt::Wake,
+        Startup::Lazy | Startup::Hybrid => Attempt::Wake,
         Startup::Eager => Attempt::Eager { failures },
     }
 }
@@ -190,7 +216,7 @@ fn after_failure<C>(
 ) -> (State<C>, Vec<Effect<C>>) {
     let failure = Failure { at: now, cause: cause.clone() };
     match attempt {
-        Attempt::Load { strikes } if strikes + 1 >= STRIKES => {
+        Attempt::Load { strikes } | Attempt::Learn { strikes } if strikes + 1 >= STRIKES => {
             let refusal = Refusal::GivenUp { cause: cause.clone() };
             (State::Evicted, vec![Effect::PublishEvicted(cause), Effect::Refuse(refusal)])
         }
@@ -199,7 +225,15 @@ fn after_failure<C>(
             let refusal = Refusal::Failed { cause, attempts_left: STRIKES - strikes };
             (State::Unloaded { strikes }, vec![Effect::Refuse(refusal)])
         }
-        Attempt::Wake => {
+        Attempt::Learn { strikes } => {
+            let strikes = strikes + 1;
+            let effects = vec![
+                Effect::PublishUnreachable(cause.clone()),
+                Effect::Refuse(Refusal::Failed { cause, attempts_left: STRIKES - strikes }),
+            ];
+            (State::Unloaded { strikes }, effects)
+        }
+        Attempt::Wake | Attempt::LearnAnew => {
             let refusal = Refusal::Unreachable { cause };
             (State::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
         }

@@ -97,9 +97,14 @@ async fn answer_to(host: &mut Host, params: Value) -> String {
 
 #[tokio::test]
 async fn every_result_of_everything_is_what_the_server_gives_directly() {
+    // One of its tools shows its environment.
+    let kept = tempfile::tempdir().unwrap();
+    let kept = kept.path().to_str().unwrap();
     let mut command = Command::new(program("mcp-server-everything"));
     command
         .arg("stdio")
+        .env("XDG_CACHE_HOME", kept)
+        .env("XDG_DATA_HOME", kept)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -108,7 +113,8 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
     direct.initialize(json!({})).await;
     let server =
         real("everything", "mcp-server-everything", &json!(["stdio"])).set("inheritEnv", true);
-    let mut host = Proxy::with([server]).start();
+    let proxy = Proxy::with([server]).environment("XDG_CACHE_HOME", kept);
+    let mut host = proxy.environment("XDG_DATA_HOME", kept).start();
     host.initialize(json!({})).await;
     host.load("everything").await;
 

@@ -98,6 +98,9 @@ impl Proxy {
     fn run(self, reads_log: bool) -> Program {
         let mut command = dormouse();
         command.args(&self.arguments).args(["--log-level", "debug"]);
+        // Nothing is kept beyond the test.
+        command.env("XDG_CACHE_HOME", self.directory.path().join("cache"));
+        command.env("XDG_DATA_HOME", self.directory.path().join("data"));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.wrapped.is_empty() {
             command.arg("--config").arg(self.write_config());

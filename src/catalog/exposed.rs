@@ -1,0 +1,92 @@
+//! What hosts may see of a server's catalog, and under which names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{ServerCatalog, names};
+use crate::config::ServerConfig;
+
+/// The part of a catalog that the config lets through.
+#[derive(Clone, Debug)]
+pub struct Exposed {
+    pub catalog: Arc<ServerCatalog>,
+    /// The name under which each tool is listed directly, in the order of the catalog.
+    pub listed_names: Vec<String>,
+    /// The server's tools that are not for use, by their own names.
+    pub withheld: BTreeMap<String, Withheld>,
+}
+
+/// Why a tool of a server is not for use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// By `tools` or `features` in the config.
+    SwitchedOff,
+    /// It is not what it was when it was approved, and the config says `"pin": "block"`.
+    Changed,
+}
+
+/// How a server's tools are named.
+#[derive(Clone, Copy, Debug)]
+pub enum Naming<'a> {
+    /// As the server names them.
+    Bare,
+    /// `<part>__<tool>`
+    Long { part: &'a str, server: &'a str },
+}
+
+impl Exposed {
+    /// `changed`: the tools that are to be withheld because they are not what they were.
+    pub fn new(
+        catalog: &Arc<ServerCatalog>,
+        config: &ServerConfig,
+        changed: &BTreeSet<String>,
+        naming: Naming<'_>,
+    ) -> Self {
+        let judge = |tool: &str| {
+            if !config.features.tools || !config.tools.allow(tool) {
+                Some(Withheld::SwitchedOff)
+            } else {
+                changed.contains(tool).then_some(Withheld::Changed)
+            }
+        };
+        let tools = catalog.tools.iter();
+        let withheld: BTreeMap<String, Withheld> =
+            tools.filter_map(|tool| Some((tool.name.clone(), judge(&tool.name)?))).collect();
+        let features = config.features;
+        let is_whole = withheld.is_empty() && features.resources && features.prompts;
+        let catalog = if is_whole {
+            catalog.clone()
+        } else {
+            let mut visible = ServerCatalog::clone(catalog);
+            visible.tools.retain(|tool| !withheld.contains_key(&tool.name));
+            if !features.resources {
+                visible.resources.clear();
+                visible.templates.clear();
+            }
+            if !features.prompts {
+                visible.prompts.clear();
+            }
+            Arc::new(visible)
+        };
+        let listed_names = naming.names(&catalog);
+        Self { catalog, listed_names, withheld }
+    }
+
+    /// The same under the server's own names.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        Self { listed_names: Naming::Bare.names(&self.catalog), ..self.clone() }
+    }
+}
+
+impl Naming<'_> {
+    fn names(self, catalog: &ServerCatalog) -> Vec<String> {
+        let tools: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
+        match self {
+            Self::Bare => tools.into_iter().map(str::to_owned).collect(),
+            Self::Long { part, server } => names::tool_names(part, server, &tools),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What each tool was when it was first seen, so that one that changes under its users is noticed
+//! (DESIGN.md section 2; the "rug pull" of MCP's security best practices).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{ServerCatalog, Tool};
+use crate::wire::edit;
+
+/// More than this many tools of one server are not remembered.
+const MOST: usize = 10_000;
+
+/// What decides what a model makes of a tool.
+const MEMBERS: [&str; 5] = ["title", "description", "inputSchema", "outputSchema", "annotations"];
+
+/// The digest of each tool's definition as it was approved, by the tool's name. Tools that are gone keep
+/// theirs: one that comes back must be what it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Pins(BTreeMap<String, String>);
+
+impl Pins {
+    /// The tools that are not what they were.
+    pub fn changed(&self, catalog: &ServerCatalog) -> BTreeSet<String> {
+        let is_changed =
+            |tool: &&Tool| self.0.get(&tool.name).is_some_and(|pinned| *pinned != digest(tool));
+        catalog.tools.iter().filter(is_changed).map(|tool| tool.name.clone()).collect()
+    }
+
+    /// Remembers the tools that have not been seen before.
+    pub fn see(&mut self, catalog: &ServerCatalog) {
+        for tool in &catalog.tools {
+            if self.0.len() < MOST && !self.0.contains_key(&tool.name) {
+                self.0.insert(tool.name.clone(), digest(tool));
+            }
+        }
+    }
+
+    /// Takes a tool as it is now.
+    pub fn approve(&mut self, tool: &Tool) {
+        self.0.insert(tool.name.clone(), digest(tool));
+    }
+}
+
+/// Equal for definitions that mean the same: neither spacing nor the order of members counts.
+fn digest(tool: &Tool) -> String {
+    let mut sha = Sha256::new();
+    for member in MEMBERS {
+        sha.update(member);
+        sha.update([0]);
+        if let Some(value) = edit::get(&tool.raw, member) {
+            match value.read::<Value>() {
+                Ok(mut value) => {
+                    value.sort_all_objects();
+                    sha.update(value.to_string());
+                }
+                // A text that no `Value` can hold.
+                Err(_) => sha.update(value.as_bytes()),
+            }
+        }
+        sha.update([0]);
+    }
+    super::hex(&sha.finalize()[..16])
+}
+
+/// A character in a definition that a person does not see and a model reads, where there is one: with it,
+/// where it stands.
+pub fn hidden_character(tool: &Tool) -> Option<char> {
+    // Escaped or not: a `Value` has the characters themselves.
+    let value: Value = tool.raw.read().ok()?;
+    find_hidden(&value)
+}
+
+fn find_hidden(value: &Value) -> Option<char> {
+    match value {
+        Value::String(text) => text.chars().find(|c| is_hidden(*c)),
+        Value::Array(elements) => elements.iter().find_map(find_hidden),
+        Value::Object(members) => members.iter().find_map(|(key, value)| {
+            key.chars().find(|c| is_hidden(*c)).or_else(|| find_hidden(value))
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// Characters by which text is smuggled: tags, zero-width ones, and those that turn the direction of others.
+/// Joiners and variation selectors are left out, since emoji and many scripts are written with them.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{00ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{catalog::Item as _, wire::Raw};
+
+    fn catalog(tools: &[&str]) -> ServerCatalog {
+        let tools = tools.iter().map(|tool| Raw::parse((*tool).to_owned()).unwrap());
+        ServerCatalog {
+            tools: tools.map(|raw| Tool::read(&raw).unwrap()).collect(),
+            ..ServerCatalog::unknown()
+        }
+    }
+
+    #[test]
+    fn a_tool_that_changes_is_noticed_until_it_is_approved() {
+        let first = catalog(&[r#"{"name":"a","description":"x","inputSchema":{"a":1,"b":2}}"#]);
+        let mut pins = Pins::default();
+        pins.see(&first);
+        let same = catalog(&[
+            r#"{"description":"x","inputSchema":{"b":2, "a":1},"name":"a","_meta":{"t":7}}"#,
+            r#"{"name":"new","inputSchema":{}}"#,
+        ]);
+        assert!(pins.changed(&same).is_empty());
+        pins.see(&catalog(&[]));
+        let other = catalog(&[r#"{"name":"a","description":"y","inputSchema":{"a":1,"b":2}}"#]);
+        pins.see(&other);
+        assert_eq!(Vec::from_iter(pins.changed(&other)), ["a"]);
+        pins.approve(&other.tools[0]);
+        assert!(pins.changed(&other).is_empty());
+        assert_eq!(Vec::from_iter(pins.changed(&first)), ["a"]);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_found_wherever_it_stands() {
+        for (tool, expected) in [
+            (
+                r#"{"name":"a","inputSchema":{"properties":{"x":{"description":"\u200b"}}}}"#,
+                Some('\u{200b}'),
+            ),
+            (
+                "{\"name\":\"a\",\"description\":\"\u{e0041}\",\"inputSchema\":{}}",
+                Some('\u{e0041}'),
+            ),
+            (r#"{"name":"a","description":"👩‍👩‍👧 ❤️ naïve","inputSchema":{}}"#, None),
+        ] {
+            assert_eq!(hidden_character(&catalog(&[tool]).tools[0]), expected, "{tool}");
+        }
+    }
+}

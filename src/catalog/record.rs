@@ -1,0 +1,226 @@
+//! What is known of a server as it is kept on disk: one line that says what the file is, then the records as
+//! JSON, the newest first. A server may list other things to hosts that declare other capabilities, so that
+//! there is one record for each set of them.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Discovery, Item, Pins, ServerCatalog, Spoken, read_items};
+use crate::{
+    config::Framing,
+    protocol::{Era, Greeting},
+    wire::{Raw, edit},
+};
+
+/// Raised when older programs cannot read what is written.
+const FORMAT: u32 = 1;
+
+/// What is known of a server from when it was last connected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The name that the server had in the config then; for people.
+    pub server: String,
+    /// When the catalog was last seen to be what it is.
+    pub learned: SystemTime,
+    pub pins: Pins,
+    pub catalog: ServerCatalog,
+}
+
+/// Why a file is no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    #[error("it is damaged")]
+    Damaged,
+    /// It is left alone: the newer program may still need it.
+    #[error("it was written by another version of dormouse")]
+    OtherFormat,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    #[serde(rename = "dormouse-catalog")]
+    format: u32,
+    /// Of all that follows the first line.
+    sha256: String,
+}
+
+/// Members of the body that hold no text of the server.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct About {
+    server: String,
+    /// Seconds since 1970.
+    learned: u64,
+    took_ms: u64,
+    era: Era,
+    version: String,
+    speaks_legacy: Option<bool>,
+    speaks_modern: Option<bool>,
+    is_sse: bool,
+    declared: Vec<String>,
+    fresh_for_ms: Option<u64>,
+    instructions: Option<String>,
+    pins: Pins,
+}
+
+impl Record {
+    /// Whether it was learned from a server that had been declared these capabilities.
+    pub fn is_for(&self, declared: &[String]) -> bool {
+        self.catalog.discovery.declared == declared
+    }
+
+    /// The file that holds these records.
+    pub fn encode(records: &[Self]) -> Vec<u8> {
+        let bodies: Vec<Raw> = records.iter().map(Self::body).collect();
+        let mut body = Raw::encode(&bodies).as_bytes().to_vec();
+        body.push(b'\n');
+        let head = Head { format: FORMAT, sha256: super::hex(&Sha256::digest(&body)) };
+        let mut file = Raw::encode(&head).as_bytes().to_vec();
+        file.push(b'\n');
+        file.append(&mut body);
+        file
+    }
+
+    fn body(&self) -> Raw {
+        let ServerCatalog { greeting, discovery, tools, resources, templates, prompts } =
+            &self.catalog;
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let spoken = discovery.spoken.certain();
+        let since_epoch = self.learned.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let about = About {
+            server: self.server.clone(),
+            learned: since_epoch.as_secs(),
+            took_ms: millis(discovery.took),
+            era: greeting.era,
+            version: greeting.version.clone(),
+            speaks_legacy: spoken.legacy,
+            speaks_modern: spoken.modern,
+            is_sse: spoken.framing == Some(Framing::Sse),
+            declared: discovery.declared.clone(),
+            fresh_for_ms: discovery.fresh_for.map(millis),
+            instructions: greeting.instructions.clone(),
+            pins: self.pins.clone(),
+        };
+        let tools = Raw::encode(&tools.iter().map(|tool| &tool.raw).collect::<Vec<_>>());
+        let resources = Raw::encode(&resources.iter().map(|item| &item.raw).collect::<Vec<_>>());
+        let templates = Raw::encode(&templates.iter().map(|item| &item.raw).collect::<Vec<_>>());
+        let prompts = Raw::encode(&prompts.iter().map(|prompt| &prompt.raw).collect::<Vec<_>>());
+        let members = [
+            ("about", &Raw::encode(&about)),
+            ("capabilities", &greeting.capabilities),
+            ("tools", &tools),
+            ("resources", &resources),
+            ("resourceTemplates", &templates),
+            ("prompts", &prompts),
+        ];
+        edit::set_each(&Raw::empty_object(), &members)
+    }
+
+    /// # Errors
+    /// When the text is not what `encode` has written.
+    pub fn decode(file: Vec<u8>) -> Result<Vec<Self>, RecordError> {
+        let end = file.iter().position(|byte| *byte == b'\n').ok_or(RecordError::Damaged)?;
+        let head: Head = serde_json::from_slice(&file[..end]).map_err(|_| RecordError::Damaged)?;
+        if head.format != FORMAT {
+            return Err(RecordError::OtherFormat);
+        }
+        let body = bytes::Bytes::from(file).slice(end + 1..);
+        if super::hex(&Sha256::digest(&body)) != head.sha256 {
+            return Err(RecordError::Damaged);
+        }
+        let body = Raw::parse(body).map_err(|_| RecordError::Damaged)?;
+        let records = edit::elements(&body).ok_or(RecordError::Damaged)?;
+        records.iter().map(|record| Self::read(record).ok_or(RecordError::Damaged)).collect()
+    }
+
+    fn read(body: &Raw) -> Option<Self> {
+        let members =
+            ["about", "capabilities", "tools", "resources", "resourceTemplates", "prompts"];
+        let [about, capabilities, tools, resources, templates, prompts] =
+            edit::get_each(body, members);
+        let about: About = about?.read().ok()?;
+        let greeting = Greeting {
+            era: about.era,
+            version: about.version,
+            capabilities: capabilities?.detached(),
+            instructions: about.instructions,
+        };
+        let spoken = Spoken {
+            legacy: about.speaks_legacy,
+            modern: about.speaks_modern,
+            framing: about.is_sse.then_some(Framing::Sse),
+            is_guessed: false,
+        };
+        let discovery = Discovery {
+            spoken,
+            took: Duration::from_millis(about.took_ms),
+            declared: about.declared,
+            fresh_for: about.fresh_for_ms.map(Duration::from_millis),
+        };
+        let catalog = ServerCatalog {
+            greeting,
+            discovery,
+            tools: items(&tools?)?,
+            resources: items(&resources?)?,
+            templates: items(&templates?)?,
+            prompts: items(&prompts?)?,
+        };
+        let learned = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(about.learned))?;
+        Some(Self { server: about.server, learned, pins: about.pins, catalog })
+    }
+}
+
+fn items<I: Item>(list: &Raw) -> Option<Vec<I>> {
+    Some(read_items(&edit::elements(list)?).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Prompt, Resource, Tool};
+    use proptest::prelude::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    fn record() -> Record {
+        let mut catalog = ServerCatalog::unknown();
+        catalog.greeting.instructions = Some("say \"hello\"\n".to_owned());
+        catalog.discovery.took = Duration::from_millis(1234);
+        catalog.tools =
+            vec![Tool::read(&raw(r#"{"name":"a","z":1e2,"inputSchema":{ "k": [1.0] }}"#)).unwrap()];
+        catalog.resources = vec![Resource::read(&raw(r#"{"uri":"u://x","name":"x"}"#)).unwrap()];
+        catalog.prompts = vec![Prompt::read(&raw(r#"{"name":"p"}"#)).unwrap()];
+        let mut pins = Pins::default();
+        pins.see(&catalog);
+        let learned = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        Record { server: "s".to_owned(), learned, pins, catalog }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_byte_for_byte() {
+        let records = [record(), Record { server: "t".to_owned(), ..record() }];
+        let file = Record::encode(&records);
+        assert_eq!(Record::decode(file.clone()).as_deref(), Ok(records.as_slice()));
+        let text = String::from_utf8(file).unwrap();
+        let newer = text.replacen("\"dormouse-catalog\":1", "\"dormouse-catalog\":2", 1);
+        assert_eq!(Record::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_noticed(at in 0..2000usize, byte: u8, cut in 0..2000usize) {
+            let whole = Record::encode(&[record()]);
+            let at = at % whole.len();
+            let mut damaged = whole.clone();
+            damaged[at] = byte;
+            if damaged != whole {
+                prop_assert!(Record::decode(damaged).is_err());
+            }
+            prop_assert!(Record::decode(whole[..cut % whole.len()].to_vec()).is_err());
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Which tools of a server are switched on (DESIGN.md section 6, `tools`).
+
+use std::{borrow::Cow, fmt};
+
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, value::MapAccessDeserializer},
+};
+use wildmatch::WildMatch;
+
+/// The `tools` of an entry as they are written, in their order.
+pub(super) type ToolSwitches = IndexMap<String, ToolSwitch>;
+
+/// `true`, `false`, or `{"enabled": …, "stale": …}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ToolSwitch {
+    enabled: bool,
+    stale: bool,
+}
+
+/// The long form of a switch.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LongSwitch {
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(default)]
+    stale: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl<'de> Deserialize<'de> for ToolSwitch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SwitchVisitor)
+    }
+}
+
+struct SwitchVisitor;
+
+impl<'de> de::Visitor<'de> for SwitchVisitor {
+    type Value = ToolSwitch;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("true, false, or an object with \"enabled\"")
+    }
+
+    fn visit_bool<E>(self, enabled: bool) -> Result<ToolSwitch, E> {
+        Ok(ToolSwitch { enabled, stale: false })
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<ToolSwitch, A::Error> {
+        let LongSwitch { enabled, stale } =
+            Deserialize::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(ToolSwitch { enabled, stale })
+    }
+}
+
+impl JsonSchema for ToolSwitch {
+    fn schema_name() -> Cow<'static, str> {
+        "ToolSwitch".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Whether a tool is shown and can be called. `stale` marks one that its server does not have any more.",
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {"enabled": {"type": "boolean", "default": true}, "stale": {"type": "boolean", "default": false}},
+                    "additionalProperties": false,
+                },
+                {"type": "boolean"},
+            ],
+        })
+    }
+}
+
+/// Which tools of a server are on. Without a rule that matches, a tool is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolRules(Vec<ToolRule>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct ToolRule {
+    /// A name, or a glob in which `*` stands for any characters and `?` for one.
+    pattern: String,
+    enabled: bool,
+    stale: bool,
+}
+
+impl ToolRules {
+    pub(super) fn new(switches: ToolSwitches) -> Self {
+        let rule = |(pattern, ToolSwitch { enabled, stale })| ToolRule { pattern, enabled, stale };
+        Self(switches.into_iter().map(rule).collect())
+    }
+
+    /// Whether hosts see and may call this tool: an exact name decides before a glob, a longer glob before
+    /// a shorter one, of equals the last.
+    pub fn allow(&self, tool: &str) -> bool {
+        if let Some(rule) = self.0.iter().find(|rule| rule.pattern == tool) {
+            return rule.enabled;
+        }
+        let globs = self.0.iter().filter(|rule| is_glob(&rule.pattern));
+        let matching = globs.filter(|rule| WildMatch::new(&rule.pattern).matches(tool));
+        matching.max_by_key(|rule| rule.pattern.chars().count()).is_none_or(|rule| rule.enabled)
+    }
+
+    /// Whether the config says nothing of tools.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The tools that are named, with whether they are marked as gone from their server.
+    pub fn named(&self) -> impl Iterator<Item = (&str, bool)> {
+        let named = self.0.iter().filter(|rule| !is_glob(&rule.pattern));
+        named.map(|rule| (rule.pattern.as_str(), rule.stale))
+    }
+}
+
+fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_most_exact_rule_decides() {
+        let switches = json!({
+            "performance_start": true, "*": false, "performance_*": {"enabled": true},
+            "performance_s*": false, "read_?": {}, "gone": {"enabled": false, "stale": true},
+        });
+        let rules = ToolRules::new(serde_json::from_value(switches).unwrap());
+        for (tool, expected) in [
+            ("performance_start", true),
+            ("performance_stop", false),
+            ("performance_x", true),
+            ("other", false),
+            ("read_1", true),
+            ("read_12", false),
+            ("gone", false),
+        ] {
+            assert_eq!(rules.allow(tool), expected, "{tool}");
+        }
+        let named: Vec<_> = rules.named().collect();
+        assert_eq!(named, [("performance_start", false), ("gone", true)]);
+        assert!(ToolRules::default().allow("anything"));
+    }
+
+    #[test]
+    fn of_equal_globs_the_last_decides() {
+        let rules = |text| ToolRules::new(serde_json::from_str(text).unwrap());
+        assert!(!rules(r#"{"a*": true, "*b": false}"#).allow("ab"));
+        assert!(rules(r#"{"*b": false, "a*": true}"#).allow("ab"));
+    }
+}

@@ -1,0 +1,122 @@
+//! Whose a load is (DESIGN.md section 2): the process's, or that of the session that asked for it.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use super::{Fleet, Host, Principal};
+use crate::{
+    catalog::{Origin, Presence, Snapshot},
+    config,
+};
+
+/// Who has loaded which servers.
+pub(super) struct Loads {
+    policy: config::Loads,
+    // A std mutex: held for a look or a change.
+    by_principal: Mutex<HashMap<Principal, HashSet<usize>>>,
+    /// Where what is loaded is remembered from one run to the next, if it is.
+    file: Option<PathBuf>,
+}
+
+impl Loads {
+    pub(super) fn new(policy: config::Loads, file: Option<PathBuf>) -> Self {
+        Self { policy, by_principal: Mutex::default(), file }
+    }
+
+    /// Whether a host sees what hosts have loaded of this server.
+    fn are_seen_by(&self, principal: Principal, server: usize) -> bool {
+        self.policy == config::Loads::Process
+            || self.lock().get(&principal).is_some_and(|loaded| loaded.contains(&server))
+    }
+
+    /// Takes note that a host has loaded a server; whether that is new to it alone.
+    fn add(&self, principal: Principal, server: usize) -> bool {
+        self.policy == config::Loads::Session
+            && self.lock().entry(principal).or_default().insert(server)
+    }
+
+    pub(super) fn forget(&self, principal: Principal) {
+        self.lock().remove(&principal);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashSet<usize>>> {
+        self.by_principal.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Fleet {
+    /// The snapshot as a host sees it that has loaded what it has loaded.
+    pub(super) fn seen_by(&self, snapshot: Arc<Snapshot>, principal: Principal) -> Arc<Snapshot> {
+        match self.loads.policy {
+            config::Loads::Process => snapshot,
+            config::Loads::Session => {
+                Arc::new(snapshot.seen_by(|server| self.loads.are_seen_by(principal, server)))
+            }
+        }
+    }
+
+    /// Whether a host is to hear of what becomes of a server.
+    pub(super) fn concerns(&self, host: &dyn Host, server: usize, presence: &Presence) -> bool {
+        let is_a_load = matches!(presence, Presence::Live { origin: Origin::HostsRequest, .. });
+        host.endpoint().shows(server)
+            && (!is_a_load || self.loads.are_seen_by(host.principal(), server))
+    }
+
+    /// A host has loaded a server that others may have loaded before it: it is told what that brings it.
+    pub(super) fn loaded_by(&self, principal: Principal, server: usize) {
+        if !self.loads.add(principal, server) {
+            return;
+        }
+        let snapshot = self.snapshot();
+        let Presence::Live { exposed, origin: Origin::HostsRequest } =
+            &snapshot.servers[server].presence
+        else {
+            return;
+        };
+        for host in self.hosts() {
+            if host.principal() == principal && host.endpoint().shows(server) {
+                host.announce(exposed.catalog.brings());
+            }
+        }
+    }
+
+    /// The servers that were loaded when dormouse last ended.
+    pub(super) fn remembered_loads(&self) -> BTreeSet<String> {
+        self.loads.file.as_deref().map(read).unwrap_or_default()
+    }
+
+    /// Remembers that a server was loaded.
+    pub(super) fn remember_load(&self, server: usize) {
+        let Some(file) = self.loads.file.clone() else { return };
+        let name = self.shared(server).name().to_owned();
+        self.context.tasks.spawn_blocking(move || {
+            let mut loaded = read(&file);
+            if loaded.insert(name)
+                && let Err(error) = write(&file, &loaded)
+            {
+                tracing::warn!(path = %file.display(), %error, "cannot remember what is loaded");
+            }
+        });
+    }
+}
+
+/// One name a line. A file that cannot be read has none.
+fn read(file: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+fn write(file: &Path, loaded: &BTreeSet<String>) -> std::io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory)?;
+    let mut fresh = tempfile::NamedTempFile::new_in(directory)?;
+    for name in loaded {
+        writeln!(fresh, "{name}")?;
+    }
+    fresh.persist(file)?;
+    Ok(())
+}

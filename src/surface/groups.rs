@@ -1,0 +1,140 @@
+//! The `groups` surface: `get_dynamic_tools` and `call_dynamic_tool`, with each server as a group.
+
+use serde_json::json;
+
+use super::{
+    Action, View, answered,
+    budget::{self, Line},
+    definition,
+    discover::{self, Detail},
+    failure,
+};
+use crate::{
+    catalog::{Presence, ServerView, Shown, ToolRef},
+    config::Listing,
+    wire::{Raw, edit},
+};
+
+pub(super) const GET_DYNAMIC_TOOLS: &str = "get_dynamic_tools";
+pub(super) const CALL_DYNAMIC_TOOL: &str = "call_dynamic_tool";
+
+pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
+    let get = json!({
+        "name": GET_DYNAMIC_TOOLS,
+        "description": described(view, "Get the tools of a group with their schemas, or find tools of any group with `query`; call them with call_dynamic_tool."),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "group": {"type": "string", "description": "The group's name"},
+                "query": {"type": "string", "description": "Search by words"},
+            },
+        },
+        "annotations": {"readOnlyHint": true},
+    });
+    let call = json!({
+        "name": CALL_DYNAMIC_TOOL,
+        "description": described(view, "Call a tool of a group. Its result comes unchanged."),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "group": {"type": "string", "description": "The group's name"},
+                "name": {"type": "string", "description": "The tool's name"},
+                "args": {"type": "object", "description": "The tool's arguments"},
+            },
+            "required": ["group", "name"],
+        },
+    });
+    let mut tools = vec![definition::meta_tool(view, get), definition::meta_tool(view, call)];
+    if view.settings.listing == Listing::Stable {
+        tools.push(discover::use_tool_definition(view));
+    }
+    tools
+}
+
+pub(super) fn instructions(view: View<'_>) -> String {
+    let preamble =
+        "Get the tools of a group with get_dynamic_tools, call them with call_dynamic_tool.";
+    described(view, preamble)
+}
+
+/// `preamble` and the groups with their descriptions; with the reason, where one has failed.
+fn described(view: View<'_>, preamble: &str) -> String {
+    let servers = view.snapshot.servers.iter();
+    let lines = servers.filter_map(|server| line(view, server)).collect();
+    budget::compose_groups(view, preamble, lines)
+}
+
+fn line(view: View<'_>, server: &ServerView) -> Option<Line> {
+    let about = server.description.as_deref().unwrap_or_default();
+    let failure = match (server.shown(view.settings.listing), &server.presence) {
+        (Shown::Offered { trouble: Some(trouble), .. }, _) => format!(" (failed: {trouble})"),
+        (Shown::Nothing, Presence::Evicted) => {
+            " (failed three times, and is not tried again)".to_owned()
+        }
+        (Shown::Nothing, _) => return None,
+        (Shown::Offered { trouble: None, .. } | Shown::Live(_), _) => String::new(),
+    };
+    Some(Line::new(&server.name, &format!("{about}{failure}")))
+}
+
+/// A JSON array of definitions; with a query the best matches over all groups, or within one.
+pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
+    let text = |member| edit::get_str(arguments, member).filter(|text| !text.trim().is_empty());
+    let group = match text("group").map(|group| discover::find_server(view, &group)) {
+        None => None,
+        Some(Ok(server)) => Some(server),
+        Some(Err(message)) => return failure(message),
+    };
+    match (text("query"), group) {
+        (Some(query), within) => discover::found(view, &query, within, Detail::Full),
+        (None, None) => {
+            failure("get_dynamic_tools needs \"group\", the name of a group, or \"query\"")
+        }
+        (None, Some(server)) => match view.snapshot.servers[server].exposed() {
+            None => view.recall_or(Action::Load { server }),
+            Some(exposed) => {
+                let tools = 0..exposed.catalog.tools.len();
+                let tools = tools.map(|tool| definition_of(view, ToolRef { server, tool }));
+                Action::Answer(answered(&Raw::encode(&tools.collect::<Vec<_>>()).to_string()))
+            }
+        },
+    }
+}
+
+/// A tool by its own name, with what is needed to call it.
+fn definition_of(view: View<'_>, at: ToolRef) -> Raw {
+    let (_, tool) = view.snapshot.tool(at);
+    let description = Raw::encode(&tool.description);
+    let schema = edit::get(&tool.raw, "inputSchema").unwrap_or_else(Raw::empty_object);
+    let members = [
+        ("name", &Raw::encode(&tool.name)),
+        ("description", &description),
+        ("inputSchema", &schema),
+    ];
+    edit::set_each(&Raw::empty_object(), &members)
+}
+
+/// Passes the call on with the tool's own name and arguments in place of ours.
+pub(super) fn call_dynamic_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
+    let [group, name, args] = edit::get_each(arguments, ["group", "name", "args"]);
+    let text = |value: Option<Raw>| value.and_then(|value| value.read::<String>().ok());
+    let (Some(group), Some(name)) = (text(group), text(name)) else {
+        return failure("call_dynamic_tool needs \"group\" and \"name\"");
+    };
+    // Some models write null for what they leave out.
+    let args = args.filter(|args| args.as_bytes() != b"null").unwrap_or_else(Raw::empty_object);
+    if !args.is_object() {
+        return failure("\"args\" must be an object: the tool's arguments");
+    }
+    let server = match discover::find_server(view, &group) {
+        Ok(server) => server,
+        Err(message) => return failure(message),
+    };
+    // A search gives the name with its server before it.
+    let own_name = name.strip_prefix(&group).and_then(|rest| rest.strip_prefix('/'));
+    let resolved = view.snapshot.resolve_in(server, own_name.unwrap_or(&name));
+    match view.judge(&format!("{group}/{}", own_name.unwrap_or(&name)), resolved) {
+        Ok(at) => view.call_instead(at, params, &args),
+        Err(action) => action,
+    }
+}

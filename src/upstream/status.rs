@@ -1,0 +1,67 @@
+//! How a server is, for people who ask.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{
+    Timing,
+    state::{Attempt, State},
+};
+
+/// The variants of the life of a server, without what belongs to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Unloaded,
+    Loading,
+    Awake,
+    Asleep,
+    BackingOff,
+    Evicted,
+    Disabled,
+}
+
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub phase: Phase,
+    /// Failed loads in a row.
+    pub strikes: u8,
+    /// When it was last connected, and how long that took.
+    pub last_wake: Option<(SystemTime, Timing)>,
+    /// Why it could not be connected, or how it ended, since it was last connected.
+    pub last_error: Option<String>,
+    /// In how long it is tried again.
+    pub retry_in: Option<Duration>,
+}
+
+impl Status {
+    pub(super) fn new() -> Self {
+        let (last_wake, last_error, retry_in) = Default::default();
+        Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, retry_in }
+    }
+
+    /// Takes note of a new state.
+    pub(super) fn follow<C>(&mut self, state: &State<C>) {
+        self.retry_in = None;
+        self.phase = match state {
+            State::Unloaded { strikes }
+            | State::Loading(Attempt::Load { strikes } | Attempt::Learn { strikes }) => {
+                self.strikes = *strikes;
+                match state {
+                    State::Unloaded { .. } => Phase::Unloaded,
+                    _ => Phase::Loading,
+                }
+            }
+            State::Loading(_) => Phase::Loading,
+            State::Awake { .. } => {
+                self.strikes = 0;
+                Phase::Awake
+            }
+            State::Asleep { .. } => Phase::Asleep,
+            State::BackingOff { until, .. } => {
+                self.retry_in = Some(until.saturating_duration_since(Instant::now()));
+                Phase::BackingOff
+            }
+            State::Evicted => Phase::Evicted,
+            State::Disabled => Phase::Disabled,
+        };
+    }
+}
