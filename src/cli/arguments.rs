@@ -31,6 +31,12 @@ pub(super) enum Command {
         /// The config; by default the one in the working directory
         path: Option<PathBuf>,
     },
+    /// Take a server's tools as they are now, though they are not what they were when first seen
+    Approve {
+        server: String,
+        /// This tool alone; by default all that have changed
+        tool: Option<String>,
+    },
     /// Print the JSON schema of the config
     Schema {
         /// Print the tables of docs/config.md instead

@@ -1,5 +1,6 @@
 //! The command line: what was typed, what it means, and the only wiring of all the parts.
 
+mod approve;
 mod arguments;
 mod check;
 mod demo;
@@ -68,6 +69,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve => serve::run(&options, wrapped),
         Command::Check => check::run(&options),
+        Command::Approve { server, tool } => approve::run(&options, &server, tool.as_deref()),
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),

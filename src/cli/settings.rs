@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use etcetera::BaseStrategy as _;
 
-use super::arguments::Options;
+use super::{UsageError, arguments::Options};
 use crate::{
     catalog::Cache,
     config::{
@@ -53,6 +53,17 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
         override_server(server, options);
     }
     Ok(config)
+}
+
+/// The server of this name.
+///
+/// # Errors
+/// When there is none, with the names most like it.
+pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerConfig, UsageError> {
+    config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
+        let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+        UsageError(format!("there is no server {name:?}; there are: {}", names.join(", ")))
+    })
 }
 
 /// What was typed, in place of what the config says of a server.

@@ -4,41 +4,52 @@ use super::{Caller, Fleet, forward::ForwardError};
 use crate::{
     protocol::adapt,
     surface::{Action, failed},
+    upstream::LoadError,
     wire::{Outcome, Raw, edit},
 };
 
 impl Fleet {
-    /// Answers a `tools/call`. What fails on our side is a result with `isError`.
+    /// Answers a `tools/call`: evaluates it, does what that says has to be done first, and evaluates it again,
+    /// until there is an answer. What fails on our side is a result with `isError`.
     pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
-        let action = match self.evaluate(caller, params) {
-            Action::Recall => {
-                self.recall_all().await;
-                self.evaluate(caller, params)
+        let mut done: Vec<Action> = Vec::new();
+        let mut hold = None;
+        let outcome = loop {
+            let action = self.evaluate(caller, params);
+            if done.contains(&action) {
+                break Ok(own(caller, self.in_vain(action)));
             }
-            Action::Reexamine { server, .. } => {
-                self.reexamine(server);
-                self.evaluate(caller, params)
+            match &action {
+                Action::Answer(result) => break Ok(own(caller, result.clone())),
+                Action::Forward { server, params } => {
+                    break self.call_server(caller, *server, params.clone()).await;
+                }
+                Action::Load { server } => match self.load(caller, *server).await {
+                    Ok(announced) => hold = announced,
+                    Err(error) => break Ok(own(caller, failed(error.to_string()))),
+                },
+                Action::Recall => self.recall_all().await,
+                Action::Reexamine { server, .. } => self.reexamine(*server),
             }
-            action => action,
+            done.push(action);
         };
-        match action {
-            Action::Load { server } => self.load_then(caller, server, params).await,
-            action => self.carry_out(caller, action).await,
+        if let Some(announced) = hold {
+            // Hosts build the model's next request from the list that they have when the result comes.
+            let relisted = caller.host.relisted(announced);
+            let _ = tokio::time::timeout(self.settings.settle, relisted).await;
         }
+        outcome
     }
 
-    /// Does what needs nothing to be done before.
-    async fn carry_out(&self, caller: &Caller, action: Action) -> Outcome {
+    /// The result of a call for which all was done that could be.
+    fn in_vain(&self, action: Action) -> Raw {
         match action {
-            Action::Answer(result) | Action::Reexamine { result, .. } => Ok(own(caller, result)),
-            Action::Forward { server, params } => self.call_server(caller, server, params).await,
-            Action::Load { server } => {
+            Action::Answer(result) | Action::Reexamine { result, .. } => result,
+            Action::Load { server } | Action::Forward { server, .. } => {
                 let name = self.shared(server).name();
-                let message =
-                    format!("server {name:?} was loaded, and what was asked for is not there");
-                Ok(own(caller, failed(message)))
+                failed(format!("server {name:?} was loaded, and what was asked for is not there"))
             }
-            Action::Recall => Ok(own(caller, failed("nothing more is known"))),
+            Action::Recall => failed("what is known of the servers cannot be read"),
         }
     }
 
@@ -52,26 +63,17 @@ impl Fleet {
             .unwrap_or_else(|error| Ok(failed_call(caller, &error)))
     }
 
-    /// Loads the server, looks at the request once more, and holds the result back until the host
-    /// has the new list.
-    async fn load_then(&self, caller: &Caller, server: usize, params: &Raw) -> Outcome {
+    /// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
+    /// which the host has to fetch the list before it is given the result.
+    async fn load(&self, caller: &Caller, server: usize) -> Result<Option<u64>, LoadError> {
         let names_before = self.listed_tool_names(caller);
         let announced_before = caller.host.tool_lists_announced();
-        if let Err(error) = self.lease(self.instance(server, caller), caller).await {
-            return Ok(own(caller, failed(error.to_string())));
-        }
+        self.lease(self.instance(server, caller), caller).await?;
         self.loaded_by(caller.host.principal(), server);
         let announced = caller.host.tool_lists_announced();
         let must_hold =
             announced > announced_before && self.listed_tool_names(caller) != names_before;
-        let action = self.evaluate(caller, params);
-        let outcome = self.carry_out(caller, action).await;
-        if must_hold {
-            // Hosts build the model's next request from the list that they have when the result comes.
-            let relisted = caller.host.relisted(announced);
-            let _ = tokio::time::timeout(self.settings.settle, relisted).await;
-        }
-        outcome
+        Ok(must_hold.then_some(announced))
     }
 
     fn listed_tool_names(&self, caller: &Caller) -> Vec<Option<Raw>> {

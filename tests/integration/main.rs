@@ -1,11 +1,14 @@
 //! The program as hosts and servers see it.
 
 mod activate;
+mod catalogs;
 mod clients;
 mod commands;
+mod control;
 mod crossing;
 mod eras;
 mod fidelity;
+mod groups;
 mod hostile;
 mod http;
 mod imports;

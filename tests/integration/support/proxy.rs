@@ -1,6 +1,9 @@
 //! Dormouse with a config of its own.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -12,6 +15,8 @@ use super::{Host, Program, Server, server::fixture};
 #[must_use]
 pub struct Proxy {
     pub directory: TempDir,
+    /// Where what outlives a run is kept, where that is not `directory`.
+    home: Option<PathBuf>,
     servers: Vec<Server>,
     config: Map<String, Value>,
     arguments: Vec<String>,
@@ -30,6 +35,7 @@ impl Proxy {
     pub fn with(servers: impl IntoIterator<Item = Server>) -> Self {
         Self {
             directory: tempfile::tempdir().expect("the temporary directory is writable"),
+            home: None,
             servers: servers.into_iter().collect(),
             config: Map::new(),
             arguments: Vec::new(),
@@ -43,6 +49,16 @@ impl Proxy {
         let mut proxy = Self::with([]);
         proxy.wrapped = vec![fixture().to_string_lossy().into_owned(), script.to_string()];
         proxy
+    }
+
+    /// As a user whose files are there, who may have started it before.
+    pub fn at_home(mut self, home: &Path) -> Self {
+        self.home = Some(home.to_owned());
+        self
+    }
+
+    fn home(&self) -> &Path {
+        self.home.as_deref().unwrap_or(self.directory.path())
     }
 
     /// A member of the config.
@@ -67,11 +83,11 @@ impl Proxy {
         let servers: Map<String, Value> = self
             .servers
             .iter()
-            .map(|server| (server.name.clone(), server.entry(self.directory.path())))
+            .map(|server| (server.name.clone(), server.entry(self.home())))
             .collect();
         let mut config = self.config.clone();
         config.insert("mcpServers".to_owned(), Value::Object(servers));
-        let path = self.directory.path().join("dormouse.json");
+        let path = self.home().join("dormouse.json");
         std::fs::write(&path, json!(config).to_string()).expect("the directory is writable");
         path
     }
@@ -99,8 +115,8 @@ impl Proxy {
         let mut command = dormouse();
         command.args(&self.arguments).args(["--log-level", "debug"]);
         // Nothing is kept beyond the test.
-        command.env("XDG_CACHE_HOME", self.directory.path().join("cache"));
-        command.env("XDG_DATA_HOME", self.directory.path().join("data"));
+        command.env("XDG_CACHE_HOME", self.home().join("cache"));
+        command.env("XDG_DATA_HOME", self.home().join("data"));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.wrapped.is_empty() {
             command.arg("--config").arg(self.write_config());
@@ -114,8 +130,7 @@ impl Proxy {
             .kill_on_drop(true);
         let child = command.spawn().expect("dormouse starts");
         let logs = self.servers.iter();
-        let logs =
-            logs.map(|server| (server.name.clone(), server.log(self.directory.path()))).collect();
+        let logs = logs.map(|server| (server.name.clone(), server.log(self.home()))).collect();
         Program::new(child, self.directory, logs, reads_log)
     }
 

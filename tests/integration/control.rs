@@ -1,0 +1,162 @@
+//! What the config switches off: tools by name and glob, features, and whose a load is.
+
+use serde_json::{Value, json};
+
+use crate::support::{Host, Proxy, Server, text_of};
+
+const SWITCHED_OFF: &str = "is switched off by the config of dormouse";
+
+fn controlled() -> Server {
+    Server::lazy("a")
+        .set("tools", json!({"*": false, "echo": true, "s*": true, "stray": {"enabled": false}}))
+}
+
+fn is_switched_off(result: &Value) -> bool {
+    result["isError"] == true && text_of(result).contains(SWITCHED_OFF)
+}
+
+#[tokio::test]
+async fn a_hidden_tool_is_on_no_list_and_no_path_leads_to_it() {
+    let mut host = Proxy::with([controlled()]).serve().await;
+    let loaded = host.load("a").await;
+    let names: Vec<&str> = loaded["structuredContent"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["a/echo", "a/slow", "a/send", "a/shout"]);
+    assert!(!host.description().await.contains("progress"));
+    let found = host.call("discover_tool", json!({"query": "progress stray die"})).await;
+    assert!(!text_of(&found).contains("a/progress") && !text_of(&found).contains("a/stray"));
+    for result in [
+        host.use_tool("a/raw", json!({"result": "{}"})).await,
+        host.use_tool("a__raw", json!({})).await,
+        host.use_tool("raw", json!({})).await,
+        host.call("a__raw", json!({})).await,
+        host.call("discover_tool", json!({"tool_name": "a/raw"})).await,
+        host.call("call_dynamic_tool", json!({"group": "a", "name": "raw", "args": {}})).await,
+    ] {
+        assert!(is_switched_off(&result), "{result}");
+    }
+    assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+    assert!(!host.server_log("a").iter().any(|line| line.contains("\"raw\"")));
+}
+
+#[tokio::test]
+async fn a_hidden_tool_stays_hidden_at_an_endpoint_of_its_servers_own() {
+    let program = Proxy::with([controlled()]).start_http();
+    let mut host = program.host("/servers/a/mcp").await;
+    host.initialize(json!({})).await;
+    assert_eq!(host.tool_names().await, ["echo", "slow", "send", "shout"]);
+    assert!(is_switched_off(&host.call("raw", json!({})).await));
+    assert!(is_switched_off(&host.call("not-even-listed", json!({})).await));
+    assert!(host.call("echo", json!({})).await["isError"].is_null());
+}
+
+#[tokio::test]
+async fn features_that_are_off_are_neither_listed_nor_reachable() {
+    let server = Server::lazy("a")
+        .set("features", json!({"tools": false, "resources": false, "prompts": false}))
+        .script("resources", json!(["file:///x"]))
+        .script("templates", json!(["file:///{name}"]))
+        .script("prompts", json!(["p"]));
+    let program = Proxy::with([server]).start_http();
+    for path in ["/mcp", "/servers/a/mcp"] {
+        let mut host = program.host(path).await;
+        host.initialize(json!({})).await;
+        if path == "/mcp" {
+            host.load("a").await;
+            assert!(is_switched_off(&host.use_tool("a/echo", json!({})).await));
+        } else {
+            assert!(is_switched_off(&host.call("echo", json!({})).await));
+        }
+        for (method, member) in [
+            ("resources/list", "resources"),
+            ("resources/templates/list", "resourceTemplates"),
+            ("prompts/list", "prompts"),
+        ] {
+            assert_eq!(host.request(method, json!({})).await[member], json!([]), "{method}");
+        }
+        for (method, params) in [
+            ("resources/read", json!({"uri": "file:///x"})),
+            ("resources/subscribe", json!({"uri": "file:///x"})),
+            ("prompts/get", json!({"name": "p"})),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}),
+            ),
+        ] {
+            let answer = host.ask(method, params).await;
+            assert!(answer.get("error").is_some(), "{path} {method}: {answer}");
+        }
+    }
+    let forbidden = ["resources/read", "resources/subscribe", "prompts/get", "tools/call"];
+    let log = program.server_log("a");
+    assert!(
+        !log.iter().any(|line| forbidden.iter().any(|method| line.starts_with(method))),
+        "{log:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_readonly_call_reaches_only_tools_that_say_that_they_read() {
+    let mut host = Proxy::with([Server::lazy("a")]).set("splitCalls", true).serve().await;
+    let list = host.request("tools/list", json!({})).await;
+    let tool = &list["tools"][2];
+    assert_eq!(
+        (&tool["name"], &tool["annotations"]["readOnlyHint"]),
+        (&json!("use_readonly_tool"), &json!(true))
+    );
+    let read =
+        host.call("use_readonly_tool", json!({"tool_name": "a/shout", "tool_input": {}})).await;
+    assert!(read["isError"].is_null(), "{read}");
+    let refused = host.call("use_readonly_tool", json!({"tool_name": "a/echo"})).await;
+    assert_eq!(
+        text_of(&refused),
+        "The tool \"a/echo\" does not say that it only reads; call it with use_tool"
+    );
+    let mut host = Proxy::with([Server::lazy("a")]).serve().await;
+    let unknown = host.call("use_readonly_tool", json!({"tool_name": "a/shout"})).await;
+    assert_eq!(unknown["isError"], true, "it is there only where it is wanted");
+}
+
+async fn session(program: &crate::support::Program) -> Host {
+    let mut host = program.host("/mcp").await;
+    host.initialize(json!({})).await;
+    host
+}
+
+#[tokio::test]
+async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
+    let program = Proxy::with([Server::lazy("a").script("prompts", json!(["p"]))])
+        .set("loads", "session")
+        .start_http();
+    let (mut first, mut second) = (session(&program).await, session(&program).await);
+    first.http_mut().listen(None);
+    second.http_mut().listen(None);
+    let before = second.description().await;
+    first.load("a").await;
+    assert!(first.description().await.contains("a:\n- echo"));
+    assert_eq!(second.description().await, before);
+    assert_eq!(second.request("prompts/list", json!({})).await["prompts"], json!([]));
+    second.load("a").await;
+    assert_eq!(second.description().await, first.description().await);
+    assert_eq!(
+        second.request("prompts/list", json!({})).await["prompts"].as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(program.started("a").len(), 1, "they share the process");
+    for host in [&first, &second] {
+        let told = host.notifications();
+        assert_eq!(
+            told,
+            ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
+        );
+    }
+    let mut third = session(&program).await;
+    assert!(third.description().await.contains("<mcp_servers>"));
+    // An implicit load is a load of that session too.
+    assert!(third.use_tool("a/echo", json!({})).await["isError"].is_null());
+    assert!(third.description().await.contains("a:\n- echo"));
+}
