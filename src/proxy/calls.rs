@@ -58,9 +58,21 @@ impl Fleet {
     }
 
     async fn call_server(&self, caller: &Caller, server: usize, params: Raw) -> Outcome {
-        self.forward(server, caller, "tools/call", Some(params))
-            .await
-            .unwrap_or_else(|error| Ok(failed_call(caller, &error)))
+        let forwarded = self.forward(server, caller, "tools/call", Some(params)).await;
+        self.called(caller, server, forwarded)
+    }
+
+    /// What a host gets of a server's answer to its call, or in place of one.
+    pub(super) fn called(
+        &self,
+        caller: &Caller,
+        server: usize,
+        forwarded: Result<Outcome, ForwardError>,
+    ) -> Outcome {
+        match forwarded {
+            Ok(outcome) => outcome.map(|result| self.bounded(caller, server, result)),
+            Err(error) => Ok(own(caller, failed(error.to_string()))),
+        }
     }
 
     /// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
@@ -81,11 +93,6 @@ impl Fleet {
         let tools = self.view(&snapshot, caller.endpoint()).tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
-}
-
-/// The result of a call that its server has not answered.
-pub(super) fn failed_call(caller: &Caller, error: &ForwardError) -> Raw {
-    own(caller, failed(error.to_string()))
 }
 
 /// A tool result of our own in the form that the caller's era has for it.

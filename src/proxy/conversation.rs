@@ -15,7 +15,6 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Caller, Fleet, Principal,
-    calls::failed_call,
     forward::{ForwardError, Forwarded},
     in_flight::{Entered, Entry},
     questions,
@@ -53,7 +52,7 @@ struct Conversation {
     /// Who is to hear of progress.
     audience: Arc<Mutex<Caller>>,
     entered: Entered,
-    server: String,
+    server: usize,
     method: String,
     /// The server is in use as long as the call is.
     _lease: Lease,
@@ -93,7 +92,7 @@ pub(super) async fn begin(
         pulse,
         audience,
         entered,
-        server: request.fleet.shared(request.instance.server).name().to_owned(),
+        server: request.instance.server,
         method: request.method.to_owned(),
         _lease: request.lease,
     };
@@ -291,12 +290,14 @@ impl Fleet {
         if !conversation.open.is_empty() {
             return Some(Ok(self.park(conversation, binding)));
         }
-        let (server, method) = (conversation.server.clone(), conversation.method.clone());
+        let (server, method) = (conversation.server, conversation.method.clone());
         let answered = go_on(self, conversation, caller).await;
-        let answered = answered.map_err(|cause| ForwardError::new(server, cause));
-        Some(match answered {
-            Err(error) if method == "tools/call" => Ok(failed_call(caller, &error)),
-            answered => reply(answered),
+        let name = || self.shared(server).name().to_owned();
+        let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
+        Some(if method == "tools/call" {
+            self.called(caller, server, answered)
+        } else {
+            reply(answered)
         })
     }
 }

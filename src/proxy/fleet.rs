@@ -19,6 +19,7 @@ use super::{
     levels::Levels,
     loads::Loads,
     memory::Memory,
+    results::Results,
 };
 use crate::{
     catalog::{Cache, Exposed, Origin, Presence, Snapshot},
@@ -60,6 +61,7 @@ pub struct Fleet {
     pub(super) levels: Levels,
     pub(super) memory: Memory,
     pub(super) loads: Loads,
+    pub(super) results: Results,
 }
 
 /// Where a fleet keeps what outlives it; nowhere by default.
@@ -123,6 +125,7 @@ impl Fleet {
                 levels: Levels::default(),
                 memory,
                 loads,
+                results: Results::default(),
             }
         });
         fleet.seed();

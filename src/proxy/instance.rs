@@ -69,6 +69,7 @@ impl Fleet {
     /// Ends the instances that nobody else uses.
     pub fn end_instances_of(&self, owner: Principal) {
         self.loads.forget(owner);
+        self.results.forget(owner);
         self.lock_own().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);
             if is_theirs {

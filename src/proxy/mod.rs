@@ -18,6 +18,7 @@ mod memory;
 mod notifications;
 mod questions;
 mod resources;
+mod results;
 mod rounds;
 mod router;
 

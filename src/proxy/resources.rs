@@ -19,6 +19,9 @@ use crate::{
 impl Fleet {
     pub(super) async fn read_resource(&self, caller: &Caller, params: Raw) -> Outcome {
         let uri = uri_of(&params, "resources/read")?;
+        if let Some(kept) = self.read_result(caller, &uri) {
+            return kept;
+        }
         match self.route_resource(caller, &uri) {
             ResourceRoute::Server(server) => {
                 reply(self.forward(server, caller, "resources/read", Some(params)).await)

@@ -160,3 +160,39 @@ async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
     assert!(third.use_tool("a/echo", json!({})).await["isError"].is_null());
     assert!(third.description().await.contains("a:\n- echo"));
 }
+
+#[tokio::test]
+async fn a_large_text_is_cut_and_the_rest_is_read_page_by_page_by_its_session_alone() {
+    let program = Proxy::with([Server::lazy("a")]).set("maxResultBytes", 100).start_http();
+    let (mut host, mut other) = (session(&program).await, session(&program).await);
+    let text = "ä".repeat(120);
+    let image = json!({"type": "image", "data": "A".repeat(300), "mimeType": "image/png"});
+    let given = json!({"content": [{"type": "text", "text": text}, image]}).to_string();
+    let result = host.use_tool("a/raw", json!({"result": given})).await;
+    assert_eq!(result["content"][0]["text"], "ä".repeat(50));
+    assert_eq!(result["content"][2], image, "images are never cut");
+    let note = result["content"][1]["text"].as_str().unwrap();
+    let uri = note.split_once("read the resource ").unwrap().1.trim_end_matches(']').to_owned();
+    let first = host.request("resources/read", json!({"uri": uri})).await;
+    let first = first["contents"][0]["text"].as_str().unwrap();
+    let next = format!("{uri}?page=2");
+    assert_eq!(
+        first,
+        format!("{}\n[dormouse: bytes 100 to 200 of 240; read {next} for more]", "ä".repeat(50))
+    );
+    let last = host.request("resources/read", json!({"uri": next})).await;
+    assert!(
+        last["contents"][0]["text"]
+            .as_str()
+            .unwrap()
+            .ends_with("bytes 200 to 240 of 240; that is all]")
+    );
+    for (host, uri) in [(&mut other, uri.clone()), (&mut host, format!("{uri}?page=3"))] {
+        let refused = host.ask("resources/read", json!({"uri": uri})).await;
+        assert!(refused["error"]["message"].as_str().unwrap().contains("is not kept"), "{refused}");
+    }
+    let structured =
+        json!({"content": [{"type": "text", "text": text}], "structuredContent": {"a": text}});
+    let whole = host.use_tool("a/raw", json!({"result": structured.to_string()})).await;
+    assert_eq!(whole, structured, "structured content is never cut");
+}

@@ -1,0 +1,211 @@
+//! What does not fit into a tool's result (`maxResultBytes`): kept for the session that asked, and read page by
+//! page as a resource of our own.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, MutexGuard},
+};
+
+use serde_json::json;
+
+use super::{Caller, Fleet, Principal};
+use crate::{
+    protocol::{adapt, error, random_token},
+    wire::{Outcome, Raw, edit},
+};
+
+const PLACE: &str = "dormouse://results/";
+/// What is kept for one session: results, and bytes of them together. The oldest goes first.
+const MOST_RESULTS: usize = 64;
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+
+#[derive(Default)]
+pub(super) struct Results {
+    // A std mutex: held for a look or a change.
+    by_principal: Mutex<HashMap<Principal, VecDeque<Rest>>>,
+}
+
+/// The part of a result's text that was not given.
+struct Rest {
+    id: String,
+    text: String,
+    /// Bytes of text before it.
+    given: usize,
+    /// Bytes of a page.
+    page: usize,
+}
+
+impl Results {
+    fn keep(&self, principal: Principal, rest: Rest) {
+        let mut all = self.lock();
+        let kept = all.entry(principal).or_default();
+        kept.push_back(rest);
+        let bytes = |kept: &VecDeque<Rest>| kept.iter().map(|rest| rest.text.len()).sum::<usize>();
+        while kept.len() > 1 && (kept.len() > MOST_RESULTS || bytes(kept) > MOST_BYTES) {
+            kept.pop_front();
+        }
+    }
+
+    pub(super) fn forget(&self, principal: Principal) {
+        self.lock().remove(&principal);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, VecDeque<Rest>>> {
+        self.by_principal.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Fleet {
+    /// A tool's result with no more text than the config allows.
+    pub(super) fn bounded(&self, caller: &Caller, server: usize, result: Raw) -> Raw {
+        let config = self.shared(server).config();
+        let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
+            return result;
+        };
+        if edit::get(&result, "structuredContent").is_some() {
+            tracing::info!(
+                server = config.name,
+                bytes = result.len(),
+                "a structured result above maxResultBytes passes whole"
+            );
+            return result;
+        }
+        let id = random_token::<9>();
+        let Some((cut, rest)) = cut(&result, max, &id) else { return result };
+        self.results.keep(caller.host.principal(), rest);
+        cut
+    }
+
+    /// Answers a `resources/read` of what was kept of a result; `None` for any other resource.
+    pub(super) fn read_result(&self, caller: &Caller, uri: &str) -> Option<Outcome> {
+        let name = uri.strip_prefix(PLACE)?;
+        let (id, page) = match name.split_once("?page=") {
+            None => (name, Some(1)),
+            Some((id, page)) => (id, page.parse().ok().filter(|page| *page > 0)),
+        };
+        let all = self.results.lock();
+        let mut kept = all.get(&caller.host.principal()).into_iter().flatten();
+        let text =
+            kept.find(|rest| rest.id == id).zip(page).and_then(|(rest, page)| rest.page(page));
+        let Some(text) = text else {
+            let message = format!("{uri} is not kept (any more)");
+            return Some(Err(error::invalid_params(message)));
+        };
+        let contents = json!([{"uri": uri, "mimeType": "text/plain", "text": text}]);
+        let result = edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents));
+        Some(Ok(adapt::own_result("resources/read", caller.client.era, result)))
+    }
+}
+
+impl Rest {
+    /// The page of this number, from 1, and where it goes on.
+    fn page(&self, number: usize) -> Option<String> {
+        let mut rest = self.text.as_str();
+        let mut start = self.given;
+        for _ in 1..number {
+            let (page, after) = rest.split_at(boundary(rest, self.page));
+            start += page.len();
+            rest = after;
+        }
+        let (page, after) = rest.split_at(boundary(rest, self.page));
+        if page.is_empty() {
+            return None;
+        }
+        let (end, all) = (start + page.len(), self.given + self.text.len());
+        let further = if after.is_empty() {
+            "that is all".to_owned()
+        } else {
+            format!("read {PLACE}{}?page={} for more", self.id, number + 1)
+        };
+        Some(format!("{page}\n[dormouse: bytes {start} to {end} of {all}; {further}]"))
+    }
+}
+
+/// The result with at most `max` bytes of text and a note of where the rest is; `None` where it fits.
+fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, Rest)> {
+    let content = edit::elements(&edit::get(result, "content")?)?;
+    let texts: Vec<Option<String>> = content.iter().map(text_of).collect();
+    let all: usize = texts.iter().flatten().map(String::len).sum();
+    if all <= max {
+        return None;
+    }
+    let mut left = max;
+    let mut kept = Vec::new();
+    let mut rest = String::new();
+    for (item, text) in content.into_iter().zip(texts) {
+        let Some(text) = text else {
+            kept.push(item);
+            continue;
+        };
+        if rest.is_empty() && text.len() <= left {
+            left -= text.len();
+            kept.push(item);
+            continue;
+        }
+        if !rest.is_empty() {
+            rest.push('\n');
+            rest.push_str(&text);
+            continue;
+        }
+        let (given, after) = text.split_at(text.floor_char_boundary(left));
+        let note = format!(
+            "[dormouse: the result has {all} bytes of text, and maxResultBytes is {max}; for the rest read the resource {PLACE}{id}]"
+        );
+        kept.push(edit::set(&item, "text", &Raw::encode(given)));
+        kept.push(Raw::encode(&json!({"type": "text", "text": note})));
+        rest.push_str(after);
+    }
+    let rest = Rest { id: id.to_owned(), given: all - rest.len().min(all), text: rest, page: max };
+    Some((edit::set(result, "content", &Raw::encode(&kept)), rest))
+}
+
+/// The text of a text item; images, links and embedded resources have none that may be cut.
+fn text_of(item: &Raw) -> Option<String> {
+    (edit::get_str(item, "type")? == "text").then(|| edit::get_str(item, "text"))?
+}
+
+/// Where to cut so that at most `max` bytes come before it, but at least one character.
+fn boundary(text: &str, max: usize) -> usize {
+    if text.len() <= max {
+        return text.len();
+    }
+    match text.floor_char_boundary(max) {
+        0 => text.chars().next().map_or(0, char::len_utf8),
+        end => end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_cut_and_what_is_kept_are_the_whole(texts in proptest::collection::vec("\\PC{0,40}", 1..4), max in 1..60usize) {
+            let items: Vec<_> = texts.iter().map(|text| json!({"type": "text", "text": text, "new": 1})).collect();
+            let result = Raw::encode(&json!({"content": items, "isError": false}));
+            let all = texts.concat();
+            match cut(&result, max, "id") {
+                None => prop_assert!(all.len() <= max),
+                Some((cut, rest)) => {
+                    let kept = edit::elements(&edit::get(&cut, "content").unwrap()).unwrap();
+                    let notes = kept.iter().filter(|item| edit::get(item, "new").is_none()).count();
+                    prop_assert_eq!(notes, 1);
+                    let given: String = kept.iter().filter(|item| edit::get(item, "new").is_some()).filter_map(text_of).collect();
+                    prop_assert!(given.len() <= max);
+                    let mut pages = String::new();
+                    for number in 1.. {
+                        let Some(page) = rest.page(number) else { break };
+                        let (text, _) = page.rsplit_once("\n[dormouse: bytes").unwrap();
+                        prop_assert!(text.len() <= max.max(4));
+                        pages.push_str(text);
+                    }
+                    // Texts of their own are set apart by a line.
+                    let whole = format!("{given}{pages}");
+                    prop_assert_eq!(whole.replace('\n', ""), all.replace('\n', ""));
+                }
+            }
+        }
+    }
+}
