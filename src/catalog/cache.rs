@@ -95,21 +95,9 @@ impl Cache {
             Ok(records) => records,
             Err(RecordError::OtherFormat) => Vec::new(),
             Err(RecordError::Damaged) => {
-                self.set_aside(&path);
+                set_aside(&path);
                 Vec::new()
             }
-        }
-    }
-
-    fn set_aside(&self, path: &Path) {
-        let aside = path.with_extension("damaged");
-        match fs::rename(path, &aside) {
-            Ok(()) => {
-                tracing::warn!(path = %aside.display(), "a catalog was damaged; it has been set aside");
-            }
-            // Another process has done so.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(path = %path.display(), %error, "a catalog is damaged"),
         }
     }
 
@@ -233,6 +221,18 @@ fn private_directory(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)
+}
+
+fn set_aside(path: &Path) {
+    let aside = path.with_extension("damaged");
+    match fs::rename(path, &aside) {
+        Ok(()) => {
+            tracing::warn!(path = %aside.display(), "a catalog was damaged; it has been set aside");
+        }
+        // Another process has done so.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(path = %path.display(), %error, "a catalog is damaged"),
+    }
 }
 
 #[cfg(test)]

@@ -2,20 +2,22 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-use super::{ServerCatalog, names};
+use super::{Documents, ServerCatalog, names};
 use crate::config::ServerConfig;
 
 /// The part of a catalog that the config lets through.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Exposed {
     pub catalog: Arc<ServerCatalog>,
     /// The name under which each tool is listed directly, in the order of the catalog.
     pub listed_names: Vec<String>,
     /// The server's tools that are not for use, by their own names.
     pub withheld: BTreeMap<String, Withheld>,
+    /// What its tools are found by; made when somebody searches.
+    pub(super) documents: OnceLock<Documents>,
 }
 
 /// Why a tool of a server is not for use.
@@ -71,13 +73,18 @@ impl Exposed {
             Arc::new(visible)
         };
         let listed_names = naming.names(&catalog);
-        Self { catalog, listed_names, withheld }
+        Self { catalog, listed_names, withheld, documents: OnceLock::new() }
     }
 
     /// The same under the server's own names.
     #[must_use]
     pub fn bare(&self) -> Self {
-        Self { listed_names: Naming::Bare.names(&self.catalog), ..self.clone() }
+        Self {
+            catalog: self.catalog.clone(),
+            listed_names: Naming::Bare.names(&self.catalog),
+            withheld: self.withheld.clone(),
+            documents: OnceLock::new(),
+        }
     }
 }
 

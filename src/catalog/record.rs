@@ -196,7 +196,7 @@ mod tests {
         catalog.prompts = vec![Prompt::read(&raw(r#"{"name":"p"}"#)).unwrap()];
         let mut pins = Pins::default();
         pins.see(&catalog);
-        let learned = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let learned = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
         Record { server: "s".to_owned(), learned, pins, catalog }
     }
 

@@ -1,8 +1,11 @@
 //! Everything that is known of all servers at one moment. Immutable, and swapped as a whole.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
-use super::{Changes, Exposed, Naming, ToolRef, names};
+use super::{Changes, Exposed, Index, Naming, ToolRef, names};
 use crate::config::{Features, Listing, ServerConfig, Startup, ToolRules};
 
 #[derive(Clone, Debug)]
@@ -15,6 +18,8 @@ pub struct Snapshot {
     pub sole: Option<usize>,
     /// Whether `ServerView::known` says what there is to say, or nobody has looked yet.
     pub is_recalled: bool,
+    /// What all tools are found by; made when somebody searches.
+    pub(super) search_index: OnceLock<Arc<Index>>,
 }
 
 /// One server as the host may see it.
@@ -86,7 +91,13 @@ impl Snapshot {
             })
         });
         let by_listed_name = HashMap::new();
-        Self { servers: views.collect(), by_listed_name, sole, is_recalled: false }
+        Self {
+            servers: views.collect(),
+            by_listed_name,
+            sole,
+            is_recalled: false,
+            search_index: OnceLock::new(),
+        }
     }
 
     /// How the tools of a server are named.
@@ -154,7 +165,13 @@ impl Snapshot {
 
     fn with_servers(&self, servers: Vec<Arc<ServerView>>) -> Self {
         let by_listed_name = index(&servers);
-        Self { servers, by_listed_name, sole: self.sole, is_recalled: self.is_recalled }
+        Self {
+            servers,
+            by_listed_name,
+            sole: self.sole,
+            is_recalled: self.is_recalled,
+            search_index: OnceLock::new(),
+        }
     }
 
     /// The position of the server of this name, if it may be named at all.

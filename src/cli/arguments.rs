@@ -62,15 +62,8 @@ pub(super) struct Options {
     /// The form in which the servers are shown to the host
     #[arg(long, global = true)]
     pub(super) surface: Option<Surface>,
-    /// Connect every server at start
-    #[arg(long, global = true, group = "startup")]
-    pub(super) eager: bool,
-    /// Connect every server on first use
-    #[arg(long, global = true, group = "startup")]
-    pub(super) lazy: bool,
-    /// Connect every server once to learn what it has, then on use
-    #[arg(long, global = true, group = "startup")]
-    pub(super) hybrid: bool,
+    #[command(flatten)]
+    pub(super) startup: StartupFlags,
     /// After how long without use servers go to sleep: `90s`, `5m`; 0 for never
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) idle_timeout: Option<Duration>,
@@ -86,6 +79,20 @@ pub(super) struct Options {
     /// The form of the log on standard error
     #[arg(long, global = true, default_value = "pretty", value_name = "FORMAT")]
     pub(super) log_format: LogFormat,
+}
+
+/// One of them at most, for all servers.
+#[derive(Debug, Args)]
+pub(super) struct StartupFlags {
+    /// Connect every server at start
+    #[arg(long, global = true, group = "startup")]
+    pub(super) eager: bool,
+    /// Connect every server on first use
+    #[arg(long, global = true, group = "startup")]
+    pub(super) lazy: bool,
+    /// Connect every server once to learn what it has, then on use
+    #[arg(long, global = true, group = "startup")]
+    pub(super) hybrid: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -110,6 +117,6 @@ mod tests {
         let typed = ["dormouse", "--surface", "activate", "--", "npx", "-y", "server", "--eager"];
         let arguments = Arguments::try_parse_from(typed).unwrap();
         assert_eq!(arguments.wrapped, ["npx", "-y", "server", "--eager"]);
-        assert!(!arguments.options.eager && arguments.command.is_none());
+        assert!(!arguments.options.startup.eager && arguments.command.is_none());
     }
 }

@@ -69,9 +69,9 @@ pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerCon
 /// What was typed, in place of what the config says of a server.
 fn override_server(server: &mut ServerConfig, options: &Options) {
     let typed = [
-        (options.eager, Startup::Eager),
-        (options.lazy, Startup::Lazy),
-        (options.hybrid, Startup::Hybrid),
+        (options.startup.eager, Startup::Eager),
+        (options.startup.lazy, Startup::Lazy),
+        (options.startup.hybrid, Startup::Hybrid),
     ];
     if let Some((_, startup)) = typed.into_iter().find(|(is_typed, _)| *is_typed) {
         server.startup = startup;

@@ -7,7 +7,7 @@ use super::{
     text::{first_sentence, near_misses},
 };
 use crate::{
-    catalog::{Match, Shown, ToolRef, search},
+    catalog::{Found, Match, Shown, ToolRef},
     wire::{Raw, edit},
 };
 
@@ -212,22 +212,30 @@ pub(super) fn found(view: View<'_>, query: &str, within: Option<usize>, detail: 
     if !view.snapshot.is_recalled {
         return Action::Recall;
     }
-    let matches = search(view.snapshot, query, within, BEST);
-    let lines: Vec<Raw> = matches
-        .into_iter()
-        .map(|found| match found {
-            Match::Tool(at) => line(view, at, detail),
-            Match::Server(server) => {
-                let server = &view.snapshot.servers[server];
-                Raw::encode(&json!({
-                    "mcp_server": server.name,
-                    "description": server.description,
-                    "hint": "not loaded; load this server to see its tools",
-                }))
-            }
-        })
-        .collect();
+    let found = view.snapshot.search(query, within, BEST).into_iter();
+    let lines: Vec<Raw> = found.map(|found| found_line(view, &found, detail)).collect();
     Action::Answer(answered(&Raw::encode(&lines).to_string()))
+}
+
+fn found_line(view: View<'_>, found: &Found, detail: Detail) -> Raw {
+    let line = match found.what {
+        Match::Tool(at) => line(view, at, detail),
+        Match::Server(server) => {
+            let server = &view.snapshot.servers[server];
+            Raw::encode(&json!({
+                "mcp_server": server.name,
+                "description": server.description,
+                "hint": "not loaded; load this server to see its tools",
+            }))
+        }
+    };
+    match detail {
+        Detail::Full => {
+            let why = json!({"score": found.score, "reasons": found.reasons});
+            edit::set_within(&line, "_meta", &[("dormouse/match", &Raw::encode(&why))])
+        }
+        Detail::Name | Detail::Brief => line,
+    }
 }
 
 fn all_of(view: View<'_>, server: usize, detail: Detail) -> Action {

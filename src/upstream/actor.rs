@@ -70,6 +70,10 @@ const STUDY_AFTER_START: Duration = Duration::from_secs(2);
 /// Whatever a server says, it is not connected more often than this only to look.
 const LEAST_LIFETIME: Duration = Duration::from_mins(1);
 
+/// How long a catalog is good for; `None` for ever.
+#[derive(Clone, Copy)]
+struct Lifetime(Option<Duration>);
+
 /// How long somebody who needs a server waits for its previous process to end by itself.
 const PATIENCE_WITH_ENDING: Duration = Duration::from_millis(800);
 
@@ -220,7 +224,7 @@ impl Actor {
     fn learn(&mut self) {
         match self.take_recalled(Origin::OwnAccord) {
             None => self.play(Event::Studied),
-            Some(left) => {
+            Some(Lifetime(left)) => {
                 // Whoever waits for the start is served first.
                 self.fresh_until = left.map(|left| Instant::now() + left.max(STUDY_AFTER_START));
                 self.first_attempt_over();
@@ -229,28 +233,28 @@ impl Actor {
     }
 
     /// Takes over what the server had in another run, if it has not been loaded in this one: how long that is
-    /// good for yet, `None` for ever.
-    fn take_recalled(&mut self, origin: Origin) -> Option<Option<Duration>> {
+    /// good for yet.
+    fn take_recalled(&mut self, origin: Origin) -> Option<Lifetime> {
         if !matches!(self.state, Some(State::Unloaded { .. })) {
             return None;
         }
         let Recalled { catalog, age, is_declared_alike } = self.shared.observer.recall()?;
-        let left = self.lifetime(&catalog).map(|lifetime| lifetime.saturating_sub(age));
+        let left = self.lifetime(&catalog).0.map(|lifetime| lifetime.saturating_sub(age));
         self.play(Event::Recalled);
         self.shared.publish_recalled(catalog, origin);
-        Some(if is_declared_alike { left } else { Some(Duration::ZERO) })
+        Some(Lifetime(if is_declared_alike { left } else { Some(Duration::ZERO) }))
     }
 
     /// When a hybrid server is to be connected only to compare; `None` for never.
     fn expiry(&self, catalog: &ServerCatalog) -> Option<Instant> {
         let is_hybrid = self.surroundings.config.startup == Startup::Hybrid;
-        Some(Instant::now() + self.lifetime(catalog).filter(|_| is_hybrid)?)
+        Some(Instant::now() + self.lifetime(catalog).0.filter(|_| is_hybrid)?)
     }
 
-    /// How long a catalog of a hybrid server is good for; `None` for ever.
-    fn lifetime(&self, catalog: &ServerCatalog) -> Option<Duration> {
+    /// How long a catalog of a hybrid server is good for.
+    fn lifetime(&self, catalog: &ServerCatalog) -> Lifetime {
         let said = catalog.discovery.fresh_for.map(|said| said.max(LEAST_LIFETIME));
-        said.or(self.surroundings.context.catalog_ttl)
+        Lifetime(said.or(self.surroundings.context.catalog_ttl))
     }
 
     /// Whether the connection was made for nobody in particular, and the first host to use it would do

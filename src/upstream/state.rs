@@ -165,14 +165,8 @@ impl<C> State<C> {
                 (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(attempt)])
             }
             (Self::Loading(attempt), Failed(cause)) => after_failure(attempt, cause, now, random),
-            (Self::Awake { connection, .. }, Died) if startup != Startup::Eager => {
-                (Self::Asleep { last_failure: None }, vec![Effect::Bury(connection)])
-            }
             (Self::Awake { connection, since, failures }, Died) => {
-                let was_steady = now.saturating_duration_since(since) >= STEADY;
-                let failures = if was_steady { 1 } else { failures.saturating_add(1) };
-                let until = now + backoff::delay(failures, random);
-                let state = Self::BackingOff { failures, until, last_failure: None };
+                let state = after_death(startup, since, failures, now, random);
                 (state, vec![Effect::Bury(connection)])
             }
             (Self::Awake { connection, .. }, Idled) if startup != Startup::Eager => {
@@ -206,6 +200,25 @@ fn anew(startup: Startup, failures: u32) -> Attempt {
 
 fn start<C>(attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
     (State::Loading(attempt), vec![Effect::StartAttempt(attempt)])
+}
+
+fn after_death<C>(
+    startup: Startup,
+    since: Instant,
+    failures: u32,
+    now: Instant,
+    random: f64,
+) -> State<C> {
+    if startup != Startup::Eager {
+        return State::Asleep { last_failure: None };
+    }
+    let was_steady = now.saturating_duration_since(since) >= STEADY;
+    let failures = if was_steady { 1 } else { failures.saturating_add(1) };
+    State::BackingOff {
+        failures,
+        until: now + backoff::delay(failures, random),
+        last_failure: None,
+    }
 }
 
 fn after_failure<C>(
