@@ -14,8 +14,10 @@ pub struct Found {
     pub needs_trust: bool,
 }
 
-/// Names looked for in the working directory.
-const LOCAL_NAMES: [&str; 3] = ["dormouse.json", ".mcp.json", "mcp.json"];
+/// Names of a config of our own.
+const OWN_NAMES: [&str; 4] = ["dormouse.json", "dormouse.yaml", "dormouse.yml", "dormouse.toml"];
+/// Names that are looked for in the working directory as well.
+const SHARED_NAMES: [&str; 2] = [".mcp.json", "mcp.json"];
 
 /// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then the working directory, then the user's own.
 ///
@@ -25,26 +27,21 @@ pub fn find(named: Option<&Path>, working_directory: &Path) -> Result<Found, Con
     if let Some(path) = named {
         return Ok(Found { path: path.to_owned(), needs_trust: false });
     }
-    let local = LOCAL_NAMES.iter().map(|name| working_directory.join(name));
-    let mut looked = Vec::new();
-    for path in local {
-        if path.is_file() {
-            return Ok(Found { path, needs_trust: true });
-        }
-        looked.push(path);
-    }
-    if let Some(path) = user_config() {
-        if path.is_file() {
-            return Ok(Found { path, needs_trust: false });
-        }
-        looked.push(path);
-    }
-    Err(ConfigError::NotFound { looked })
+    let local = OWN_NAMES.iter().chain(&SHARED_NAMES);
+    let local = local.map(|name| Found { path: working_directory.join(name), needs_trust: true });
+    let of_user = user_directory().into_iter().flat_map(|directory| {
+        OWN_NAMES.map(|name| Found { path: directory.join(name), needs_trust: false })
+    });
+    let places: Vec<Found> = local.chain(of_user).collect();
+    let found = places.iter().find(|place| place.path.is_file()).cloned();
+    found.ok_or_else(|| ConfigError::NotFound {
+        looked: places.into_iter().map(|place| place.path).collect(),
+    })
 }
 
-fn user_config() -> Option<PathBuf> {
+fn user_directory() -> Option<PathBuf> {
     let strategy = etcetera::choose_base_strategy().ok()?;
-    Some(strategy.config_dir().join("dormouse").join("dormouse.json"))
+    Some(strategy.config_dir().join("dormouse"))
 }
 
 impl Found {

@@ -10,6 +10,7 @@ mod environment;
 mod expand;
 mod file;
 mod find;
+mod format;
 mod model;
 mod problem;
 mod schema;

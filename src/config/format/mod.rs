@@ -1,0 +1,137 @@
+//! The three forms in which a config can be written, each read into the same tree of values that know their
+//! places.
+
+mod json;
+mod toml;
+mod yaml;
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+/// How a file is written, by the end of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// With comments and trailing commas.
+    Json,
+    Yaml,
+    Toml,
+}
+
+/// A value of a file, and the byte at which it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) at: usize,
+    pub(super) content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Scalar(Value),
+    Sequence(Vec<Node>),
+    Mapping(Vec<Member>),
+}
+
+/// A key with its value, and the byte at which the key begins.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) key: String,
+    pub(super) at: usize,
+    pub(super) node: Node,
+}
+
+/// Why a text cannot be read, and the byte where that shows.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub(super) at: usize,
+    pub(super) message: String,
+}
+
+impl Format {
+    pub(super) fn of(path: &Path) -> Self {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match extension.map(str::to_lowercase).as_deref() {
+            Some("yaml" | "yml") => Self::Yaml,
+            Some("toml") => Self::Toml,
+            _ => Self::Json,
+        }
+    }
+
+    pub(super) fn read(self, text: &str) -> Result<Node, Unreadable> {
+        match self {
+            Self::Json => json::read(text),
+            Self::Yaml => yaml::read(text),
+            Self::Toml => toml::read(text),
+        }
+    }
+}
+
+impl Node {
+    /// How many values it holds, itself included.
+    fn size(&self) -> usize {
+        1 + match &self.content {
+            Content::Scalar(_) => 0,
+            Content::Sequence(nodes) => nodes.iter().map(Self::size).sum(),
+            Content::Mapping(members) => members.iter().map(|member| member.node.size()).sum(),
+        }
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::Sequence(nodes) => nodes.iter().map(Self::to_value).collect(),
+            Content::Mapping(members) => {
+                let members = members.iter();
+                let members: Map<String, Value> =
+                    members.map(|member| (member.key.clone(), member.node.to_value())).collect();
+                Value::Object(members)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ConfigError, Environment, parse};
+
+    const FORMS: [(&str, &str); 3] = [
+        (
+            "x.json",
+            "// é\n{\n  \"surface\": \"direct\",\n  \"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": [\"1\", TAIL]}}\n}",
+        ),
+        ("x.yml", "# é\nsurface: direct\nmcpServers:\n  a: {command: x, args: ['1', TAIL]}\n"),
+        (
+            "x.toml",
+            "# é\nsurface = \"direct\"\n[mcpServers]\na = { command = \"x\", args = [\"1\", TAIL] }\n",
+        ),
+    ];
+
+    #[test]
+    fn all_forms_say_the_same() {
+        let values = FORMS.map(|(name, text)| {
+            let text = text.replace("TAIL", "\"2\"");
+            Format::of(Path::new(name)).read(&text).unwrap().to_value()
+        });
+        assert_eq!(values[0]["mcpServers"]["a"]["args"][1], "2");
+        assert_eq!(values[0], values[1]);
+        assert_eq!(values[0], values[2]);
+    }
+
+    #[test]
+    fn problems_have_their_place_in_all_forms() {
+        let environment = Environment::default();
+        for (name, text) in FORMS {
+            let wrong = text.replace("TAIL", "7");
+            let Err(ConfigError::Invalid(problems)) = parse(&wrong, Path::new(name), &environment)
+            else {
+                panic!("{name} is valid")
+            };
+            let problem = &problems[0];
+            let line = wrong.lines().nth(problem.line - 1).unwrap();
+            let rest: String = line.chars().skip(problem.column - 1).collect();
+            assert!(rest.starts_with('7'), "{name}: {problem}");
+            assert_eq!(problem.key_path, "mcpServers.a.args[1]", "{name}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! YAML 1.2 (core schema), and the merge key `<<` of 1.1, with which anchors are mostly used.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde_json::{Number, Value};
+
+use super::{Content, Member, Node, Unreadable};
+
+/// Aliases can make a small text a large tree.
+const MOST_NODES: usize = 100_000;
+const DEEPEST: usize = 64;
+
+pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
+    let mut reader = Reader {
+        events: Parser::new_from_str(text),
+        bytes: text.char_indices().map(|(at, _)| at).chain([text.len()]).collect(),
+        anchors: HashMap::new(),
+        nodes: 0,
+    };
+    reader.file()
+}
+
+/// Builds the tree from what the parser says.
+struct Reader<I> {
+    events: I,
+    /// The byte of each character: the parser's places are numbers of characters.
+    bytes: Vec<usize>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+}
+
+impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
+    fn file(&mut self) -> Result<Node, Unreadable> {
+        let mut root = None;
+        loop {
+            let (event, at) = self.next()?;
+            match event {
+                Event::StreamEnd => {
+                    let empty = || unreadable(0, "the file is empty");
+                    return root.ok_or_else(empty);
+                }
+                Event::DocumentStart(_) if root.is_some() => {
+                    return Err(unreadable(at, "a second document begins here; one is read"));
+                }
+                Event::StreamStart
+                | Event::DocumentStart(_)
+                | Event::DocumentEnd
+                | Event::Nothing => {}
+                event => root = Some(self.node(event, at, 0)?),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'a>, usize), Unreadable> {
+        match self.events.next() {
+            Some(Ok((event, span))) => Ok((event, self.byte(span.start.index()))),
+            Some(Err(error)) => {
+                let at = self.byte(error.marker().index());
+                Err(unreadable(at, &format!("not YAML: {}", error.info())))
+            }
+            None => Ok((Event::StreamEnd, self.byte(usize::MAX))),
+        }
+    }
+
+    fn byte(&self, character: usize) -> usize {
+        self.bytes.get(character).or(self.bytes.last()).copied().unwrap_or(0)
+    }
+
+    /// The node that begins with `event`.
+    fn node(&mut self, event: Event<'a>, at: usize, depth: usize) -> Result<Node, Unreadable> {
+        self.count(1, at)?;
+        if depth > DEEPEST {
+            return Err(unreadable(at, &format!("more than {DEEPEST} levels deep")));
+        }
+        let (anchor, content) = match event {
+            Event::Alias(anchor) => {
+                let unknown = || unreadable(at, "this alias stands inside what it means");
+                let node = self.anchors.get(&anchor).ok_or_else(unknown)?.clone();
+                self.count(node.size(), at)?;
+                return Ok(node);
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_plain = style == ScalarStyle::Plain;
+                (anchor, Content::Scalar(scalar(&text, is_plain, tag.as_deref(), at)?))
+            }
+            Event::SequenceStart(anchor, _) => (anchor, self.sequence(depth)?),
+            Event::MappingStart(anchor, _) => (anchor, self.mapping(depth)?),
+            _ => return Err(unreadable(at, "a value is missing here")),
+        };
+        let node = Node { at, content };
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn count(&mut self, nodes: usize, at: usize) -> Result<(), Unreadable> {
+        self.nodes += nodes;
+        if self.nodes > MOST_NODES {
+            return Err(unreadable(at, &format!("more than {MOST_NODES} values, with aliases")));
+        }
+        Ok(())
+    }
+
+    fn sequence(&mut self, depth: usize) -> Result<Content, Unreadable> {
+        let mut nodes = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(Content::Sequence(nodes)),
+                (event, at) => nodes.push(self.node(event, at, depth + 1)?),
+            }
+        }
+    }
+
+    fn mapping(&mut self, depth: usize) -> Result<Content, Unreadable> {
+        let mut members = Vec::new();
+        let mut merged = Vec::new();
+        loop {
+            let (event, at) = self.next()?;
+            let (key, is_plain) = match event {
+                Event::MappingEnd => break,
+                Event::Scalar(text, style, ..) => (text, style == ScalarStyle::Plain),
+                _ => return Err(unreadable(at, "a key must be a plain text")),
+            };
+            let (event, value_at) = self.next()?;
+            let node = self.node(event, value_at, depth + 1)?;
+            if is_plain && key == "<<" {
+                merged.extend(merge(node)?);
+            } else {
+                members.push(Member { key: key.into_owned(), at, node });
+            }
+        }
+        // What is said here wins over what is merged in, and the first that is merged in over later ones.
+        for member in merged {
+            if members.iter().all(|known| known.key != member.key) {
+                members.push(member);
+            }
+        }
+        Ok(Content::Mapping(members))
+    }
+}
+
+/// The members of a mapping, or of several, that stand behind `<<`.
+fn merge(node: Node) -> Result<Vec<Member>, Unreadable> {
+    match node.content {
+        Content::Mapping(members) => Ok(members),
+        Content::Sequence(nodes) => {
+            let members: Result<Vec<_>, _> = nodes.into_iter().map(merge).collect();
+            Ok(members?.into_iter().flatten().collect())
+        }
+        Content::Scalar(_) => Err(unreadable(node.at, "only a mapping can be merged in with <<")),
+    }
+}
+
+fn unreadable(at: usize, message: &str) -> Unreadable {
+    Unreadable { at, message: message.to_owned() }
+}
+
+fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>, at: usize) -> Result<Value, Unreadable> {
+    let string = || Value::String(text.to_owned());
+    let Some(tag) = tag else {
+        return Ok(if is_plain { resolve(text).unwrap_or_else(string) } else { string() });
+    };
+    if !tag.is_yaml_core_schema() {
+        return Err(unreadable(at, &format!("the tag {tag} is not known")));
+    }
+    match tag.suffix.as_str() {
+        "str" => Ok(string()),
+        _ => resolve(text).ok_or_else(|| unreadable(at, &format!("this is no {}", tag.suffix))),
+    }
+}
+
+/// What a plain scalar means if not its text (YAML 1.2.2, section 10.3.2). Infinity and NaN stay text.
+fn resolve(text: &str) -> Option<Value> {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
+        "true" | "True" | "TRUE" => return Some(Value::Bool(true)),
+        "false" | "False" | "FALSE" => return Some(Value::Bool(false)),
+        _ => {}
+    }
+    if let Some(digits) = text.strip_prefix("0x") {
+        return i64::from_str_radix(digits, 16).ok().map(Value::from);
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return i64::from_str_radix(digits, 8).ok().map(Value::from);
+    }
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(Value::from(integer));
+    }
+    let is_numeric = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+        && text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
+    let float = is_numeric.then(|| text.parse::<f64>().ok())??;
+    Number::from_f64(float).map(Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn value(text: &str) -> Value {
+        read(text).unwrap().to_value()
+    }
+
+    #[test]
+    fn scalars_mean_what_yaml_1_2_says() {
+        let text = "[1, -2, +3, 0x1f, 0o17, 1.5, 1e3, .5, true, False, ~, yes, 12:30, 1.2.3, '1', .inf, !!str 1]";
+        assert_eq!(
+            value(text),
+            json!([
+                1, -2, 3, 31, 15, 1.5, 1000.0, 0.5, true, false, null, "yes", "12:30", "1.2.3",
+                "1", ".inf", "1"
+            ])
+        );
+        assert_eq!(
+            value("a: |\n  x\n  y\nb: >-\n  x\n  y\nc:\n"),
+            json!({"a": "x\ny\n", "b": "x y", "c": null})
+        );
+    }
+
+    #[test]
+    fn anchors_are_put_in_and_merged() {
+        let text = "base: &base {command: x, cwd: /}\na: *base\nb:\n  <<: *base\n  cwd: /tmp\n";
+        assert_eq!(
+            value(text),
+            json!({
+                "base": {"command": "x", "cwd": "/"},
+                "a": {"command": "x", "cwd": "/"},
+                "b": {"cwd": "/tmp", "command": "x"},
+            })
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_with_its_place() {
+        for (text, at, message) in [
+            ("é: [1", 6, "not YAML"),
+            ("a: 1\n---\nb: 1\n", 5, "second document"),
+            ("", 0, "empty"),
+            ("# nothing\n", 0, "empty"),
+            ("a: !secret x\n", 3, "!secret"),
+            ("[a]: 1\n", 0, "a key must be"),
+            ("a: &a [*a]\n", 7, "inside"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.message.contains(message), "{text:?}: {error:?}");
+            assert_eq!(error.at, at, "{text:?}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn aliases_do_not_grow_without_bounds() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..10 {
+            let one_before = format!("*a{}", level - 1);
+            text += &format!("a{level}: &a{level} [{}]\n", [one_before.as_str(); 10].join(", "));
+        }
+        assert!(read(&text).unwrap_err().message.contains("aliases"));
+        let deep = "[".repeat(1000) + &"]".repeat(1000);
+        assert!(read(&deep).is_err());
+    }
+}
