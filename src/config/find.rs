@@ -1,6 +1,9 @@
 //! Which config file to use (DESIGN.md section 6).
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 use etcetera::BaseStrategy;
 
@@ -69,10 +72,10 @@ impl Found {
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
     pub path: PathBuf,
-    needs_trust: bool,
-    text: Vec<u8>,
+    pub(super) needs_trust: bool,
+    pub(super) text: Vec<u8>,
     /// The content of `.env` beside it; empty where there is none.
-    variables: Vec<u8>,
+    pub(super) variables: Vec<u8>,
 }
 
 impl ConfigFile {
@@ -81,8 +84,11 @@ impl ConfigFile {
     /// # Errors
     /// Every problem of the text.
     pub fn parse(&self, environment: &Environment) -> Result<Config, ConfigError> {
-        let text = String::from_utf8_lossy(&self.text);
-        super::parse(&text, &self.path, environment)
+        super::parse(&self.text(), &self.path, environment)
+    }
+
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.text)
     }
 
     /// The process's variables and those of `.env` beside the config.
@@ -95,10 +101,14 @@ impl ConfigFile {
     /// # Errors
     /// When it was not.
     pub fn check_trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
-        if !self.needs_trust || store.trusts(&self.path, &self.content()) {
+        if !self.needs_trust || self.is_trusted(store) {
             return Ok(());
         }
         Err(ConfigError::Untrusted { path: self.path.clone() })
+    }
+
+    pub(super) fn is_trusted(&self, store: &TrustStore) -> bool {
+        store.trusts(&self.path, &self.content())
     }
 
     /// Records that this content is trusted from now on.

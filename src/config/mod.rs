@@ -11,6 +11,7 @@ mod expand;
 mod file;
 mod find;
 mod format;
+mod merge;
 mod model;
 mod problem;
 mod schema;
@@ -21,6 +22,7 @@ mod trust;
 pub use duration::parse_duration;
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find};
+pub use merge::{MergeError, ToolChanges};
 pub use model::{
     AlwaysLoad, Config, Features, Framing, HttpSettings, Isolation, Launch, Listing, Loads, Pin,
     Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Unavailable,

@@ -101,12 +101,21 @@ impl ToolRules {
     /// Whether hosts see and may call this tool: an exact name decides before a glob, a longer glob before
     /// a shorter one, of equals the last.
     pub fn allow(&self, tool: &str) -> bool {
-        if let Some(rule) = self.0.iter().find(|rule| rule.pattern == tool) {
-            return rule.enabled;
-        }
-        let globs = self.0.iter().filter(|rule| is_glob(&rule.pattern));
-        let matching = globs.filter(|rule| WildMatch::new(&rule.pattern).matches(tool));
-        matching.max_by_key(|rule| rule.pattern.chars().count()).is_none_or(|rule| rule.enabled)
+        self.rule_for(tool).is_none_or(|rule| rule.enabled)
+    }
+
+    /// Whether the config says something of this tool.
+    pub fn decide(&self, tool: &str) -> bool {
+        self.rule_for(tool).is_some()
+    }
+
+    fn rule_for(&self, tool: &str) -> Option<&ToolRule> {
+        let exact = self.0.iter().find(|rule| rule.pattern == tool);
+        exact.or_else(|| {
+            let globs = self.0.iter().filter(|rule| is_glob(&rule.pattern));
+            let matching = globs.filter(|rule| WildMatch::new(&rule.pattern).matches(tool));
+            matching.max_by_key(|rule| rule.pattern.chars().count())
+        })
     }
 
     /// Whether the config says nothing of tools.

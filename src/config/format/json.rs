@@ -1,9 +1,14 @@
 //! JSON with comments and trailing commas.
 
-use jsonc_parser::{CollectOptions, ParseOptions, ast, common::Ranged, parse_to_ast};
+use jsonc_parser::{
+    CollectOptions, ParseOptions, ast,
+    common::Ranged,
+    cst::{CstInputValue, CstObject, CstRootNode},
+    parse_to_ast,
+};
 use serde_json::Value;
 
-use super::{Content, Member, Node, Unreadable};
+use super::{Content, Edit, EditError, Member, Node, Unreadable};
 
 pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).map_err(|error| {
@@ -34,6 +39,41 @@ fn node(value: &ast::Value<'_>) -> Node {
         }
     };
     Node { at: value.range().start, content }
+}
+
+pub(super) fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
+    let root = CstRootNode::parse(text, &options()).map_err(|_| EditError::ChangesMore)?;
+    for edit in edits {
+        make(&root, edit).ok_or_else(|| edit.not_here())?;
+    }
+    Ok(root.to_string())
+}
+
+fn make(root: &CstRootNode, edit: &Edit) -> Option<()> {
+    let (name, parents) = edit.target();
+    let object: CstObject =
+        parents.iter().try_fold(root.object_value()?, |object, step| object.object_value(step))?;
+    match (edit, object.get(name)) {
+        (Edit::Set { value, .. }, Some(property)) => property.set_value(input(value)),
+        (Edit::Set { value, .. }, None) => {
+            object.append(name, input(value));
+        }
+        (Edit::Remove { .. }, property) => property?.remove(),
+    }
+    Some(())
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(flag) => CstInputValue::Bool(*flag),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
+        Value::Object(members) => CstInputValue::Object(
+            members.iter().map(|(name, value)| (name.clone(), input(value))).collect(),
+        ),
+    }
 }
 
 fn options() -> ParseOptions {

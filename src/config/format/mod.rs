@@ -1,12 +1,14 @@
-//! The three forms in which a config can be written, each read into the same tree of values that know their
-//! places.
+//! The three forms in which a config can be written: each is read into the same tree of values that know their
+//! places, and edited in place, with every other byte kept.
 
+mod edit;
 mod json;
 mod toml;
 mod yaml;
 
 use std::path::Path;
 
+pub(super) use edit::{Edit, EditError};
 use serde_json::{Map, Value};
 
 /// How a file is written, by the end of its name.

@@ -1,9 +1,11 @@
 //! TOML 1.1.
 
 use serde_json::{Number, Value};
-use toml_edit::{Document, Item, Key, TableLike, Value as TomlValue};
+use toml_edit::{
+    Decor, Document, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value as TomlValue,
+};
 
-use super::{Content, Member, Node, Unreadable};
+use super::{Content, Edit, EditError, Member, Node, Unreadable};
 
 pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
     let document = Document::parse(text).map_err(|error| Unreadable {
@@ -48,4 +50,86 @@ fn value_node(value: &TomlValue) -> Node {
         TomlValue::InlineTable(inner) => table(inner),
     };
     Node { at: value.span().map_or(0, |span| span.start), content }
+}
+
+pub(super) fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
+    let mut document: DocumentMut = text.parse().map_err(|_| EditError::ChangesMore)?;
+    for edit in edits {
+        make(&mut document, edit).ok_or_else(|| edit.not_here())?;
+    }
+    Ok(document.to_string())
+}
+
+fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
+    let (name, parents) = edit.target();
+    let mut is_inline = false;
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for step in parents {
+        let item = table.get_mut(step)?;
+        is_inline |= item.is_inline_table();
+        table = item.as_table_like_mut()?;
+    }
+    match edit {
+        Edit::Set { value, .. } => match table.get_mut(name) {
+            // A member that is there keeps what is written around it.
+            Some(old) => {
+                let decor = old.as_value()?.decor().clone();
+                let mut new = inline(value)?;
+                *new.decor_mut() = decor;
+                *old = Item::Value(new);
+            }
+            None => {
+                let mut key = Key::new(name);
+                if !is_inline {
+                    *key.leaf_decor_mut() = Decor::new(indentation(table), " ");
+                }
+                table.entry_format(&key).or_insert(item(value, !is_inline)?);
+            }
+        },
+        Edit::Remove { .. } => {
+            table.remove(name)?;
+        }
+    }
+    Some(())
+}
+
+/// The spaces before the keys of a table.
+fn indentation(table: &dyn TableLike) -> String {
+    let key = table.iter().last().and_then(|(name, _)| table.key(name));
+    let before = key.and_then(|key| key.leaf_decor().prefix()?.as_str()).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    before[start..].to_owned()
+}
+
+/// `None` for what TOML cannot say.
+fn item(value: &Value, may_be_table: bool) -> Option<Item> {
+    Some(match value {
+        Value::Object(members) if may_be_table => {
+            let mut table = Table::new();
+            for (name, value) in members {
+                table.insert(name, item(value, false)?);
+            }
+            Item::Table(table)
+        }
+        value => Item::Value(inline(value)?),
+    })
+}
+
+fn inline(value: &Value) -> Option<TomlValue> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(flag) => TomlValue::from(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => TomlValue::from(integer),
+            None => TomlValue::from(number.as_f64()?),
+        },
+        Value::String(text) => TomlValue::from(text.as_str()),
+        Value::Array(values) => {
+            TomlValue::Array(values.iter().map(inline).collect::<Option<toml_edit::Array>>()?)
+        }
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| Some((name.as_str(), inline(value)?)));
+            TomlValue::InlineTable(members.collect::<Option<InlineTable>>()?)
+        }
+    })
 }

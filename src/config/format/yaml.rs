@@ -1,11 +1,12 @@
 //! YAML 1.2 (core schema), and the merge key `<<` of 1.1, with which anchors are mostly used.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, str::FromStr};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Number, Value};
+use yaml_edit::{Mapping, YamlFile};
 
-use super::{Content, Member, Node, Unreadable};
+use super::{Content, Edit, EditError, Member, Node, Unreadable};
 
 /// Aliases can make a small text a large tree.
 const MOST_NODES: usize = 100_000;
@@ -192,6 +193,48 @@ fn resolve(text: &str) -> Option<Value> {
         && text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
     let float = is_numeric.then(|| text.parse::<f64>().ok())??;
     Number::from_f64(float).map(Value::Number)
+}
+
+pub(super) fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
+    let file = YamlFile::from_str(text).map_err(|_| EditError::ChangesMore)?;
+    let root = file.document().and_then(|document| document.as_mapping());
+    let root = root.ok_or(EditError::ChangesMore)?;
+    for edit in edits {
+        make(&root, edit).ok_or_else(|| edit.not_here())?;
+    }
+    Ok(file.to_string())
+}
+
+fn make(root: &Mapping, edit: &Edit) -> Option<()> {
+    let (name, parents) = edit.target();
+    let parent = parents
+        .iter()
+        .try_fold(root.clone(), |mapping, step| mapping.get_mapping(step.as_str()))?;
+    match edit {
+        Edit::Set { value, .. } => set(&parent, name, value),
+        Edit::Remove { .. } => parent.remove(name).map(|_| ()),
+    }
+}
+
+/// `None` for values that no edit needs.
+fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
+    match value {
+        Value::Bool(flag) => parent.set(name, *flag),
+        Value::String(text) => parent.set(name, text.as_str()),
+        // Small ones stay on their line.
+        Value::Object(members) if members.values().all(Value::is_boolean) && members.len() <= 2 => {
+            parent.set(name, Mapping::new_flow());
+            let mapping = parent.get_mapping(name)?;
+            members.iter().try_for_each(|(name, value)| set(&mapping, name, value))?;
+        }
+        Value::Object(members) => {
+            parent.set(name, Mapping::new_pending_block());
+            let mapping = parent.get_mapping(name)?;
+            members.iter().try_for_each(|(name, value)| set(&mapping, name, value))?;
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,97 @@
+//! Changes of single members of a file's text, in whatever form it is written.
+
+use serde_json::Value;
+
+use super::{Format, json, toml, yaml};
+
+/// One change. The mapping that holds the member is there.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::config) enum Edit {
+    /// Adds a member, or gives it another value.
+    Set {
+        path: Vec<String>,
+        value: Value,
+    },
+    Remove {
+        path: Vec<String>,
+    },
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::config) enum EditError {
+    #[error(
+        "`{0}` is written in a way that cannot be edited in place, as an alias of something else, say"
+    )]
+    NotHere(String),
+    /// An anchor that is used elsewhere too, say.
+    #[error("the change would have changed something else too")]
+    ChangesMore,
+}
+
+impl Format {
+    /// The text after the edits: they are in it, and nothing else is different.
+    ///
+    /// # Errors
+    /// When the text cannot be read, or not be edited without touching more.
+    pub(in crate::config) fn edit(self, text: &str, edits: &[Edit]) -> Result<String, EditError> {
+        let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
+        let bare = &text[mark.len()..];
+        // Not every editor keeps the line ends of Windows.
+        let is_windows = bare.contains('\n') && bare.split_inclusive('\n').all(ends_as_in_windows);
+        let unix = if is_windows { bare.replace("\r\n", "\n") } else { bare.to_owned() };
+        let mut edited = match self {
+            Self::Json => json::edit(&unix, edits),
+            Self::Yaml => yaml::edit(&unix, edits),
+            Self::Toml => toml::edit(&unix, edits),
+        }?;
+        if is_windows {
+            edited = edited.replace('\n', "\r\n");
+        }
+        // However good the editors are: what they made must be what was wanted.
+        let read = |text: &str| self.read(text).map(|node| node.to_value()).ok();
+        let mut wanted = read(bare).ok_or(EditError::ChangesMore)?;
+        edits.iter().for_each(|edit| edit.apply(&mut wanted));
+        let keeps_line_ends = edited.matches("\r\n").count() >= bare.matches("\r\n").count();
+        if !keeps_line_ends || read(&edited) != Some(wanted) {
+            return Err(EditError::ChangesMore);
+        }
+        Ok(format!("{mark}{edited}"))
+    }
+}
+
+/// The last line may have no end.
+fn ends_as_in_windows(line: &str) -> bool {
+    line.ends_with("\r\n") || !line.ends_with('\n')
+}
+
+impl Edit {
+    pub(super) fn path(&self) -> &[String] {
+        match self {
+            Self::Set { path, .. } | Self::Remove { path } => path,
+        }
+    }
+
+    /// The member's name, and the way to the mapping that holds it.
+    pub(super) fn target(&self) -> (&str, &[String]) {
+        let (name, parents) = self.path().split_last().expect("a path has a step");
+        (name, parents)
+    }
+
+    pub(super) fn not_here(&self) -> EditError {
+        EditError::NotHere(self.path().join("."))
+    }
+
+    fn apply(&self, root: &mut Value) {
+        let (name, parents) = self.target();
+        let parent = parents.iter().try_fold(root, |value, step| value.get_mut(step));
+        let Some(members) = parent.and_then(Value::as_object_mut) else { return };
+        match self {
+            Self::Set { value, .. } => {
+                members.insert(name.to_owned(), value.clone());
+            }
+            Self::Remove { .. } => {
+                members.shift_remove(name);
+            }
+        }
+    }
+}

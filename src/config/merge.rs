@@ -1,0 +1,150 @@
+//! Brings the `tools` of a config up to what its servers have (DESIGN.md section 6, `refresh`).
+
+use std::io::{self, Write as _};
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    ConfigError, ConfigFile, ToolRules, TrustStore,
+    document::Document,
+    format::{Edit, Format},
+};
+
+/// How the tools of a server differ from those that the config names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolChanges {
+    /// The server has them, and nothing in the config speaks of them.
+    pub added: Vec<String>,
+    /// The config names them, and the server has them no more.
+    pub gone: Vec<String>,
+    /// They are marked as gone, and the server has them.
+    pub back: Vec<String>,
+}
+
+impl ToolChanges {
+    /// What to write of a server that has these tools. What a glob decides is left to it.
+    pub fn between(rules: &ToolRules, tools: &[&str]) -> Self {
+        let named: Vec<(&str, bool)> = rules.named().collect();
+        let added = tools.iter().filter(|tool| !rules.decide(tool));
+        let of = |is_wanted: &dyn Fn(bool, bool) -> bool| {
+            let wanted =
+                named.iter().filter(|(tool, stale)| is_wanted(tools.contains(tool), *stale));
+            wanted.map(|(tool, _)| (*tool).to_owned()).collect()
+        };
+        Self {
+            added: added.map(|tool| (*tool).to_owned()).collect(),
+            gone: of(&|is_there, is_stale| !is_there && !is_stale),
+            back: of(&|is_there, is_stale| is_there && is_stale),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.gone.is_empty() && self.back.is_empty()
+    }
+
+    /// The edits that bring them into a file in which this server has this entry.
+    fn edits(&self, server: &str, entry: &Value) -> Vec<Edit> {
+        let place = |steps: &[&str]| -> Vec<String> {
+            let base = ["mcpServers", server, "tools"];
+            base.iter().chain(steps).map(|step| (*step).to_owned()).collect()
+        };
+        let Some(switches) = entry.get("tools") else {
+            let switches: Map<String, Value> =
+                self.added.iter().map(|tool| (tool.clone(), Value::Bool(true))).collect();
+            return vec![Edit::Set { path: place(&[]), value: Value::Object(switches) }];
+        };
+        let enabled = |tool: &String| Edit::Set { path: place(&[tool]), value: Value::Bool(true) };
+        let stale = |tool: &String| match &switches[tool] {
+            Value::Bool(enabled) => {
+                let value = json!({"enabled": enabled, "stale": true});
+                Edit::Set { path: place(&[tool]), value }
+            }
+            _ => Edit::Set { path: place(&[tool, "stale"]), value: Value::Bool(true) },
+        };
+        let fresh = |tool: &String| Edit::Remove { path: place(&[tool, "stale"]) };
+        let added = self.added.iter().map(enabled);
+        added.chain(self.gone.iter().map(stale)).chain(self.back.iter().map(fresh)).collect()
+    }
+}
+
+/// Why a config is left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    #[error("cannot edit the entry of {server:?}, which has to be done by hand: {reason}")]
+    Edit { server: String, reason: String },
+    #[error("the config was changed meanwhile; say it again")]
+    Changed,
+    #[error("cannot write the config: {0}")]
+    Write(#[from] io::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl ConfigFile {
+    /// The file with these changes in it. Only what has to be different is.
+    ///
+    /// # Errors
+    /// When the server's entry is written in a way that cannot be edited without touching more.
+    pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, MergeError> {
+        let by_hand = |reason: String| MergeError::Edit { server: server.to_owned(), reason };
+        let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
+        let document = Document::parse(text, &self.path)?;
+        let edits = changes.edits(server, &document.value()["mcpServers"][server]);
+        let edited = Format::of(&self.path).edit(text, &edits);
+        let edited = edited.map_err(|error| by_hand(error.to_string()))?;
+        Ok(Self { text: edited.into_bytes(), ..self.clone() })
+    }
+
+    /// Puts this in the place of `before`. Whoever trusted that trusts this.
+    ///
+    /// # Errors
+    /// When the file is not as it was read before, or cannot be written.
+    pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), MergeError> {
+        // A link stays a link.
+        let path = self.path.canonicalize()?;
+        let directory = path.parent().unwrap_or(&path);
+        let mut written = tempfile::NamedTempFile::new_in(directory)?;
+        written.write_all(&self.text)?;
+        written.as_file().set_permissions(path.metadata()?.permissions())?;
+        written.as_file().sync_all()?;
+        if std::fs::read(&path)? != before.text {
+            return Err(MergeError::Changed);
+        }
+        written.persist(&path).map_err(|error| error.error)?;
+        if let Some(store) = store
+            && before.is_trusted(store)
+        {
+            self.trust(store)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "merge_layouts.rs"]
+mod layouts;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn changes(switches: &Value, tools: &[&str]) -> ToolChanges {
+        let switches = serde_json::from_value(switches.clone()).unwrap();
+        ToolChanges::between(&ToolRules::new(switches), tools)
+    }
+
+    #[test]
+    fn new_tools_are_enabled_gone_ones_marked_and_settings_kept() {
+        let switches = json!({"kept": false, "gone": true, "old": {"stale": true}, "*_x": false});
+        assert_eq!(
+            changes(&switches, &["kept", "old", "new", "one_x"]),
+            ToolChanges {
+                added: vec!["new".to_owned()],
+                gone: vec!["gone".to_owned()],
+                back: vec!["old".to_owned()],
+            }
+        );
+        assert!(changes(&json!({"*": false, "a": true}), &["a", "b"]).is_empty());
+    }
+}

@@ -1,0 +1,253 @@
+//! Whatever a config looks like, a merge changes only the lines that have to change.
+
+use std::{collections::BTreeSet, path::Path};
+
+use proptest::prelude::*;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use super::*;
+use crate::config::Environment;
+
+/// A server's `tools` as somebody may have written them.
+#[derive(Clone, Debug)]
+struct Server {
+    tools: Option<Vec<(&'static str, &'static str)>>,
+    is_inline: bool,
+    comment: bool,
+}
+
+/// How the file is written.
+#[derive(Clone, Debug)]
+struct Layout {
+    extension: &'static str,
+    indent: usize,
+    trailing_comma: bool,
+    blank_lines: bool,
+    line_end: &'static str,
+}
+
+const NAMES: [&str; 8] =
+    ["read_file", "list-all", "a.b", "yes", "12", "with space", "it's", "quote\"d"];
+const SETTINGS: [&str; 4] = ["true", "false", "long", "stale"];
+
+fn servers() -> impl Strategy<Value = Vec<Server>> {
+    let tools = proptest::sample::subsequence(NAMES.to_vec(), 0..6).prop_flat_map(|names| {
+        let settings =
+            proptest::collection::vec(proptest::sample::select(&SETTINGS[..]), names.len());
+        settings.prop_map(move |settings| names.iter().copied().zip(settings).collect::<Vec<_>>())
+    });
+    let server = (proptest::option::weighted(0.8, tools), any::<bool>(), any::<bool>())
+        .prop_map(|(tools, is_inline, comment)| Server { tools, is_inline, comment });
+    proptest::collection::vec(server, 1..4)
+}
+
+fn layout() -> impl Strategy<Value = Layout> {
+    let extension = proptest::sample::select(vec!["json", "yaml", "toml"]);
+    let line_end = proptest::sample::select(vec!["\n", "\n", "\r\n"]);
+    (extension, 1..5usize, any::<bool>(), any::<bool>(), line_end).prop_map(
+        |(extension, indent, trailing_comma, blank_lines, line_end)| Layout {
+            extension,
+            indent,
+            trailing_comma,
+            blank_lines,
+            line_end,
+        },
+    )
+}
+
+impl Layout {
+    fn render(&self, servers: &[Server]) -> String {
+        let text = match self.extension {
+            "json" => self.json(servers),
+            "yaml" => self.yaml(servers),
+            _ => self.toml(servers),
+        };
+        text.replace('\n', self.line_end)
+    }
+
+    fn pad(&self, depth: usize) -> String {
+        " ".repeat(self.indent * depth)
+    }
+
+    fn gap(&self) -> &'static str {
+        if self.blank_lines { "\n" } else { "" }
+    }
+
+    fn json(&self, servers: &[Server]) -> String {
+        let last = if self.trailing_comma { "," } else { "" };
+        let mut text = "// the servers\n{\n".to_owned();
+        text += &format!("{}\"surface\":  \"direct\" , /* kept */\n{}", self.pad(1), self.gap());
+        text += &format!("{}\"mcpServers\": {{\n", self.pad(1));
+        for (index, server) in servers.iter().enumerate() {
+            text += &format!("{}\"s{index}\": {{ // number {index}\n", self.pad(2));
+            text += &format!("{}\"command\": \"x\"", self.pad(3));
+            if let Some(tools) = &server.tools {
+                let tools = tools.iter().map(|(name, setting)| {
+                    format!("{}: {}", Value::from(*name), long(setting, ": ", true))
+                });
+                text += &format!(",\n{}\"tools\": ", self.pad(3));
+                text += &self.json_tools(tools.collect(), server, last);
+            }
+            let comma = if index + 1 < servers.len() { "," } else { last };
+            text += &format!("{last}\n{}{}}}{comma}\n", self.gap(), self.pad(2));
+        }
+        text + &format!("{}}}{last}\n}}\n", self.pad(1))
+    }
+
+    fn json_tools(&self, tools: Vec<String>, server: &Server, last: &str) -> String {
+        if server.is_inline || tools.is_empty() {
+            return format!("{{{}}}", tools.join(", "));
+        }
+        let comment = if server.comment { " // first" } else { "" };
+        let mut text = format!("{{{comment}\n");
+        let count = tools.len();
+        for (index, tool) in tools.into_iter().enumerate() {
+            let comma = if index + 1 < count { "," } else { last };
+            let comment = if server.comment { " // why" } else { "" };
+            text += &format!("{}{tool}{comma}{comment}\n", self.pad(4));
+        }
+        text + &format!("{}}}", self.pad(3))
+    }
+
+    fn yaml(&self, servers: &[Server]) -> String {
+        let mut text = "# the servers\nsurface:   direct # kept\n".to_owned();
+        text += &format!("{}mcpServers:\n", self.gap());
+        for (index, server) in servers.iter().enumerate() {
+            text += &format!("{}s{index}: # number {index}\n", self.pad(1));
+            let anchor = if index == 0 { "env: &env {A: b}" } else { "env: *env" };
+            text += &format!("{}{anchor}\n{}command:   x\n", self.pad(2), self.pad(2));
+            let Some(tools) = &server.tools else { continue };
+            let tools = tools.iter();
+            let tools: Vec<String> = tools
+                .map(|(name, setting)| {
+                    format!("{}: {}", Value::from(*name), long(setting, ": ", false))
+                })
+                .collect();
+            if server.is_inline || tools.is_empty() {
+                text += &format!("{}tools: {{{}}}\n", self.pad(2), tools.join(", "));
+                continue;
+            }
+            text += &format!("{}tools:\n", self.pad(2));
+            for tool in tools {
+                let comment = if server.comment { "   # why" } else { "" };
+                text += &format!("{}{tool}{comment}\n", self.pad(3));
+            }
+            text += self.gap();
+        }
+        text
+    }
+
+    fn toml(&self, servers: &[Server]) -> String {
+        let mut text = format!("# the servers\nsurface =   \"direct\" # kept\n{}", self.gap());
+        for (index, server) in servers.iter().enumerate() {
+            text += &format!("[mcpServers.s{index}] # number {index}\ncommand =  'x'\n");
+            if let Some(tools) = &server.tools {
+                let tools: Vec<String> = tools
+                    .iter()
+                    .map(|(name, setting)| {
+                        format!("{} = {}", Value::from(*name), long(setting, " = ", false))
+                    })
+                    .collect();
+                if server.is_inline {
+                    text += &format!("tools = {{ {} }}\n", tools.join(", "));
+                } else {
+                    text += &format!("{}[mcpServers.s{index}.tools]\n", self.gap());
+                    for tool in tools {
+                        let comment = if server.comment { " # why" } else { "" };
+                        text += &format!("{}{tool}{comment}\n", self.pad(1));
+                    }
+                }
+            }
+            text += self.gap();
+        }
+        text
+    }
+}
+
+/// A switch in the words of a format.
+fn long(setting: &str, equals: &str, quoted: bool) -> String {
+    let quote = if quoted { "\"" } else { "" };
+    match setting {
+        "long" => format!("{{ {quote}enabled{quote}{equals}false }}"),
+        "stale" => {
+            format!("{{ {quote}enabled{quote}{equals}true, {quote}stale{quote}{equals}true }}")
+        }
+        plain => plain.to_owned(),
+    }
+}
+
+fn file(layout: &Layout, servers: &[Server]) -> ConfigFile {
+    ConfigFile {
+        path: Path::new("dormouse").with_extension(layout.extension),
+        needs_trust: false,
+        text: layout.render(servers).into_bytes(),
+        variables: Vec::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn only_the_lines_that_have_to_change_do(
+        servers in servers(),
+        layout in layout(),
+        tools in proptest::sample::subsequence(NAMES.to_vec(), 0..=NAMES.len()),
+        which in any::<proptest::sample::Index>(),
+    ) {
+        let before = file(&layout, &servers);
+        let environment = Environment::default();
+        let config = before.parse(&environment).unwrap();
+        let which = which.index(servers.len());
+        let changes = ToolChanges::between(&config.servers[which].tools, &tools);
+        let after = before.with_tools(&config.servers[which].name, &changes).unwrap();
+
+        let merged = after.parse(&environment).unwrap();
+        let again = ToolChanges::between(&merged.servers[which].tools, &tools);
+        prop_assert!(again.is_empty(), "{again:?} in\n{}", after.text());
+        for name in NAMES {
+            let (old, new) = (&config.servers[which].tools, &merged.servers[which].tools);
+            prop_assert_eq!(old.allow(name), new.allow(name), "{}", name);
+        }
+        check_lines(&before.text(), &after.text(), &servers[which], which, &changes);
+    }
+}
+
+/// Every line that is gone is one that a change stands on, or that a first or next member was put behind.
+fn check_lines(before: &str, after: &str, server: &Server, which: usize, changes: &ToolChanges) {
+    let changed: BTreeSet<String> = changes.gone.iter().chain(&changes.back).map(quoted).collect();
+    let diff = TextDiff::from_lines(before, after);
+    let last = server.tools.iter().flatten().last().map(|(name, _)| quoted(&(*name).to_owned()));
+    for change in diff.iter_all_changes() {
+        let line = change.value();
+        let is_inside = changed.iter().any(|name| line.contains(name.as_str()));
+        let is_before_new = !changes.added.is_empty()
+            && (last.as_ref().is_some_and(|name| line.contains(name.as_str()))
+                || line.contains("tools")
+                || line.contains("command"));
+        let is_last_but_gone = !changes.added.is_empty() && line.trim().is_empty();
+        match change.tag() {
+            ChangeTag::Delete => assert!(
+                is_inside || is_before_new || is_last_but_gone || server.is_inline,
+                "server s{which}, {changes:?}: lost {line:?}\n{before}\n-----\n{after}"
+            ),
+            ChangeTag::Insert => assert!(
+                !line.contains("number") && !line.contains("surface"),
+                "server s{which}, {changes:?}: new {line:?}\n{before}\n-----\n{after}"
+            ),
+            ChangeTag::Equal => {}
+        }
+    }
+    for comment in ["// why", "# why", "// first", "# number", "// number", "kept", "&env"] {
+        assert_eq!(
+            before.matches(comment).count(),
+            after.matches(comment).count(),
+            "{comment}, s{which} {changes:?}\n{before}\n-----\n{after}"
+        );
+    }
+}
+
+fn quoted(name: &String) -> String {
+    Value::from(name.as_str()).to_string()
+}
