@@ -7,6 +7,7 @@
 //!
 //! - [`cli`]: one file a command, and the only wiring of all the parts.
 //! - [`demo`]: the embedded servers and the client of `dormouse demo`.
+//! - [`control`]: what a running dormouse tells `dormouse status`, over a socket of its user's own.
 //! - [`downstream`]: hosts. One session each, whatever it is connected by: standard input and output, or HTTP.
 //! - [`proxy`]: the fleet of servers with the one live snapshot, the routing of requests, the relay of
 //!   notifications and questions.
@@ -23,6 +24,7 @@
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod demo;
 pub mod downstream;
 pub mod peer;

@@ -15,7 +15,7 @@ use std::{
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Pins, Record, RecordError, ServerCatalog};
+use super::{Inventory, Pins, Record, RecordError, ServerCatalog};
 use crate::config::{ServerConfig, Transport};
 
 /// A larger catalog is not kept.
@@ -99,6 +99,18 @@ impl Cache {
                 Vec::new()
             }
         }
+    }
+
+    /// What is known of a server from when it was last connected.
+    pub fn inventory(&self, config: &ServerConfig) -> Option<Inventory> {
+        let record = self.last(config)?;
+        Some(Inventory::of(config, &record.catalog, &record.changed()))
+    }
+
+    /// The newest of what is known of a server.
+    pub fn last(&self, config: &ServerConfig) -> Option<Record> {
+        let records = self.records(&CatalogKey::of(config)?);
+        records.into_iter().max_by_key(|record| record.learned)
     }
 
     /// Keeps a catalog as it has just been seen. What its tools were when they were first seen stays known.

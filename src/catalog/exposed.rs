@@ -38,6 +38,20 @@ pub enum Naming<'a> {
     Long { part: &'a str, server: &'a str },
 }
 
+impl Withheld {
+    /// Whether and why a tool is not for use. `changed`: those that are to be withheld for that.
+    pub(super) fn of(
+        tool: &str,
+        config: &ServerConfig,
+        changed: &BTreeSet<String>,
+    ) -> Option<Self> {
+        if !config.features.tools || !config.tools.allow(tool) {
+            return Some(Self::SwitchedOff);
+        }
+        changed.contains(tool).then_some(Self::Changed)
+    }
+}
+
 impl Exposed {
     /// `changed`: the tools that are to be withheld because they are not what they were.
     pub fn new(
@@ -46,16 +60,9 @@ impl Exposed {
         changed: &BTreeSet<String>,
         naming: Naming<'_>,
     ) -> Self {
-        let judge = |tool: &str| {
-            if !config.features.tools || !config.tools.allow(tool) {
-                Some(Withheld::SwitchedOff)
-            } else {
-                changed.contains(tool).then_some(Withheld::Changed)
-            }
-        };
-        let tools = catalog.tools.iter();
+        let judge = |name: &String| Some((name.clone(), Withheld::of(name, config, changed)?));
         let withheld: BTreeMap<String, Withheld> =
-            tools.filter_map(|tool| Some((tool.name.clone(), judge(&tool.name)?))).collect();
+            catalog.tools.iter().filter_map(|tool| judge(&tool.name)).collect();
         let features = config.features;
         let is_whole = withheld.is_empty() && features.resources && features.prompts;
         let catalog = if is_whole {

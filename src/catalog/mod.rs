@@ -4,6 +4,7 @@
 
 mod cache;
 mod exposed;
+mod inventory;
 mod item;
 pub mod names;
 mod pins;
@@ -16,6 +17,7 @@ mod template;
 
 pub use cache::{Cache, CacheError, CatalogKey};
 pub use exposed::{Exposed, Naming, Withheld};
+pub use inventory::{Inventory, Stock, ToolState};
 pub use item::{Item, Prompt, Resource, Template, Tool};
 pub use pins::{Pins, hidden_character};
 pub use record::{Record, RecordError};

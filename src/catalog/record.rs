@@ -2,7 +2,10 @@
 //! JSON, the newest first. A server may list other things to hosts that declare other capabilities, so that
 //! there is one record for each set of them.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime},
+};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -69,6 +72,11 @@ impl Record {
     /// Whether it was learned from a server that had been declared these capabilities.
     pub fn is_for(&self, declared: &[String]) -> bool {
         self.catalog.discovery.declared == declared
+    }
+
+    /// The tools that are not what they were when they were first seen.
+    pub fn changed(&self) -> BTreeSet<String> {
+        self.pins.changed(&self.catalog)
     }
 
     /// The file that holds these records.

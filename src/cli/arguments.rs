@@ -37,6 +37,42 @@ pub(super) enum Command {
         /// This tool alone; by default all that have changed
         tool: Option<String>,
     },
+    /// Show the tools of each server, as far as they are known: shown, hidden, stale
+    List {
+        /// These alone; by default all
+        servers: Vec<String>,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show how each server is and what it would cost; asks the running dormouse where there is one
+    Status {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Learn anew what servers have, and bring `tools` in the config up to it
+    Refresh {
+        /// These alone; by default all
+        servers: Vec<String>,
+        /// Change nothing; print what would change in the config
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Connect servers, time it, and say what is wrong
+    Test {
+        /// These alone; by default all
+        servers: Vec<String>,
+    },
+    /// Call a tool as an agent would
+    Call {
+        server: String,
+        tool: String,
+        /// What to call it with, as JSON; `-` reads standard input
+        #[arg(value_name = "JSON")]
+        input: Option<String>,
+        /// Print the whole result as the server gave it
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON schema of the config
     Schema {
         /// Print the tables of docs/config.md instead

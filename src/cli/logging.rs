@@ -16,11 +16,11 @@ use super::{
 /// must not stop the protocol.
 const LINES_WAITING: usize = 1024;
 
-/// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `info`. What waits
+/// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `usual`. What waits
 /// is written when the guard is dropped.
-pub(super) fn start(options: &Options) -> anyhow::Result<WorkerGuard> {
+pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<WorkerGuard> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
-    let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or("info");
+    let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);
     let targets = Targets::from_str(level).map_err(|_| {
         UsageError(format!(
             "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"

@@ -2,19 +2,27 @@
 
 mod approve;
 mod arguments;
+mod call;
 mod check;
 mod demo;
+mod first_run;
+mod list;
 mod logging;
+mod probe;
+mod refresh;
 mod schema;
 mod serve;
 mod settings;
+mod status;
+mod test;
 mod trust;
 
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
 use clap::Parser as _;
+use comfy_table::Table;
 
-use crate::{config::ConfigError, demo as embedded, upstream::watchdog};
+use crate::{config::ConfigError, demo as embedded, surface::one_line, upstream::watchdog};
 use arguments::{Arguments, Command};
 
 /// Usage or config (DESIGN.md section 7).
@@ -66,14 +74,41 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let message = "only `serve` wraps a command given after `--`".to_owned();
         return Err(UsageError(message).into());
     }
+    // Only what serves says in its log what it does.
+    let _log = match command {
+        Command::Serve => logging::start(&options, "info")?,
+        _ => logging::start(&options, "error")?,
+    };
     match command {
         Command::Serve => serve::run(&options, wrapped),
         Command::Check => check::run(&options),
         Command::Approve { server, tool } => approve::run(&options, &server, tool.as_deref()),
+        Command::Call { server, tool, input, json } => {
+            call::run(&options, &call::Wanted { server, tool, input, json })
+        }
+        Command::List { servers, json } => list::run(&options, &servers, json),
+        Command::Refresh { servers, dry_run } => refresh::run(&options, &servers, dry_run),
+        Command::Status { json } => status::run(&options, json),
+        Command::Test { servers } => test::run(&options, &servers),
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),
     }
+}
+
+/// What a server wrote, for a terminal: one line of visible characters.
+fn plain(text: &str) -> String {
+    one_line(text)
+}
+
+/// A table without lines, with a heading where there is one.
+fn table(heading: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    if !heading.is_empty() {
+        table.set_header(heading);
+    }
+    table
 }
 
 /// A runtime of one thread: the work is moving bytes, and this is the leanest way to do it.

@@ -9,17 +9,18 @@ use std::{
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{UsageError, arguments::Options, logging, runtime, settings};
+use super::{UsageError, arguments::Options, first_run, runtime, settings};
 use crate::{
-    config::{Config, HttpSettings},
+    config::{Config, ConfigFile, HttpSettings},
+    control,
     downstream::{
         http::{self, Access},
         stdio,
     },
     protocol::random_token,
-    proxy::{Fleet, Storage},
+    proxy::Fleet,
     upstream::Watchdog,
 };
 
@@ -27,19 +28,17 @@ use crate::{
 const LONGEST_STOP: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
-    let _log = logging::start(options)?;
-    let (config, storage) = if let Some(config) = settings::wrap(wrapped, options) {
-        (config, settings::storage(None))
+    let (config, file) = if let Some(config) = settings::wrap(wrapped, options) {
+        (config, None)
     } else {
-        let file = settings::find(options)?;
-        file.check_trust(&settings::trust_store()?)?;
-        (settings::parse(&file, options)?, settings::storage(Some(&file)))
+        let file = settings::find_trusted(options)?;
+        (settings::parse(&file, options)?, Some(file))
     };
     let addresses = options.http.as_deref().map(addresses).transpose()?;
     let ways = Ways { http: addresses, stdio: options.stdio || options.http.is_none() };
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.
-    let served = runtime.block_on(async { tokio::spawn(serve(config, storage, ways)).await });
+    let served = runtime.block_on(async { tokio::spawn(serve(config, file, ways)).await });
     // A thread may be left that waits for a terminal's input and cannot be woken.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
@@ -65,7 +64,7 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
-async fn serve(config: Config, storage: Storage, ways: Ways) -> anyhow::Result<()> {
+async fn serve(config: Config, file: Option<ConfigFile>, ways: Ways) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let listener = match &ways.http {
         Some(addresses) => Some(listen(addresses).await?),
@@ -73,7 +72,9 @@ async fn serve(config: Config, storage: Storage, ways: Ways) -> anyhow::Result<(
     };
     let signals = tokio::spawn(stop_on_signals(stop.clone()));
     let watchdog = Watchdog::default();
-    let fleet = Fleet::new(config, &watchdog, storage);
+    let is_first_run = file.as_ref().is_some_and(|file| first_run::is_due(file, &config));
+    let fleet = Fleet::new(config, &watchdog, settings::storage(file.as_ref()));
+    let companions = Companions::start(&fleet, file, is_first_run);
     let served = match (listener, ways.stdio) {
         (None, _) => stdio::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {
@@ -96,9 +97,43 @@ async fn serve(config: Config, storage: Storage, ways: Ways) -> anyhow::Result<(
     if tokio::time::timeout(LONGEST_STOP, fleet.stop()).await.is_err() {
         tracing::error!("some servers did not end in time");
     }
+    companions.end().await;
     watchdog.end();
     signals.abort();
     Ok(served?)
+}
+
+/// What goes on beside the serving of hosts.
+struct Companions {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Companions {
+    fn start(fleet: &Arc<Fleet>, file: Option<ConfigFile>, is_first_run: bool) -> Self {
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let Some(file) = file else { return Self { tasks, stop } };
+        #[cfg(unix)]
+        if let Some(place) = settings::control_place(&file) {
+            let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+            let answering = control::serve(fleet.clone(), place, path, stop.clone());
+            tasks.spawn(async {
+                if let Err(error) = answering.await {
+                    tracing::info!(%error, "`dormouse status` cannot ask this process");
+                }
+            });
+        }
+        if is_first_run {
+            tasks.spawn(first_run::write_tools(fleet.clone(), file, stop.clone()));
+        }
+        Self { tasks, stop }
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
 }
 
 async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {

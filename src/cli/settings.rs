@@ -13,6 +13,7 @@ use crate::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
         Startup, Transport, TrustStore,
     },
+    control::{self, Report},
     proxy::Storage,
 };
 
@@ -23,6 +24,41 @@ pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
         options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()));
     let directory = std::env::current_dir().context("the working directory is gone")?;
     Ok(config::find(named.as_deref(), &directory)?.read()?)
+}
+
+/// As `find`; one that may not run its commands is an error.
+pub(super) fn find_trusted(options: &Options) -> anyhow::Result<ConfigFile> {
+    let file = find(options)?;
+    file.check_trust(&trust_store()?)?;
+    Ok(file)
+}
+
+/// The servers that a command is for.
+pub(super) struct Chosen {
+    pub(super) config: Config,
+    /// Those left out because they are switched off.
+    pub(super) skipped: Vec<String>,
+}
+
+/// The servers of these names; without names, all that are not switched off.
+pub(super) fn choose(
+    file: &ConfigFile,
+    options: &Options,
+    names: &[String],
+) -> anyhow::Result<Chosen> {
+    let mut config = parse(file, options)?;
+    for name in names {
+        server(&config, name)?;
+    }
+    let servers = std::mem::take(&mut config.servers).into_iter();
+    let (chosen, left): (Vec<_>, Vec<_>) = if names.is_empty() {
+        servers.partition(|server| server.enabled)
+    } else {
+        servers.partition(|server| names.contains(&server.name))
+    };
+    config.servers = chosen;
+    let skipped = left.into_iter().filter(|_| names.is_empty()).map(|server| server.name);
+    Ok(Chosen { config, skipped: skipped.collect() })
 }
 
 pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
@@ -37,6 +73,22 @@ pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
         catalogs: Some(Cache::new(strategy.cache_dir().join("dormouse").join("catalogs"))),
         loads: config.map(|file| loads.join(file.fingerprint())),
     }
+}
+
+/// What the processes say that serve hosts with this config.
+pub(super) fn running(config: &ConfigFile) -> Vec<Report> {
+    #[cfg(unix)]
+    return control_place(config).map_or_else(Vec::new, |place| control::ask(&place));
+    #[cfg(not(unix))]
+    Vec::new()
+}
+
+/// Where the processes that serve hosts with this config can be asked.
+#[cfg(unix)]
+pub(super) fn control_place(config: &ConfigFile) -> Option<control::Place> {
+    let strategy = etcetera::choose_base_strategy().ok()?;
+    let directory = strategy.runtime_dir().unwrap_or_else(|| strategy.cache_dir());
+    Some(control::Place::new(directory.join("dormouse").join("run"), &config.fingerprint()))
 }
 
 /// The config in the file, with the overrides that were typed.

@@ -207,6 +207,17 @@ pub enum Startup {
     Hybrid,
 }
 
+impl Startup {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eager => "eager",
+            Self::Lazy => "lazy",
+            Self::Hybrid => "hybrid",
+        }
+    }
+}
+
 /// Whose a load is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

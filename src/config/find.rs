@@ -7,7 +7,9 @@ use std::{
 
 use etcetera::BaseStrategy;
 
-use super::{Config, ConfigError, Environment, TrustStore, trust::place_fingerprint};
+use super::{
+    Config, ConfigError, Environment, TrustStore, format::Format, trust::place_fingerprint,
+};
 
 /// A config file, and whether somebody named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +87,10 @@ impl ConfigFile {
     /// Every problem of the text.
     pub fn parse(&self, environment: &Environment) -> Result<Config, ConfigError> {
         super::parse(&self.text(), &self.path, environment)
+    }
+
+    pub fn is_yaml(&self) -> bool {
+        Format::of(&self.path) == Format::Yaml
     }
 
     pub fn text(&self) -> Cow<'_, str> {

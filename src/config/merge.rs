@@ -48,6 +48,9 @@ impl ToolChanges {
             let base = ["mcpServers", server, "tools"];
             base.iter().chain(steps).map(|step| (*step).to_owned()).collect()
         };
+        if self.is_empty() {
+            return Vec::new();
+        }
         let Some(switches) = entry.get("tools") else {
             let switches: Map<String, Value> =
                 self.added.iter().map(|tool| (tool.clone(), Value::Bool(true))).collect();

@@ -216,12 +216,13 @@ proptest! {
 
 /// Every line that is gone is one that a change stands on, or that a first or next member was put behind.
 fn check_lines(before: &str, after: &str, server: &Server, which: usize, changes: &ToolChanges) {
-    let changed: BTreeSet<String> = changes.gone.iter().chain(&changes.back).map(quoted).collect();
+    let moved: BTreeSet<String> =
+        changes.gone.iter().chain(&changes.back).map(|name| quoted(name)).collect();
     let diff = TextDiff::from_lines(before, after);
-    let last = server.tools.iter().flatten().last().map(|(name, _)| quoted(&(*name).to_owned()));
+    let last = server.tools.iter().flatten().last().map(|(name, _)| quoted(name));
     for change in diff.iter_all_changes() {
         let line = change.value();
-        let is_inside = changed.iter().any(|name| line.contains(name.as_str()));
+        let is_inside = moved.iter().any(|name| line.contains(name.as_str()));
         let is_before_new = !changes.added.is_empty()
             && (last.as_ref().is_some_and(|name| line.contains(name.as_str()))
                 || line.contains("tools")
@@ -248,6 +249,6 @@ fn check_lines(before: &str, after: &str, server: &Server, which: usize, changes
     }
 }
 
-fn quoted(name: &String) -> String {
-    Value::from(name.as_str()).to_string()
+fn quoted(name: &str) -> String {
+    Value::from(name).to_string()
 }

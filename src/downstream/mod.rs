@@ -9,6 +9,7 @@ mod reply;
 mod session;
 mod standing;
 pub mod stdio;
+pub mod within;
 
 pub use identity::Identity;
 pub use session::Session;

@@ -318,7 +318,7 @@ impl Handler for Inbound {
     fn unreadable(&self, what: Unreadable) {
         let peer = &self.reply.peer;
         match what {
-            Unreadable::Invalid(Invalid::NotJson(problem)) => {
+            Unreadable::Invalid(Invalid::NotJson { problem, .. }) => {
                 let message = format!("not JSON: {problem}");
                 peer.respond_to_unreadable(None, error::parse_error(message));
             }

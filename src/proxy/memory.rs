@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::watch;
+
 use super::{
     Fleet,
     fleet::{Announce, has_first_attempt},
@@ -33,12 +35,15 @@ pub(super) struct Memory {
     kept: Mutex<HashMap<usize, (Arc<ServerCatalog>, Instant)>>,
     // As above. What has been said of a tool once is not said again.
     reported: Mutex<HashSet<(usize, String)>>,
+    /// Counts the catalogs that were news.
+    learned: watch::Sender<u64>,
 }
 
 impl Memory {
     pub(super) fn new(cache: Option<Cache>, servers: &[ServerConfig]) -> Self {
         let keys = servers.iter().map(CatalogKey::of).collect();
-        Self { cache, keys, kept: Mutex::default(), reported: Mutex::default() }
+        let learned = watch::Sender::new(0);
+        Self { cache, keys, kept: Mutex::default(), reported: Mutex::default(), learned }
     }
 
     fn place(&self, server: usize) -> Option<(&Cache, &CatalogKey)> {
@@ -78,12 +83,9 @@ impl Fleet {
     /// now: a tool that changes must not be callable for a moment.
     pub(super) fn expose(&self, server: usize, catalog: &Arc<ServerCatalog>) -> Arc<Exposed> {
         let config = self.shared(server).config();
-        let changed = match (config.pin, self.memory.place(server)) {
-            (Pin::Block, Some((cache, key))) => {
-                let declared = &catalog.discovery.declared;
-                cache.pins(key, declared).changed(catalog)
-            }
-            _ => BTreeSet::new(),
+        let changed = match config.pin {
+            Pin::Block => self.changed_tools(server, catalog),
+            Pin::Warn | Pin::Off => BTreeSet::new(),
         };
         let snapshot = self.snapshot();
         Arc::new(Exposed::new(catalog, config, &changed, snapshot.naming(server)))
@@ -102,10 +104,11 @@ impl Fleet {
     /// Keeps what a server has just shown, and says what is strange about it.
     pub(super) fn keep(&self, server: usize, catalog: &Arc<ServerCatalog>) {
         self.report_hidden(server, catalog);
-        let Some((cache, key)) = self.memory.place(server) else { return };
         if !self.memory.is_news(server, catalog) {
             return;
         }
+        self.memory.learned.send_modify(|count| *count += 1);
+        let Some((cache, key)) = self.memory.place(server) else { return };
         let (cache, key) = (cache.clone(), key.clone());
         let (catalog, config) = (catalog.clone(), self.shared(server).config().clone());
         let fleet = self.this.clone();
@@ -120,6 +123,24 @@ impl Fleet {
                 tracing::warn!(server = config.name, %error, "cannot keep the catalog");
             }
         });
+    }
+
+    /// Tells that some server's catalog has become known, or is new.
+    pub fn learned(&self) -> watch::Receiver<u64> {
+        self.memory.learned.subscribe()
+    }
+
+    /// What the servers that are in use have, as far as that is known.
+    pub fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
+        let shared = self.all_shared().iter();
+        let enabled = shared.filter(|upstream| upstream.config().enabled);
+        enabled.map(|upstream| (upstream.config().clone(), upstream.catalog())).collect()
+    }
+
+    /// The tools of a server that are not what they were when they were first seen.
+    pub(super) fn changed_tools(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
+        let Some((cache, key)) = self.memory.place(server) else { return BTreeSet::new() };
+        cache.pins(key, &catalog.discovery.declared).changed(catalog)
     }
 
     fn report_changed(&self, server: usize, changed: &BTreeSet<String>) {

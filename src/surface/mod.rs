@@ -11,6 +11,8 @@ mod groups;
 mod load;
 mod text;
 
+pub use text::one_line;
+
 use crate::{
     catalog::{Presence, Resolved, Snapshot, ToolRef, Withheld},
     config::{Settings, Surface},

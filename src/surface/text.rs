@@ -23,7 +23,7 @@ pub(super) fn escaped(line: &str, longest: usize) -> String {
 }
 
 /// The first half of [`sanitized`]: visible characters on one line.
-pub(super) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let visible: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })

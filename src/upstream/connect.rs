@@ -17,6 +17,7 @@ use super::{
     greet::{Approach, DISCOVER, Meeting},
     http,
     inbound::Inbound,
+    noise::Noise,
     process::{Grace, Pipes, ServerProcess},
 };
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
     wire::{LineReader, Outbox, Raw, edit, write_messages},
 };
 
-/// How long a process that has exited is still read from.
+/// How long a process that has exited, or reads no more, is still read from.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What an attempt needs to know beside the server's config.
@@ -130,6 +131,15 @@ struct Opening {
     peer: Peer,
     carrier: Carrier,
     activity: Arc<Activity>,
+    noise: Arc<Noise>,
+}
+
+impl Opening {
+    /// What it said that was no message, as the end of a sentence.
+    fn said(&self) -> String {
+        let noise = self.noise.described().map(|noise| format!("; {noise}"));
+        self.carrier.last_words() + &noise.unwrap_or_default()
+    }
 }
 
 impl Connecting {
@@ -145,18 +155,18 @@ impl Connecting {
         let met = self.meet(&opening.peer, approach, spoken, with_catalog, &mut clock).await;
         let failure = match met {
             Ok((greeting, spoken, catalog)) => {
-                let Opening { peer, carrier, activity } = opening;
+                let Opening { peer, carrier, activity, noise } = opening;
                 let is_used = AtomicBool::new(false);
-                let connection = Arc::new(Connection { peer, greeting, activity, is_used });
+                let connection = Arc::new(Connection { peer, greeting, activity, noise, is_used });
                 let link = Link { connection, carrier, brought: catalog };
                 return Ok(Connected { link, spoken, timing: clock.timing });
             }
             Err(AttemptError::Call { phase, cause: CallError::Closed | CallError::NotSent }) => {
                 let status = opening.carrier.describe_end().await;
-                AttemptError::Exited { phase, status, stderr: opening.carrier.last_words() }
+                AttemptError::Exited { phase, status, said: opening.said() }
             }
             Err(AttemptError::TimedOut { phase, limit, .. }) => {
-                AttemptError::TimedOut { phase, limit, stderr: opening.carrier.last_words() }
+                AttemptError::TimedOut { phase, limit, said: opening.said() }
             }
             Err(failure) => failure,
         };
@@ -182,8 +192,15 @@ impl Connecting {
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
-        let (name, observer) = (config.name.clone(), observer.clone());
-        let inbound = Inbound::new(name, observer, stale.clone(), activity.clone(), peer.clone());
+        let noise = Arc::<Noise>::default();
+        let inbound = Inbound::new(
+            config.name.clone(),
+            observer.clone(),
+            stale.clone(),
+            activity.clone(),
+            peer.clone(),
+            noise.clone(),
+        );
         let carrier = match transport {
             Transport::Stdio(launch) => {
                 Carrier::Process(run_process(launch, inbound, outbox, context)?)
@@ -202,7 +219,7 @@ impl Connecting {
                 Carrier::Http(opening.open(spoken.framing.unwrap_or(remote.framing)).await?)
             }
         };
-        Ok(Opening { peer, carrier, activity })
+        Ok(Opening { peer, carrier, activity, noise })
     }
 
     async fn meet(
@@ -238,7 +255,7 @@ impl Connecting {
         work: impl Future<Output = Result<T, AttemptError>>,
     ) -> Result<T, AttemptError> {
         let limit = self.surroundings.config.timeouts.load;
-        let late = AttemptError::TimedOut { phase, limit, stderr: String::new() };
+        let late = AttemptError::TimedOut { phase, limit, said: String::new() };
         match self.deadline {
             Some(deadline) => tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(late)),
             None => work.await,
@@ -275,7 +292,7 @@ fn run_process(
         exited.await;
         // What it said last is read first. The stream itself may never end, since what the process
         // started may hold it open.
-        tokio::time::sleep(LAST_WORDS).await;
+        let _ = tokio::time::timeout(LAST_WORDS, peer.closed()).await;
         peer.close();
     });
     Ok(process)
@@ -285,6 +302,8 @@ async fn write_until_closed(outbox: Outbox, stdin: tokio::process::ChildStdin, p
     tokio::select! {
         written = write_messages(outbox.clone(), stdin) => {
             if written.is_err() {
+                // As where the process has exited: what it said last is read first.
+                let _ = tokio::time::timeout(LAST_WORDS, peer.closed()).await;
                 peer.close();
             }
         }

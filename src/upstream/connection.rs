@@ -8,6 +8,7 @@ use std::sync::{
 use super::{
     activity::Activity,
     http,
+    noise::Noise,
     process::{Grace, ServerProcess},
 };
 use crate::{
@@ -21,6 +22,7 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) greeting: Greeting,
     pub(super) activity: Arc<Activity>,
+    pub(super) noise: Arc<Noise>,
     /// Whether a host has used it. Before that nothing is lost when it is made anew in another era.
     pub(super) is_used: AtomicBool,
 }

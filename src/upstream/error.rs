@@ -13,10 +13,10 @@ pub enum AttemptError {
     CommandNotFound { command: String },
     #[error("cannot start {command:?}: {source}")]
     Spawn { command: String, source: io::Error },
-    #[error("it ended{status} during {phase}{stderr}")]
-    Exited { phase: &'static str, status: String, stderr: String },
-    #[error("{phase} did not end within {limit:?}{stderr}")]
-    TimedOut { phase: &'static str, limit: Duration, stderr: String },
+    #[error("it ended{status} during {phase}{said}")]
+    Exited { phase: &'static str, status: String, said: String },
+    #[error("{phase} did not end within {limit:?}{said}")]
+    TimedOut { phase: &'static str, limit: Duration, said: String },
     #[error("{phase} failed: {cause}")]
     Call { phase: &'static str, cause: CallError },
     #[error("{phase} was refused: {message}")]
@@ -36,7 +36,7 @@ impl AttemptError {
         is_http || matches!(self, Self::Refused { .. })
     }
 
-    /// Without what the server wrote on its standard error: for texts that a model reads unasked, and
+    /// Without what the server said on the way, which is in `said`: for texts that a model reads unasked, and
     /// that stay the same as long as the cause does.
     pub(super) fn in_short(&self) -> String {
         match self {
@@ -64,4 +64,16 @@ pub enum LoadError {
     /// It was evicted or switched off before.
     #[error("server {server:?} is not available")]
     Gone { server: String },
+}
+
+impl LoadError {
+    /// Why the last attempt failed, where one was made.
+    pub fn cause(&self) -> Option<&AttemptError> {
+        match self {
+            Self::Failed { cause, .. }
+            | Self::GivenUp { cause, .. }
+            | Self::Unreachable { cause, .. } => Some(cause),
+            Self::Gone { .. } => None,
+        }
+    }
 }

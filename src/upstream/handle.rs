@@ -186,7 +186,9 @@ impl Upstream {
 
     /// How it is at this moment.
     pub fn status(&self) -> Status {
-        self.0.lock_status().clone()
+        let noise =
+            self.0.current.load().as_ref().and_then(|connection| connection.noise.described());
+        Status { noise, ..self.0.lock_status().clone() }
     }
 
     /// The server, awake: connected already, or woken or loaded for this, in one attempt that everyone

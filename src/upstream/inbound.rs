@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -15,11 +12,12 @@ use super::{
     Observer,
     activity::{Activity, InUse},
     fetch::{Kinds, Stale},
+    noise::Noise,
 };
 use crate::{
     peer::{Handler, Peer, Unreadable},
     protocol::error,
-    wire::{Id, Notification, Outcome, Raw, Request, edit},
+    wire::{Id, Invalid, Notification, Outcome, Raw, Request, edit},
 };
 
 /// A request of a server to a host: sampling, elicitation, roots, or something newer.
@@ -93,7 +91,7 @@ struct Source {
     activity: Arc<Activity>,
     peer: Peer,
     asked: Arc<Asked>,
-    noise: AtomicUsize,
+    noise: Arc<Noise>,
 }
 
 impl Inbound {
@@ -103,8 +101,9 @@ impl Inbound {
         stale: Arc<Stale>,
         activity: Arc<Activity>,
         peer: Peer,
+        noise: Arc<Noise>,
     ) -> Self {
-        let (asked, noise) = Default::default();
+        let asked = Arc::default();
         let source = Arc::new(Source { name, observer, stale, activity, peer, asked, noise });
         Self { source, cause: None }
     }
@@ -125,7 +124,7 @@ impl Inbound {
 
 impl Source {
     fn count_noise(&self, what: &str) {
-        if self.noise.fetch_add(1, Ordering::Relaxed) == 0 {
+        if self.noise.hear(what) {
             tracing::warn!(server = self.name, "skipped {what}; more of it is only counted");
         } else {
             tracing::debug!(server = self.name, "skipped {what}");
@@ -181,6 +180,9 @@ impl Handler for Inbound {
     fn unreadable(&self, what: Unreadable) {
         let source = &self.source;
         match what {
+            Unreadable::Invalid(Invalid::NotJson { start, .. }) => {
+                source.count_noise(&format!("a line that is not JSON: {start:?}"));
+            }
             Unreadable::Invalid(invalid) => {
                 source.count_noise(&format!("a line that is {invalid}"));
             }

@@ -16,6 +16,7 @@ mod handle;
 mod http;
 mod inbound;
 mod listen;
+mod noise;
 mod process;
 mod state;
 mod status;

@@ -28,14 +28,16 @@ pub struct Status {
     pub last_wake: Option<(SystemTime, Timing)>,
     /// Why it could not be connected, or how it ended, since it was last connected.
     pub last_error: Option<String>,
+    /// What it has sent, since it was last connected, that was no message.
+    pub noise: Option<String>,
     /// In how long it is tried again.
     pub retry_in: Option<Duration>,
 }
 
 impl Status {
     pub(super) fn new() -> Self {
-        let (last_wake, last_error, retry_in) = Default::default();
-        Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, retry_in }
+        let (last_wake, last_error, noise, retry_in) = Default::default();
+        Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, noise, retry_in }
     }
 
     /// Takes note of a new state.

@@ -79,14 +79,23 @@ pub enum Message {
 /// Why a line, or one member of a batch, is no message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Invalid {
-    #[error("not JSON: {0}")]
-    NotJson(String),
+    /// `start` is the beginning of the line, for logs.
+    #[error("not JSON: {problem}")]
+    NotJson { problem: String, start: String },
     /// A call of the wrong shape; the id, where one could be read.
     #[error("not a JSON-RPC message: {reason}")]
     NotRpc { id: Option<Id>, reason: &'static str },
     /// A reply of the wrong shape. It is never answered, but the request that it names can be failed.
     #[error("not a JSON-RPC response: {reason}")]
     NotReply { id: Id, reason: &'static str },
+}
+
+impl Invalid {
+    fn not_json(problem: &serde_json::Error, text: &[u8]) -> Self {
+        const LONGEST: usize = 80;
+        let start = String::from_utf8_lossy(&text[..text.len().min(LONGEST)]).into_owned();
+        Self::NotJson { problem: problem.to_string(), start }
+    }
 }
 
 /// `text` as one line: line breaks between the tokens of a JSON text become blanks.
@@ -106,7 +115,7 @@ pub fn parse_line(line: &Bytes) -> Vec<Result<Message, Invalid>> {
         return vec![parse_message(line, line)];
     }
     match serde_json::from_slice::<Vec<&RawValue>>(line) {
-        Err(error) => vec![Err(Invalid::NotJson(error.to_string()))],
+        Err(error) => vec![Err(Invalid::not_json(&error, line))],
         Ok(members) if members.is_empty() => {
             vec![Err(Invalid::NotRpc { id: None, reason: "an empty batch" })]
         }
@@ -142,7 +151,7 @@ fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, Invalid> {
         if error.is_data() {
             Invalid::NotRpc { id: None, reason: "the envelope has the wrong shape" }
         } else {
-            Invalid::NotJson(error.to_string())
+            Invalid::not_json(&error, text)
         }
     })?;
     let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id)));
@@ -348,8 +357,8 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_with_a_line() {
-        assert!(matches!(parse("Server started!"), Err(Invalid::NotJson(_))));
-        assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(Invalid::NotJson(_))));
+        assert!(matches!(parse("Server started!"), Err(Invalid::NotJson { .. })));
+        assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(Invalid::NotJson { .. })));
         for (line, reason) in [
             (r#"{"id":1,"method":"x"}"#, "\"jsonrpc\" is not \"2.0\""),
             (

@@ -3,11 +3,12 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// What each layer may use. `catalog` and `config` are used by many, and use little.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     (
         "cli",
         &[
             "demo",
+            "control",
             "downstream",
             "proxy",
             "surface",
@@ -20,6 +21,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
         ],
     ),
     ("demo", &["peer", "protocol", "wire"]),
+    ("control", &["proxy", "upstream", "catalog", "config"]),
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config"]),
     ("proxy", &["surface", "upstream", "peer", "protocol", "wire", "catalog", "config"]),
     ("surface", &["catalog", "config", "protocol", "wire"]),

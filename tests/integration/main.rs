@@ -22,3 +22,4 @@ mod resources;
 mod sharing;
 mod support;
 mod surface;
+mod tooling;

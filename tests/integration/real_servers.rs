@@ -105,6 +105,7 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
         .arg("stdio")
         .env("XDG_CACHE_HOME", kept)
         .env("XDG_DATA_HOME", kept)
+        .env("XDG_RUNTIME_DIR", kept)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -114,7 +115,8 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
     let server =
         real("everything", "mcp-server-everything", &json!(["stdio"])).set("inheritEnv", true);
     let proxy = Proxy::with([server]).environment("XDG_CACHE_HOME", kept);
-    let mut host = proxy.environment("XDG_DATA_HOME", kept).start();
+    let proxy = proxy.environment("XDG_DATA_HOME", kept).environment("XDG_RUNTIME_DIR", kept);
+    let mut host = proxy.start();
     host.initialize(json!({})).await;
     host.load("everything").await;
 

@@ -50,7 +50,9 @@ impl Format {
         // However good the editors are: what they made must be what was wanted.
         let read = |text: &str| self.read(text).map(|node| node.to_value()).ok();
         let mut wanted = read(bare).ok_or(EditError::ChangesMore)?;
-        edits.iter().for_each(|edit| edit.apply(&mut wanted));
+        for edit in edits {
+            edit.apply(&mut wanted);
+        }
         let keeps_line_ends = edited.matches("\r\n").count() >= bare.matches("\r\n").count();
         if !keeps_line_ends || read(&edited) != Some(wanted) {
             return Err(EditError::ChangesMore);

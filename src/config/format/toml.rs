@@ -70,22 +70,21 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
         table = item.as_table_like_mut()?;
     }
     match edit {
-        Edit::Set { value, .. } => match table.get_mut(name) {
-            // A member that is there keeps what is written around it.
-            Some(old) => {
+        Edit::Set { value, .. } => {
+            if let Some(old) = table.get_mut(name) {
+                // What is written around it stays.
                 let decor = old.as_value()?.decor().clone();
                 let mut new = inline(value)?;
                 *new.decor_mut() = decor;
                 *old = Item::Value(new);
-            }
-            None => {
+            } else {
                 let mut key = Key::new(name);
                 if !is_inline {
                     *key.leaf_decor_mut() = Decor::new(indentation(table), " ");
                 }
                 table.entry_format(&key).or_insert(item(value, !is_inline)?);
             }
-        },
+        }
         Edit::Remove { .. } => {
             table.remove(name)?;
         }

@@ -96,7 +96,9 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted,
 
 fn refused_message(invalid: &Invalid) -> Response {
     let (id, error) = match invalid {
-        Invalid::NotJson(problem) => (None, error::parse_error(format!("not JSON: {problem}"))),
+        Invalid::NotJson { problem, .. } => {
+            (None, error::parse_error(format!("not JSON: {problem}")))
+        }
         Invalid::NotRpc { id, reason } => (id.as_ref(), error::invalid_request(reason)),
         Invalid::NotReply { reason, .. } => (None, error::invalid_request(reason)),
     };

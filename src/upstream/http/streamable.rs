@@ -224,7 +224,7 @@ impl Streamable {
                         self.peer().settle(id, Err(problem.clone()));
                         Ok(())
                     }
-                    [Err(Invalid::NotJson(_))] => Err(CallError::Malformed("it is not JSON")),
+                    [Err(Invalid::NotJson { .. })] => Err(CallError::Malformed("it is not JSON")),
                     _ => Err(CallError::Malformed("it answers another request")),
                 }
             }

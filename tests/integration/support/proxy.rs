@@ -116,6 +116,7 @@ impl Proxy {
         command.args(&self.arguments).args(["--log-level", "debug"]);
         // Nothing is kept beyond the test.
         command.env("XDG_CACHE_HOME", self.home().join("cache"));
+        command.env("XDG_RUNTIME_DIR", self.home());
         command.env("XDG_DATA_HOME", self.home().join("data"));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.wrapped.is_empty() {

@@ -1,0 +1,103 @@
+//! What a server has and what it would cost, for people who ask.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ServerCatalog, Tool, Withheld, hidden_character};
+use crate::config::{Pin, ServerConfig};
+
+/// About how many bytes of a definition a model counts as a token.
+const BYTES_OF_A_TOKEN: usize = 4;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inventory {
+    /// Those of the server, and then those that only the config names.
+    pub tools: Vec<Stock>,
+    pub resources: usize,
+    pub resource_templates: usize,
+    pub prompts: usize,
+    /// What the definitions of the shown tools take, as they are listed.
+    pub bytes: usize,
+}
+
+/// One tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stock {
+    pub name: String,
+    pub description: String,
+    pub state: ToolState,
+    /// Its definition is not what it was when it was first seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
+    /// A character of its definition that cannot be seen, as `U+200B`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_character: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolState {
+    Shown,
+    /// Switched off by the config.
+    Hidden,
+    /// Named by the config, and not among the server's tools.
+    Stale,
+    /// It has changed, and is not callable before it is approved.
+    Blocked,
+}
+
+impl Inventory {
+    /// `changed`: the tools that are not what they were when they were first seen.
+    pub fn of(config: &ServerConfig, catalog: &ServerCatalog, changed: &BTreeSet<String>) -> Self {
+        let blocked = if config.pin == Pin::Block { changed } else { &BTreeSet::new() };
+        let stock = |tool: &Tool| Stock {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            state: match Withheld::of(&tool.name, config, blocked) {
+                None => ToolState::Shown,
+                Some(Withheld::SwitchedOff) => ToolState::Hidden,
+                Some(Withheld::Changed) => ToolState::Blocked,
+            },
+            changed: changed.contains(&tool.name),
+            hidden_character: hidden_character(tool).map(|c| format!("U+{:04X}", u32::from(c))),
+        };
+        let mut tools: Vec<Stock> = catalog.tools.iter().map(stock).collect();
+        let shown = tools.iter().zip(&catalog.tools);
+        let shown = shown.filter(|(stock, _)| stock.state == ToolState::Shown);
+        let bytes = shown.map(|(_, tool)| tool.raw.as_bytes().len()).sum();
+        tools.extend(stale(config, catalog));
+        let count = |is_used: bool, all: usize| if is_used { all } else { 0 };
+        Self {
+            tools,
+            resources: count(config.features.resources, catalog.resources.len()),
+            resource_templates: count(config.features.resources, catalog.templates.len()),
+            prompts: count(config.features.prompts, catalog.prompts.len()),
+            bytes,
+        }
+    }
+
+    pub fn count(&self, state: ToolState) -> usize {
+        self.tools.iter().filter(|tool| tool.state == state).count()
+    }
+
+    /// About what a model would count for the shown tools.
+    pub fn tokens(&self) -> usize {
+        self.bytes.div_ceil(BYTES_OF_A_TOKEN)
+    }
+}
+
+fn stale(config: &ServerConfig, catalog: &ServerCatalog) -> Vec<Stock> {
+    let gone = config.tools.named().map(|(name, _)| name);
+    let gone = gone.filter(|name| catalog.tools.iter().all(|tool| tool.name != *name));
+    gone.map(|name| Stock {
+        name: name.to_owned(),
+        description: String::new(),
+        state: ToolState::Stale,
+        changed: false,
+        hidden_character: None,
+    })
+    .collect()
+}

@@ -1,0 +1,176 @@
+//! `dormouse call`: call a tool as an agent would, and print what it answers.
+
+use std::{io::Read as _, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use super::{UsageError, arguments::Options, runtime, settings};
+use crate::{
+    config::{Config, Isolation, Startup, Surface},
+    downstream::within,
+    peer::{CallOptions, Handler, Peer, Unreadable, read_messages},
+    protocol::error,
+    proxy::{Fleet, Storage},
+    upstream::Watchdog,
+    wire::{LineReader, Notification, Outbox, Outcome, Raw, Request, write_messages},
+};
+
+/// What is on its way between the two ends, in bytes.
+const PIPE: usize = 64 * 1024;
+
+pub(super) struct Wanted {
+    pub(super) server: String,
+    pub(super) tool: String,
+    /// JSON, or `-` for standard input.
+    pub(super) input: Option<String>,
+    /// Print the result as the server gave it.
+    pub(super) json: bool,
+}
+
+pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode> {
+    let file = settings::find_trusted(options)?;
+    let mut config = settings::parse(&file, options)?;
+    let mut server = settings::server(&config, &wanted.server)?.clone();
+    if !server.enabled {
+        bail!("server {:?} is switched off by the config", server.name);
+    }
+    let input = read_input(wanted.input.as_deref())?;
+    server.startup = Startup::Lazy;
+    server.isolation = Isolation::Shared;
+    server.max_result_bytes = None;
+    config.settings.surface = Surface::Discover;
+    config.settings.remember_loads = false;
+    config.servers = vec![server];
+    let storage = settings::storage(Some(&file));
+    let arguments = json!({
+        "name": "use_tool",
+        "arguments": {"tool_name": format!("{}/{}", wanted.server, wanted.tool), "tool_input": input},
+    });
+    let outcome = runtime()?.block_on(call(config, storage, Raw::encode(&arguments)))?;
+    Ok(print(&outcome, wanted.json))
+}
+
+/// The arguments for the tool, which are an object.
+fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
+    let text = match typed {
+        None => return Ok(json!({})),
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+            text
+        }
+        Some(text) => text.to_owned(),
+    };
+    let input: Value = serde_json::from_str(&text)
+        .map_err(|error| UsageError(format!("the tool's input is no JSON: {error}")))?;
+    if !input.is_object() {
+        return Err(UsageError("the tool's input must be a JSON object".to_owned()).into());
+    }
+    Ok(input)
+}
+
+async fn call(config: Config, storage: Storage, params: Raw) -> anyhow::Result<Outcome> {
+    let limit = config.settings.max_message_bytes;
+    let watchdog = Watchdog::default();
+    let fleet = Fleet::new(config, &watchdog, storage);
+    let (near, far) = tokio::io::duplex(PIPE);
+    let serving = tokio::spawn(within::serve(fleet.clone(), far));
+    let (input, output) = tokio::io::split(near);
+    let outbox = Outbox::default();
+    let peer = Peer::new(outbox.clone());
+    let writing = tokio::spawn(write_messages(outbox, output));
+    let agent = Arc::new(Agent(peer.clone()));
+    let lines = LineReader::new(input, limit);
+    let reader = peer.clone();
+    let reading = tokio::spawn(async move {
+        let _ = read_messages(lines, limit, reader.clone(), agent).await;
+        reader.close();
+    });
+    let outcome = talk(&peer, params).await;
+    peer.close();
+    // Nothing is said any more, which ends the session.
+    let _ = writing.await;
+    reading.abort();
+    let _ = reading.await;
+    let _ = serving.await;
+    fleet.stop().await;
+    watchdog.end();
+    outcome
+}
+
+async fn talk(peer: &Peer, params: Raw) -> anyhow::Result<Outcome> {
+    let hello = Raw::encode(&json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "dormouse call", "version": env!("CARGO_PKG_VERSION")},
+    }));
+    // The server's own deadlines are what counts.
+    let patient = || CallOptions::silent_for(Duration::ZERO);
+    if let Err(refusal) = peer.request("initialize", Some(hello), patient()).await? {
+        return Ok(Err(refusal));
+    }
+    peer.notify("notifications/initialized", None);
+    Ok(peer.request("tools/call", Some(params), patient()).await?)
+}
+
+/// The host's side: it only waits for its answer.
+struct Agent(Peer);
+
+impl Handler for Agent {
+    fn request(&self, request: Request) {
+        let refusal = error::method_not_found(&request.method);
+        self.0.respond(request.id, Err(refusal));
+    }
+
+    fn notification(&self, _: Notification) {}
+
+    fn unreadable(&self, _: Unreadable) {}
+
+    async fn ready(&self) {}
+}
+
+fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
+    let (Ok(answer) | Err(answer)) = outcome;
+    let value = answer.to_value();
+    let is_error = outcome.is_err() || value["isError"] == true;
+    let text = match outcome {
+        _ if as_json => answer.to_string(),
+        Err(_) => value["message"].as_str().unwrap_or_default().to_owned(),
+        Ok(_) => readable(&value),
+    };
+    if is_error && !as_json {
+        anstream::eprintln!("{text}");
+    } else {
+        anstream::println!("{text}");
+    }
+    if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// A result for people: its text, and a word for what is none.
+fn readable(result: &Value) -> String {
+    let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if blocks.is_empty() && !result["structuredContent"].is_null() {
+        return format!("{:#}", result["structuredContent"]);
+    }
+    let lines: Vec<String> = blocks.iter().map(readable_block).collect();
+    lines.join("\n")
+}
+
+fn readable_block(block: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match block["type"].as_str() {
+        Some("text") => text(&block["text"]),
+        Some("resource") if block["resource"]["text"].is_string() => {
+            text(&block["resource"]["text"])
+        }
+        Some("resource") => format!("[resource {}]", text(&block["resource"]["uri"])),
+        Some("resource_link") => format!("[resource {}]", text(&block["uri"])),
+        kind => format!(
+            "[{} {}: {} bytes of base64; --json prints them]",
+            kind.unwrap_or("content"),
+            text(&block["mimeType"]),
+            block["data"].as_str().map_or(0, str::len)
+        ),
+    }
+}

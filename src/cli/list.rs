@@ -1,0 +1,92 @@
+//! `dormouse list`: what each server has, as far as is known, and what of it is shown.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{arguments::Options, plain, settings};
+use crate::{
+    catalog::{Inventory, ToolState},
+    config::ServerConfig,
+};
+
+/// One server, in `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    server: &'a str,
+    enabled: bool,
+    /// `null` where nothing is known of what it has.
+    #[serde(flatten)]
+    inventory: Option<Inventory>,
+}
+
+pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::Result<ExitCode> {
+    let file = settings::find(options)?;
+    let config = settings::parse(&file, options)?;
+    for name in servers {
+        settings::server(&config, name)?;
+    }
+    let cache = settings::storage(Some(&file)).catalogs;
+    let wanted = config.servers.iter();
+    let wanted = wanted.filter(|server| servers.is_empty() || servers.contains(&server.name));
+    let entries: Vec<(Entry<'_>, &ServerConfig)> = wanted
+        .map(|server| {
+            let inventory = cache.as_ref().and_then(|cache| cache.inventory(server));
+            (Entry { server: &server.name, enabled: server.enabled, inventory }, server)
+        })
+        .collect();
+    if json {
+        let entries: Vec<&Entry<'_>> = entries.iter().map(|(entry, _)| entry).collect();
+        anstream::println!("{}", serde_json::to_string_pretty(&entries)?);
+    } else {
+        for (entry, server) in &entries {
+            print(entry, server);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(entry: &Entry<'_>, server: &ServerConfig) {
+    let bold = anstyle::Style::new().bold();
+    let name = &server.name;
+    let Some(inventory) = &entry.inventory else {
+        let why = if server.enabled { "not known yet: dormouse refresh" } else { "switched off" };
+        anstream::println!(
+            "{bold}{name}{bold:#}: {why} {}",
+            if server.enabled { name } else { "" }
+        );
+        return;
+    };
+    let off = if server.enabled { "" } else { " (switched off)" };
+    anstream::println!(
+        "{bold}{name}{bold:#}{off}: {} tools, {} resources, {} resource templates, {} prompts",
+        inventory.tools.len() - inventory.count(ToolState::Stale),
+        inventory.resources,
+        inventory.resource_templates,
+        inventory.prompts
+    );
+    let mut table = super::table(&[]);
+    for tool in &inventory.tools {
+        let state = match tool.state {
+            ToolState::Shown => "",
+            ToolState::Hidden => "hidden",
+            ToolState::Stale => "stale",
+            ToolState::Blocked => "blocked: dormouse approve",
+        };
+        let changed = if tool.changed && tool.state != ToolState::Blocked { "changed" } else { "" };
+        let hidden = tool.hidden_character.as_deref();
+        let hidden = hidden.map_or(String::new(), |character| format!("holds {character}"));
+        let notes = [state, changed, &hidden]
+            .iter()
+            .filter(|note| !note.is_empty())
+            .copied()
+            .collect::<Vec<_>>();
+        let line = plain(tool.description.lines().next().unwrap_or_default());
+        let short: String = line.chars().take(80).collect();
+        table.add_row([format!("  {}", plain(&tool.name)), notes.join(", "), short]);
+    }
+    if !inventory.tools.is_empty() {
+        anstream::println!("{table}");
+    }
+}

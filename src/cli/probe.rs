@@ -1,0 +1,120 @@
+//! Connects servers for a look at what they have, without a host.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::json;
+use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    catalog::{Origin, ServerCatalog},
+    config::{Config, ServerConfig, Settings, Startup},
+    protocol::Era,
+    upstream::{
+        Context, HttpClient, LoadError, Observer, Question, Recalled, Status, Upstream, Watchdog,
+    },
+    wire::{Notification, Raw},
+};
+
+/// More at once would only be slower.
+const MOST_AT_ONCE: usize = 8;
+
+/// What came of connecting one server.
+pub(super) struct Seen {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) outcome: Result<Arc<ServerCatalog>, LoadError>,
+    pub(super) status: Status,
+}
+
+/// Connects the servers, several at once, and ends them again. In the order of the config.
+pub(super) async fn probe(config: Config) -> Vec<Seen> {
+    let watchdog = Watchdog::default();
+    let context = context(&config.settings, &watchdog);
+    let free = Arc::new(Semaphore::new(MOST_AT_ONCE));
+    let display = MultiProgress::new();
+    let mut probing = JoinSet::new();
+    for (at, server) in config.servers.into_iter().enumerate() {
+        let (context, free) = (context.clone(), free.clone());
+        let bar = display.add(ProgressBar::new_spinner());
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a constant"));
+        bar.set_message(format!("{}: waiting", server.name));
+        probing.spawn(async move {
+            let _turn = free.acquire().await;
+            (at, look(server, &context, &bar).await)
+        });
+    }
+    let mut seen = probing.join_all().await;
+    seen.sort_by_key(|(at, _)| *at);
+    context.stop.cancel();
+    context.tasks.close();
+    context.tasks.wait().await;
+    watchdog.end();
+    seen.into_iter().map(|(_, seen)| seen).collect()
+}
+
+async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) -> Seen {
+    // Whatever the config says of it: now it is connected once, and a failure is final.
+    config.startup = Startup::Lazy;
+    config.enabled = true;
+    bar.set_message(format!("{}: connecting", config.name));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let config = Arc::new(config);
+    let upstream = Upstream::start(config.clone(), Arc::new(Nobody), context, None);
+    let leased = upstream.lease(Era::Legacy).await;
+    let status = upstream.status();
+    let outcome = leased.and_then(|_| {
+        let gone = || LoadError::Gone { server: config.name.clone() };
+        upstream.catalog().ok_or_else(gone)
+    });
+    upstream.stop();
+    bar.finish_and_clear();
+    Seen { config, outcome, status }
+}
+
+fn context(settings: &Settings, watchdog: &Watchdog) -> Context {
+    Context {
+        max_message_bytes: settings.max_message_bytes,
+        watchdog: watchdog.clone(),
+        http: HttpClient::default(),
+        catalog_ttl: None,
+        tasks: TaskTracker::new(),
+        stop: CancellationToken::new(),
+    }
+}
+
+/// There is no host: what a server tells goes nowhere, and what it asks is refused.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn live(&self, _: Arc<ServerCatalog>, _: Option<Origin>) {}
+
+    fn learned(&self, _: &Arc<ServerCatalog>) {}
+
+    fn recall(&self) -> Option<Recalled> {
+        None
+    }
+
+    fn unreachable(&self, _: String) {}
+
+    fn evicted(&self) {}
+
+    fn first_attempt_over(&self) {}
+
+    fn notification(&self, _: Notification, _: Option<u64>) {}
+
+    fn question(&self, _: Question) {}
+
+    /// Some servers have tools only for hosts that can do this.
+    fn capabilities(&self, _: Era) -> Raw {
+        Raw::encode(&json!({"elicitation": {}, "roots": {}, "sampling": {}}))
+    }
+
+    fn is_congested(&self) -> bool {
+        false
+    }
+
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+}

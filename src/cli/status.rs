@@ -1,0 +1,147 @@
+//! `dormouse status`: how each server is, and what it would cost.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use super::{arguments::Options, plain, settings};
+use crate::{
+    catalog::{Inventory, ToolState},
+    control::{LastWake, Report, ServerReport, State},
+};
+
+pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
+    let file = settings::find(options)?;
+    let mut reports = settings::running(&file);
+    if reports.is_empty() {
+        let config = settings::parse(&file, options)?;
+        let cache = settings::storage(Some(&file)).catalogs;
+        reports.push(Report::at_rest(&config.servers, cache.as_ref(), file.path));
+    }
+    if json {
+        anstream::println!("{}", serde_json::to_string_pretty(&reports)?);
+    } else {
+        reports.iter().for_each(print);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &Report) {
+    let bold = anstyle::Style::new().bold();
+    match report.pid {
+        Some(pid) => anstream::println!(
+            "{bold}dormouse {}{bold:#}, process {pid}, with {}; hosts: {}",
+            report.version,
+            report.config.display(),
+            report.hosts
+        ),
+        None => anstream::println!(
+            "no dormouse runs with {}; this is what is known of its servers",
+            report.config.display()
+        ),
+    }
+    let mut table =
+        super::table(&["server", "state", "start", "tools", "bytes", "tokens", "last wake"]);
+    for server in &report.servers {
+        table.add_row(row(server));
+    }
+    anstream::println!("{table}");
+    for server in &report.servers {
+        for note in notes(server) {
+            anstream::println!("{}: {note}", server.name);
+        }
+    }
+}
+
+fn row(server: &ServerReport) -> Vec<String> {
+    let known = |of: &dyn Fn(&Inventory) -> String| {
+        server.inventory.as_ref().map_or_else(|| "?".to_owned(), of)
+    };
+    vec![
+        server.name.clone(),
+        state(server),
+        server.startup.clone(),
+        known(&tools),
+        known(&|inventory| inventory.bytes.to_string()),
+        known(&|inventory| format!("≈ {}", inventory.tokens())),
+        server.last_wake.map_or_else(|| "never".to_owned(), last_wake),
+    ]
+}
+
+fn state(server: &ServerReport) -> String {
+    let word = match server.state {
+        State::Unloaded => "not loaded",
+        State::Loading => "loading",
+        State::Awake => "awake",
+        State::Asleep => "asleep",
+        State::BackingOff => "backing off",
+        State::Evicted => "given up",
+        State::Disabled => "switched off",
+        State::NotRunning => "not running",
+    };
+    match server.awake {
+        0 | 1 => word.to_owned(),
+        instances => format!("{word} × {instances}"),
+    }
+}
+
+/// `12`, or `12 (2 hidden, 1 stale)`.
+fn tools(inventory: &Inventory) -> String {
+    let kinds = [
+        (ToolState::Hidden, "hidden"),
+        (ToolState::Stale, "stale"),
+        (ToolState::Blocked, "blocked"),
+    ];
+    let counted = kinds.map(|(state, word)| (inventory.count(state), word));
+    let others: Vec<String> = counted
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let shown = inventory.count(ToolState::Shown);
+    if others.is_empty() { shown.to_string() } else { format!("{shown} ({})", others.join(", ")) }
+}
+
+fn last_wake(wake: LastWake) -> String {
+    let at = UNIX_EPOCH + Duration::from_secs(wake.at);
+    let ago = SystemTime::now().duration_since(at).unwrap_or_default().as_secs();
+    let ago = match ago {
+        0..60 => format!("{ago} s"),
+        60..3600 => format!("{} min", ago / 60),
+        3600..172_800 => format!("{} h", ago / 3600),
+        _ => format!("{} days", ago / 86_400),
+    };
+    format!("{ago} ago, took {} ms", wake.took)
+}
+
+/// What is wrong with a server, or strange.
+fn notes(server: &ServerReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if server.strikes > 0 {
+        notes.push(format!("{} of 3 loads failed in a row", server.strikes));
+    }
+    if let Some(error) = &server.last_error {
+        notes.push(plain(error));
+    }
+    if let Some(milliseconds) = server.retry_in {
+        notes.push(format!("tried again in {} s", milliseconds.div_ceil(1000)));
+    }
+    if let Some(noise) = &server.noise {
+        notes.push(plain(noise));
+    }
+    let tools = server.inventory.iter().flat_map(|inventory| &inventory.tools);
+    for tool in tools {
+        let name = plain(&tool.name);
+        if tool.changed {
+            notes.push(format!(
+                "the definition of {name} has changed since it was first seen: dormouse approve {} {name}",
+                server.name
+            ));
+        }
+        if let Some(character) = &tool.hidden_character {
+            notes.push(format!("the definition of {name} holds {character}, which cannot be seen"));
+        }
+    }
+    notes
+}

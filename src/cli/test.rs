@@ -1,0 +1,104 @@
+//! `dormouse test`: connect each server, time it, and say what is wrong.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use anstyle::{AnsiColor, Style};
+
+use super::{
+    arguments::Options,
+    plain, probe,
+    probe::Seen,
+    runtime,
+    settings::{self, Chosen},
+};
+use crate::{peer::CallError, upstream::AttemptError};
+
+pub(super) fn run(options: &Options, servers: &[String]) -> anyhow::Result<ExitCode> {
+    let file = settings::find_trusted(options)?;
+    let Chosen { config, skipped } = settings::choose(&file, options, servers)?;
+    let seen = runtime()?.block_on(probe::probe(config));
+    let failed = seen.iter().filter(|seen| seen.outcome.is_err()).count();
+    for seen in &seen {
+        print(seen);
+    }
+    for name in skipped {
+        anstream::println!("- {name}: switched off");
+    }
+    anstream::println!("{} of {} servers work", seen.len() - failed, seen.len());
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(seen: &Seen) {
+    let (good, bad) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default());
+    let name = &seen.config.name;
+    match &seen.outcome {
+        Ok(catalog) => {
+            let timing = seen.status.last_wake.map(|(_, timing)| timing).unwrap_or_default();
+            anstream::println!(
+                "{good}✔{good:#} {name}: {} (start {}, handshake {}, lists {}); {} tools, {} resources, {} prompts; MCP {}",
+                short(timing.total()),
+                short(timing.opening),
+                short(timing.handshake),
+                short(timing.lists.unwrap_or_default()),
+                catalog.tools.len(),
+                catalog.resources.len() + catalog.templates.len(),
+                catalog.prompts.len(),
+                catalog.greeting.version,
+            );
+            if let Some(noise) = &seen.status.noise {
+                print_advice(&plain(noise));
+            }
+        }
+        Err(error) => {
+            let cause = error.cause();
+            let said = cause.map_or_else(|| error.to_string(), ToString::to_string);
+            anstream::println!("{bad}✘{bad:#} {name}: {}", plain(&said));
+            if let Some(advice) = cause.and_then(advice) {
+                print_advice(&advice);
+            }
+        }
+    }
+}
+
+fn print_advice(advice: &str) {
+    let dim = Style::new().dimmed();
+    anstream::println!("  {dim}{advice}{dim:#}");
+}
+
+/// What to do about it.
+fn advice(cause: &AttemptError) -> Option<String> {
+    match cause {
+        AttemptError::CommandNotFound { command } => {
+            let near = near_commands(command);
+            (!near.is_empty()).then(|| format!("on PATH there is: {}", near.join(", ")))
+        }
+        AttemptError::Call { cause: CallError::Refused { status: 401 | 403, .. }, .. } => Some(
+            "it asks for a login: give it one in \"headers\", as \"Authorization\": \"Bearer ${TOKEN}\", say".to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Programs on `PATH` with much the same name.
+fn near_commands(command: &str) -> Vec<String> {
+    const MOST: usize = 3;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path).filter_map(|path: PathBuf| path.read_dir().ok());
+    let entries = directories.flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut near: Vec<(usize, String)> = names
+        .map(|name| (strsim::damerau_levenshtein(&name, command), name))
+        .filter(|(distance, name)| *distance <= 2 && name.len() > 2)
+        .collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(MOST).map(|(_, name)| name).collect()
+}
+
+/// Three digits of it.
+fn short(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1000.0),
+        seconds => format!("{seconds:.1} s"),
+    }
+}

@@ -1,0 +1,11 @@
+//! What a running dormouse tells other commands of itself, over a socket that only its user can open.
+//!
+//! It must not change anything: it reports.
+
+mod report;
+#[cfg(unix)]
+mod socket;
+
+pub use report::{LastWake, Report, ServerReport, State};
+#[cfg(unix)]
+pub use socket::{Place, ask, serve};

@@ -1,0 +1,164 @@
+//! How a running dormouse and its servers are. Times are milliseconds; dates are seconds since 1970.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    catalog::{Cache, Inventory, Record},
+    config::ServerConfig,
+    proxy::{Fleet, Overview},
+    upstream::Phase,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `null` where none runs, and what is known from other runs is reported.
+    pub pid: Option<u32>,
+    pub version: String,
+    pub config: PathBuf,
+    /// Hosts that are connected.
+    pub hosts: usize,
+    pub servers: Vec<ServerReport>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerReport {
+    pub name: String,
+    pub state: State,
+    /// As in the config.
+    pub startup: String,
+    /// Failed loads in a row.
+    pub strikes: u8,
+    /// Instances that are connected.
+    pub awake: usize,
+    pub last_wake: Option<LastWake>,
+    pub last_error: Option<String>,
+    /// What it has sent that was no message.
+    pub noise: Option<String>,
+    /// When it is tried again, in milliseconds from now.
+    pub retry_in: Option<u64>,
+    /// `null` where nothing is known of what it has.
+    pub inventory: Option<Inventory>,
+    /// About what a model would count for the definitions of its shown tools.
+    pub tokens: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Unloaded,
+    Loading,
+    Awake,
+    Asleep,
+    BackingOff,
+    Evicted,
+    Disabled,
+    /// No dormouse runs.
+    NotRunning,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastWake {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// Milliseconds.
+    pub took: u64,
+}
+
+impl LastWake {
+    fn new(at: SystemTime, took: Duration) -> Self {
+        let at = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self { at, took: milliseconds(took) }
+    }
+}
+
+impl Report {
+    /// Of this process.
+    pub fn of(fleet: &Fleet, config: PathBuf) -> Self {
+        Self {
+            pid: Some(std::process::id()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            config,
+            hosts: fleet.host_count(),
+            servers: fleet.overview().into_iter().map(ServerReport::running).collect(),
+        }
+    }
+
+    /// Of servers that no dormouse serves now.
+    pub fn at_rest(servers: &[ServerConfig], cache: Option<&Cache>, config: PathBuf) -> Self {
+        let at_rest = |server| ServerReport::at_rest(server, cache);
+        Self {
+            pid: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            config,
+            hosts: 0,
+            servers: servers.iter().map(at_rest).collect(),
+        }
+    }
+}
+
+impl ServerReport {
+    fn running(overview: Overview) -> Self {
+        let Overview { config, status, awake, inventory } = overview;
+        Self {
+            name: config.name.clone(),
+            state: status.phase.into(),
+            startup: config.startup.name().to_owned(),
+            strikes: status.strikes,
+            awake,
+            last_wake: status.last_wake.map(|(at, timing)| LastWake::new(at, timing.total())),
+            last_error: status.last_error,
+            noise: status.noise,
+            retry_in: status.retry_in.map(milliseconds),
+            tokens: inventory.as_ref().map(Inventory::tokens),
+            inventory,
+        }
+    }
+
+    fn at_rest(config: &ServerConfig, cache: Option<&Cache>) -> Self {
+        let record: Option<Record> = cache.and_then(|cache| cache.last(config));
+        let last_wake = record.as_ref();
+        let last_wake =
+            last_wake.map(|record| LastWake::new(record.learned, record.catalog.discovery.took));
+        let inventory =
+            record.map(|record| Inventory::of(config, &record.catalog, &record.changed()));
+        Self {
+            name: config.name.clone(),
+            state: if config.enabled { State::NotRunning } else { State::Disabled },
+            startup: config.startup.name().to_owned(),
+            strikes: 0,
+            awake: 0,
+            last_wake,
+            last_error: config.transport.as_ref().err().map(ToString::to_string),
+            noise: None,
+            retry_in: None,
+            tokens: inventory.as_ref().map(Inventory::tokens),
+            inventory,
+        }
+    }
+}
+
+impl From<Phase> for State {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Unloaded => Self::Unloaded,
+            Phase::Loading => Self::Loading,
+            Phase::Awake => Self::Awake,
+            Phase::Asleep => Self::Asleep,
+            Phase::BackingOff => Self::BackingOff,
+            Phase::Evicted => Self::Evicted,
+            Phase::Disabled => Self::Disabled,
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

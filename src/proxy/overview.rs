@@ -1,0 +1,53 @@
+//! How the servers are, for people who ask.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Fleet, instance::Instance};
+use crate::{
+    catalog::Inventory,
+    config::ServerConfig,
+    upstream::{Phase, Status, Upstream},
+};
+
+/// One server, at this moment.
+pub struct Overview {
+    pub config: Arc<ServerConfig>,
+    /// Of the instance that does most, where hosts have instances of their own.
+    pub status: Status,
+    /// How many instances of it are connected.
+    pub awake: usize,
+    /// `None` where nothing is known of what it has.
+    pub inventory: Option<Inventory>,
+}
+
+impl Fleet {
+    /// All servers, in config order. Reads from disk what is known of those that have not been loaded.
+    pub fn overview(&self) -> Vec<Overview> {
+        let instances = self.instances();
+        (0..self.all_shared().len()).map(|server| self.overview_of(server, &instances)).collect()
+    }
+
+    fn overview_of(&self, server: usize, instances: &[(Instance, Upstream)]) -> Overview {
+        let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
+        let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
+        let is_awake = |status: &&Status| status.phase == Phase::Awake;
+        let shared = self.shared(server);
+        let catalog = shared.catalog();
+        let recalled = || Some(Arc::new(self.memory.read(server, &[])?.catalog));
+        let inventory = catalog.or_else(recalled).map(|catalog| {
+            let changed: BTreeSet<String> = self.changed_tools(server, &catalog);
+            Inventory::of(shared.config(), &catalog, &changed)
+        });
+        Overview {
+            config: shared.config().clone(),
+            awake: statuses.iter().filter(is_awake).count(),
+            status: statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status()),
+            inventory,
+        }
+    }
+
+    /// How many hosts there are.
+    pub fn host_count(&self) -> usize {
+        self.hosts().len()
+    }
+}

@@ -1,0 +1,286 @@
+//! The commands that connect servers, or ask a dormouse that runs: `refresh`, `test`, `call`, `list`, `status`.
+
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::support::{dormouse, eventually};
+
+/// A home of its own with a config in it.
+struct Home {
+    directory: tempfile::TempDir,
+    config: PathBuf,
+}
+
+impl Home {
+    fn with(name: &str, config: &str) -> Self {
+        let directory = tempfile::tempdir().expect("the temporary directory is writable");
+        let path = directory.path().join(name);
+        let config = config.replace("DORMOUSE", env!("CARGO_BIN_EXE_dormouse"));
+        std::fs::write(&path, config).unwrap();
+        Self { directory, config: path }
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.config).unwrap()
+    }
+
+    fn edit(&self, from: &str, to: &str) {
+        let text = self.text();
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        std::fs::write(&self.config, text.replace(from, to)).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> tokio::process::Command {
+        let place = self.directory.path();
+        let mut command = dormouse();
+        command.args(arguments).current_dir(place).env("HOME", place.join("home"));
+        for variable in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(variable);
+        }
+        command.env("XDG_RUNTIME_DIR", place.join("run"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    async fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let config = self.config.to_str().unwrap();
+        let arguments = [arguments, &["--config", config]].concat();
+        let Output { status, stdout, stderr } =
+            self.command(&arguments).output().await.expect("dormouse runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (status.code(), text(stdout), text(stderr))
+    }
+
+    async fn json(&self, arguments: &[&str]) -> Value {
+        let (code, stdout, stderr) = self.run(arguments).await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        serde_json::from_str(&stdout).unwrap()
+    }
+}
+
+const YAML: &str = "# mine\nmcpServers:\n    notes:   # the notes\n        description: Notes\n        command: DORMOUSE\n        args: [__demo-server, notes]\n        tools:\n            add_note: false   # never\n            \"*_notes\": true\n            burn_note: true\n    weather: {command: DORMOUSE, args: [__demo-server, weather]}\n";
+
+#[tokio::test]
+async fn refresh_writes_what_is_new_and_what_is_gone_and_nothing_else() {
+    let home = Home::with("dormouse.yaml", YAML);
+    let before = home.text();
+    let (code, difference, _) = home.run(&["refresh", "--dry-run", "notes"]).await;
+    assert_eq!((code, home.text()), (Some(0), before.clone()));
+    assert!(difference.contains("+            delete_note: true"), "{difference}");
+
+    let (code, said, errors) = home.run(&["refresh", "notes"]).await;
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    assert_eq!(said, "notes: 4 tools; new: delete_note; gone: burn_note\n");
+    let expected = before.replace(
+        "burn_note: true\n",
+        "burn_note: {enabled: true, stale: true}\n            delete_note: true\n",
+    );
+    assert_eq!(home.text(), expected);
+
+    home.edit("burn_note", "list_notes");
+    let (_, said, _) = home.run(&["refresh", "notes"]).await;
+    assert_eq!(said, "notes: 4 tools; back: list_notes\n");
+    assert!(home.text().contains("list_notes: {enabled: true}\n"), "{}", home.text());
+}
+
+#[tokio::test]
+async fn refresh_goes_on_past_servers_that_fail_and_says_which_did() {
+    let config = r#"{
+  // two of them
+  "mcpServers": {
+    "bad": {"command": "no-such-program"},
+    "notes": {"command": "DORMOUSE", "args": ["__demo-server", "notes"]}, // last
+  },
+}
+"#;
+    let home = Home::with("dormouse.json", config);
+    let (code, said, errors) = home.run(&["refresh"]).await;
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with("notes: 4 tools; new: add_note, "), "{said}");
+    assert_eq!(
+        errors,
+        "bad: command not found: \"no-such-program\"; is it installed, and on PATH?\n"
+    );
+    assert!(home.text().contains("\"delete_note\": true"), "{}", home.text());
+    assert!(home.text().contains("}, // last\n"), "{}", home.text());
+}
+
+#[tokio::test]
+async fn refresh_leaves_alone_what_an_alias_shares() {
+    let config = "mcpServers:\n  a: &a\n    command: DORMOUSE\n    args: [__demo-server, notes]\n    tools: {add_note: true}\n  b: *a\n";
+    let home = Home::with("dormouse.yaml", config);
+    let before = home.text();
+    let (code, _, errors) = home.run(&["refresh"]).await;
+    assert_eq!((code, home.text()), (Some(1), before));
+    assert!(
+        errors.contains("a: cannot edit the entry of \"a\", which has to be done by hand"),
+        "{errors}"
+    );
+}
+
+#[tokio::test]
+async fn a_config_that_was_trusted_stays_so_when_refresh_edits_it() {
+    let home = Home::with("dormouse.yaml", YAML);
+    let plain = async |arguments: &[&str]| {
+        let output = home.command(arguments).output().await.unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, errors) = plain(&["refresh"]).await;
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("dormouse trust"), "{errors}");
+    assert_eq!(plain(&["trust"]).await.0, Some(0));
+    assert_eq!(plain(&["refresh"]).await, (Some(0), String::new()));
+    assert_ne!(home.text(), YAML);
+    assert_eq!(plain(&["test", "notes"]).await, (Some(0), String::new()));
+}
+
+#[tokio::test]
+async fn the_first_run_of_a_yaml_config_writes_the_tools_of_its_servers() {
+    let config = "mcpServers:\n  notes:\n    command: DORMOUSE   # eager\n    args: [__demo-server, notes]\n";
+    let home = Home::with("dormouse.yaml", config);
+    let before = home.text();
+    let config = home.config.to_str().unwrap();
+    let mut serving = home.command(&["--config", config]).stdin(Stdio::piped()).spawn().unwrap();
+    eventually("the tools are written", || home.text() != before).await;
+    drop(serving.stdin.take());
+    serving.wait().await.unwrap();
+    let tools = "    tools:\n      add_note: true\n      list_notes: true\n      search_notes: true\n      delete_note: true\n";
+    assert_eq!(home.text(), format!("{before}{tools}"));
+}
+
+#[tokio::test]
+async fn test_says_how_long_each_server_takes_and_what_is_wrong() {
+    let config = r#"{"mcpServers": {
+        "good": {"command": "DORMOUSE", "args": ["__demo-server", "notes"]},
+        "typo": {"command": "nodee"},
+        "talks": {"command": "sh", "args": ["-c", "echo Welcome; echo no key >&2; exit 3"]},
+        "hangs": {"command": "sleep", "args": ["60"], "timeouts": {"load": 1}},
+        "off": {"command": "x", "enabled": false}
+    }}"#;
+    let home = Home::with("dormouse.json", config);
+    let (code, said, _) = home.run(&["test"]).await;
+    assert_eq!(code, Some(1));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("✔ good: "), "{said}");
+    assert!(
+        lines[0].contains("(start ")
+            && lines[0].ends_with("4 tools, 1 resources, 1 prompts; MCP 2025-11-25"),
+        "{said}"
+    );
+    assert!(lines[1].starts_with("✘ typo: command not found"), "{said}");
+    assert!(lines[2].starts_with("  on PATH there is: node"), "{said}");
+    assert_eq!(
+        lines[3],
+        "✘ talks: it ended with exit status: 3 during initialize; its last words on stderr: no key; it sent a line that is not JSON: \"Welcome\""
+    );
+    assert_eq!(lines[4], "✘ hangs: the handshake did not end within 1s");
+    assert_eq!(lines[5..], ["- off: switched off", "1 of 4 servers work"]);
+    let (code, _, errors) = home.run(&["test", "goood"]).await;
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("there is no server \"goood\""), "{errors}");
+}
+
+#[tokio::test]
+async fn call_does_what_an_agent_would_and_obeys_the_config() {
+    let home = Home::with("dormouse.yaml", YAML);
+    let input = r#"{"city": "Oslo"}"#;
+    let (code, said, errors) = home.run(&["call", "weather", "current_weather", input]).await;
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    assert!(said.contains("Oslo"), "{said}");
+    let (code, _, errors) = home.run(&["call", "notes", "add_note", "{}"]).await;
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("switched off by the config"), "{errors}");
+    let (code, _, errors) = home.run(&["call", "notes", "delete_note", "[1]"]).await;
+    assert_eq!(
+        (code, errors.as_str()),
+        (Some(2), "dormouse: the tool's input must be a JSON object\n")
+    );
+
+    let config = home.config.to_str().unwrap();
+    let mut command =
+        home.command(&["call", "weather", "current_weather", "-", "--json", "--config", config]);
+    let mut calling = command.stdin(Stdio::piped()).spawn().unwrap();
+    calling.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
+    let output = calling.wait_with_output().await.unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["content"][0]["type"], "text");
+}
+
+#[tokio::test]
+async fn list_shows_what_is_shown_hidden_and_stale() {
+    let home = Home::with("dormouse.yaml", YAML);
+    let (_, said, _) = home.run(&["list", "notes"]).await;
+    assert_eq!(said, "notes: not known yet: dormouse refresh notes\n");
+    home.run(&["refresh", "notes"]).await;
+    let listed = home.json(&["list", "--json"]).await;
+    let states: Vec<String> = listed[0]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| {
+            format!("{} {}", tool["name"].as_str().unwrap(), tool["state"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        states,
+        [
+            "add_note hidden",
+            "list_notes shown",
+            "search_notes shown",
+            "delete_note shown",
+            "burn_note stale"
+        ]
+    );
+    assert_eq!(listed[1], json!({"server": "weather", "enabled": true}));
+    let (_, said, _) = home.run(&["list", "notes"]).await;
+    assert!(
+        said.lines().any(|line| line.contains("burn_note") && line.contains("stale")),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn status_asks_the_dormouse_that_runs_and_else_the_disk() {
+    let home = Home::with("dormouse.yaml", YAML);
+    home.run(&["refresh"]).await;
+    let at_rest = home.json(&["status", "--json"]).await;
+    assert_eq!(at_rest[0]["pid"], Value::Null);
+    assert_eq!(at_rest[0]["servers"][0]["state"], "not-running");
+    let bytes = at_rest[0]["servers"][0]["inventory"]["bytes"].as_u64().unwrap();
+    assert_eq!(at_rest[0]["servers"][0]["tokens"].as_u64().unwrap(), bytes.div_ceil(4));
+
+    let config = home.config.to_str().unwrap();
+    let mut serving = home.command(&["--config", config]).stdin(Stdio::piped()).spawn().unwrap();
+    let run = home.directory.path().join("run/dormouse/run");
+    eventually("the socket is there", || sockets(&run).len() == 1).await;
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&run), mode(&sockets(&run)[0])), (0o700, 0o600));
+    let running = loop {
+        let running = home.json(&["status", "--json"]).await;
+        if running[0]["servers"][1]["state"] == "awake" {
+            break running;
+        }
+    };
+    assert_eq!(running[0]["pid"], json!(serving.id()));
+    assert_eq!(running[0]["servers"][0]["state"], "unloaded");
+    assert_eq!(running[0]["servers"][0]["inventory"]["bytes"], json!(bytes));
+    let (_, said, _) = home.run(&["status"]).await;
+    assert!(said.lines().any(|line| line.contains("weather") && line.contains("awake")), "{said}");
+
+    // One that was killed leaves its socket behind, which nobody answers.
+    serving.kill().await.unwrap();
+    assert_eq!(sockets(&run).len(), 1);
+    let at_rest = home.json(&["status", "--json"]).await;
+    assert_eq!((&at_rest[0]["pid"], sockets(&run).len()), (&Value::Null, 0));
+}
+
+fn sockets(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
