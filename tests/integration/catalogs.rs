@@ -1,10 +1,18 @@
 //! What servers have, known from one run to the next: hybrid servers, the files, and tools that change.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::{Value, json};
 
-use crate::support::{Host, Proxy, Server, alive, eventually, text_of};
+use crate::support::{Host, Proxy, Server, alive, dormouse, eventually, text_of};
 
 fn hybrid(name: &str) -> Server {
     Server::eager(name).set("startup", "hybrid")
@@ -207,6 +215,79 @@ async fn remembered_loads_are_loaded_again_without_a_process() {
 fn pinned(home: &Path, pin: &str, wording: &str) -> Proxy {
     let server = Server::lazy("a").set("env", json!({"FIXTURE_WORDING": wording}));
     Proxy::with([server]).at_home(home).set("pin", pin)
+}
+
+/// Rounds of [`twenty_processes_share_one_directory_though_one_is_killed`]; a hundred by hand.
+fn rounds() -> usize {
+    std::env::var("DORMOUSE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(8)
+}
+
+#[tokio::test]
+async fn twenty_processes_share_one_directory_though_one_is_killed() {
+    let own = |number: usize| format!("own{number}");
+    for round in 0..rounds() {
+        let home = tempfile::tempdir().unwrap();
+        let servers = (0..20).map(|number| Server::lazy(&own(number))).chain([Server::lazy("all")]);
+        let servers: Vec<Server> = servers.collect();
+        let hosts: Vec<Host> =
+            (0..20).map(|_| Proxy::with(servers.clone()).at_home(home.path()).start()).collect();
+        let killed = round * 7 % 20;
+        let use_one = async |number: usize, mut host: Host| {
+            host.initialize(json!({})).await;
+            host.load("all").await;
+            host.load(&own(number)).await;
+            host.end().await
+        };
+        let victim = hosts[killed].id();
+        let kill = async {
+            // Anywhere between the first instruction and the last byte of a catalog.
+            tokio::time::sleep(Duration::from_millis(round as u64 * 37 % 450)).await;
+            kill(Pid::from_raw(victim.try_into().unwrap()), Signal::SIGKILL).unwrap();
+        };
+        let mut survivors = Vec::new();
+        for (number, host) in hosts.into_iter().enumerate() {
+            if number == killed {
+                tokio::spawn(use_one_in_vain(host, own(number)));
+            } else {
+                survivors.push(use_one(number, host));
+            }
+        }
+        let (exits, ()) = tokio::join!(futures_util::future::join_all(survivors), kill);
+        assert_eq!(exits, [Some(0); 19], "round {round}");
+        let directory = home.path().join("cache/dormouse/catalogs");
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let is_damaged = path.extension().is_some_and(|extension| extension == "damaged");
+            assert!(!is_damaged, "round {round}: {}", path.display());
+        }
+        let listed = listed(home.path()).await;
+        for number in (0..20).filter(|number| *number != killed).map(own).chain(["all".to_owned()])
+        {
+            let tools = listed.iter().find(|entry| entry["server"] == number).unwrap();
+            let count = tools["tools"].as_array().map_or(0, Vec::len);
+            assert!(count > 10, "round {round}: {number} has {count} tools");
+        }
+    }
+}
+
+/// What somebody does whose dormouse is killed meanwhile.
+async fn use_one_in_vain(mut host: Host, own: String) {
+    host.send("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})).await;
+    for server in ["all", own.as_str()] {
+        host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": server}}))
+            .await;
+    }
+    // Its pipes stay open until it is gone.
+    host.exit().await;
+}
+
+/// What `dormouse list` knows.
+async fn listed(home: &Path) -> Vec<Value> {
+    let mut command = dormouse();
+    command.args(["list", "--json", "--config"]).arg(home.join("dormouse.json"));
+    command.env("XDG_CACHE_HOME", home.join("cache")).env("XDG_DATA_HOME", home.join("data"));
+    let output = command.stdout(Stdio::piped()).output().await.unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 async fn see_first(home: &Path) {

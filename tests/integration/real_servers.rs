@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::Stdio, time::Duration};
 use serde_json::{Value, json, value::RawValue};
 use tokio::process::{Child, Command};
 
-use crate::support::{Host, Proxy, Server, descendants};
+use crate::support::{Host, Proxy, Server, descendants, eventually};
 
 fn program(name: &str) -> PathBuf {
     let path =
@@ -40,7 +40,7 @@ async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have()
         assert!(host.notifications().len() > told);
     }
     // "everything" has a tool more once it has been told that the host is ready, and says so.
-    crate::support::eventually("the list has settled", || {
+    eventually("the list has settled", || {
         host.log().iter().any(|line| line.contains("awake") && line.contains("thinking"))
     })
     .await;
@@ -59,6 +59,56 @@ async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have()
         json!({"thought": "t", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1});
     assert!(host.use_tool("thinking/sequentialthinking", thought).await["isError"].is_null());
     assert_eq!(host.end().await, Some(0));
+}
+
+/// How many of the host's servers run whose command line has this in it.
+fn running(host: &Host, command: &str) -> usize {
+    let has = |process: &&u32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(command)
+    };
+    descendants(host.id()).iter().filter(has).count()
+}
+
+#[tokio::test]
+async fn four_real_servers_that_are_hybrid_run_once_to_be_learned_and_then_when_they_are_called() {
+    let place = tempfile::tempdir().unwrap();
+    let proxy = || {
+        let servers = [
+            real("everything", "mcp-server-everything", &json!(["stdio"])),
+            real("filesystem", "mcp-server-filesystem", &json!([place.path()])),
+            real("memory", "mcp-server-memory", &json!([]))
+                .set("env", json!({"MEMORY_FILE_PATH": place.path().join("memory.json")})),
+            real("thinking", "mcp-server-sequential-thinking", &json!([])),
+        ];
+        let servers = servers.map(|server| server.set("startup", "hybrid"));
+        let proxy = Proxy::with(servers.map(|server| server.set("idleTimeout", "1s")));
+        proxy.at_home(place.path()).set("surface", "direct").set("startupWait", 0)
+    };
+    let mut host = proxy().start();
+    host.initialize(json!({})).await;
+    let early = host.tool_names().await;
+    let all = 13 + 14 + 9 + 1;
+    assert!(early.len() < all, "it was served before all were learned: {early:?}");
+    let mut first = early;
+    while first.len() < all {
+        first = host.tool_names().await;
+    }
+    let nobody = "no server runs";
+    eventually(nobody, || running(&host, "mcp-server") == 0).await;
+    host.end().await;
+
+    let mut host = proxy().start();
+    host.initialize(json!({})).await;
+    assert_eq!(host.tool_names().await, first);
+    // Nothing is made in the background either.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(descendants(host.id()), [0_u32; 0]);
+    let sum = host.call("everything__get-sum", json!({"a": 1, "b": 2})).await;
+    assert!(sum.to_string().contains("is 3"), "{sum}");
+    assert_eq!((running(&host, "mcp-server"), running(&host, "everything")), (1, 1));
+    eventually(nobody, || running(&host, "mcp-server") == 0).await;
+    assert_eq!(host.tool_names().await, first, "what sleeps is shown as if awake");
 }
 
 /// The tools of "everything", each with arguments for which it answers the same every time.

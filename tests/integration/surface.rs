@@ -237,3 +237,47 @@ async fn a_wrapped_server_has_bare_names_and_no_load_mcp() {
     let definition = read(&host.call("discover_tool", json!({"tool_name": "echo"})).await);
     assert_eq!(definition["name"], "echo");
 }
+
+/// What a host that takes no note of `list_changed` can call: what it has listed at the start, or, where it
+/// lets its model name anything, what a result has told it.
+#[tokio::test]
+async fn a_host_that_ignores_list_changed_reaches_every_tool_through_each_surface() {
+    for surface in ["discover", "activate", "groups", "direct"] {
+        for listing in ["growing", "stable"] {
+            let servers = [Server::lazy("a"), Server::lazy("b")];
+            let proxy = Proxy::with(servers).set("surface", surface).set("listing", listing);
+            let mut host = proxy.serve().await;
+            let listed = host.tool_names().await;
+            let can_call =
+                |name: &str| listing == "growing" || listed.iter().any(|known| known == name);
+            for server in ["a", "b"] {
+                let (meta, arguments) = match surface {
+                    "discover" => ("discover_tool", json!({"server": server, "detail": "name"})),
+                    "activate" => (&*format!("activate_{server}"), json!({})),
+                    "groups" => ("get_dynamic_tools", json!({"group": server})),
+                    _ => ("load_mcp", json!({"mcp_name": server})),
+                };
+                assert!(listed.iter().any(|name| name == meta), "{surface}: {listed:?}");
+                let told = host.call(meta, arguments).await.to_string();
+                for tool in ["echo", "slow"] {
+                    assert!(told.contains(tool), "{surface} {listing}: {told}");
+                    let input = json!({"n": 1});
+                    let (name, arguments) = match (surface, listing) {
+                        ("groups", _) => {
+                            let call = json!({"group": server, "name": tool, "args": input});
+                            ("call_dynamic_tool".to_owned(), call)
+                        }
+                        ("activate" | "direct", "growing") => (format!("{server}__{tool}"), input),
+                        _ => {
+                            let name = format!("{server}/{tool}");
+                            ("use_tool".to_owned(), json!({"tool_name": name, "tool_input": input}))
+                        }
+                    };
+                    assert!(can_call(&name), "{surface} {listing}: {name} is not in {listed:?}");
+                    let result = host.call(&name, arguments).await;
+                    assert!(result["isError"].is_null(), "{surface} {listing} {name}: {result}");
+                }
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Dormouse with a config of its own.
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -88,7 +89,10 @@ impl Proxy {
         let mut config = self.config.clone();
         config.insert("mcpServers".to_owned(), Value::Object(servers));
         let path = self.home().join("dormouse.json");
-        std::fs::write(&path, json!(config).to_string()).expect("the directory is writable");
+        // In one step: others may start with the same home at this moment.
+        let mut file = tempfile::NamedTempFile::new_in(self.home()).expect("it is writable");
+        file.write_all(json!(config).to_string().as_bytes()).expect("it is writable");
+        file.persist(&path).expect("it is writable");
         path
     }
 
