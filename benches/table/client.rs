@@ -2,11 +2,13 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+
+use crate::home;
 
 pub struct Client {
     child: Child,
@@ -18,8 +20,11 @@ pub struct Client {
 
 impl Client {
     pub fn spawn(command: &[String]) -> Self {
-        let mut child = Command::new(&command[0])
-            .args(&command[1..])
+        Self::at_home(command, home::NEW)
+    }
+
+    pub fn at_home(command: &[String], home: &str) -> Self {
+        let mut child = home::command(command, home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -80,7 +80,9 @@ pub fn dormouse(config: &Path) -> Vec<String> {
 
 /// One lazy server of a config, with a description of ordinary length.
 pub fn server(number: usize, tools: usize, delay_ms: u64) -> (String, Value) {
-    let command = upstream(tools, delay_ms);
+    let mut command = upstream(tools, delay_ms);
+    // Which the upstream does not look at: no two servers are the same.
+    command.push(number.to_string());
     let entry = json!({
         "description": "Does a certain kind of work. Use when a task needs it.",
         "command": command[0],

@@ -6,6 +6,7 @@
 
 mod client;
 mod contender;
+mod home;
 mod http;
 mod process;
 mod relay;

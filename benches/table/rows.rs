@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    process::ExitCode,
+    process::{ExitCode, Stdio},
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     client::Client,
     contender::{Contender, config, dormouse, server, upstream},
+    home,
     http::HttpContender,
     process,
     report::{Row, as_json, median, print},
@@ -24,9 +25,10 @@ type Add<'a> = &'a mut dyn FnMut(Row);
 type Measure = fn(Add<'_>);
 
 /// The rows by the name with which one of them can be asked for alone.
-const ROWS: [(&str, Measure); 9] = [
+const ROWS: [(&str, Measure); 10] = [
     ("start", start),
     ("idle", idle),
+    ("known", known),
     ("latency", latency),
     ("throughput", throughput),
     ("processor-time", processor_time),
@@ -38,6 +40,7 @@ const ROWS: [(&str, Measure); 9] = [
 
 /// Measures all rows, or those whose name holds `only`.
 pub fn run(only: Option<&str>) -> ExitCode {
+    home::clear();
     let mut rows = Vec::new();
     let mut add = |row: Row| {
         print(&row);
@@ -83,38 +86,87 @@ fn start(add: Add<'_>) {
 }
 
 fn idle(add: Add<'_>) {
-    for (count, memory_bar, bytes_bar) in [(10, 6.0, 3200.0), (100, 9.0, 5500.0)] {
-        let mut client = Client::spawn(&lazy_servers(count));
-        let instructions = client.initialize();
-        let list = client.request("tools/list", &json!({}));
-        let children = process::descendants(client.id()).len();
-        let name = |what: &str| format!("{what}, {count} lazy servers");
+    for (count, bars) in [(10, (6.0, 3200.0)), (100, (9.0, 5500.0))] {
+        let client = Client::spawn(&lazy_servers(count));
+        costs(add, client, count, &format!("{count} lazy servers"), bars);
+    }
+}
+
+/// What dormouse costs that serves so many servers and has not been asked for anything yet.
+fn costs(
+    add: Add<'_>,
+    mut client: Client,
+    count: usize,
+    what: &str,
+    (memory_bar, bytes_bar): (f64, f64),
+) {
+    let instructions = client.initialize();
+    let list = client.request("tools/list", &json!({}));
+    let children = process::descendants(client.id()).len();
+    let name = |which: &str| format!("{which}, {what}");
+    add(Row::at_most(
+        name("child processes before first use"),
+        as_f64(children),
+        0.0,
+        "",
+        json!({}),
+    ));
+    add(Row::at_most(
+        name("resident memory"),
+        process::resident(client.id()),
+        memory_bar,
+        " MB",
+        json!({}),
+    ));
+    let bytes = list.to_string().len() + instructions.len();
+    let text = format!("{list}{instructions}");
+    let named = (1..=count).filter(|number| text.contains(&format!("server-{number}"))).count();
+    let data = json!({"named": named, "direct": direct_bytes() * count});
+    add(Row::at_most(
+        name("first tools/list + instructions"),
+        as_f64(bytes),
+        bytes_bar,
+        " B",
+        data,
+    ));
+}
+
+/// As `start` and `idle`, with a catalog on disk of each server, which have 2,000 tools together.
+fn known(add: Add<'_>) {
+    const SERVERS: usize = 100;
+    const TOOLS: usize = 20;
+    let servers: Vec<_> = (1..=SERVERS).map(|number| server(number, TOOLS, 0)).collect();
+    let path = config(&servers);
+    let command = dormouse(&path);
+    let text = std::fs::read(&path).expect("it was written");
+    let refresh = [command.clone(), vec!["refresh".to_owned()]].concat();
+    let learned = home::command(&refresh, home::KNOWING).stdout(Stdio::null()).status();
+    assert!(learned.is_ok_and(|status| status.success()), "the catalogs are learned");
+    // Without the tools that `refresh` has named there.
+    std::fs::write(&path, text).expect("it can be written again");
+    let what = "100 lazy servers with 2,000 known tools";
+    for (surface, bar) in [("discover", 10.0), ("direct", 100.0)] {
+        let command = [command.clone(), vec!["--surface".to_owned(), surface.to_owned()]].concat();
+        let mut tools = 0;
+        let times = (0..ROUNDS * 3).map(|_| {
+            let began = Instant::now();
+            let mut client = Client::at_home(&command, home::KNOWING);
+            client.initialize();
+            let list = client.request("tools/list", &json!({}));
+            tools = list["tools"].as_array().map_or(0, Vec::len);
+            millis(began.elapsed())
+        });
+        let found = median(times.collect());
+        let data = json!({"tools listed": tools});
         add(Row::at_most(
-            name("child processes before first use"),
-            as_f64(children),
-            0.0,
-            "",
-            json!({}),
-        ));
-        add(Row::at_most(
-            name("resident memory"),
-            process::resident(client.id()),
-            memory_bar,
-            " MB",
-            json!({}),
-        ));
-        let bytes = list.to_string().len() + instructions.len();
-        let text = format!("{list}{instructions}");
-        let named = (1..=count).filter(|number| text.contains(&format!("server-{number}"))).count();
-        let data = json!({"named": named, "direct": direct_bytes() * count});
-        add(Row::at_most(
-            name("first tools/list + instructions"),
-            as_f64(bytes),
-            bytes_bar,
-            " B",
+            format!("start to tools/list, {surface}, {what}"),
+            found,
+            bar,
+            " ms",
             data,
         ));
     }
+    costs(add, Client::at_home(&command, home::KNOWING), SERVERS, what, (9.0, 5500.0));
 }
 
 /// What one server's 25 tools cost without a proxy.
