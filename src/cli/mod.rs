@@ -6,6 +6,7 @@ mod call;
 mod check;
 mod demo;
 mod first_run;
+mod footprint;
 mod list;
 mod logging;
 mod probe;

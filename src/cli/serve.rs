@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{UsageError, arguments::Options, first_run, runtime, settings};
+use super::{UsageError, arguments::Options, first_run, footprint, runtime, settings};
 use crate::{
     config::{Config, ConfigFile, HttpSettings},
     control,
@@ -74,6 +74,7 @@ async fn serve(config: Config, file: Option<ConfigFile>, ways: Ways) -> anyhow::
     let watchdog = Watchdog::default();
     let is_first_run = file.as_ref().is_some_and(|file| first_run::is_due(file, &config));
     let fleet = Fleet::new(config, &watchdog, settings::storage(file.as_ref()));
+    footprint::give_back_start();
     let companions = Companions::start(&fleet, file, is_first_run);
     let served = match (listener, ways.stdio) {
         (None, _) => stdio::serve(fleet.clone(), stop).await,

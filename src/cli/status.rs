@@ -8,7 +8,8 @@ use std::{
 use super::{arguments::Options, plain, settings};
 use crate::{
     catalog::{Inventory, ToolState},
-    control::{LastWake, Report, ServerReport, State},
+    control::{LastWake, Report, ServerReport},
+    upstream::Phase,
 };
 
 pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
@@ -71,14 +72,14 @@ fn row(server: &ServerReport) -> Vec<String> {
 
 fn state(server: &ServerReport) -> String {
     let word = match server.state {
-        State::Unloaded => "not loaded",
-        State::Loading => "loading",
-        State::Awake => "awake",
-        State::Asleep => "asleep",
-        State::BackingOff => "backing off",
-        State::Evicted => "given up",
-        State::Disabled => "switched off",
-        State::NotRunning => "not running",
+        None => "not running",
+        Some(Phase::Unloaded) => "not loaded",
+        Some(Phase::Loading) => "loading",
+        Some(Phase::Awake) => "awake",
+        Some(Phase::Asleep) => "asleep",
+        Some(Phase::BackingOff) => "backing off",
+        Some(Phase::Evicted) => "given up",
+        Some(Phase::Disabled) => "switched off",
     };
     match server.awake {
         0 | 1 => word.to_owned(),

@@ -6,6 +6,6 @@ mod report;
 #[cfg(unix)]
 mod socket;
 
-pub use report::{LastWake, Report, ServerReport, State};
+pub use report::{LastWake, Report, ServerReport};
 #[cfg(unix)]
 pub use socket::{Place, ask, serve};

@@ -30,7 +30,8 @@ pub struct Report {
 #[serde(rename_all = "camelCase")]
 pub struct ServerReport {
     pub name: String,
-    pub state: State,
+    /// `null` where no dormouse runs.
+    pub state: Option<Phase>,
     /// As in the config.
     pub startup: String,
     /// Failed loads in a row.
@@ -47,20 +48,6 @@ pub struct ServerReport {
     pub inventory: Option<Inventory>,
     /// About what a model would count for the definitions of its shown tools.
     pub tokens: Option<usize>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    Unloaded,
-    Loading,
-    Awake,
-    Asleep,
-    BackingOff,
-    Evicted,
-    Disabled,
-    /// No dormouse runs.
-    NotRunning,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -109,7 +96,7 @@ impl ServerReport {
         let Overview { config, status, awake, inventory } = overview;
         Self {
             name: config.name.clone(),
-            state: status.phase.into(),
+            state: Some(status.phase),
             startup: config.startup.name().to_owned(),
             strikes: status.strikes,
             awake,
@@ -131,7 +118,7 @@ impl ServerReport {
             record.map(|record| Inventory::of(config, &record.catalog, &record.changed()));
         Self {
             name: config.name.clone(),
-            state: if config.enabled { State::NotRunning } else { State::Disabled },
+            state: (!config.enabled).then_some(Phase::Disabled),
             startup: config.startup.name().to_owned(),
             strikes: 0,
             awake: 0,
@@ -141,20 +128,6 @@ impl ServerReport {
             retry_in: None,
             tokens: inventory.as_ref().map(Inventory::tokens),
             inventory,
-        }
-    }
-}
-
-impl From<Phase> for State {
-    fn from(phase: Phase) -> Self {
-        match phase {
-            Phase::Unloaded => Self::Unloaded,
-            Phase::Loading => Self::Loading,
-            Phase::Awake => Self::Awake,
-            Phase::Asleep => Self::Asleep,
-            Phase::BackingOff => Self::BackingOff,
-            Phase::Evicted => Self::Evicted,
-            Phase::Disabled => Self::Disabled,
         }
     }
 }

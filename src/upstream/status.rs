@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Timing,
     state::{Attempt, State},
 };
 
 /// The variants of the life of a server, without what belongs to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Phase {
     Unloaded,
     Loading,

@@ -1,6 +1,10 @@
 //! Servers that nobody here wrote, from the npm registry: `scripts/check` installs them.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use serde_json::{Value, json, value::RawValue};
 use tokio::process::{Child, Command};
@@ -18,17 +22,20 @@ fn real(name: &str, command: &str, arguments: &Value) -> Server {
     Server::lazy(name).set("command", json!(program(command))).set("args", arguments.clone())
 }
 
+fn four_servers(place: &Path) -> [Server; 4] {
+    [
+        real("everything", "mcp-server-everything", &json!(["stdio"])),
+        real("filesystem", "mcp-server-filesystem", &json!([place])),
+        real("memory", "mcp-server-memory", &json!([]))
+            .set("env", json!({"MEMORY_FILE_PATH": place.join("memory.json")})),
+        real("thinking", "mcp-server-sequential-thinking", &json!([])),
+    ]
+}
+
 #[tokio::test]
 async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have() {
     let place = tempfile::tempdir().unwrap();
-    let servers = [
-        real("everything", "mcp-server-everything", &json!(["stdio"])),
-        real("filesystem", "mcp-server-filesystem", &json!([place.path()])),
-        real("memory", "mcp-server-memory", &json!([]))
-            .set("env", json!({"MEMORY_FILE_PATH": place.path().join("memory.json")})),
-        real("thinking", "mcp-server-sequential-thinking", &json!([])),
-    ];
-    let mut host = Proxy::with(servers).start();
+    let mut host = Proxy::with(four_servers(place.path())).start();
     host.initialize(json!({})).await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
     assert_eq!(descendants(host.id()), [0_u32; 0]);
@@ -74,13 +81,7 @@ fn running(host: &Host, command: &str) -> usize {
 async fn four_real_servers_that_are_hybrid_run_once_to_be_learned_and_then_when_they_are_called() {
     let place = tempfile::tempdir().unwrap();
     let proxy = || {
-        let servers = [
-            real("everything", "mcp-server-everything", &json!(["stdio"])),
-            real("filesystem", "mcp-server-filesystem", &json!([place.path()])),
-            real("memory", "mcp-server-memory", &json!([]))
-                .set("env", json!({"MEMORY_FILE_PATH": place.path().join("memory.json")})),
-            real("thinking", "mcp-server-sequential-thinking", &json!([])),
-        ];
+        let servers = four_servers(place.path());
         let servers = servers.map(|server| server.set("startup", "hybrid"));
         let proxy = Proxy::with(servers.map(|server| server.set("idleTimeout", "1s")));
         proxy.at_home(place.path()).set("surface", "direct").set("startupWait", 0)
