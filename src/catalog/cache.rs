@@ -72,12 +72,14 @@ impl Cache {
         Self { directory: directory.into() }
     }
 
-    /// What is known of a server, as it showed itself to those who declared the same; else whatever is
-    /// known last.
+    /// What is known of a server, as it showed itself to those who declared the same; else to those who
+    /// declared more; else whatever is known last.
     pub fn read(&self, key: &CatalogKey, declared: &[String]) -> Option<Record> {
         let mut records = self.records(key);
-        let alike = records.iter().position(|record| record.is_for(declared)).unwrap_or(0);
-        (alike < records.len()).then(|| records.swap_remove(alike))
+        let exact = records.iter().position(|record| record.is_for(declared));
+        let covering = || records.iter().position(|record| record.covers(declared));
+        let best = exact.or_else(covering).unwrap_or(0);
+        (best < records.len()).then(|| records.swap_remove(best))
     }
 
     /// All that is known of a server, the newest first. A damaged file is set aside, and by that reported once.
@@ -286,6 +288,29 @@ mod tests {
         assert!(cache.path(&key).with_extension("damaged").exists());
         cache.learn(&key, "s", &catalog).unwrap();
         assert_eq!(cache.read(&key, &[]).unwrap().catalog, catalog);
+    }
+
+    #[test]
+    fn the_catalog_for_the_same_capabilities_is_best_and_that_for_more_of_them_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(directory.path());
+        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let sets = [vec!["roots", "sampling"], vec!["roots"], vec![]];
+        for declared in &sets {
+            let mut catalog = ServerCatalog::unknown();
+            catalog.discovery.declared = declared.iter().map(|name| (*name).to_owned()).collect();
+            cache.learn(&key, "s", &catalog).unwrap();
+        }
+        for (wanted, expected) in [
+            (vec![], sets[2].clone()),
+            (vec!["roots"], sets[1].clone()),
+            (vec!["sampling"], sets[0].clone()),
+            (vec!["elicitation"], sets[2].clone()),
+        ] {
+            let names: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
+            let read = cache.read(&key, &names).unwrap().catalog.discovery.declared;
+            assert_eq!(read, expected, "{wanted:?}");
+        }
     }
 
     #[test]

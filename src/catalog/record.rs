@@ -74,6 +74,12 @@ impl Record {
         self.catalog.discovery.declared == declared
     }
 
+    /// Whether it was learned from a server that had been declared all of these, and perhaps more: what is listed
+    /// beyond what such a host can use goes when the server is next connected.
+    pub fn covers(&self, declared: &[String]) -> bool {
+        declared.iter().all(|name| self.catalog.discovery.declared.contains(name))
+    }
+
     /// The tools that are not what they were when they were first seen.
     pub fn changed(&self) -> BTreeSet<String> {
         self.pins.changed(&self.catalog)

@@ -179,9 +179,9 @@ impl Fleet {
     pub(super) fn recall(&self, instance: Instance) -> Option<Recalled> {
         let declared = self.declared(instance);
         let record = self.memory.read(instance.server, &declared)?;
-        let is_declared_alike = record.catalog.discovery.declared == declared;
+        let is_sufficient = record.covers(&declared);
         let age = record.learned.elapsed().unwrap_or_default();
-        Some(Recalled { catalog: Arc::new(record.catalog), age, is_declared_alike })
+        Some(Recalled { catalog: Arc::new(record.catalog), age, is_sufficient })
     }
 
     fn declared(&self, instance: Instance) -> Vec<String> {

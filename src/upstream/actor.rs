@@ -238,11 +238,11 @@ impl Actor {
         if !matches!(self.state, Some(State::Unloaded { .. })) {
             return None;
         }
-        let Recalled { catalog, age, is_declared_alike } = self.shared.observer.recall()?;
+        let Recalled { catalog, age, is_sufficient } = self.shared.observer.recall()?;
         let left = self.lifetime(&catalog).0.map(|lifetime| lifetime.saturating_sub(age));
         self.play(Event::Recalled);
         self.shared.publish_recalled(catalog, origin);
-        Some(Lifetime(if is_declared_alike { left } else { Some(Duration::ZERO) }))
+        Some(Lifetime(if is_sufficient { left } else { Some(Duration::ZERO) }))
     }
 
     /// When a hybrid server is to be connected only to compare; `None` for never.

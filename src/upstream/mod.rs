@@ -44,8 +44,8 @@ pub struct Recalled {
     pub catalog: Arc<ServerCatalog>,
     /// How long ago the server had it.
     pub age: Duration,
-    /// Whether the server was declared then what it would be declared now.
-    pub is_declared_alike: bool,
+    /// Whether the server had been declared then all that it would be declared now.
+    pub is_sufficient: bool,
 }
 
 /// Who is told what becomes of one server, and answers what it asks.

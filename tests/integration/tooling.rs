@@ -4,12 +4,13 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Output, Stdio},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::support::{dormouse, eventually};
+use crate::support::{descendants, dormouse, eventually};
 
 /// A home of its own with a config in it.
 struct Home {
@@ -152,6 +153,24 @@ async fn the_first_run_of_a_yaml_config_writes_the_tools_of_its_servers() {
     serving.wait().await.unwrap();
     let tools = "    tools:\n      add_note: true\n      list_notes: true\n      search_notes: true\n      delete_note: true\n";
     assert_eq!(home.text(), format!("{before}{tools}"));
+}
+
+#[tokio::test]
+async fn what_refresh_has_learned_needs_no_connection_when_it_is_served() {
+    let config = r#"{"mcpServers": {"notes": {"command": "DORMOUSE", "args": ["__demo-server", "notes"], "startup": "hybrid"}}}"#;
+    let home = Home::with("dormouse.json", config);
+    home.run(&["refresh"]).await;
+    let path = home.config.to_str().unwrap();
+    let mut serving = home.command(&["--config", path]).stdin(Stdio::piped()).spawn().unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let input = serving.stdin.as_mut().unwrap();
+    input.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    // Whatever is too old is learned anew two seconds after the start.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let status = home.json(&["status", "--json"]).await;
+    let server = &status[0]["servers"][0];
+    assert_eq!((&server["state"], &server["lastWake"]), (&json!("asleep"), &Value::Null));
+    assert_eq!(descendants(serving.id().unwrap()), [0_u32; 0]);
 }
 
 #[tokio::test]
