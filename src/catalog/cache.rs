@@ -15,12 +15,12 @@ use std::{
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Inventory, Pins, Record, RecordError, ServerCatalog};
-use crate::config::{ServerConfig, Transport};
+use super::{Inventory, Kept, Pins, Record, RecordError, ServerCatalog};
+use crate::config::{Launch, ServerConfig, Transport};
 
 /// A larger catalog is not kept.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// Files beyond this number are removed, the longest unused first.
+/// Files beyond this number are removed, those first that were written longest ago.
 const MOST_FILES: usize = 500;
 /// Records of one server, for hosts that declare different things.
 const MOST_RECORDS: usize = 4;
@@ -28,28 +28,39 @@ const MOST_RECORDS: usize = 4;
 const ABANDONED: Duration = Duration::from_hours(1);
 
 const EXTENSION: &str = "catalog";
+const DAMAGED: &str = "damaged";
 
 /// Which catalog is meant: equal for entries that start the same server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CatalogKey(String);
 
 impl CatalogKey {
-    /// `None` for a server that cannot be reached as it is configured. Of what may be secret, the values of
-    /// variables and headers, nothing goes in.
+    /// `None` for a server that cannot be reached as it is configured. Of the values of variables and headers
+    /// nothing goes in, and of the rest no more than a hash.
     pub fn of(config: &ServerConfig) -> Option<Self> {
         let decisive = match config.transport.as_ref().ok()? {
             Transport::Stdio(launch) => json!({
-                "command": launch.command, "args": launch.args, "cwd": launch.cwd,
+                "command": launch.command, "args": launch.args, "cwd": directory(launch),
                 "env": launch.env.keys().collect::<Vec<_>>(), "inheritEnv": launch.inherit_env,
             }),
             Transport::Http(remote) => json!({
                 "url": remote.url.as_str(), "headers": remote.headers.keys().collect::<Vec<_>>(),
             }),
         };
-        let protocol = format!("{:?}", config.protocol);
+        let protocol = config.protocol.name();
         let digest = Sha256::digest(format!("{protocol} {decisive}"));
         Some(Self(super::hex(&digest[..16])))
     }
+}
+
+/// Where it is started, as far as that decides what it is: `./server` is another one elsewhere.
+fn directory(launch: &Launch) -> Option<PathBuf> {
+    let is_relative = |word: &str| {
+        word == "." || word == ".." || word.starts_with("./") || word.starts_with("../")
+    };
+    let depends = launch.args.iter().chain([&launch.command]).any(|word| is_relative(word));
+    let here = || std::env::current_dir().ok().filter(|_| depends);
+    launch.cwd.clone().or_else(here)
 }
 
 /// The directory of the catalogs.
@@ -63,6 +74,8 @@ pub struct Cache {
 pub enum CacheError {
     #[error("cannot use {path}")]
     Io { path: PathBuf, source: io::Error },
+    #[error("cannot read {path}: {reason}")]
+    Unreadable { path: PathBuf, reason: RecordError },
     #[error("a catalog of {size} bytes is too large to be kept")]
     TooLarge { size: usize },
 }
@@ -73,49 +86,50 @@ impl Cache {
     }
 
     /// What is known of a server, as it showed itself to those who declared the same; else to those who
-    /// declared more; else whatever is known last.
-    pub fn read(&self, key: &CatalogKey, declared: &[String]) -> Option<Record> {
-        let mut records = self.records(key);
-        let exact = records.iter().position(|record| record.is_for(declared));
-        let covering = || records.iter().position(|record| record.covers(declared));
-        let best = exact.or_else(covering).unwrap_or(0);
+    /// declared more; else whatever is known last, also where nobody has declared anything yet.
+    pub fn read(&self, key: &CatalogKey, declared: Option<&[String]>) -> Option<Record> {
+        let mut records = self.known(key).records;
+        let best = declared.and_then(|declared| {
+            let exact = records.iter().position(|record| record.is_for(declared));
+            exact.or_else(|| records.iter().position(|record| record.covers(declared)))
+        });
+        let best = best.unwrap_or(0);
         (best < records.len()).then(|| records.swap_remove(best))
     }
 
-    /// All that is known of a server, the newest first. A damaged file is set aside, and by that reported once.
-    pub fn records(&self, key: &CatalogKey) -> Vec<Record> {
+    /// What was seen of a server last, and what that comes to.
+    pub fn last(&self, config: &ServerConfig) -> Option<(Record, Inventory)> {
+        let Kept { records, pins } = self.known(&CatalogKey::of(config)?);
+        let last = records.into_iter().next()?;
+        let inventory = Inventory::of(config, &last.catalog, &pins.changed(&last.catalog));
+        Some((last, inventory))
+    }
+
+    /// The tools of a server as they were when they were first seen, and approved since.
+    pub fn pins(&self, key: &CatalogKey) -> Pins {
+        self.known(key).pins
+    }
+
+    /// All that is known of a server. A file that cannot be read is reported, and tells nothing.
+    pub fn known(&self, key: &CatalogKey) -> Kept {
+        self.load(key).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read what is known of a server");
+            Kept::default()
+        })
+    }
+
+    fn load(&self, key: &CatalogKey) -> Result<Kept, CacheError> {
         let path = self.path(key);
         let file = match fs::read(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "cannot read a catalog");
-                return Vec::new();
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
+            Err(source) => return Err(CacheError::Io { path, source }),
         };
-        match Record::decode(file) {
-            Ok(records) => records,
-            Err(RecordError::OtherFormat) => Vec::new(),
-            Err(RecordError::Damaged) => {
-                set_aside(&path);
-                Vec::new()
-            }
-        }
+        Kept::decode(file).map_err(|reason| CacheError::Unreadable { path, reason })
     }
 
-    /// What is known of a server from when it was last connected.
-    pub fn inventory(&self, config: &ServerConfig) -> Option<Inventory> {
-        let record = self.last(config)?;
-        Some(Inventory::of(config, &record.catalog, &record.changed()))
-    }
-
-    /// The newest of what is known of a server.
-    pub fn last(&self, config: &ServerConfig) -> Option<Record> {
-        let records = self.records(&CatalogKey::of(config)?);
-        records.into_iter().max_by_key(|record| record.learned)
-    }
-
-    /// Keeps a catalog as it has just been seen. What its tools were when they were first seen stays known.
+    /// Keeps a catalog as it has just been seen. What its tools were when they were first seen stays known;
+    /// returned are those that are not what they were.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -124,15 +138,15 @@ impl Cache {
         key: &CatalogKey,
         server: &str,
         catalog: &ServerCatalog,
-    ) -> Result<(), CacheError> {
-        self.change(key, |records| {
-            let declared = &catalog.discovery.declared;
-            let known = records.iter().position(|record| record.is_for(declared));
-            let mut pins = known.map(|at| records.remove(at).pins).unwrap_or_default();
-            pins.see(catalog);
+    ) -> Result<BTreeSet<String>, CacheError> {
+        self.change(key, |Kept { records, pins }| {
+            records.retain(|record| !record.is_for(&catalog.discovery.declared));
             let (server, catalog) = (server.to_owned(), catalog.clone());
-            records.insert(0, Record { server, learned: SystemTime::now(), pins, catalog });
+            pins.see(&catalog);
+            let changed = pins.changed(&catalog);
+            records.insert(0, Record { server, learned: SystemTime::now(), catalog });
             records.truncate(MOST_RECORDS);
+            changed
         })
     }
 
@@ -145,9 +159,9 @@ impl Cache {
         key: &CatalogKey,
         tool: Option<&str>,
     ) -> Result<BTreeSet<String>, CacheError> {
-        let mut approved = BTreeSet::new();
-        self.change(key, |records| {
-            for Record { pins, catalog, .. } in records {
+        self.change(key, |Kept { records, pins }| {
+            let mut approved = BTreeSet::new();
+            for Record { catalog, .. } in records {
                 let mut changed = pins.changed(catalog);
                 changed.retain(|name| tool.is_none_or(|tool| tool == name));
                 for tool in catalog.tools.iter().filter(|tool| changed.contains(&tool.name)) {
@@ -155,30 +169,34 @@ impl Cache {
                 }
                 approved.append(&mut changed);
             }
-        })?;
-        Ok(approved)
+            approved
+        })
     }
 
-    /// What the tools of a server were when those who declared the same first saw them.
-    pub fn pins(&self, key: &CatalogKey, declared: &[String]) -> Pins {
-        let mut records = self.records(key).into_iter();
-        records.find(|record| record.is_for(declared)).map(|record| record.pins).unwrap_or_default()
-    }
-
-    /// Replaces the records of a server, while no other process does.
-    fn change(
+    /// Changes what is kept of a server, while no other process does.
+    fn change<T>(
         &self,
         key: &CatalogKey,
-        change: impl FnOnce(&mut Vec<Record>),
-    ) -> Result<(), CacheError> {
+        change: impl FnOnce(&mut Kept) -> T,
+    ) -> Result<T, CacheError> {
         let failed = |source| CacheError::Io { path: self.directory.clone(), source };
         private_directory(&self.directory).map_err(failed)?;
         let lock = File::create(self.directory.join("lock")).map_err(failed)?;
         // Given back when the file is closed, also by a process that is killed.
         lock.lock().map_err(failed)?;
-        let mut records = self.records(key);
-        change(&mut records);
-        let encoded = Record::encode(&records);
+        let mut kept = match self.load(key) {
+            Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
+                set_aside(&path);
+                Kept::default()
+            }
+            loaded => loaded?,
+        };
+        let outcome = change(&mut kept);
+        let mut encoded = kept.encode();
+        while encoded.len() > MOST_BYTES && kept.records.len() > 1 {
+            kept.records.pop();
+            encoded = kept.encode();
+        }
         if encoded.len() > MOST_BYTES {
             return Err(CacheError::TooLarge { size: encoded.len() });
         }
@@ -187,7 +205,7 @@ impl Cache {
         if is_new {
             self.tidy();
         }
-        Ok(())
+        Ok(outcome)
     }
 
     fn write(&self, key: &CatalogKey, encoded: &[u8]) -> io::Result<()> {
@@ -201,23 +219,27 @@ impl Cache {
     /// Removes what was abandoned, and the oldest files where there are too many.
     fn tidy(&self) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        let mut catalogs = Vec::new();
+        let mut files = Vec::new();
         for entry in entries.filter_map(Result::ok) {
             let Ok(written) = entry.metadata().and_then(|metadata| metadata.modified()) else {
                 continue;
             };
             let path = entry.path();
             let is_old = written.elapsed().is_ok_and(|age| age > ABANDONED);
-            if path.extension().is_some_and(|extension| extension == EXTENSION) {
-                catalogs.push((written, path));
-            } else if is_old && entry.file_name().to_string_lossy().starts_with(".writing-") {
+            let is_abandoned = entry.file_name().to_string_lossy().starts_with(".writing-");
+            if path
+                .extension()
+                .is_some_and(|extension| extension == EXTENSION || extension == DAMAGED)
+            {
+                files.push((written, path));
+            } else if is_old && is_abandoned {
                 // Another process may have done so.
                 let _ = fs::remove_file(path);
             }
         }
-        catalogs.sort();
-        let surplus = catalogs.len().saturating_sub(MOST_FILES);
-        for (_, path) in &catalogs[..surplus] {
+        files.sort();
+        let surplus = files.len().saturating_sub(MOST_FILES);
+        for (_, path) in &files[..surplus] {
             // As above.
             let _ = fs::remove_file(path);
         }
@@ -238,7 +260,7 @@ fn private_directory(path: &Path) -> io::Result<()> {
 }
 
 fn set_aside(path: &Path) {
-    let aside = path.with_extension("damaged");
+    let aside = path.with_extension(DAMAGED);
     match fs::rename(path, &aside) {
         Ok(()) => {
             tracing::warn!(path = %aside.display(), "a catalog was damaged; it has been set aside");
@@ -252,7 +274,10 @@ fn set_aside(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Launch;
+    use crate::{
+        catalog::{Item as _, Tool},
+        wire::Raw,
+    };
 
     fn config(command: &str, env: &[(&str, &str)]) -> ServerConfig {
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -279,15 +304,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path().join("catalogs"));
         let key = CatalogKey::of(&config("a", &[])).unwrap();
-        assert!(cache.read(&key, &[]).is_none());
+        assert!(cache.read(&key, None).is_none());
         let catalog = ServerCatalog::unknown();
         cache.learn(&key, "s", &catalog).unwrap();
-        assert_eq!(cache.read(&key, &[]).unwrap().catalog, catalog);
+        assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
         fs::write(cache.path(&key), "{").unwrap();
-        assert!(cache.read(&key, &[]).is_none());
-        assert!(cache.path(&key).with_extension("damaged").exists());
+        assert!(cache.read(&key, None).is_none());
         cache.learn(&key, "s", &catalog).unwrap();
-        assert_eq!(cache.read(&key, &[]).unwrap().catalog, catalog);
+        assert!(cache.path(&key).with_extension(DAMAGED).exists());
+        assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
     }
 
     #[test]
@@ -308,9 +333,45 @@ mod tests {
             (vec!["elicitation"], sets[2].clone()),
         ] {
             let names: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
-            let read = cache.read(&key, &names).unwrap().catalog.discovery.declared;
+            let read = cache.read(&key, Some(&names)).unwrap().catalog.discovery.declared;
             assert_eq!(read, expected, "{wanted:?}");
         }
+    }
+
+    fn tool(description: &str, declared: &str) -> ServerCatalog {
+        let mut catalog = ServerCatalog::unknown();
+        let definition = json!({"name": "a", "description": description, "inputSchema": {}});
+        catalog.tools = vec![Tool::read(&Raw::encode(&definition)).unwrap()];
+        catalog.discovery.declared = vec![declared.to_owned()];
+        catalog
+    }
+
+    #[test]
+    fn a_tool_that_changes_is_noticed_whatever_the_host_declares_until_it_is_approved() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(directory.path());
+        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let learn =
+            |catalog: &ServerCatalog| Vec::from_iter(cache.learn(&key, "s", catalog).unwrap());
+        assert!(learn(&tool("good", "roots")).is_empty());
+        for number in 0..MOST_RECORDS + 2 {
+            assert_eq!(learn(&tool("evil", &number.to_string())), ["a"]);
+        }
+        assert_eq!(Vec::from_iter(cache.approve(&key, None).unwrap()), ["a"]);
+        assert!(learn(&tool("evil", "another")).is_empty());
+        assert_eq!(learn(&tool("worse", "another")), ["a"]);
+    }
+
+    #[test]
+    fn what_a_newer_program_has_written_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(directory.path());
+        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let newer = "{\"dormouse-catalog\":99,\"sha256\":\"\"}\n{}\n";
+        fs::write(cache.path(&key), newer).unwrap();
+        assert!(cache.read(&key, None).is_none());
+        assert!(cache.learn(&key, "s", &ServerCatalog::unknown()).is_err());
+        assert_eq!(fs::read_to_string(cache.path(&key)).unwrap(), newer);
     }
 
     #[test]
@@ -328,6 +389,6 @@ mod tests {
         let left =
             fs::read_dir(directory.path()).unwrap().filter_map(Result::ok).filter(is_catalog);
         assert_eq!(left.count(), MOST_FILES);
-        assert!(cache.read(&key, &[]).is_some());
+        assert!(cache.read(&key, None).is_some());
     }
 }

@@ -12,6 +12,8 @@ use crate::config::ServerConfig;
 #[derive(Debug)]
 pub struct Exposed {
     pub catalog: Arc<ServerCatalog>,
+    /// All that the server has.
+    pub whole: Arc<ServerCatalog>,
     /// The name under which each tool is listed directly, in the order of the catalog.
     pub listed_names: Vec<String>,
     /// The server's tools that are not for use, by their own names.
@@ -65,10 +67,11 @@ impl Exposed {
             catalog.tools.iter().filter_map(|tool| judge(&tool.name)).collect();
         let features = config.features;
         let is_whole = withheld.is_empty() && features.resources && features.prompts;
+        let whole = catalog.clone();
         let catalog = if is_whole {
-            catalog.clone()
+            whole.clone()
         } else {
-            let mut visible = ServerCatalog::clone(catalog);
+            let mut visible = ServerCatalog::clone(&whole);
             visible.tools.retain(|tool| !withheld.contains_key(&tool.name));
             if !features.resources {
                 visible.resources.clear();
@@ -80,7 +83,7 @@ impl Exposed {
             Arc::new(visible)
         };
         let listed_names = naming.names(&catalog);
-        Self { catalog, listed_names, withheld, documents: OnceLock::new() }
+        Self { catalog, whole, listed_names, withheld, documents: OnceLock::new() }
     }
 
     /// The same under the server's own names.
@@ -88,6 +91,7 @@ impl Exposed {
     pub fn bare(&self) -> Self {
         Self {
             catalog: self.catalog.clone(),
+            whole: self.whole.clone(),
             listed_names: Naming::Bare.names(&self.catalog),
             withheld: self.withheld.clone(),
             documents: OnceLock::new(),

@@ -52,7 +52,12 @@ pub enum ToolState {
 impl Inventory {
     /// `changed`: the tools that are not what they were when they were first seen.
     pub fn of(config: &ServerConfig, catalog: &ServerCatalog, changed: &BTreeSet<String>) -> Self {
-        let blocked = if config.pin == Pin::Block { changed } else { &BTreeSet::new() };
+        let none = BTreeSet::new();
+        let (changed, blocked) = match config.pin {
+            Pin::Off => (&none, &none),
+            Pin::Warn => (changed, &none),
+            Pin::Block => (changed, changed),
+        };
         let stock = |tool: &Tool| Stock {
             name: tool.name.clone(),
             description: tool.description.clone(),

@@ -20,7 +20,7 @@ pub use exposed::{Exposed, Naming, Withheld};
 pub use inventory::{Inventory, Stock, ToolState};
 pub use item::{Item, Prompt, Resource, Template, Tool};
 pub use pins::{Pins, hidden_character};
-pub use record::{Record, RecordError};
+pub use record::{Kept, Record, RecordError};
 pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Documents, Found, Index, Match};
 pub use server::{Changes, Discovery, ServerCatalog, Spoken, read_items};

@@ -16,17 +16,21 @@ const MOST: usize = 10_000;
 /// What decides what a model makes of a tool.
 const MEMBERS: [&str; 5] = ["title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// The digest of each tool's definition as it was approved, by the tool's name. Tools that are gone keep
-/// theirs: one that comes back must be what it was.
+/// Definitions of one tool that may be approved; a server may show another to hosts that declare something else.
+const MOST_OF_A_TOOL: usize = 8;
+
+/// The digests of each tool's definition as it was first seen, and as it was approved later, by the tool's name.
+/// Tools that are gone keep theirs: one that comes back must be what it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Pins(BTreeMap<String, String>);
+pub struct Pins(BTreeMap<String, Vec<String>>);
 
 impl Pins {
     /// The tools that are not what they were.
     pub fn changed(&self, catalog: &ServerCatalog) -> BTreeSet<String> {
-        let is_changed =
-            |tool: &&Tool| self.0.get(&tool.name).is_some_and(|pinned| *pinned != digest(tool));
+        let is_changed = |tool: &&Tool| {
+            self.0.get(&tool.name).is_some_and(|pinned| !pinned.contains(&digest(tool)))
+        };
         catalog.tools.iter().filter(is_changed).map(|tool| tool.name.clone()).collect()
     }
 
@@ -34,14 +38,18 @@ impl Pins {
     pub fn see(&mut self, catalog: &ServerCatalog) {
         for tool in &catalog.tools {
             if self.0.len() < MOST && !self.0.contains_key(&tool.name) {
-                self.0.insert(tool.name.clone(), digest(tool));
+                self.0.insert(tool.name.clone(), vec![digest(tool)]);
             }
         }
     }
 
     /// Takes a tool as it is now.
     pub fn approve(&mut self, tool: &Tool) {
-        self.0.insert(tool.name.clone(), digest(tool));
+        let pinned = self.0.entry(tool.name.clone()).or_default();
+        if pinned.len() >= MOST_OF_A_TOOL {
+            pinned.remove(0);
+        }
+        pinned.push(digest(tool));
     }
 }
 
@@ -122,7 +130,7 @@ mod tests {
         assert_eq!(Vec::from_iter(pins.changed(&other)), ["a"]);
         pins.approve(&other.tools[0]);
         assert!(pins.changed(&other).is_empty());
-        assert_eq!(Vec::from_iter(pins.changed(&first)), ["a"]);
+        assert!(pins.changed(&first).is_empty(), "what was once approved stays so");
     }
 
     #[test]

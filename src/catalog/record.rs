@@ -2,10 +2,7 @@
 //! JSON, the newest first. A server may list other things to hosts that declare other capabilities, so that
 //! there is one record for each set of them.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -27,8 +24,16 @@ pub struct Record {
     pub server: String,
     /// When the catalog was last seen to be what it is.
     pub learned: SystemTime,
-    pub pins: Pins,
     pub catalog: ServerCatalog,
+}
+
+/// What is kept of one server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// The newest first; one for each set of declared capabilities.
+    pub records: Vec<Record>,
+    /// Of all its tools, whatever was declared when they were seen.
+    pub pins: Pins,
 }
 
 /// Why a file is no record.
@@ -65,7 +70,6 @@ struct About {
     declared: Vec<String>,
     fresh_for_ms: Option<u64>,
     instructions: Option<String>,
-    pins: Pins,
 }
 
 impl Record {
@@ -78,23 +82,6 @@ impl Record {
     /// beyond what such a host can use goes when the server is next connected.
     pub fn covers(&self, declared: &[String]) -> bool {
         declared.iter().all(|name| self.catalog.discovery.declared.contains(name))
-    }
-
-    /// The tools that are not what they were when they were first seen.
-    pub fn changed(&self) -> BTreeSet<String> {
-        self.pins.changed(&self.catalog)
-    }
-
-    /// The file that holds these records.
-    pub fn encode(records: &[Self]) -> Vec<u8> {
-        let bodies: Vec<Raw> = records.iter().map(Self::body).collect();
-        let mut body = Raw::encode(&bodies).as_bytes().to_vec();
-        body.push(b'\n');
-        let head = Head { format: FORMAT, sha256: super::hex(&Sha256::digest(&body)) };
-        let mut file = Raw::encode(&head).as_bytes().to_vec();
-        file.push(b'\n');
-        file.append(&mut body);
-        file
     }
 
     fn body(&self) -> Raw {
@@ -115,7 +102,6 @@ impl Record {
             declared: discovery.declared.clone(),
             fresh_for_ms: discovery.fresh_for.map(millis),
             instructions: greeting.instructions.clone(),
-            pins: self.pins.clone(),
         };
         let tools = Raw::encode(&tools.iter().map(|tool| &tool.raw).collect::<Vec<_>>());
         let resources = Raw::encode(&resources.iter().map(|item| &item.raw).collect::<Vec<_>>());
@@ -130,23 +116,6 @@ impl Record {
             ("prompts", &prompts),
         ];
         edit::set_each(&Raw::empty_object(), &members)
-    }
-
-    /// # Errors
-    /// When the text is not what `encode` has written.
-    pub fn decode(file: Vec<u8>) -> Result<Vec<Self>, RecordError> {
-        let end = file.iter().position(|byte| *byte == b'\n').ok_or(RecordError::Damaged)?;
-        let head: Head = serde_json::from_slice(&file[..end]).map_err(|_| RecordError::Damaged)?;
-        if head.format != FORMAT {
-            return Err(RecordError::OtherFormat);
-        }
-        let body = bytes::Bytes::from(file).slice(end + 1..);
-        if super::hex(&Sha256::digest(&body)) != head.sha256 {
-            return Err(RecordError::Damaged);
-        }
-        let body = Raw::parse(body).map_err(|_| RecordError::Damaged)?;
-        let records = edit::elements(&body).ok_or(RecordError::Damaged)?;
-        records.iter().map(|record| Self::read(record).ok_or(RecordError::Damaged)).collect()
     }
 
     fn read(body: &Raw) -> Option<Self> {
@@ -182,7 +151,44 @@ impl Record {
             prompts: items(&prompts?)?,
         };
         let learned = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(about.learned))?;
-        Some(Self { server: about.server, learned, pins: about.pins, catalog })
+        Some(Self { server: about.server, learned, catalog })
+    }
+}
+
+impl Kept {
+    /// The file that holds it.
+    pub fn encode(&self) -> Vec<u8> {
+        let records: Vec<Raw> = self.records.iter().map(Record::body).collect();
+        let members = [("pins", &Raw::encode(&self.pins)), ("records", &Raw::encode(&records))];
+        let mut body = edit::set_each(&Raw::empty_object(), &members).as_bytes().to_vec();
+        body.push(b'\n');
+        let head = Head { format: FORMAT, sha256: super::hex(&Sha256::digest(&body)) };
+        let mut file = Raw::encode(&head).as_bytes().to_vec();
+        file.push(b'\n');
+        file.append(&mut body);
+        file
+    }
+
+    /// # Errors
+    /// When the text is not what `encode` has written.
+    pub fn decode(file: Vec<u8>) -> Result<Self, RecordError> {
+        let end = file.iter().position(|byte| *byte == b'\n').ok_or(RecordError::Damaged)?;
+        let head: Head = serde_json::from_slice(&file[..end]).map_err(|_| RecordError::Damaged)?;
+        if head.format != FORMAT {
+            return Err(RecordError::OtherFormat);
+        }
+        let body = bytes::Bytes::from(file).slice(end + 1..);
+        if super::hex(&Sha256::digest(&body)) != head.sha256 {
+            return Err(RecordError::Damaged);
+        }
+        Raw::parse(body).ok().and_then(|body| Self::read(&body)).ok_or(RecordError::Damaged)
+    }
+
+    fn read(body: &Raw) -> Option<Self> {
+        let [pins, records] = edit::get_each(body, ["pins", "records"]);
+        let records: Option<Vec<Record>> =
+            edit::elements(&records?)?.iter().map(Record::read).collect();
+        Some(Self { records: records?, pins: pins?.read().ok()? })
     }
 }
 
@@ -208,33 +214,37 @@ mod tests {
             vec![Tool::read(&raw(r#"{"name":"a","z":1e2,"inputSchema":{ "k": [1.0] }}"#)).unwrap()];
         catalog.resources = vec![Resource::read(&raw(r#"{"uri":"u://x","name":"x"}"#)).unwrap()];
         catalog.prompts = vec![Prompt::read(&raw(r#"{"name":"p"}"#)).unwrap()];
-        let mut pins = Pins::default();
-        pins.see(&catalog);
         let learned = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
-        Record { server: "s".to_owned(), learned, pins, catalog }
+        Record { server: "s".to_owned(), learned, catalog }
+    }
+
+    fn kept(records: Vec<Record>) -> Kept {
+        let mut pins = Pins::default();
+        records.iter().for_each(|record| pins.see(&record.catalog));
+        Kept { records, pins }
     }
 
     #[test]
     fn what_is_written_is_read_again_byte_for_byte() {
-        let records = [record(), Record { server: "t".to_owned(), ..record() }];
-        let file = Record::encode(&records);
-        assert_eq!(Record::decode(file.clone()).as_deref(), Ok(records.as_slice()));
+        let kept = kept(vec![record(), Record { server: "t".to_owned(), ..record() }]);
+        let file = kept.encode();
+        assert_eq!(Kept::decode(file.clone()), Ok(kept));
         let text = String::from_utf8(file).unwrap();
         let newer = text.replacen("\"dormouse-catalog\":1", "\"dormouse-catalog\":2", 1);
-        assert_eq!(Record::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
+        assert_eq!(Kept::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
     }
 
     proptest! {
         #[test]
         fn damage_is_noticed(at in 0..2000usize, byte: u8, cut in 0..2000usize) {
-            let whole = Record::encode(&[record()]);
+            let whole = kept(vec![record()]).encode();
             let at = at % whole.len();
             let mut damaged = whole.clone();
             damaged[at] = byte;
             if damaged != whole {
-                prop_assert!(Record::decode(damaged).is_err());
+                prop_assert!(Kept::decode(damaged).is_err());
             }
-            prop_assert!(Record::decode(whole[..cut % whole.len()].to_vec()).is_err());
+            prop_assert!(Kept::decode(whole[..cut % whole.len()].to_vec()).is_err());
         }
     }
 }

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use super::{Prompt, Resource, Template, Tool, item::Item};
-use crate::{config::Framing, protocol::Greeting, wire::Raw};
+use crate::{
+    config::{Framing, ServerConfig, ToolChanges},
+    protocol::Greeting,
+    wire::Raw,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerCatalog {
@@ -62,6 +66,15 @@ impl ServerCatalog {
             capabilities: Raw::empty_object(),
             instructions: None,
         })
+    }
+
+    /// How the tools differ from those that the config names.
+    pub fn tool_changes(&self, config: &ServerConfig) -> ToolChanges {
+        if !config.features.tools {
+            return ToolChanges::default();
+        }
+        let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        ToolChanges::between(&config.tools, &tools)
     }
 
     /// What tells `self` from `before`.

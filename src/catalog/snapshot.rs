@@ -36,6 +36,8 @@ pub struct ServerView {
     /// What the server had when it was last connected, perhaps in another run. It feeds search, counts
     /// and the `direct` surface, nothing else.
     pub known: Option<Arc<Exposed>>,
+    /// Why the last load failed that somebody asked for, until one succeeds.
+    pub failure: Option<String>,
 }
 
 /// Whether a server has anything to show. Being awake or asleep makes no difference here.
@@ -88,6 +90,7 @@ impl Snapshot {
                     Presence::Disabled
                 },
                 known: None,
+                failure: None,
             })
         });
         let by_listed_name = HashMap::new();
@@ -115,8 +118,19 @@ impl Snapshot {
         let before = &self.servers[server];
         let changes = changes(&before.presence, &presence);
         let mut servers = self.servers.clone();
-        servers[server] = Arc::new(ServerView { presence, ..ServerView::clone(before) });
+        let is_live = matches!(presence, Presence::Live { .. });
+        let failure = before.failure.clone().filter(|_| !is_live);
+        servers[server] = Arc::new(ServerView { presence, failure, ..ServerView::clone(before) });
         (self.with_servers(servers), changes)
+    }
+
+    /// The snapshot in which a load of `server` has failed. Lists do not show it.
+    #[must_use]
+    pub fn with_failure(&self, server: usize, cause: String) -> Self {
+        let mut servers = self.servers.clone();
+        let before = ServerView::clone(&servers[server]);
+        servers[server] = Arc::new(ServerView { failure: Some(cause), ..before });
+        self.with_servers(servers)
     }
 
     /// The snapshot in which these servers had these catalogs when they were last connected.
@@ -144,9 +158,10 @@ impl Snapshot {
         Self { sole: Some(server), ..self.with_servers(servers) }
     }
 
-    /// What somebody sees who has not loaded the servers that `is_loaded` denies.
+    /// What somebody sees who has not loaded the servers that `is_loaded` denies. What others' loads have shown of
+    /// them can be found by a search, but where lists are to stay the same.
     #[must_use]
-    pub fn seen_by(&self, is_loaded: impl Fn(usize) -> bool) -> Self {
+    pub fn seen_by(&self, listing: Listing, is_loaded: impl Fn(usize) -> bool) -> Self {
         let servers: Vec<Arc<ServerView>> = self
             .servers
             .iter()
@@ -154,7 +169,10 @@ impl Snapshot {
             .map(|(server, view)| match &view.presence {
                 Presence::Live { exposed, origin: Origin::HostsRequest } if !is_loaded(server) => {
                     let presence = Presence::Offered { trouble: None };
-                    let known = Some(exposed.clone());
+                    let known = match listing {
+                        Listing::Growing => Some(exposed.clone()),
+                        Listing::Stable => view.known.clone(),
+                    };
                     Arc::new(ServerView { presence, known, ..ServerView::clone(view) })
                 }
                 _ => view.clone(),

@@ -16,7 +16,7 @@ pub(super) fn run(options: &Options, server: &str, tool: Option<&str>) -> anyhow
     };
     let Some(key) = CatalogKey::of(server) else { bail!("nothing is known of {:?}", server.name) };
     if let Some(tool) = tool {
-        let records = cache.records(&key);
+        let records = cache.known(&key).records;
         let is_known = |record: &crate::catalog::Record| {
             record.catalog.tools.iter().any(|known| known.name == tool)
         };

@@ -1,6 +1,12 @@
 //! `dormouse call`: call a tool as an agent would, and print what it answers.
 
-use std::{io::Read as _, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    io::{IsTerminal as _, Read as _},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
@@ -140,11 +146,20 @@ fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
         Ok(_) => readable(&value),
     };
     if is_error && !as_json {
-        anstream::eprintln!("{text}");
+        anstream::eprintln!("{}", harmless(&text, std::io::stderr().is_terminal()));
     } else {
-        anstream::println!("{text}");
+        anstream::println!("{}", harmless(&text, std::io::stdout().is_terminal()));
     }
     if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// A server's text must not control the terminal; elsewhere it stays what it is.
+fn harmless(text: &str, is_for_terminal: bool) -> Cow<'_, str> {
+    let controls = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !is_for_terminal || !text.contains(controls) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(controls, ""))
 }
 
 /// A result for people: its text, and a word for what is none.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings;
 use crate::{
-    config::{Config, ConfigFile, ToolChanges},
+    config::{Config, ConfigFile},
     proxy::Fleet,
 };
 
@@ -52,8 +52,7 @@ fn write(
     let is_everything = known.len() == written.len();
     for (config, catalog) in known {
         let Some(catalog) = catalog.filter(|_| !written.contains(&config.name)) else { continue };
-        let tools: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-        match after.with_tools(&config.name, &ToolChanges::between(&config.tools, &tools)) {
+        match after.with_tools(&config.name, &catalog.tool_changes(&config)) {
             Ok(merged) => after = merged,
             Err(error) => tracing::warn!(server = config.name, %error, "its tools are not written"),
         }

@@ -32,7 +32,8 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
     let wanted = wanted.filter(|server| servers.is_empty() || servers.contains(&server.name));
     let entries: Vec<(Entry<'_>, &ServerConfig)> = wanted
         .map(|server| {
-            let inventory = cache.as_ref().and_then(|cache| cache.inventory(server));
+            let last = cache.as_ref().and_then(|cache| cache.last(server));
+            let inventory = last.map(|(_, inventory)| inventory);
             (Entry { server: &server.name, enabled: server.enabled, inventory }, server)
         })
         .collect();

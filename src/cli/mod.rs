@@ -75,10 +75,10 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let message = "only `serve` wraps a command given after `--`".to_owned();
         return Err(UsageError(message).into());
     }
-    // Only what serves says in its log what it does.
+    // Only what serves says in its log what it does; what others find they print themselves.
     let _log = match command {
         Command::Serve => logging::start(&options, "info")?,
-        _ => logging::start(&options, "error")?,
+        _ => logging::start(&options, "error,dormouse::catalog=warn")?,
     };
     match command {
         Command::Serve => serve::run(&options, wrapped),

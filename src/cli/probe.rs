@@ -97,6 +97,8 @@ impl Observer for Nobody {
 
     fn unreachable(&self, _: String) {}
 
+    fn failed(&self, _: String) {}
+
     fn evicted(&self) {}
 
     fn first_attempt_over(&self) {}

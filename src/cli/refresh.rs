@@ -12,10 +12,7 @@ use super::{
     runtime,
     settings::{self, Chosen},
 };
-use crate::{
-    catalog::{CatalogKey, ServerCatalog},
-    config::{ConfigFile, ToolChanges},
-};
+use crate::{catalog::CatalogKey, config::ConfigFile};
 
 pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::Result<ExitCode> {
     let before = settings::find_trusted(options)?;
@@ -52,7 +49,7 @@ fn merge(file: &ConfigFile, seen: &Seen) -> anyhow::Result<(ConfigFile, String)>
         Some(cause) => anyhow!("{cause}"),
         None => anyhow!("{error}"),
     })?;
-    let changes = changes(seen, catalog);
+    let changes = catalog.tool_changes(&seen.config);
     let merged = file.with_tools(&seen.config.name, &changes)?;
     let mut said = format!("{} tools", catalog.tools.len());
     for (names, what) in [(&changes.added, "new"), (&changes.gone, "gone"), (&changes.back, "back")]
@@ -64,21 +61,13 @@ fn merge(file: &ConfigFile, seen: &Seen) -> anyhow::Result<(ConfigFile, String)>
     Ok((merged, said))
 }
 
-fn changes(seen: &Seen, catalog: &ServerCatalog) -> ToolChanges {
-    if !seen.config.features.tools {
-        return ToolChanges::default();
-    }
-    let tools: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-    ToolChanges::between(&seen.config.tools, &tools)
-}
-
 /// Keeps the catalogs for the next start.
 fn keep(file: &ConfigFile, seen: &[Seen]) {
     let Some(cache) = settings::storage(Some(file)).catalogs else { return };
     for Seen { config, outcome, .. } in seen {
         let (Ok(catalog), Some(key)) = (outcome, CatalogKey::of(config)) else { continue };
         if let Err(error) = cache.learn(&key, &config.name, catalog) {
-            tracing::warn!(server = config.name, %error, "cannot keep the catalog");
+            anstream::eprintln!("{}: what it has is not kept: {error}", config.name);
         }
     }
 }

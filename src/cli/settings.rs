@@ -78,7 +78,17 @@ pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
 /// What the processes say that serve hosts with this config.
 pub(super) fn running(config: &ConfigFile) -> Vec<Report> {
     #[cfg(unix)]
-    return control_place(config).map_or_else(Vec::new, |place| control::ask(&place));
+    {
+        let Some(place) = control_place(config) else { return Vec::new() };
+        let (reports, silent) = control::ask(&place);
+        for control::Silent { path, cause } in silent {
+            anstream::eprintln!(
+                "dormouse: a process does not answer ({}): {cause}",
+                path.display()
+            );
+        }
+        reports
+    }
     #[cfg(not(unix))]
     Vec::new()
 }

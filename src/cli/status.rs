@@ -119,7 +119,9 @@ fn last_wake(wake: LastWake) -> String {
 /// What is wrong with a server, or strange.
 fn notes(server: &ServerReport) -> Vec<String> {
     let mut notes = Vec::new();
-    if server.strikes > 0 {
+    if server.state == Some(Phase::Evicted) {
+        notes.push("three loads failed in a row: it is not tried again in this run".to_owned());
+    } else if server.strikes > 0 {
         notes.push(format!("{} of 3 loads failed in a row", server.strikes));
     }
     if let Some(error) = &server.last_error {

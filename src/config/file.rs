@@ -252,6 +252,17 @@ pub enum Protocol {
     Modern,
 }
 
+impl Protocol {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -8,4 +8,4 @@ mod socket;
 
 pub use report::{LastWake, Report, ServerReport};
 #[cfg(unix)]
-pub use socket::{Place, ask, serve};
+pub use socket::{Place, Silent, ask, serve};

@@ -2,13 +2,13 @@
 
 use std::{
     path::PathBuf,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    catalog::{Cache, Inventory, Record},
+    catalog::{Cache, Inventory},
     config::ServerConfig,
     proxy::{Fleet, Overview},
     upstream::Phase,
@@ -103,19 +103,20 @@ impl ServerReport {
             last_wake: status.last_wake.map(|(at, timing)| LastWake::new(at, timing.total())),
             last_error: status.last_error,
             noise: status.noise,
-            retry_in: status.retry_in.map(milliseconds),
+            retry_in: status
+                .retry_at
+                .map(|at| milliseconds(at.saturating_duration_since(Instant::now()))),
             tokens: inventory.as_ref().map(Inventory::tokens),
             inventory,
         }
     }
 
     fn at_rest(config: &ServerConfig, cache: Option<&Cache>) -> Self {
-        let record: Option<Record> = cache.and_then(|cache| cache.last(config));
-        let last_wake = record.as_ref();
-        let last_wake =
-            last_wake.map(|record| LastWake::new(record.learned, record.catalog.discovery.took));
-        let inventory =
-            record.map(|record| Inventory::of(config, &record.catalog, &record.changed()));
+        let last = cache.and_then(|cache| cache.last(config));
+        let last_wake = last
+            .as_ref()
+            .map(|(record, _)| LastWake::new(record.learned, record.catalog.discovery.took));
+        let inventory = last.map(|(_, inventory)| inventory);
         Self {
             name: config.name.clone(),
             state: (!config.enabled).then_some(Phase::Disabled),

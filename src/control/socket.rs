@@ -12,16 +12,26 @@ use std::{
     time::Duration,
 };
 
+use nix::unistd::Pid;
 use tokio::{io::AsyncWriteExt as _, net::UnixListener};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::Report;
 use crate::proxy::Fleet;
 
 /// A path of a socket may have about a hundred bytes.
 const DIGITS: usize = 12;
+/// After a connection could not be taken.
+const PAUSE: Duration = Duration::from_millis(200);
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A process that runs and does not answer.
+#[derive(Debug)]
+pub struct Silent {
+    pub path: PathBuf,
+    pub cause: io::Error,
+}
 
 /// Where the sockets of the processes that serve one config are.
 #[derive(Clone, Debug)]
@@ -66,19 +76,33 @@ pub async fn serve(
 ) -> io::Result<()> {
     let path = place.of_process();
     let listener = bind(&place.directory, &path)?;
+    sweep(&place.directory);
     let _removed = Removed(path);
+    let answers = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let Ok((mut stream, _)) = accepted else { continue };
-        let (fleet, config) = (fleet.clone(), config.clone());
-        let report = tokio::task::spawn_blocking(move || Report::of(&fleet, config)).await;
-        let text = report.ok().and_then(|report| serde_json::to_vec(&report).ok());
-        // Whoever does not take the answer has gone.
-        let _ = tokio::time::timeout(PATIENCE, stream.write_all(&text.unwrap_or_default())).await;
+        let Ok((stream, _)) = accepted else {
+            // No descriptors are left, say, and there will be some again.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let answer = answer(stream, fleet.clone(), config.clone());
+        let stop = stop.clone();
+        answers.spawn(async move { stop.run_until_cancelled(answer).await });
     }
+    answers.close();
+    answers.wait().await;
+    Ok(())
+}
+
+async fn answer(mut stream: tokio::net::UnixStream, fleet: Arc<Fleet>, config: PathBuf) {
+    let report = tokio::task::spawn_blocking(move || Report::of(&fleet, config)).await;
+    let text = report.ok().and_then(|report| serde_json::to_vec(&report).ok());
+    // Whoever does not take the answer has gone.
+    let _ = tokio::time::timeout(PATIENCE, stream.write_all(&text.unwrap_or_default())).await;
 }
 
 /// Nobody but the user may connect: neither the directory nor the socket lets others in.
@@ -91,6 +115,15 @@ fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Removes what killed processes have left behind, whatever config they served.
+fn sweep(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()).filter(|path| !is_alive(path)) {
+        // Another process may have done so.
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// Takes the socket away at the end.
 struct Removed(PathBuf);
 
@@ -100,24 +133,31 @@ impl Drop for Removed {
     }
 }
 
-/// What all processes say that serve the config.
-pub fn ask(place: &Place) -> Vec<Report> {
-    place.all().iter().filter_map(|path| ask_one(path)).collect()
+/// What all processes say that serve the config, and those of them that say nothing.
+pub fn ask(place: &Place) -> (Vec<Report>, Vec<Silent>) {
+    let mut answers = (Vec::new(), Vec::new());
+    for path in place.all() {
+        match ask_one(&path) {
+            Ok(report) => answers.0.push(report),
+            // It was killed.
+            Err(_) if !is_alive(&path) => drop(fs::remove_file(&path)),
+            Err(cause) => answers.1.push(Silent { path, cause }),
+        }
+    }
+    answers
 }
 
-fn ask_one(path: &Path) -> Option<Report> {
-    let mut stream = match UnixStream::connect(path) {
-        Ok(stream) => stream,
-        Err(error) => {
-            // Its process was killed.
-            if error.kind() == io::ErrorKind::ConnectionRefused {
-                let _ = fs::remove_file(path);
-            }
-            return None;
-        }
-    };
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+fn ask_one(path: &Path) -> io::Result<Report> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = Vec::new();
-    stream.read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+    stream.read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Whether the process runs that has made the socket; its number is part of the name.
+fn is_alive(path: &Path) -> bool {
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let process = name.and_then(|name| name.rsplit('-').next()?.parse().ok());
+    process.is_some_and(|process| nix::sys::signal::kill(Pid::from_raw(process), None).is_ok())
 }

@@ -2,6 +2,7 @@
 
 use super::{Caller, Fleet, forward::ForwardError};
 use crate::{
+    config::Listing,
     protocol::adapt,
     surface::{Action, failed},
     upstream::LoadError,
@@ -24,12 +25,12 @@ impl Fleet {
                 Action::Forward { server, params } => {
                     break self.call_server(caller, *server, params.clone()).await;
                 }
-                Action::Load { server } => match self.load(caller, *server).await {
+                Action::Load { server } => match self.load_first(caller, *server).await {
                     Ok(announced) => hold = announced,
                     Err(error) => break Ok(own(caller, failed(error.to_string()))),
                 },
                 Action::Recall => self.recall_all().await,
-                Action::Reexamine { server, .. } => self.reexamine(*server),
+                Action::Reexamine { server, .. } => self.reexamine(*server).await,
             }
             done.push(action);
         };
@@ -73,6 +74,14 @@ impl Fleet {
             Ok(outcome) => outcome.map(|result| self.bounded(caller, server, result)),
             Err(error) => Ok(own(caller, failed(error.to_string()))),
         }
+    }
+
+    /// As `load`. What is known from other runs is read before, where lists must not depend on which came first.
+    async fn load_first(&self, caller: &Caller, server: usize) -> Result<Option<u64>, LoadError> {
+        if self.settings.listing == Listing::Stable {
+            self.recall_all().await;
+        }
+        self.load(caller, server).await
     }
 
     /// Loads the server. Where that has changed the set of listed tools: the number of the announcement after

@@ -320,6 +320,13 @@ impl Fleet {
         self.snapshot.store(Arc::new(recalled));
     }
 
+    /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
+    pub(super) fn note_failure(&self, server: usize, cause: String) {
+        let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let after = self.snapshot.load().with_failure(server, cause);
+        self.snapshot.store(Arc::new(after));
+    }
+
     /// Swaps the snapshot, and announces what differs before anything else can be published.
     pub(super) fn publish(
         &self,

@@ -99,6 +99,7 @@ impl Observer for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
         let announce = if origin.is_some() { Announce::ToAll } else { Announce::ToThoseNotListing };
         self.tell(|fleet, server| {
+            fleet.memory.tell_learned();
             let exposed = fleet.expose(server, &catalog);
             fleet.publish(server, announce, |before| {
                 let origin = match before {
@@ -127,6 +128,10 @@ impl Observer for InstanceObserver {
                 Presence::Offered { .. } => Some(Presence::Offered { trouble: Some(cause) }),
             });
         });
+    }
+
+    fn failed(&self, cause: String) {
+        self.tell(|fleet, server| fleet.note_failure(server, cause));
     }
 
     fn evicted(&self) {

@@ -70,8 +70,13 @@ impl Fleet {
         if !is_unknown || self.shared(server).config().startup == Startup::Eager {
             return Ok(());
         }
-        let lease = self.lease(self.instance(server, caller), caller).await;
-        lease.map(drop).map_err(|error| error::internal(error.to_string()))
+        match self.lease(self.instance(server, caller), caller).await {
+            Ok(_) => {
+                self.loaded_by(caller.host.principal(), server);
+                Ok(())
+            }
+            Err(error) => Err(error::internal(error.to_string())),
+        }
     }
 
     /// What there is to see, once every awake server has been asked; sleeping ones, and those that take

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
+    fs::File,
     io::Write as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
@@ -54,9 +55,17 @@ impl Fleet {
         match self.loads.policy {
             config::Loads::Process => snapshot,
             config::Loads::Session => {
-                Arc::new(snapshot.seen_by(|server| self.loads.are_seen_by(principal, server)))
+                let is_loaded = |server| self.loads.are_seen_by(principal, server);
+                Arc::new(snapshot.seen_by(self.settings.listing, is_loaded))
             }
         }
+    }
+
+    /// Whether a host has to do with a server: it, or any other where loads are everybody's, has loaded it, or
+    /// nobody had to.
+    pub(super) fn has_loaded(&self, host: &dyn Host, server: usize) -> bool {
+        let snapshot = self.snapshot();
+        self.concerns(host, server, &snapshot.servers[server].presence)
     }
 
     /// Whether a host is to hear of what becomes of a server.
@@ -94,10 +103,7 @@ impl Fleet {
         let Some(file) = self.loads.file.clone() else { return };
         let name = self.shared(server).name().to_owned();
         self.context.tasks.spawn_blocking(move || {
-            let mut loaded = read(&file);
-            if loaded.insert(name)
-                && let Err(error) = write(&file, &loaded)
-            {
+            if let Err(error) = add(&file, name) {
                 tracing::warn!(path = %file.display(), %error, "cannot remember what is loaded");
             }
         });
@@ -110,9 +116,16 @@ fn read(file: &Path) -> BTreeSet<String> {
     text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-fn write(file: &Path, loaded: &BTreeSet<String>) -> std::io::Result<()> {
+/// While no other process or thread does.
+fn add(file: &Path, name: String) -> std::io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory)?;
+    let lock = File::create(directory.join("lock"))?;
+    lock.lock()?;
+    let mut loaded = read(file);
+    if !loaded.insert(name) {
+        return Ok(());
+    }
     let mut fresh = tempfile::NamedTempFile::new_in(directory)?;
     for name in loaded {
         writeln!(fresh, "{name}")?;

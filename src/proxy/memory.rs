@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     catalog::{
-        Cache, CatalogKey, Exposed, Origin, Presence, Record, ServerCatalog, hidden_character,
+        Cache, CatalogKey, Exposed, Origin, Pins, Presence, Record, ServerCatalog, hidden_character,
     },
     config::{Pin, ServerConfig, Startup},
     protocol::Era,
@@ -31,29 +31,54 @@ pub(super) struct Memory {
     cache: Option<Cache>,
     /// Of each server, in config order.
     keys: Vec<Option<CatalogKey>>,
-    // A std mutex: held for a look or a change. What was written last of each server, and when.
+    // A std mutex: held for a look or a change. What was seen last of each server, and when it was written.
     kept: Mutex<HashMap<usize, (Arc<ServerCatalog>, Instant)>>,
+    // As above. Of the servers whose tools have to be approved when they change: what they were.
+    pins: Mutex<HashMap<usize, Pins>>,
     // As above. What has been said of a tool once is not said again.
     reported: Mutex<HashSet<(usize, String)>>,
-    /// Counts the catalogs that were news.
+    /// Counts the catalogs that have become known or are new.
     learned: watch::Sender<u64>,
 }
 
 impl Memory {
     pub(super) fn new(cache: Option<Cache>, servers: &[ServerConfig]) -> Self {
-        let keys = servers.iter().map(CatalogKey::of).collect();
-        let learned = watch::Sender::new(0);
-        Self { cache, keys, kept: Mutex::default(), reported: Mutex::default(), learned }
+        let keys: Vec<_> = servers.iter().map(CatalogKey::of).collect();
+        let (learned, kept, reported) = Default::default();
+        let memory = Self { cache, keys, kept, pins: Mutex::default(), reported, learned };
+        let must_approve =
+            servers.iter().enumerate().filter(|(_, config)| config.pin == Pin::Block);
+        for (server, _) in must_approve {
+            memory.lock_pins().insert(server, memory.pins_on_disk(server));
+        }
+        memory
     }
 
     fn place(&self, server: usize) -> Option<(&Cache, &CatalogKey)> {
         Some((self.cache.as_ref()?, self.keys[server].as_ref()?))
     }
 
-    /// What a server had, best as it shows itself to those who declare this.
-    pub(super) fn read(&self, server: usize, declared: &[String]) -> Option<Record> {
+    /// What a server had, best as it shows itself to those who declare this; `None` for nobody in particular.
+    pub(super) fn read(&self, server: usize, declared: Option<&[String]>) -> Option<Record> {
         let (cache, key) = self.place(server)?;
         cache.read(key, declared)
+    }
+
+    fn pins_on_disk(&self, server: usize) -> Pins {
+        self.place(server).map(|(cache, key)| cache.pins(key)).unwrap_or_default()
+    }
+
+    /// The tools that are not what they were when they were first seen.
+    pub(super) fn changed(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
+        self.pins_on_disk(server).changed(catalog)
+    }
+
+    /// The tools that must not be called before they are approved. What is seen first is pinned by that.
+    fn blocked(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
+        let mut pins = self.lock_pins();
+        let Some(pins) = pins.get_mut(&server) else { return BTreeSet::new() };
+        pins.see(catalog);
+        pins.changed(catalog)
     }
 
     /// Whether this catalog has to be written.
@@ -68,6 +93,29 @@ impl Memory {
         !is_kept
     }
 
+    /// Writes what was seen last of a server, in whatever order those who write come; returns the tools that are
+    /// not what they were.
+    fn write(&self, server: usize, name: &str) -> Option<BTreeSet<String>> {
+        let (cache, key) = self.place(server)?;
+        let newest = self.lock_kept().get(&server)?.0.clone();
+        match cache.learn(key, name, &newest) {
+            Ok(changed) => Some(changed),
+            Err(error) => {
+                tracing::warn!(server = name, %error, "cannot keep the catalog");
+                self.lock_kept().remove(&server);
+                None
+            }
+        }
+    }
+
+    pub(super) fn tell_learned(&self) {
+        self.learned.send_modify(|count| *count += 1);
+    }
+
+    fn lock_pins(&self) -> MutexGuard<'_, HashMap<usize, Pins>> {
+        self.pins.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn is_first_report(&self, server: usize, what: String) -> bool {
         let mut reported = self.reported.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         reported.insert((server, what))
@@ -79,48 +127,60 @@ impl Memory {
 }
 
 impl Fleet {
-    /// What may be seen of a server's catalog. Where a change has to be approved, what was approved is read
-    /// now: a tool that changes must not be callable for a moment.
+    /// What may be seen of a server's catalog.
     pub(super) fn expose(&self, server: usize, catalog: &Arc<ServerCatalog>) -> Arc<Exposed> {
-        let config = self.shared(server).config();
-        let changed = match config.pin {
-            Pin::Block => self.changed_tools(server, catalog),
-            Pin::Warn | Pin::Off => BTreeSet::new(),
-        };
+        let blocked = self.memory.blocked(server, catalog);
         let snapshot = self.snapshot();
-        Arc::new(Exposed::new(catalog, config, &changed, snapshot.naming(server)))
+        let config = self.shared(server).config();
+        Arc::new(Exposed::new(catalog, config, &blocked, snapshot.naming(server)))
     }
 
     /// Looks whether tools that were withheld because they had changed have been approved meanwhile.
-    pub(super) fn reexamine(&self, server: usize) {
-        let Some(catalog) = self.shared(server).catalog() else { return };
-        let exposed = self.expose(server, &catalog);
-        self.publish(server, Announce::ToAll, |before| match before {
-            Presence::Live { origin, .. } => Some(Presence::Live { exposed, origin: *origin }),
-            _ => None,
-        });
+    pub(super) async fn reexamine(&self, server: usize) {
+        let Some(fleet) = self.this.upgrade() else { return };
+        let reading = self.context.tasks.spawn_blocking(move || fleet.reread_pins(server));
+        // It only fails when everything ends.
+        let _ = reading.await;
+    }
+
+    fn reread_pins(&self, server: usize) {
+        let pins = self.memory.pins_on_disk(server);
+        self.memory.lock_pins().insert(server, pins);
+        self.expose_anew(server);
+    }
+
+    fn expose_anew(&self, server: usize) {
+        let snapshot = self.snapshot();
+        let view = &snapshot.servers[server];
+        if let Some(known) = &view.known {
+            self.publish_recalled(vec![(server, self.expose(server, &known.whole))]);
+        }
+        if let Presence::Live { exposed, .. } = &view.presence {
+            let exposed = self.expose(server, &exposed.whole);
+            self.publish(server, Announce::ToAll, |before| match before {
+                Presence::Live { origin, .. } => Some(Presence::Live { exposed, origin: *origin }),
+                _ => None,
+            });
+        }
     }
 
     /// Keeps what a server has just shown, and says what is strange about it.
     pub(super) fn keep(&self, server: usize, catalog: &Arc<ServerCatalog>) {
-        self.report_hidden(server, catalog);
         if !self.memory.is_news(server, catalog) {
             return;
         }
-        self.memory.learned.send_modify(|count| *count += 1);
-        let Some((cache, key)) = self.memory.place(server) else { return };
-        let (cache, key) = (cache.clone(), key.clone());
-        let (catalog, config) = (catalog.clone(), self.shared(server).config().clone());
-        let fleet = self.this.clone();
+        let (fleet, catalog) = (self.this.clone(), catalog.clone());
         self.context.tasks.spawn_blocking(move || {
+            let Some(fleet) = fleet.upgrade() else { return };
+            fleet.report_hidden(server, &catalog);
+            let config = fleet.shared(server).config();
+            let Some(changed) = fleet.memory.write(server, &config.name) else { return };
             if config.pin != Pin::Off {
-                let changed = cache.pins(&key, &catalog.discovery.declared).changed(&catalog);
-                if let Some(fleet) = fleet.upgrade() {
-                    fleet.report_changed(server, &changed);
-                }
+                fleet.report_changed(server, &changed);
             }
-            if let Err(error) = cache.learn(&key, &config.name, &catalog) {
-                tracing::warn!(server = config.name, %error, "cannot keep the catalog");
+            if config.pin == Pin::Block && !changed.is_empty() {
+                // Another process may have seen them first.
+                fleet.reread_pins(server);
             }
         });
     }
@@ -135,12 +195,6 @@ impl Fleet {
         let shared = self.all_shared().iter();
         let enabled = shared.filter(|upstream| upstream.config().enabled);
         enabled.map(|upstream| (upstream.config().clone(), upstream.catalog())).collect()
-    }
-
-    /// The tools of a server that are not what they were when they were first seen.
-    pub(super) fn changed_tools(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
-        let Some((cache, key)) = self.memory.place(server) else { return BTreeSet::new() };
-        cache.pins(key, &catalog.discovery.declared).changed(catalog)
     }
 
     fn report_changed(&self, server: usize, changed: &BTreeSet<String>) {
@@ -178,7 +232,7 @@ impl Fleet {
     /// What an instance had when it was last connected.
     pub(super) fn recall(&self, instance: Instance) -> Option<Recalled> {
         let declared = self.declared(instance);
-        let record = self.memory.read(instance.server, &declared)?;
+        let record = self.memory.read(instance.server, Some(&declared))?;
         let is_sufficient = record.covers(&declared);
         let age = record.learned.elapsed().unwrap_or_default();
         Some(Recalled { catalog: Arc::new(record.catalog), age, is_sufficient })
@@ -196,7 +250,7 @@ impl Fleet {
             let config = upstream.config();
             if config.startup == Startup::Hybrid
                 && has_first_attempt(config)
-                && let Some(record) = self.memory.read(server, &[])
+                && let Some(record) = self.memory.read(server, None)
             {
                 let exposed = self.expose(server, &Arc::new(record.catalog));
                 self.publish(server, Announce::ToAll, |_| {

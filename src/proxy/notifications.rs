@@ -80,6 +80,7 @@ impl Fleet {
             let endpoint = host.endpoint();
             instance.owner.is_none_or(|owner| owner == host.principal())
                 && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
+                && self.has_loaded(host, instance.server)
                 && host.client().is_some_and(|client| client.era == Era::Legacy)
                 && (method != "notifications/message" || self.levels.wants(host.id(), level))
         };

@@ -33,9 +33,9 @@ impl Fleet {
         let is_awake = |status: &&Status| status.phase == Phase::Awake;
         let shared = self.shared(server);
         let catalog = shared.catalog();
-        let recalled = || Some(Arc::new(self.memory.read(server, &[])?.catalog));
+        let recalled = || Some(Arc::new(self.memory.read(server, None)?.catalog));
         let inventory = catalog.or_else(recalled).map(|catalog| {
-            let changed: BTreeSet<String> = self.changed_tools(server, &catalog);
+            let changed: BTreeSet<String> = self.memory.changed(server, &catalog);
             Inventory::of(shared.config(), &catalog, &changed)
         });
         Overview {

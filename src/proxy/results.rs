@@ -103,6 +103,9 @@ impl Rest {
         let mut rest = self.text.as_str();
         let mut start = self.given;
         for _ in 1..number {
+            if rest.is_empty() {
+                return None;
+            }
             let (page, after) = rest.split_at(boundary(rest, self.page));
             start += page.len();
             rest = after;

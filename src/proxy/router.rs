@@ -77,15 +77,15 @@ impl Fleet {
     async fn complete(&self, caller: &Caller, params: Raw) -> Outcome {
         let reference = edit::get(&params, "ref").unwrap_or_else(Raw::empty_object);
         let (name, uri) = (edit::get_str(&reference, "name"), edit::get_str(&reference, "uri"));
-        let (server, reference) = match (name, uri) {
+        let (server, reference, method) = match (name, uri) {
             (Some(name), _) => {
                 let Some((server, own_name)) = self.resolve_prompt(caller, &name) else {
                     return Err(error::invalid_params(format!("unknown prompt: {name}")));
                 };
-                (server, renamed(&reference, &name, &own_name))
+                (server, renamed(&reference, &name, &own_name), "prompts/")
             }
             (None, Some(uri)) => match self.route_resource(caller, &uri) {
-                ResourceRoute::Server(server) => (server, reference),
+                ResourceRoute::Server(server) => (server, reference, "resources/"),
                 ResourceRoute::Unlisted => {
                     return Err(error::invalid_params(format!("unknown resource template: {uri}")));
                 }
@@ -94,7 +94,6 @@ impl Fleet {
                 return Err(error::invalid_params("\"ref\" needs the name of a prompt or a uri"));
             }
         };
-        let method = if edit::get(&reference, "uri").is_some() { "resources/" } else { "prompts/" };
         if let Err(refusal) = self.check_feature(server, method) {
             return Err(error::internal(refusal.to_string()));
         }

@@ -66,13 +66,18 @@ fn described(view: View<'_>, preamble: &str) -> String {
 
 fn line(view: View<'_>, server: &ServerView) -> Option<Line> {
     let about = server.description.as_deref().unwrap_or_default();
+    let cause = server.failure.as_deref().filter(|_| view.settings.listing == Listing::Growing);
     let failure = match (server.shown(view.settings.listing), &server.presence) {
         (Shown::Offered { trouble: Some(trouble), .. }, _) => format!(" (failed: {trouble})"),
+        (Shown::Offered { trouble: None, .. }, _) => {
+            cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))
+        }
         (Shown::Nothing, Presence::Evicted) => {
-            " (failed three times, and is not tried again)".to_owned()
+            let cause = cause.unwrap_or("for some reason");
+            format!(" (failed three times, and is not tried again: {cause})")
         }
         (Shown::Nothing, _) => return None,
-        (Shown::Offered { trouble: None, .. } | Shown::Live(_), _) => String::new(),
+        (Shown::Live(_), _) => String::new(),
     };
     Some(Line::new(&server.name, &format!("{about}{failure}")))
 }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     catalog::{Origin, ServerCatalog, Spoken},
-    config::Startup,
+    config::{self, Startup},
     peer::CallOptions,
     protocol::Era,
     wire::Raw,
@@ -67,6 +67,8 @@ const REFRESH_AFTER_WAKE: Duration = Duration::from_millis(50);
 
 /// What is old is learned anew only once the start is over.
 const STUDY_AFTER_START: Duration = Duration::from_secs(2);
+/// After an attempt to do so that failed.
+const STUDY_AGAIN: Duration = Duration::from_mins(10);
 /// Whatever a server says, it is not connected more often than this only to look.
 const LEAST_LIFETIME: Duration = Duration::from_mins(1);
 
@@ -277,8 +279,8 @@ impl Actor {
     fn attempted(&mut self, outcome: Result<Box<Connected>, AttemptError>) {
         match outcome {
             Ok(connected) => {
-                let Connected { link, spoken, timing } = *connected;
-                self.spoken = Some(spoken);
+                let Connected { link, timing } = *connected;
+                self.spoken = Some(link.connection.terms.spoken);
                 let mut status = self.shared.lock_status();
                 status.last_wake = Some((SystemTime::now(), timing));
                 status.last_error = None;
@@ -290,6 +292,12 @@ impl Actor {
                 self.spoken = Some(Spoken::default());
                 self.shared.lock_status().last_error = Some(error.to_string());
                 self.play(Event::Failed(Arc::new(error)));
+                if matches!(self.state, Some(State::Asleep { .. })) && self.fresh_until.is_none() {
+                    // It may have been connected because what is known of it is old, which it still is.
+                    let known = self.shared.catalog.load_full();
+                    let is_mortal = known.and_then(|known| self.expiry(&known)).is_some();
+                    self.fresh_until = is_mortal.then(|| Instant::now() + STUDY_AGAIN);
+                }
             }
         }
     }
@@ -362,15 +370,18 @@ impl Actor {
     }
 
     fn start_attempt(&mut self, attempt: Attempt) {
-        let ending = self.ending.take();
-        let recalled = || self.shared.observer.recall();
-        let remembered = || recalled().map(|known| known.catalog.discovery.spoken);
-        let spoken = self.spoken.or_else(remembered).unwrap_or_default();
+        let (ending, spoken) = (self.ending.take(), self.spoken);
         let (surroundings, host) = (self.surroundings.clone(), self.host);
-        let with_catalog = attempt.reads_lists();
+        // A tool that has changed while the server slept must not be called before that is noticed.
+        let must_compare = surroundings.config.pin == config::Pin::Block;
+        let with_catalog = attempt.reads_lists() || must_compare;
         self.attempt = Some(Box::pin(async move {
             hurry(ending).await;
             let began = Instant::now();
+            let spoken = match spoken {
+                Some(spoken) => spoken,
+                None => remembered(&surroundings).await,
+            };
             let connected = connect(surroundings.clone(), host, spoken, with_catalog).await?;
             let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let tools = connected.link.brought.as_ref().map(|catalog| catalog.tools.len());
@@ -445,9 +456,13 @@ impl Actor {
         let error = match refusal.clone() {
             Refusal::Failed { cause, attempts_left } => {
                 tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
+                self.shared.observer.failed(cause.in_short());
                 LoadError::Failed { server, cause, attempts_left }
             }
-            Refusal::GivenUp { cause } => LoadError::GivenUp { server, cause },
+            Refusal::GivenUp { cause } => {
+                self.shared.observer.failed(cause.in_short());
+                LoadError::GivenUp { server, cause }
+            }
             Refusal::Unreachable { cause } => {
                 tracing::info!(server, %cause, "cannot be reached");
                 LoadError::Unreachable { server, cause }
@@ -462,13 +477,13 @@ impl Actor {
 
     fn begin_refresh(&mut self, kinds: Kinds) {
         let Some(State::Awake { connection: link, .. }) = &self.state else { return };
-        let (peer, not_before) = (link.connection.peer.clone(), self.refresh_not_before);
-        let greeting = link.connection.greeting.clone();
+        let (connection, not_before) = (link.connection.clone(), self.refresh_not_before);
         let config = self.surroundings.config.clone();
         self.refresh = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.timeouts.request;
-            fetch::fetch(&config, &peer, &greeting, kinds, silence).await.map(Box::new)
+            let Connection { peer, greeting, terms, .. } = connection.as_ref();
+            fetch::fetch(&config, peer, (greeting, terms), kinds, silence).await.map(Box::new)
         }));
     }
 
@@ -514,6 +529,14 @@ async fn hurry(ending: Option<AbortOnDropHandle<()>>) {
     if let Some(ending) = ending {
         let _ = tokio::time::timeout(PATIENCE_WITH_ENDING, ending).await;
     }
+}
+
+/// What the server has been seen to speak in other runs.
+async fn remembered(surroundings: &Surroundings) -> Spoken {
+    let observer = surroundings.observer.clone();
+    let reading = tokio::task::spawn_blocking(move || observer.recall());
+    let recalled = reading.await.ok().flatten();
+    recalled.map(|recalled| recalled.catalog.discovery.spoken).unwrap_or_default()
 }
 
 /// The work's outcome; for ever pending where there is none.

@@ -12,7 +12,7 @@ use arc_swap::ArcSwapOption;
 use super::{
     AttemptError, Context, Kinds, Observer,
     activity::Activity,
-    connection::{Carrier, Connection, Link},
+    connection::{Carrier, Connection, Link, Terms},
     fetch::{self, Stale},
     greet::{Approach, DISCOVER, Meeting},
     http,
@@ -45,7 +45,6 @@ pub(super) struct Surroundings {
 /// What an attempt brought.
 pub(super) struct Connected {
     pub(super) link: Link,
-    pub(super) spoken: Spoken,
     pub(super) timing: Timing,
 }
 
@@ -154,12 +153,13 @@ impl Connecting {
         clock.timing.opening = clock.lap();
         let met = self.meet(&opening.peer, approach, spoken, with_catalog, &mut clock).await;
         let failure = match met {
-            Ok((greeting, spoken, catalog)) => {
+            Ok((greeting, terms, catalog)) => {
                 let Opening { peer, carrier, activity, noise } = opening;
                 let is_used = AtomicBool::new(false);
-                let connection = Arc::new(Connection { peer, greeting, activity, noise, is_used });
+                let connection =
+                    Arc::new(Connection { peer, greeting, terms, activity, noise, is_used });
                 let link = Link { connection, carrier, brought: catalog };
-                return Ok(Connected { link, spoken, timing: clock.timing });
+                return Ok(Connected { link, timing: clock.timing });
             }
             Err(AttemptError::Call { phase, cause: CallError::Closed | CallError::NotSent }) => {
                 let status = opening.carrier.describe_end().await;
@@ -229,23 +229,23 @@ impl Connecting {
         mut spoken: Spoken,
         with_catalog: bool,
         clock: &mut Clock,
-    ) -> Result<(Greeting, Spoken, Option<ServerCatalog>), AttemptError> {
+    ) -> Result<(Greeting, Terms, Option<ServerCatalog>), AttemptError> {
         let observer = &self.surroundings.observer;
         let meeting = Meeting { peer, observer };
         let greeting = self.within("the handshake", meeting.greet(approach, &mut spoken)).await?;
         clock.timing.handshake = clock.lap();
+        let declared = declared_names(&observer.capabilities(greeting.era));
+        let terms = Terms { declared, spoken };
         if !with_catalog {
-            return Ok((greeting, spoken, None));
+            return Ok((greeting, terms, None));
         }
         let config = &self.surroundings.config;
-        let fetching = fetch::fetch(config, peer, &greeting, Kinds::ALL, Duration::ZERO);
+        let fetching = fetch::fetch(config, peer, (&greeting, &terms), Kinds::ALL, Duration::ZERO);
         let lists = self.within("reading its lists", fetching).await?;
         clock.timing.lists = Some(clock.lap());
         let mut catalog = lists.merged_into(ServerCatalog::empty(greeting.clone()));
         catalog.discovery.took = clock.timing.total();
-        catalog.discovery.declared = declared_names(&observer.capabilities(greeting.era));
-        catalog.discovery.spoken = spoken;
-        Ok((greeting, spoken, Some(catalog)))
+        Ok((greeting, terms, Some(catalog)))
     }
 
     /// Runs one phase of the attempt until the attempt's deadline.

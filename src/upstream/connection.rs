@@ -12,7 +12,7 @@ use super::{
     process::{Grace, ServerProcess},
 };
 use crate::{
-    catalog::ServerCatalog,
+    catalog::{ServerCatalog, Spoken},
     peer::Peer,
     protocol::{Era, Greeting},
 };
@@ -21,6 +21,8 @@ use crate::{
 pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) greeting: Greeting,
+    /// What it was declared, and what it has been seen to speak.
+    pub(super) terms: Terms,
     pub(super) activity: Arc<Activity>,
     pub(super) noise: Arc<Noise>,
     /// Whether a host has used it. Before that nothing is lost when it is made anew in another era.
@@ -32,6 +34,14 @@ impl Connection {
     pub(super) fn suits(&self, host: Era) -> bool {
         self.is_used.load(Ordering::Relaxed) || self.greeting.era == host
     }
+}
+
+/// What a server was told of its host, and how it is spoken to: what it lists may depend on that.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// Names of the declared capabilities.
+    pub(super) declared: Vec<String>,
+    pub(super) spoken: Spoken,
 }
 
 /// A connection with what carries it, which only the actor holds.

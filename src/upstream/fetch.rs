@@ -12,7 +12,7 @@ use std::{
 use rmcp::model::ErrorCode;
 use tokio::sync::Notify;
 
-use super::AttemptError;
+use super::{AttemptError, connection::Terms};
 use crate::{
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     config::{ServerConfig, Transport},
@@ -73,6 +73,7 @@ const MAX_PAGES: usize = 1000;
 pub(super) struct Lists {
     /// Of the connection that gave them; it may be another than the known catalog's.
     greeting: Greeting,
+    terms: Terms,
     tools: Option<Vec<Tool>>,
     resources: Option<Vec<Resource>>,
     templates: Option<Vec<Template>>,
@@ -85,9 +86,11 @@ impl Lists {
     /// `known` with these lists in place of its own.
     pub(super) fn merged_into(self, known: ServerCatalog) -> ServerCatalog {
         let fresh_for = self.fresh_for.or(known.discovery.fresh_for);
+        let Terms { declared, spoken } = self.terms;
+        let took = known.discovery.took;
         ServerCatalog {
             greeting: self.greeting,
-            discovery: Discovery { fresh_for, ..known.discovery },
+            discovery: Discovery { took, declared, fresh_for, spoken },
             tools: self.tools.unwrap_or(known.tools),
             resources: self.resources.unwrap_or(known.resources),
             templates: self.templates.unwrap_or(known.templates),
@@ -100,7 +103,7 @@ impl Lists {
 pub(super) async fn fetch(
     server: &ServerConfig,
     peer: &Peer,
-    greeting: &Greeting,
+    (greeting, terms): (&Greeting, &Terms),
     kinds: Kinds,
     silence: Duration,
 ) -> Result<Lists, AttemptError> {
@@ -119,7 +122,15 @@ pub(super) async fn fetch(
         tools.into_iter().filter(can_be_called).collect()
     });
     let fresh_for = *lister.lock_fresh_for();
-    Ok(Lists { greeting: greeting.clone(), tools, resources, templates, prompts, fresh_for })
+    Ok(Lists {
+        greeting: greeting.clone(),
+        terms: terms.clone(),
+        tools,
+        resources,
+        templates,
+        prompts,
+        fresh_for,
+    })
 }
 
 /// A tool whose parameters cannot be repeated in headers as it wants must not be offered (2026-07-28,

@@ -218,7 +218,8 @@ impl Upstream {
     pub async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
-        match fetch::fetch(self.config(), lease.peer(), lease.greeting(), kinds, silence).await {
+        let Connection { peer, greeting, terms, .. } = lease.connection.as_ref();
+        match fetch::fetch(self.config(), peer, (greeting, terms), kinds, silence).await {
             Ok(lists) => {
                 let is_late = Instant::now() >= quiet_until;
                 self.0.merge(lists, is_late.then_some(Origin::OwnAccord));

@@ -63,6 +63,9 @@ pub trait Observer: Send + Sync + 'static {
     /// A server that nobody has asked for cannot be reached, and nothing is known of it yet.
     fn unreachable(&self, cause: String);
 
+    /// A load that somebody asked for failed.
+    fn failed(&self, cause: String);
+
     /// Three loads in a row failed.
     fn evicted(&self);
 

@@ -418,17 +418,30 @@ mod tests {
         );
     }
 
-    fn event() -> impl Strategy<Value = u8> {
-        0..7u8
+    #[test]
+    fn a_hybrid_server_that_cannot_be_learned_is_given_up_and_one_that_is_known_never() {
+        let mut life = life(Startup::Hybrid);
+        for _ in 0..3 {
+            life.play(Event::Studied).play(Event::Failed(error()));
+        }
+        assert!(matches!(life.state, Some(State::Evicted)));
+        let mut life = super::tests::life(Startup::Hybrid);
+        life.play(Event::Recalled);
+        for _ in 0..5 {
+            life.play(Event::Studied).play(Event::Failed(error()));
+        }
+        assert!(matches!(life.state, Some(State::Asleep { .. })));
+        life.play(Event::Recalled);
+        assert!(matches!(life.state, Some(State::Asleep { .. })), "it is known already");
     }
 
     proptest! {
         #[test]
         fn no_sequence_of_events_panics_or_leaks_a_connection(
-            events in proptest::collection::vec((event(), 0..3000u64), 0..200),
-            eager: bool,
+            events in proptest::collection::vec((0..9u8, 0..3000u64), 0..200),
+            startup in proptest::sample::select(vec![Startup::Eager, Startup::Lazy, Startup::Hybrid]),
         ) {
-            let mut life = life(if eager { Startup::Eager } else { Startup::Lazy });
+            let mut life = life(startup);
             for (event, millis) in events {
                 life.now += Duration::from_millis(millis);
                 match event {
@@ -438,6 +451,8 @@ mod tests {
                     3 => life.play(Event::Died),
                     4 => life.play(Event::Idled),
                     5 => life.play(Event::Unsuitable),
+                    6 => life.play(Event::Studied),
+                    7 => life.play(Event::Recalled),
                     _ => life.play(Event::RetryDue),
                 };
             }

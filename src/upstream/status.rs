@@ -1,12 +1,12 @@
 //! How a server is, for people who ask.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     Timing,
-    state::{Attempt, State},
+    state::{Attempt, STRIKES, State},
 };
 
 /// The variants of the life of a server, without what belongs to them.
@@ -33,19 +33,19 @@ pub struct Status {
     pub last_error: Option<String>,
     /// What it has sent, since it was last connected, that was no message.
     pub noise: Option<String>,
-    /// In how long it is tried again.
-    pub retry_in: Option<Duration>,
+    /// When it is tried again.
+    pub retry_at: Option<Instant>,
 }
 
 impl Status {
     pub(super) fn new() -> Self {
-        let (last_wake, last_error, noise, retry_in) = Default::default();
-        Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, noise, retry_in }
+        let (last_wake, last_error, noise, retry_at) = Default::default();
+        Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, noise, retry_at }
     }
 
     /// Takes note of a new state.
     pub(super) fn follow<C>(&mut self, state: &State<C>) {
-        self.retry_in = None;
+        self.retry_at = None;
         self.phase = match state {
             State::Unloaded { strikes }
             | State::Loading(Attempt::Load { strikes } | Attempt::Learn { strikes }) => {
@@ -62,10 +62,13 @@ impl Status {
             }
             State::Asleep { .. } => Phase::Asleep,
             State::BackingOff { until, .. } => {
-                self.retry_in = Some(until.saturating_duration_since(Instant::now()));
+                self.retry_at = Some(*until);
                 Phase::BackingOff
             }
-            State::Evicted => Phase::Evicted,
+            State::Evicted => {
+                self.strikes = STRIKES;
+                Phase::Evicted
+            }
             State::Disabled => Phase::Disabled,
         };
     }

@@ -34,7 +34,10 @@ async fn the_two_tools_list_the_groups_and_work_without_any_new_list() {
     }
     let list = host.request("tools/list", json!({})).await;
     let description = list["tools"][0]["description"].as_str().unwrap();
-    assert!(description.contains("(failed three times, and is not tried again)"), "{description}");
+    assert!(
+        description.contains("(failed three times, and is not tried again: command not found"),
+        "{description}"
+    );
 }
 
 #[tokio::test]
