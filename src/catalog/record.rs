@@ -220,7 +220,9 @@ mod tests {
 
     fn kept(records: Vec<Record>) -> Kept {
         let mut pins = Pins::default();
-        records.iter().for_each(|record| pins.see(&record.catalog));
+        for record in &records {
+            pins.see(&record.catalog);
+        }
         Kept { records, pins }
     }
 
