@@ -6,10 +6,11 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::json;
@@ -26,6 +27,9 @@ const MOST_FILES: usize = 500;
 const MOST_RECORDS: usize = 4;
 /// What a process has left behind that was killed while it wrote.
 const ABANDONED: Duration = Duration::from_hours(1);
+/// How long another process may hold the lock, which it does for milliseconds, and how often to look.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
 
 const EXTENSION: &str = "catalog";
 const DAMAGED: &str = "damaged";
@@ -76,6 +80,8 @@ pub enum CacheError {
     Io { path: PathBuf, source: io::Error },
     #[error("cannot read {path}: {reason}")]
     Unreadable { path: PathBuf, reason: RecordError },
+    #[error("another process has held the catalogs for {PATIENCE:?}")]
+    Busy,
     #[error("a catalog of {size} bytes is too large to be kept")]
     TooLarge { size: usize },
 }
@@ -120,6 +126,9 @@ impl Cache {
 
     fn load(&self, key: &CatalogKey) -> Result<Kept, CacheError> {
         let path = self.path(key);
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(CacheError::Unreadable { path, reason: RecordError::Damaged });
+        }
         let file = match fs::read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
@@ -183,7 +192,14 @@ impl Cache {
         private_directory(&self.directory).map_err(failed)?;
         let lock = File::create(self.directory.join("lock")).map_err(failed)?;
         // Given back when the file is closed, also by a process that is killed.
-        lock.lock().map_err(failed)?;
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(refusal) = lock.try_lock() {
+            match refusal {
+                TryLockError::WouldBlock if Instant::now() < deadline => thread::sleep(PAUSE),
+                TryLockError::WouldBlock => return Err(CacheError::Busy),
+                TryLockError::Error(error) => return Err(failed(error)),
+            }
+        }
         let mut kept = match self.load(key) {
             Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
                 set_aside(&path);

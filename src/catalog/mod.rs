@@ -4,6 +4,7 @@
 
 mod cache;
 mod exposed;
+mod hidden;
 mod inventory;
 mod item;
 pub mod names;
@@ -17,9 +18,10 @@ mod template;
 
 pub use cache::{Cache, CacheError, CatalogKey};
 pub use exposed::{Exposed, Naming, Withheld};
+pub use hidden::{hidden_character, hidden_characters};
 pub use inventory::{Inventory, Stock, ToolState};
 pub use item::{Item, Prompt, Resource, Template, Tool};
-pub use pins::{Pins, hidden_character};
+pub use pins::Pins;
 pub use record::{Kept, Record, RecordError};
 pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Documents, Found, Index, Match};

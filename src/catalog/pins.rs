@@ -74,33 +74,6 @@ fn digest(tool: &Tool) -> String {
     super::hex(&sha.finalize()[..16])
 }
 
-/// A character in a definition that a person does not see and a model reads, where there is one: with it,
-/// where it stands.
-pub fn hidden_character(tool: &Tool) -> Option<char> {
-    // Escaped or not: a `Value` has the characters themselves.
-    let value: Value = tool.raw.read().ok()?;
-    find_hidden(&value)
-}
-
-fn find_hidden(value: &Value) -> Option<char> {
-    match value {
-        Value::String(text) => text.chars().find(|c| is_hidden(*c)),
-        Value::Array(elements) => elements.iter().find_map(find_hidden),
-        Value::Object(members) => members.iter().find_map(|(key, value)| {
-            key.chars().find(|c| is_hidden(*c)).or_else(|| find_hidden(value))
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    }
-}
-
-/// Characters by which text is smuggled: tags, zero-width ones, and those that turn the direction of others.
-/// Joiners and variation selectors are left out, since emoji and many scripts are written with them.
-fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{00ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,22 +104,5 @@ mod tests {
         pins.approve(&other.tools[0]);
         assert!(pins.changed(&other).is_empty());
         assert!(pins.changed(&first).is_empty(), "what was once approved stays so");
-    }
-
-    #[test]
-    fn what_cannot_be_seen_is_found_wherever_it_stands() {
-        for (tool, expected) in [
-            (
-                r#"{"name":"a","inputSchema":{"properties":{"x":{"description":"\u200b"}}}}"#,
-                Some('\u{200b}'),
-            ),
-            (
-                "{\"name\":\"a\",\"description\":\"\u{e0041}\",\"inputSchema\":{}}",
-                Some('\u{e0041}'),
-            ),
-            (r#"{"name":"a","description":"👩‍👩‍👧 ❤️ naïve","inputSchema":{}}"#, None),
-        ] {
-            assert_eq!(hidden_character(&catalog(&[tool]).tools[0]), expected, "{tool}");
-        }
     }
 }

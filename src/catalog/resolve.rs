@@ -84,17 +84,10 @@ impl Snapshot {
 
     /// The one tool of this name among those that are known, loaded or not.
     pub fn known_tool(&self, name: &str) -> Option<ToolRef> {
-        if let Some(at) = self.listed(name) {
-            return Some(at);
-        }
-        let is_named = |at: &ToolRef| {
-            let (view, tool) = self.tool(*at);
-            let rest = [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
-                .into_iter()
-                .find_map(|(server, separator)| name.strip_prefix(server)?.strip_prefix(separator));
-            rest == Some(&tool.name)
+        let qualified = || {
+            self.candidates(name).into_iter().find_map(|(server, tool)| self.tool_of(server, tool))
         };
-        self.known_tools().find(is_named)
+        self.listed(name).or_else(qualified)
     }
 
     /// Every tool of every server whose catalog is known, in config order.
@@ -128,14 +121,7 @@ impl Snapshot {
 
     /// `server/tool` and `server__tool`. A server's name may hold the separator: the longest one wins.
     fn resolve_qualified(&self, name: &str) -> Option<Resolved> {
-        let mut candidates: Vec<(usize, &str)> = Vec::new();
-        for (server, view) in self.servers.iter().enumerate().filter(|(_, view)| view.is_known()) {
-            let rest = [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
-                .into_iter()
-                .find_map(|(server, separator)| name.strip_prefix(server)?.strip_prefix(separator));
-            candidates.extend(rest.map(|tool| (server, tool)));
-        }
-        candidates.sort_by_key(|(_, tool)| tool.len());
+        let candidates = self.candidates(name);
         let known = candidates.iter().find_map(|(server, tool)| {
             let known = self.tool_of(*server, tool).map(|at| self.loaded_or_load(at));
             known.or_else(|| self.withheld(*server, tool))
@@ -146,6 +132,19 @@ impl Snapshot {
             });
             unloaded.map(|(server, _)| Resolved::NeedsLoad { server: *server })
         })
+    }
+
+    /// The servers that a qualified name may mean, each with what it leaves for the tool; the longest name first.
+    fn candidates<'a>(&self, name: &'a str) -> Vec<(usize, &'a str)> {
+        let mut candidates: Vec<(usize, &str)> = Vec::new();
+        for (server, view) in self.servers.iter().enumerate().filter(|(_, view)| view.is_known()) {
+            let rest = [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
+                .into_iter()
+                .find_map(|(server, separator)| name.strip_prefix(server)?.strip_prefix(separator));
+            candidates.extend(rest.map(|tool| (server, tool)));
+        }
+        candidates.sort_by_key(|(_, tool)| tool.len());
+        candidates
     }
 
     /// Of the loaded servers first; of those that are not, one that is known to have it.

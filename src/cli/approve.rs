@@ -26,10 +26,10 @@ pub(super) fn run(options: &Options, server: &str, tool: Option<&str>) -> anyhow
     }
     let approved = cache.approve(&key, tool)?;
     if approved.is_empty() {
-        anstream::println!("{}: nothing had changed", server.name);
+        outln!("{}: nothing had changed", server.name);
     }
     for tool in approved {
-        anstream::println!("{}: approved {tool}", server.name);
+        outln!("{}: approved {tool}", server.name);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,7 @@
 //! `dormouse call`: call a tool as an agent would, and print what it answers.
 
 use std::{
-    borrow::Cow,
-    io::{IsTerminal as _, Read as _},
+    io::{IsTerminal as _, Read as _, Write},
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{UsageError, arguments::Options, runtime, settings};
 use crate::{
-    config::{Config, Isolation, Startup, Surface},
+    config::{Config, Isolation, Startup, Surface, visible},
     downstream::within,
     peer::{CallOptions, Handler, Peer, Unreadable, read_messages},
     protocol::error,
@@ -145,21 +144,15 @@ fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
         Err(_) => value["message"].as_str().unwrap_or_default().to_owned(),
         Ok(_) => readable(&value),
     };
-    if is_error && !as_json {
-        anstream::eprintln!("{}", harmless(&text, std::io::stderr().is_terminal()));
+    let (is_terminal, mut to): (bool, Box<dyn Write>) = if is_error && !as_json {
+        (std::io::stderr().is_terminal(), Box::new(std::io::stderr()))
     } else {
-        anstream::println!("{}", harmless(&text, std::io::stdout().is_terminal()));
-    }
+        (std::io::stdout().is_terminal(), Box::new(std::io::stdout()))
+    };
+    // A server's text must not control the terminal; elsewhere it stays what it is.
+    let text = if is_terminal { visible(&text) } else { text };
+    super::print_line(&mut to, format_args!("{text}"));
     if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// A server's text must not control the terminal; elsewhere it stays what it is.
-fn harmless(text: &str, is_for_terminal: bool) -> Cow<'_, str> {
-    let controls = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !is_for_terminal || !text.contains(controls) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.replace(controls, ""))
 }
 
 /// A result for people: its text, and a word for what is none.
@@ -181,11 +174,11 @@ fn readable_block(block: &Value) -> String {
         }
         Some("resource") => format!("[resource {}]", text(&block["resource"]["uri"])),
         Some("resource_link") => format!("[resource {}]", text(&block["uri"])),
-        kind => format!(
-            "[{} {}: {} bytes of base64; --json prints them]",
-            kind.unwrap_or("content"),
+        Some(kind @ ("image" | "audio")) => format!(
+            "[{kind} {}: {} bytes of base64; --json prints them]",
             text(&block["mimeType"]),
             block["data"].as_str().map_or(0, str::len)
         ),
+        kind => format!("[{} content; --json prints it]", kind.unwrap_or("unknown")),
     }
 }

@@ -7,14 +7,14 @@ use super::{arguments::Options, settings};
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
-    anstream::println!("{}: ok, {} servers", file.path.display(), config.servers.len());
+    outln!("{}: ok, {} servers", file.path.display(), config.servers.len());
     for server in &config.servers {
         if let Err(unavailable) = &server.transport {
-            anstream::println!("  {}: unavailable: {unavailable}", server.name);
+            outln!("  {}: unavailable: {unavailable}", server.name);
         }
     }
     if let Err(untrusted) = file.check_trust(&settings::trust_store()?) {
-        anstream::println!("  {untrusted}");
+        outln!("  {untrusted}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,7 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     if json {
         let mut steps = Vec::new();
         runtime.block_on(tour(|step| steps.push(step)))?;
-        anstream::println!("{}", serde_json::to_string_pretty(&steps)?);
+        outln!("{}", serde_json::to_string_pretty(&steps)?);
     } else {
         runtime.block_on(tour(print))?;
     }
@@ -23,10 +23,10 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
 fn print(step: Step) {
     let title = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
     let quote = Style::new().dimmed();
-    anstream::println!("{title}▸ {}{title:#}", step.title);
+    outln!("{title}▸ {}{title:#}", step.title);
     for line in step.lines {
         let style = if line.starts_with('│') { quote } else { Style::new() };
-        anstream::println!("  {style}{line}{style:#}");
+        outln!("  {style}{line}{style:#}");
     }
-    anstream::println!();
+    outln!("");
 }

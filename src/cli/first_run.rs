@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings;
 use crate::{
-    config::{Config, ConfigFile},
+    config::{Config, ConfigFile, MergeError},
     proxy::Fleet,
 };
 
@@ -59,9 +59,14 @@ fn write(
         written.insert(config.name.clone());
     }
     if before.text() != after.text() {
-        if let Err(error) = after.replace(before, settings::trust_store().ok().as_ref()) {
-            tracing::warn!(%error, "the tools of the servers are not written into the config");
-            return None;
+        match after.replace(before, settings::trust_store().ok().as_ref()) {
+            Ok(()) => {}
+            // Another process has written them, or somebody edits it: this is no first run any more.
+            Err(MergeError::Changed) => return None,
+            Err(error) => {
+                tracing::warn!(%error, "the tools of the servers are not written into the config");
+                return None;
+            }
         }
         tracing::info!(path = %after.path.display(), "wrote the tools of the servers into the config");
     }

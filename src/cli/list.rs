@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
         .collect();
     if json {
         let entries: Vec<&Entry<'_>> = entries.iter().map(|(entry, _)| entry).collect();
-        anstream::println!("{}", serde_json::to_string_pretty(&entries)?);
+        outln!("{}", serde_json::to_string_pretty(&entries)?);
     } else {
         for (entry, server) in &entries {
             print(entry, server);
@@ -53,14 +53,11 @@ fn print(entry: &Entry<'_>, server: &ServerConfig) {
     let name = &server.name;
     let Some(inventory) = &entry.inventory else {
         let why = if server.enabled { "not known yet: dormouse refresh" } else { "switched off" };
-        anstream::println!(
-            "{bold}{name}{bold:#}: {why} {}",
-            if server.enabled { name } else { "" }
-        );
+        outln!("{bold}{name}{bold:#}: {why} {}", if server.enabled { name } else { "" });
         return;
     };
     let off = if server.enabled { "" } else { " (switched off)" };
-    anstream::println!(
+    outln!(
         "{bold}{name}{bold:#}{off}: {} tools, {} resources, {} resource templates, {} prompts",
         inventory.tools.len() - inventory.count(ToolState::Stale),
         inventory.resources,
@@ -85,9 +82,10 @@ fn print(entry: &Entry<'_>, server: &ServerConfig) {
             .collect::<Vec<_>>();
         let line = plain(tool.description.lines().next().unwrap_or_default());
         let short: String = line.chars().take(80).collect();
-        table.add_row([format!("  {}", plain(&tool.name)), notes.join(", "), short]);
+        let name: String = plain(&tool.name).chars().take(64).collect();
+        table.add_row([format!("  {name}"), notes.join(", "), short]);
     }
     if !inventory.tools.is_empty() {
-        anstream::println!("{table}");
+        outln!("{table}");
     }
 }

@@ -21,7 +21,12 @@ const LINES_WAITING: usize = 1024;
 pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<WorkerGuard> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
     let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);
-    let targets = Targets::from_str(level).map_err(|_| {
+    let is_bare_word = !level.contains(['=', ',', ':']);
+    let targets = Targets::from_str(level).ok().filter(|targets| {
+        // A word that is no level would be taken for a target of all levels.
+        !is_bare_word || targets.default_level().is_some()
+    });
+    let targets = targets.ok_or_else(|| {
         UsageError(format!(
             "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"
         ))

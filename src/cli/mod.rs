@@ -1,5 +1,15 @@
 //! The command line: what was typed, what it means, and the only wiring of all the parts.
 
+/// Prints a line on standard output. Where nobody takes it there is nothing more to do.
+macro_rules! outln {
+    ($($line:tt)*) => { $crate::cli::print_line(&mut anstream::stdout(), format_args!($($line)*)) };
+}
+
+/// The same on standard error.
+macro_rules! errln {
+    ($($line:tt)*) => { $crate::cli::print_line(&mut anstream::stderr(), format_args!($($line)*)) };
+}
+
 mod approve;
 mod arguments;
 mod call;
@@ -18,12 +28,17 @@ mod status;
 mod test;
 mod trust;
 
-use std::{ffi::OsString, io::Write as _, process::ExitCode};
+use std::{ffi::OsString, fmt, io::Write, process::ExitCode};
 
 use clap::Parser as _;
 use comfy_table::Table;
 
-use crate::{config::ConfigError, demo as embedded, surface::one_line, upstream::watchdog};
+use crate::{
+    config::{ConfigError, visible},
+    demo as embedded,
+    surface::one_line,
+    upstream::watchdog,
+};
 use arguments::{Arguments, Command};
 
 /// Usage or config (DESIGN.md section 7).
@@ -61,7 +76,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // As above.
-            let _ = writeln!(std::io::stderr(), "dormouse: {error:#}");
+            let _ = writeln!(std::io::stderr(), "dormouse: {}", visible(&format!("{error:#}")));
             let is_usage = error.is::<ConfigError>() || error.is::<UsageError>();
             ExitCode::from(if is_usage { USAGE } else { 1 })
         }
@@ -73,6 +88,10 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let command = command.unwrap_or(Command::Serve);
     if !wrapped.is_empty() && !matches!(command, Command::Serve) {
         let message = "only `serve` wraps a command given after `--`".to_owned();
+        return Err(UsageError(message).into());
+    }
+    if !wrapped.is_empty() && options.config.is_some() {
+        let message = "a command given after `--` has no config: take --config away".to_owned();
         return Err(UsageError(message).into());
     }
     // Only what serves says in its log what it does; what others find they print themselves.
@@ -94,6 +113,12 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),
+    }
+}
+
+fn print_line(to: &mut impl Write, line: fmt::Arguments<'_>) {
+    if writeln!(to, "{line}").is_err() {
+        std::process::exit(1);
     }
 }
 

@@ -12,53 +12,89 @@ use super::{
     runtime,
     settings::{self, Chosen},
 };
-use crate::{catalog::CatalogKey, config::ConfigFile};
+use crate::{
+    catalog::CatalogKey,
+    config::{ConfigFile, MergeError, ToolChanges, visible},
+};
+
+/// Somebody else may be editing the config at the same time.
+const MOST_TRIES: usize = 10;
 
 pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::Result<ExitCode> {
-    let before = settings::find_trusted(options)?;
-    let Chosen { config, .. } = settings::choose(&before, options, servers)?;
+    let file = settings::find_trusted(options)?;
+    let Chosen { config, .. } = settings::choose(&file, options, servers)?;
     let seen = runtime()?.block_on(probe::probe(config));
-    let mut after = before.clone();
+    if !dry {
+        keep(&file, &seen);
+    }
+    let reports = merge_into(file, &seen, dry)?;
     let mut all_went_well = true;
-    for seen in &seen {
-        match merge(&after, seen) {
-            Ok((merged, said)) => {
-                after = merged;
-                anstream::println!("{}: {said}", seen.config.name);
-            }
+    for (seen, report) in seen.iter().zip(reports) {
+        match report {
+            Ok(said) => outln!("{}: {said}", seen.config.name),
             Err(error) => {
                 all_went_well = false;
-                anstream::eprintln!("{}: {}", seen.config.name, plain(&error.to_string()));
+                errln!("{}: {}", seen.config.name, visible(&format!("{error:#}")));
             }
-        }
-    }
-    if dry {
-        print_difference(&before, &after);
-    } else {
-        keep(&before, &seen);
-        if before.text() != after.text() {
-            after.replace(&before, settings::trust_store().ok().as_ref())?;
         }
     }
     Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The config with what was seen of one server, and that in words.
-fn merge(file: &ConfigFile, seen: &Seen) -> anyhow::Result<(ConfigFile, String)> {
+type Reports = Vec<anyhow::Result<String>>;
+
+/// Brings what was seen into the config, which may change meanwhile; what there is to say of each server.
+fn merge_into(file: ConfigFile, seen: &[Seen], dry: bool) -> anyhow::Result<Reports> {
+    let mut before = file;
+    for _ in 0..MOST_TRIES {
+        let (after, reports) = merge_all(&before, seen);
+        if dry {
+            print_difference(&before, &after);
+            return Ok(reports);
+        }
+        if before.text() == after.text() {
+            return Ok(reports);
+        }
+        match after.replace(&before, settings::trust_store().ok().as_ref()) {
+            Ok(()) => return Ok(reports),
+            Err(MergeError::Changed) => before = before.read_again()?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(MergeError::Changed.into())
+}
+
+/// In two rounds: an entry that an alias shares with another can be edited once that has tools of its own.
+fn merge_all(before: &ConfigFile, seen: &[Seen]) -> (ConfigFile, Reports) {
+    let mut after = before.clone();
+    let mut reports: Reports = seen.iter().map(|seen| merge(&mut after, seen)).collect();
+    for (seen, report) in seen.iter().zip(&mut reports) {
+        if report.is_err() {
+            *report = merge(&mut after, seen);
+        }
+    }
+    (after, reports)
+}
+
+/// Brings what was seen of one server into the config, and says so.
+fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
     let catalog = seen.outcome.as_ref().map_err(|error| match error.cause() {
         Some(cause) => anyhow!("{cause}"),
         None => anyhow!("{error}"),
     })?;
-    let changes = catalog.tool_changes(&seen.config);
-    let merged = file.with_tools(&seen.config.name, &changes)?;
+    // As the file is now, which may not be what was read first.
+    let config = file.parse(&file.environment())?;
+    let config = settings::server(&config, &seen.config.name)?;
+    let changes = catalog.tool_changes(config);
+    *file = file.with_tools(&config.name, &changes)?;
+    let ToolChanges { added, gone, back, left_out } = changes;
     let mut said = format!("{} tools", catalog.tools.len());
-    for (names, what) in [(&changes.added, "new"), (&changes.gone, "gone"), (&changes.back, "back")]
-    {
-        if !names.is_empty() {
-            said.push_str(&format!("; {what}: {}", plain(&names.join(", "))));
-        }
+    let groups =
+        [(added, "new"), (gone, "gone"), (back, "back"), (left_out, "cannot be written as keys")];
+    for (names, what) in groups.into_iter().filter(|(names, _)| !names.is_empty()) {
+        said.push_str(&format!("; {what}: {}", plain(&names.join(", "))));
     }
-    Ok((merged, said))
+    Ok(said)
 }
 
 /// Keeps the catalogs for the next start.
@@ -67,7 +103,7 @@ fn keep(file: &ConfigFile, seen: &[Seen]) {
     for Seen { config, outcome, .. } in seen {
         let (Ok(catalog), Some(key)) = (outcome, CatalogKey::of(config)) else { continue };
         if let Err(error) = cache.learn(&key, &config.name, catalog) {
-            anstream::eprintln!("{}: what it has is not kept: {error}", config.name);
+            errln!("{}: what it has is not kept: {error}", config.name);
         }
     }
 }
@@ -83,7 +119,6 @@ fn print_difference(before: &ConfigFile, after: &ConfigFile) {
             Some(b'-') => anstyle::AnsiColor::Red.on_default(),
             _ => anstyle::Style::new(),
         };
-        let line: String = line.chars().filter(|c| *c == '\t' || !c.is_control()).collect();
-        anstream::println!("{style}{line}{style:#}");
+        outln!("{style}{}{style:#}", visible(line));
     }
 }

@@ -6,9 +6,9 @@ use crate::config;
 
 pub(super) fn run(reference: bool) -> anyhow::Result<ExitCode> {
     if reference {
-        anstream::print!("{}", config::reference());
+        outln!("{}", config::reference().trim_end());
     } else {
-        anstream::println!("{}", serde_json::to_string_pretty(&config::json_schema())?);
+        outln!("{}", serde_json::to_string_pretty(&config::json_schema())?);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -160,12 +160,10 @@ async fn serve_http(
     let mut access = Access { tokens: auth_tokens, hosts: allowed_hosts, origins: allowed_origins };
     if access.tokens.is_empty() && !address.ip().is_loopback() {
         let token = random_token::<32>();
-        anstream::eprintln!(
-            "dormouse: no authTokens are set; hosts must send this bearer token: {token}"
-        );
+        errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
         access.tokens.push(token);
     }
-    anstream::eprintln!("dormouse: listening on http://{address}/mcp");
+    errln!("dormouse: listening on http://{address}/mcp");
     http::serve(fleet, listener, access, stop).await
 }
 

@@ -82,10 +82,7 @@ pub(super) fn running(config: &ConfigFile) -> Vec<Report> {
         let Some(place) = control_place(config) else { return Vec::new() };
         let (reports, silent) = control::ask(&place);
         for control::Silent { path, cause } in silent {
-            anstream::eprintln!(
-                "dormouse: a process does not answer ({}): {cause}",
-                path.display()
-            );
+            errln!("dormouse: a process does not answer ({}): {cause}", path.display());
         }
         reports
     }

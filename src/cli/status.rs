@@ -21,7 +21,7 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
         reports.push(Report::at_rest(&config.servers, cache.as_ref(), file.path));
     }
     if json {
-        anstream::println!("{}", serde_json::to_string_pretty(&reports)?);
+        outln!("{}", serde_json::to_string_pretty(&reports)?);
     } else {
         reports.iter().for_each(print);
     }
@@ -31,13 +31,13 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
 fn print(report: &Report) {
     let bold = anstyle::Style::new().bold();
     match report.pid {
-        Some(pid) => anstream::println!(
+        Some(pid) => outln!(
             "{bold}dormouse {}{bold:#}, process {pid}, with {}; hosts: {}",
             report.version,
             report.config.display(),
             report.hosts
         ),
-        None => anstream::println!(
+        None => outln!(
             "no dormouse runs with {}; this is what is known of its servers",
             report.config.display()
         ),
@@ -47,10 +47,10 @@ fn print(report: &Report) {
     for server in &report.servers {
         table.add_row(row(server));
     }
-    anstream::println!("{table}");
+    outln!("{table}");
     for server in &report.servers {
         for note in notes(server) {
-            anstream::println!("{}: {note}", server.name);
+            outln!("{}: {note}", server.name);
         }
     }
 }

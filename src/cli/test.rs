@@ -22,9 +22,9 @@ pub(super) fn run(options: &Options, servers: &[String]) -> anyhow::Result<ExitC
         print(seen);
     }
     for name in skipped {
-        anstream::println!("- {name}: switched off");
+        outln!("- {name}: switched off");
     }
-    anstream::println!("{} of {} servers work", seen.len() - failed, seen.len());
+    outln!("{} of {} servers work", seen.len() - failed, seen.len());
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -34,7 +34,7 @@ fn print(seen: &Seen) {
     match &seen.outcome {
         Ok(catalog) => {
             let timing = seen.status.last_wake.map(|(_, timing)| timing).unwrap_or_default();
-            anstream::println!(
+            outln!(
                 "{good}✔{good:#} {name}: {} (start {}, handshake {}, lists {}); {} tools, {} resources, {} prompts; MCP {}",
                 short(timing.total()),
                 short(timing.opening),
@@ -52,7 +52,7 @@ fn print(seen: &Seen) {
         Err(error) => {
             let cause = error.cause();
             let said = cause.map_or_else(|| error.to_string(), ToString::to_string);
-            anstream::println!("{bad}✘{bad:#} {name}: {}", plain(&said));
+            outln!("{bad}✘{bad:#} {name}: {}", plain(&said));
             if let Some(advice) = cause.and_then(advice) {
                 print_advice(&advice);
             }
@@ -62,7 +62,7 @@ fn print(seen: &Seen) {
 
 fn print_advice(advice: &str) {
     let dim = Style::new().dimmed();
-    anstream::println!("  {dim}{advice}{dim:#}");
+    outln!("  {dim}{advice}{dim:#}");
 }
 
 /// What to do about it.

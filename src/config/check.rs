@@ -249,6 +249,7 @@ fn unknown_key(key: &str, known: &[String]) -> String {
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match near {
         Some((_, near)) => format!("unknown key {key:?}; did you mean {near:?}?"),
+        None if known.is_empty() => format!("unknown key {key:?}"),
         None => format!("unknown key {key:?}; known here: {}", known.join(", ")),
     }
 }

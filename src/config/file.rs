@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::{duration::DurationText, tools::ToolSwitches};
 
@@ -87,6 +87,7 @@ pub(super) struct ServerEntry {
     /// After how long without use the server goes to sleep; 0 for never. Not for eager ones.
     pub(super) idle_timeout: Option<DurationText>,
     /// Which tools are shown and can be called, by name or glob; what is not named is.
+    #[serde(deserialize_with = "or_nothing")]
     #[schemars(with = "std::collections::BTreeMap<String, super::tools::ToolSwitch>")]
     pub(super) tools: ToolSwitches,
     /// Which parts of the server are used at all.
@@ -125,6 +126,11 @@ pub(super) struct ServerEntry {
     /// Pass the whole environment of dormouse on, instead of the few variables that programs need to run.
     #[schemars(extend("default" = false))]
     pub(super) inherit_env: Option<bool>,
+}
+
+/// In YAML a key whose members have all been deleted has no value.
+fn or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolSwitches, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Which parts of a server are used.

@@ -81,6 +81,14 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
+    /// The file as it is now.
+    ///
+    /// # Errors
+    /// When it cannot be read any more.
+    pub fn read_again(&self) -> Result<Self, ConfigError> {
+        Found { path: self.path.clone(), needs_trust: self.needs_trust }.read()
+    }
+
     /// Validates what was read.
     ///
     /// # Errors

@@ -1,13 +1,19 @@
 //! Brings the `tools` of a config up to what its servers have (DESIGN.md section 6, `refresh`).
 
-use std::io::{self, Write as _};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    path::PathBuf,
+};
 
 use serde_json::{Map, Value, json};
 
 use super::{
     ConfigError, ConfigFile, ToolRules, TrustStore,
+    characters::is_invisible,
     document::Document,
     format::{Edit, Format},
+    tools::is_glob,
 };
 
 /// How the tools of a server differ from those that the config names.
@@ -19,20 +25,32 @@ pub struct ToolChanges {
     pub gone: Vec<String>,
     /// They are marked as gone, and the server has them.
     pub back: Vec<String>,
+    /// New, and not to be written: as a key they would be a glob, or cannot be a key at all.
+    pub left_out: Vec<String>,
+}
+
+/// Longer ones are no keys in YAML (1.2.2, section 7.4.2).
+const LONGEST_KEY: usize = 1000;
+
+/// Whether a tool's name can stand in a config and mean that tool alone.
+fn can_be_key(tool: &str) -> bool {
+    !is_glob(tool) && tool.len() <= LONGEST_KEY && !tool.contains(is_invisible)
 }
 
 impl ToolChanges {
     /// What to write of a server that has these tools. What a glob decides is left to it.
     pub fn between(rules: &ToolRules, tools: &[&str]) -> Self {
         let named: Vec<(&str, bool)> = rules.named().collect();
-        let added = tools.iter().filter(|tool| !rules.decide(tool));
+        let new = tools.iter().filter(|tool| !rules.decide(tool)).map(|tool| (*tool).to_owned());
+        let (added, left_out) = new.partition(|tool| can_be_key(tool));
         let of = |is_wanted: &dyn Fn(bool, bool) -> bool| {
             let wanted =
                 named.iter().filter(|(tool, stale)| is_wanted(tools.contains(tool), *stale));
             wanted.map(|(tool, _)| (*tool).to_owned()).collect()
         };
         Self {
-            added: added.map(|tool| (*tool).to_owned()).collect(),
+            added,
+            left_out,
             gone: of(&|is_there, is_stale| !is_there && !is_stale),
             back: of(&|is_there, is_stale| is_there && is_stale),
         }
@@ -51,7 +69,7 @@ impl ToolChanges {
         if self.is_empty() {
             return Vec::new();
         }
-        let Some(switches) = entry.get("tools") else {
+        let Some(switches) = entry.get("tools").filter(|switches| !switches.is_null()) else {
             let switches: Map<String, Value> =
                 self.added.iter().map(|tool| (tool.clone(), Value::Bool(true))).collect();
             return vec![Edit::Set { path: place(&[]), value: Value::Object(switches) }];
@@ -77,7 +95,9 @@ pub enum MergeError {
     Edit { server: String, reason: String },
     #[error("the config was changed meanwhile; say it again")]
     Changed,
-    #[error("cannot write the config: {0}")]
+    #[error("{0} may not be written")]
+    ReadOnly(PathBuf),
+    #[error("cannot write the config")]
     Write(#[from] io::Error),
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -105,10 +125,17 @@ impl ConfigFile {
     pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), MergeError> {
         // A link stays a link.
         let path = self.path.canonicalize()?;
+        let permissions = path.metadata()?.permissions();
+        if permissions.readonly() {
+            return Err(MergeError::ReadOnly(path));
+        }
+        // Whoever waits for it finds then that the file is another.
+        let lock = File::open(&path)?;
+        lock.lock()?;
         let directory = path.parent().unwrap_or(&path);
         let mut written = tempfile::NamedTempFile::new_in(directory)?;
         written.write_all(&self.text)?;
-        written.as_file().set_permissions(path.metadata()?.permissions())?;
+        written.as_file().set_permissions(permissions)?;
         written.as_file().sync_all()?;
         if std::fs::read(&path)? != before.text {
             return Err(MergeError::Changed);
@@ -146,8 +173,17 @@ mod tests {
                 added: vec!["new".to_owned()],
                 gone: vec!["gone".to_owned()],
                 back: vec!["old".to_owned()],
+                left_out: Vec::new(),
             }
         );
         assert!(changes(&json!({"*": false, "a": true}), &["a", "b"]).is_empty());
+    }
+
+    #[test]
+    fn a_server_cannot_switch_its_tools_on_by_what_it_calls_others() {
+        let long = "x".repeat(LONGEST_KEY + 1);
+        let names = ["*el_all", "?el_all", "*", "a\nb", long.as_str(), "del_all", "good"];
+        let found = changes(&json!({"del*": false}), &names);
+        assert_eq!((found.added, found.left_out.len()), (vec!["good".to_owned()], 5));
     }
 }

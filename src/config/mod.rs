@@ -3,6 +3,7 @@
 //! `file` is the shape as written (serde), `Config` the meaning (no serde). It knows nothing of
 //! connections or of the protocol.
 
+mod characters;
 mod check;
 mod document;
 mod duration;
@@ -19,6 +20,7 @@ mod tools;
 mod transport;
 mod trust;
 
+pub use characters::{is_invisible, visible};
 pub use duration::parse_duration;
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find};

@@ -130,7 +130,7 @@ impl ToolRules {
     }
 }
 
-fn is_glob(pattern: &str) -> bool {
+pub(super) fn is_glob(pattern: &str) -> bool {
     pattern.contains(['*', '?'])
 }
 

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     catalog::{
-        Cache, CatalogKey, Exposed, Origin, Pins, Presence, Record, ServerCatalog, hidden_character,
+        Cache, CatalogKey, Exposed, Origin, Pins, Presence, Record, ServerCatalog,
+        hidden_characters,
     },
     config::{Pin, ServerConfig, Startup},
     protocol::Era,
@@ -200,7 +201,7 @@ impl Fleet {
     fn report_changed(&self, server: usize, changed: &BTreeSet<String>) {
         let config = self.shared(server).config();
         let blocked =
-            if config.pin == Pin::Block { " and cannot be called before that" } else { "" };
+            if config.pin == Pin::Block { "; it cannot be called before that" } else { "" };
         for tool in changed {
             if self.memory.is_first_report(server, format!("changed {tool}")) {
                 tracing::warn!(
@@ -214,17 +215,11 @@ impl Fleet {
     }
 
     fn report_hidden(&self, server: usize, catalog: &ServerCatalog) {
-        for tool in &catalog.tools {
-            let Some(hidden) = hidden_character(tool) else { continue };
-            if self.memory.is_first_report(server, format!("hidden {}", tool.name)) {
-                let name = self.shared(server).name();
+        for (place, hidden) in hidden_characters(catalog) {
+            if self.memory.is_first_report(server, format!("hidden {place}")) {
+                let server = self.shared(server).name();
                 let character = format!("U+{:04X}", u32::from(hidden));
-                tracing::warn!(
-                    server = name,
-                    tool = tool.name,
-                    character,
-                    "its definition holds characters that cannot be seen"
-                );
+                tracing::warn!(server, place, character, "holds characters that cannot be seen");
             }
         }
     }

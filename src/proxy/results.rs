@@ -29,8 +29,6 @@ pub(super) struct Results {
 struct Rest {
     id: String,
     text: String,
-    /// Bytes of text before it.
-    given: usize,
     /// Bytes of a page.
     page: usize,
 }
@@ -85,13 +83,16 @@ impl Fleet {
         };
         let all = self.results.lock();
         let mut kept = all.get(&caller.host.principal()).into_iter().flatten();
-        let text =
-            kept.find(|rest| rest.id == id).zip(page).and_then(|(rest, page)| rest.page(page));
-        let Some(text) = text else {
+        let Some(rest) = kept.find(|rest| rest.id == id) else {
             let message = format!("{uri} is not kept (any more)");
             return Some(Err(error::invalid_params(message)));
         };
-        let contents = json!([{"uri": uri, "mimeType": "text/plain", "text": text}]);
+        let Some((text, note)) = page.and_then(|page| rest.page(page)) else {
+            return Some(Err(error::invalid_params(format!("{uri}: there is no such page"))));
+        };
+        // On its own, so that the texts of the pages can be joined.
+        let contents =
+            [text, &note].map(|text| json!({"uri": uri, "mimeType": "text/plain", "text": text}));
         let result = edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents));
         Some(Ok(adapt::own_result("resources/read", caller.client.era, result)))
     }
@@ -99,28 +100,28 @@ impl Fleet {
 
 impl Rest {
     /// The page of this number, from 1, and where it goes on.
-    fn page(&self, number: usize) -> Option<String> {
+    fn page(&self, number: usize) -> Option<(&str, String)> {
         let mut rest = self.text.as_str();
-        let mut start = self.given;
         for _ in 1..number {
             if rest.is_empty() {
                 return None;
             }
-            let (page, after) = rest.split_at(boundary(rest, self.page));
-            start += page.len();
-            rest = after;
+            rest = &rest[boundary(rest, self.page)..];
         }
         let (page, after) = rest.split_at(boundary(rest, self.page));
         if page.is_empty() {
             return None;
         }
-        let (end, all) = (start + page.len(), self.given + self.text.len());
-        let further = if after.is_empty() {
-            "that is all".to_owned()
+        let note = if after.is_empty() {
+            format!("[dormouse: page {number} is the last]")
         } else {
-            format!("read {PLACE}{}?page={} for more", self.id, number + 1)
+            format!(
+                "[dormouse: page {number}; the next is {PLACE}{}?page={} ]",
+                self.id,
+                number + 1
+            )
         };
-        Some(format!("{page}\n[dormouse: bytes {start} to {end} of {all}; {further}]"))
+        Some((page, note))
     }
 }
 
@@ -152,13 +153,13 @@ fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, Rest)> {
         }
         let (given, after) = text.split_at(text.floor_char_boundary(left));
         let note = format!(
-            "[dormouse: the result has {all} bytes of text, and maxResultBytes is {max}; for the rest read the resource {PLACE}{id}]"
+            "[dormouse: the result has {all} bytes of text, and maxResultBytes is {max}; the rest is the resource {PLACE}{id} ]"
         );
         kept.push(edit::set(&item, "text", &Raw::encode(given)));
         kept.push(Raw::encode(&json!({"type": "text", "text": note})));
         rest.push_str(after);
     }
-    let rest = Rest { id: id.to_owned(), given: all - rest.len().min(all), text: rest, page: max };
+    let rest = Rest { id: id.to_owned(), text: rest, page: max };
     Some((edit::set(result, "content", &Raw::encode(&kept)), rest))
 }
 
@@ -199,11 +200,11 @@ mod tests {
                     prop_assert!(given.len() <= max);
                     let mut pages = String::new();
                     for number in 1.. {
-                        let Some(page) = rest.page(number) else { break };
-                        let (text, _) = page.rsplit_once("\n[dormouse: bytes").unwrap();
+                        let Some((text, _)) = rest.page(number) else { break };
                         prop_assert!(text.len() <= max.max(4));
                         pages.push_str(text);
                     }
+                    prop_assert!(rest.page(usize::MAX).is_none());
                     // Texts of their own are set apart by a line.
                     let whole = format!("{given}{pages}");
                     prop_assert_eq!(whole.replace('\n', ""), all.replace('\n', ""));

@@ -27,7 +27,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
         }
     }
     if view.settings.listing == Listing::Stable {
-        tools.push(discover::use_tool_definition(view));
+        tools.extend(discover::calling_tools(view));
     }
     tools
 }

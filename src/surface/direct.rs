@@ -6,21 +6,19 @@ use crate::{catalog::Shown, config::Listing, wire::Raw};
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = Vec::new();
-    let mut is_any_unknown = false;
     for server in &view.snapshot.servers {
         match server.shown(view.settings.listing) {
             Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } => {
                 tools.extend(definition::listed_tools(view, server, exposed));
             }
-            Shown::Offered { known: None, .. } => is_any_unknown = true,
-            Shown::Nothing => {}
+            Shown::Offered { known: None, .. } | Shown::Nothing => {}
         }
     }
-    if is_any_unknown && view.snapshot.sole.is_none() {
+    if has_unknown(view) {
         tools.push(load::definition(view));
     }
     if view.settings.listing == Listing::Stable {
-        tools.push(discover::use_tool_definition(view));
+        tools.extend(discover::calling_tools(view));
     }
     tools
 }
@@ -29,7 +27,18 @@ pub(super) fn instructions(view: View<'_>) -> String {
     if view.snapshot.sole.is_some() {
         return view.own_instructions().unwrap_or_default();
     }
-    let preamble =
-        "Tools of MCP servers that are not loaded yet appear once load_mcp has loaded them.";
+    let preamble = if has_unknown(view) {
+        "Tools of MCP servers that are not loaded yet appear once load_mcp has loaded them."
+    } else {
+        "These MCP servers sleep until one of their tools is called."
+    };
     budget::compose(view, preamble, false)
+}
+
+/// Whether there is a server whose tools have to be loaded to be known.
+fn has_unknown(view: View<'_>) -> bool {
+    view.snapshot.sole.is_none()
+        && view.snapshot.servers.iter().any(|server| {
+            matches!(server.shown(view.settings.listing), Shown::Offered { known: None, .. })
+        })
 }

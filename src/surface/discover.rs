@@ -21,10 +21,8 @@ const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
 const BEST: usize = 10;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
-    let mut tools = vec![discover_tool_definition(view), use_tool_definition(view)];
-    if view.settings.split_calls {
-        tools.push(use_readonly_tool_definition(view));
-    }
+    let mut tools = vec![discover_tool_definition(view)];
+    tools.extend(calling_tools(view));
     if has_lazy(view) {
         tools.push(load::definition(view));
     }
@@ -35,12 +33,21 @@ pub(super) fn instructions(view: View<'_>) -> String {
     if view.snapshot.sole.is_some() {
         return view.own_instructions().unwrap_or_else(|| USAGE.to_owned());
     }
-    let preamble = if has_offered(view) {
+    let preamble = if has_lazy(view) && has_offered(view) {
         format!("{USAGE} These servers sleep until load_mcp:")
     } else {
         USAGE.to_owned()
     };
     budget::compose(view, &preamble, false)
+}
+
+/// `use_tool`, and the half of it that only reads where that is wanted.
+pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
+    let mut tools = vec![use_tool_definition(view)];
+    if view.settings.split_calls {
+        tools.push(use_readonly_tool_definition(view));
+    }
+    tools
 }
 
 /// Whether there is a server to load.
@@ -60,7 +67,7 @@ fn has_lazy(view: View<'_>) -> bool {
 
 fn discover_tool_definition(view: View<'_>) -> Raw {
     let mut preamble = "Find tools of the MCP servers behind this one. `tool_name` gives a tool's full definition, `query` searches; call what you found with use_tool.".to_owned();
-    if has_offered(view) {
+    if has_lazy(view) && has_offered(view) {
         preamble.push_str("\nServers in <mcp_servers> are not loaded: call load_mcp with a server's name when a task needs it.");
     }
     definition::meta_tool(
@@ -82,7 +89,7 @@ fn discover_tool_definition(view: View<'_>) -> Raw {
     )
 }
 
-pub(super) fn use_tool_definition(view: View<'_>) -> Raw {
+fn use_tool_definition(view: View<'_>) -> Raw {
     let description = "Call a tool found with discover_tool. Its result comes unchanged.";
     definition::meta_tool(view, caller_definition(USE_TOOL, description))
 }
@@ -143,7 +150,7 @@ fn named_call(view: View<'_>, caller: &str, arguments: &Raw) -> Result<(ToolRef,
     let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
         return Err(failure(format!("{caller} needs \"tool_name\"")));
     };
-    let input = input.unwrap_or_else(Raw::empty_object);
+    let input = input.filter(|input| input.as_bytes() != b"null").unwrap_or_else(Raw::empty_object);
     if !input.is_object() {
         return Err(failure("\"tool_input\" must be an object: the tool's arguments"));
     }

@@ -46,7 +46,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     });
     let mut tools = vec![definition::meta_tool(view, get), definition::meta_tool(view, call)];
     if view.settings.listing == Listing::Stable {
-        tools.push(discover::use_tool_definition(view));
+        tools.extend(discover::calling_tools(view));
     }
     tools
 }

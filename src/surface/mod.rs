@@ -198,6 +198,8 @@ impl View<'_> {
     }
 
     fn unknown_tool(self, name: &str) -> String {
+        // Somebody may have put the whole call into it.
+        let name = &text::shortened(name, LONGEST_NAME);
         let names = self.snapshot.known_tools().map(|at| self.snapshot.qualified(at));
         let near = text::near_misses(name, names);
         let unloaded = self.snapshot.loadable();
@@ -211,6 +213,9 @@ impl View<'_> {
         }
     }
 }
+
+/// What is repeated of a name that is none.
+const LONGEST_NAME: usize = 200;
 
 /// A tool result that says what went wrong.
 fn failure(message: impl AsRef<str>) -> Action {

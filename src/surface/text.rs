@@ -1,5 +1,7 @@
 //! Text that servers wrote, made fit to stand in descriptions that we compose.
 
+use crate::config::is_invisible;
+
 /// Removes what could deceive a reader or close a block: `<`, `>` and `&` are escaped; control,
 /// bidirectional and zero-width characters go; white space of any kind becomes one space.
 ///
@@ -27,23 +29,13 @@ pub fn one_line(text: &str) -> String {
     let visible: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| is_visible(*c))
+        .filter(|c| !is_invisible(*c))
         .collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Neither a control character nor one that only changes how others look.
-fn is_visible(c: char) -> bool {
-    !(c.is_control()
-        || matches!(c,
-            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'))
-}
-
 /// At most `longest` characters, with `…` for what was cut.
-fn shortened(text: &str, longest: usize) -> String {
+pub(super) fn shortened(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
     }

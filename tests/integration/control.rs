@@ -172,25 +172,20 @@ async fn a_large_text_is_cut_and_the_rest_is_read_page_by_page_by_its_session_al
     assert_eq!(result["content"][0]["text"], "ä".repeat(50));
     assert_eq!(result["content"][2], image, "images are never cut");
     let note = result["content"][1]["text"].as_str().unwrap();
-    let uri = note.split_once("read the resource ").unwrap().1.trim_end_matches(']').to_owned();
+    let uri = note.split_whitespace().find(|word| word.starts_with("dormouse://")).unwrap();
     let first = host.request("resources/read", json!({"uri": uri})).await;
-    let first = first["contents"][0]["text"].as_str().unwrap();
     let next = format!("{uri}?page=2");
-    assert_eq!(
-        first,
-        format!("{}\n[dormouse: bytes 100 to 200 of 240; read {next} for more]", "ä".repeat(50))
-    );
+    assert_eq!(first["contents"][0]["text"], "ä".repeat(50));
+    assert_eq!(first["contents"][1]["text"], format!("[dormouse: page 1; the next is {next} ]"));
     let last = host.request("resources/read", json!({"uri": next})).await;
-    assert!(
-        last["contents"][0]["text"]
-            .as_str()
-            .unwrap()
-            .ends_with("bytes 200 to 240 of 240; that is all]")
-    );
-    for (host, uri) in [(&mut other, uri.clone()), (&mut host, format!("{uri}?page=3"))] {
-        let refused = host.ask("resources/read", json!({"uri": uri})).await;
-        assert!(refused["error"]["message"].as_str().unwrap().contains("is not kept"), "{refused}");
+    assert_eq!(last["contents"][0]["text"], "ä".repeat(20));
+    assert_eq!(last["contents"][1]["text"], "[dormouse: page 2 is the last]");
+    for page in ["?page=3", "?page=18446744073709551615", "?page=x"] {
+        let refused = host.ask("resources/read", json!({"uri": format!("{uri}{page}")})).await;
+        assert!(refused.to_string().contains("there is no such page"), "{refused}");
     }
+    let refused = other.ask("resources/read", json!({"uri": uri})).await;
+    assert!(refused.to_string().contains("is not kept"), "{refused}");
     let structured =
         json!({"content": [{"type": "text", "text": text}], "structuredContent": {"a": text}});
     let whole = host.use_tool("a/raw", json!({"result": structured.to_string()})).await;

@@ -97,3 +97,81 @@ impl Edit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn path(path: &str) -> Vec<String> {
+        path.split('.').map(str::to_owned).collect()
+    }
+
+    fn set(at: &str, value: Value) -> Edit {
+        Edit::Set { path: path(at), value }
+    }
+
+    #[test]
+    fn what_stands_on_one_line_stays_there() {
+        let edits = [
+            set("a.tools.new", json!(true)),
+            set("a.tools.old", json!({"enabled": true, "stale": true})),
+            set("b.tools", json!({"x": true})),
+        ];
+        for (format, before, after) in [
+            (
+                Format::Json,
+                r#"{ "a": { "tools": { "old": true } }, "b": { "c": 1 }, /* end */ }"#,
+                r#"{ "a": { "tools": { "old": { "enabled": true, "stale": true }, "new": true } }, "b": { "c": 1, "tools": { "x": true } }, /* end */ }"#,
+            ),
+            (
+                Format::Toml,
+                "a = { tools = { old = true } } # a\nb = { c = 1 }\n",
+                "a = { tools = { old = { enabled = true, stale = true }, new = true } } # a\nb = { c = 1, tools = { x = true } }\n",
+            ),
+            (
+                Format::Yaml,
+                "a: { tools: { old: true } } # a\nb: {c: 1}\n",
+                "a: { tools: { old: {enabled: true, stale: true}, new: true } } # a\nb: {c: 1, tools: {x: true}}\n",
+            ),
+        ] {
+            assert_eq!(format.edit(before, &edits).unwrap(), after, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_on_lines_of_its_own_gets_more_of_them() {
+        let edits = [set("a.tools", json!({"x": true, "y": true}))];
+        for (format, before, after) in [
+            (
+                Format::Yaml,
+                "a: # note\n    c: 1\n    tools:\n",
+                "a: # note\n    c: 1\n    tools:\n      x: true\n      y: true\n",
+            ),
+            (
+                Format::Yaml,
+                "a: # note\n  c: 1\n",
+                "a: # note\n  c: 1\n  tools:\n    x: true\n    y: true\n",
+            ),
+            (Format::Toml, "[a]\nc = 1\n", "[a]\nc = 1\n\n[a.tools]\nx = true\ny = true\n"),
+            (
+                Format::Json,
+                "{\n  \"a\": {\n    \"c\": 1\n  }\n}\n",
+                "{\n  \"a\": {\n    \"c\": 1,\n    \"tools\": {\n      \"x\": true,\n      \"y\": true\n    }\n  }\n}\n",
+            ),
+        ] {
+            assert_eq!(format.edit(before, &edits).unwrap(), after, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn keys_that_look_like_values_are_found() {
+        for name in ["1", "true", "~"] {
+            let before = format!("{name}:\n  tools: {{a: true}}\n");
+            let edited =
+                Format::Yaml.edit(&before, &[set(&format!("{name}.tools.b"), json!(true))]);
+            assert_eq!(edited.unwrap(), format!("{name}:\n  tools: {{a: true, b: true}}\n"));
+        }
+    }
+}

@@ -42,25 +42,64 @@ fn node(value: &ast::Value<'_>) -> Node {
 }
 
 pub(super) fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
-    let root = CstRootNode::parse(text, &options()).map_err(|_| EditError::ChangesMore)?;
+    let mut text = text.to_owned();
     for edit in edits {
-        make(&root, edit).ok_or_else(|| edit.not_here())?;
+        let edited = edit_inline(&text, edit).or_else(|| edit_lines(&text, edit));
+        text = edited.ok_or_else(|| edit.not_here())?;
     }
-    Ok(root.to_string())
+    Ok(text)
 }
 
-fn make(root: &CstRootNode, edit: &Edit) -> Option<()> {
+/// A new value in the place of another, or a new member of an object that stands on one line, is written on that
+/// line; `None` for all other edits.
+fn edit_inline(text: &str, edit: &Edit) -> Option<String> {
+    let Edit::Set { value, .. } = edit else { return None };
+    let (name, parents) = edit.target();
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?;
+    let root = parsed.value.as_ref()?.as_object()?;
+    let object = parents.iter().try_fold(root, |object, step| object.get_object(step))?;
+    let value = one_line(value);
+    if let Some(old) = object.get(name) {
+        let old = old.value.range();
+        return Some([&text[..old.start], &value, &text[old.end..]].concat());
+    }
+    let member = format!("{}: {value}", Value::from(name));
+    let whole = object.range();
+    if text[whole.start..whole.end].contains('\n') {
+        return None;
+    }
+    let (at, new) = match object.properties.last() {
+        Some(last) => (last.range.end, format!(", {member}")),
+        None => (whole.start + 1, member),
+    };
+    Some([&text[..at], &new, &text[at..]].concat())
+}
+
+/// As somebody would write it on one line.
+fn one_line(value: &Value) -> String {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            let member = |(name, value)| format!("{}: {}", Value::from(name), one_line(value));
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| member((name.as_str(), value))).collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+        value => value.to_string(),
+    }
+}
+
+fn edit_lines(text: &str, edit: &Edit) -> Option<String> {
+    let root = CstRootNode::parse(text, &options()).ok()?;
     let (name, parents) = edit.target();
     let object: CstObject =
         parents.iter().try_fold(root.object_value()?, |object, step| object.object_value(step))?;
-    match (edit, object.get(name)) {
-        (Edit::Set { value, .. }, Some(property)) => property.set_value(input(value)),
-        (Edit::Set { value, .. }, None) => {
+    match edit {
+        Edit::Set { value, .. } => {
             object.append(name, input(value));
         }
-        (Edit::Remove { .. }, property) => property?.remove(),
+        Edit::Remove { .. } => object.get(name)?.remove(),
     }
-    Some(())
+    Some(root.to_string())
 }
 
 fn input(value: &Value) -> CstInputValue {

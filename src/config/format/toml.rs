@@ -2,7 +2,8 @@
 
 use serde_json::{Number, Value};
 use toml_edit::{
-    Decor, Document, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value as TomlValue,
+    Decor, Document, DocumentMut, InlineTable, Item, Key, RawString, Table, TableLike,
+    Value as TomlValue,
 };
 
 use super::{Content, Edit, EditError, Member, Node, Unreadable};
@@ -78,11 +79,23 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
                 *new.decor_mut() = decor;
                 *old = Item::Value(new);
             } else {
+                let mut item = item(value, !is_inline)?;
                 let mut key = Key::new(name);
-                if !is_inline {
+                if is_inline {
+                    // The blank before the closing brace goes behind the new one.
+                    let end = take_end(table);
+                    item.as_value_mut()?.decor_mut().set_suffix(end);
+                } else if item.is_value() {
                     *key.leaf_decor_mut() = Decor::new(indentation(table), " ");
                 }
-                table.entry_format(&key).or_insert(item(value, !is_inline)?);
+                table.entry_format(&key).or_insert(item);
+            }
+        }
+        Edit::Remove { .. } if is_inline => {
+            let removed = table.remove(name)?;
+            let end = removed.as_value()?.decor().suffix().cloned();
+            if let Some(last) = last_value(table) {
+                last.decor_mut().set_suffix(end.unwrap_or_default());
             }
         }
         Edit::Remove { .. } => {
@@ -90,6 +103,18 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
         }
     }
     Some(())
+}
+
+fn last_value(table: &mut dyn TableLike) -> Option<&mut TomlValue> {
+    table.iter_mut().last().and_then(|(_, item)| item.as_value_mut())
+}
+
+/// What stands behind the last value of an inline table, which it loses.
+fn take_end(table: &mut dyn TableLike) -> RawString {
+    let Some(last) = last_value(table) else { return RawString::default() };
+    let end = last.decor().suffix().cloned().unwrap_or_default();
+    last.decor_mut().set_suffix("");
+    end
 }
 
 /// The spaces before the keys of a table.

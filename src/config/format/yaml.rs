@@ -4,7 +4,7 @@ use std::{collections::HashMap, str::FromStr};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Number, Value};
-use yaml_edit::{Mapping, YamlFile};
+use yaml_edit::{Mapping, MappingEntry, YamlFile, YamlNode};
 
 use super::{Content, Edit, EditError, Member, Node, Unreadable};
 
@@ -207,34 +207,42 @@ pub(super) fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
 
 fn make(root: &Mapping, edit: &Edit) -> Option<()> {
     let (name, parents) = edit.target();
-    let parent = parents
-        .iter()
-        .try_fold(root.clone(), |mapping, step| mapping.get_mapping(step.as_str()))?;
+    let parent = parents.iter().try_fold(root.clone(), |mapping, step| child(&mapping, step))?;
     match edit {
         Edit::Set { value, .. } => set(&parent, name, value),
         Edit::Remove { .. } => parent.remove(name).map(|_| ()),
     }
 }
 
+/// The mapping under a key, which may look like a number or a boolean.
+fn child(mapping: &Mapping, name: &str) -> Option<Mapping> {
+    mapping.get_mapping(name).or_else(|| {
+        let is_named = |entry: &MappingEntry| {
+            entry.key_node().is_some_and(|key| key.to_string().trim() == name)
+        };
+        mapping.entries().find(is_named)?.value_node()?.as_mapping().cloned()
+    })
+}
+
 /// `None` for values that no edit needs.
 fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
     match value {
         Value::Bool(flag) => parent.set(name, *flag),
-        Value::String(text) => parent.set(name, text.as_str()),
-        // Small ones stay on their line.
-        Value::Object(members) if members.values().all(Value::is_boolean) && members.len() <= 2 => {
-            parent.set(name, Mapping::new_flow());
-            let mapping = parent.get_mapping(name)?;
-            members.iter().try_for_each(|(name, value)| set(&mapping, name, value))?;
-        }
         Value::Object(members) => {
-            parent.set(name, Mapping::new_pending_block());
+            // What stands in the place of a single value stays on its line.
+            let is_inline = parent.get(name).is_some_and(|old| !is_blank(&old));
+            let new = if is_inline { Mapping::new_flow() } else { Mapping::new_pending_block() };
+            parent.set(name, new);
             let mapping = parent.get_mapping(name)?;
             members.iter().try_for_each(|(name, value)| set(&mapping, name, value))?;
         }
         _ => return None,
     }
     Some(())
+}
+
+fn is_blank(node: &YamlNode) -> bool {
+    resolve(node.to_string().trim()) == Some(Value::Null)
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! What a server says to a model without a person seeing it.
+
+use serde_json::Value;
+
+use super::{ServerCatalog, Tool};
+use crate::{config::is_invisible, wire::Raw};
+
+/// A character in a definition that a person does not see and a model reads, where there is one.
+pub fn hidden_character(tool: &Tool) -> Option<char> {
+    find_in(&tool.raw)
+}
+
+/// The same for all of a catalog: where such characters are, and the first of each place.
+pub fn hidden_characters(catalog: &ServerCatalog) -> Vec<(String, char)> {
+    let named = |kind: &str, name: &str| format!("{kind} {name}");
+    let instructions = catalog.greeting.instructions.iter();
+    let instructions = instructions.filter_map(|text| {
+        Some(("its instructions".to_owned(), text.chars().find(|c| is_hidden(*c))?))
+    });
+    let tools = catalog.tools.iter();
+    let tools = tools.filter_map(|tool| Some((named("tool", &tool.name), find_in(&tool.raw)?)));
+    let prompts = catalog.prompts.iter();
+    let prompts =
+        prompts.filter_map(|prompt| Some((named("prompt", &prompt.name), find_in(&prompt.raw)?)));
+    let resources = catalog.resources.iter();
+    let resources = resources
+        .filter_map(|resource| Some((named("resource", &resource.uri), find_in(&resource.raw)?)));
+    instructions.chain(tools).chain(prompts).chain(resources).collect()
+}
+
+fn find_in(definition: &Raw) -> Option<char> {
+    // Escaped or not: a `Value` has the characters themselves.
+    find_hidden(&definition.read().ok()?)
+}
+
+fn find_hidden(value: &Value) -> Option<char> {
+    match value {
+        Value::String(text) => text.chars().find(|c| is_hidden(*c)),
+        Value::Array(elements) => elements.iter().find_map(find_hidden),
+        Value::Object(members) => members.iter().find_map(|(key, value)| {
+            key.chars().find(|c| is_hidden(*c)).or_else(|| find_hidden(value))
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// Joiners and variation selectors are left out, since emoji and many scripts are written with them.
+fn is_hidden(c: char) -> bool {
+    is_invisible(c)
+        && !matches!(c, '\n' | '\r' | '\t' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Item as _;
+
+    #[test]
+    fn what_cannot_be_seen_is_found_wherever_it_stands() {
+        for (tool, expected) in [
+            (
+                r#"{"name":"a","inputSchema":{"properties":{"x":{"description":"\u200b"}}}}"#,
+                Some('\u{200b}'),
+            ),
+            (
+                "{\"name\":\"a\",\"description\":\"\u{e0041}\",\"inputSchema\":{}}",
+                Some('\u{e0041}'),
+            ),
+            (
+                "{\"name\":\"a\",\"description\":\"\u{e0100}\",\"inputSchema\":{}}",
+                Some('\u{e0100}'),
+            ),
+            (r#"{"name":"a","description":"\u001b[31m","inputSchema":{}}"#, Some('\u{1b}')),
+            (r#"{"name":"a","description":"👩‍👩‍👧 ❤️ naïve","inputSchema":{}}"#, None),
+        ] {
+            assert_eq!(
+                hidden_character(&Tool::read(&Raw::parse(tool.to_owned()).unwrap()).unwrap()),
+                expected,
+                "{tool}"
+            );
+        }
+    }
+}
