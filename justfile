@@ -16,6 +16,10 @@ lint:
 bench *rows:
     cargo bench --bench table -- {{rows}}
 
+# How well requests find their tools (docs/search.md); with `--failures`, which do not.
+eval-search catalogs *arguments:
+    scripts/eval-search {{catalogs}} {{arguments}}
+
 # Write docs/config.schema.json and the tables of docs/config.md anew.
 schema:
     scripts/schema

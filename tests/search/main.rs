@@ -1,0 +1,100 @@
+//! Measures the search: requests as people would phrase them, over the catalogs of real servers, beside two
+//! simpler methods. `just eval-search` runs it; `docs/search.md` has what it said.
+
+mod baselines;
+mod figures;
+mod requests;
+mod servers;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use dormouse::catalog::{Match, Snapshot};
+
+use baselines::{PlainBm25, Substrings};
+use figures::Figures;
+use requests::{Kind, Request, Split};
+
+/// Answers that are looked at.
+const BEST: usize = 10;
+
+#[derive(Parser)]
+struct Arguments {
+    /// The directory of the servers' catalogs
+    catalogs: PathBuf,
+    /// List the requests of one half whose tool is not among the first five
+    #[arg(long, num_args = 0..=1, default_missing_value = "report")]
+    failures: Option<Split>,
+}
+
+/// What is compared: from a request to the names of tools, best first.
+type Method<'a> = (&'static str, Box<dyn Fn(&str) -> Vec<String> + 'a>);
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let snapshot = servers::snapshot(&arguments.catalogs)?;
+    let requests = requests::all()?;
+    let methods = methods(&snapshot);
+    for split in [Split::Tune, Split::Report] {
+        print_table(&methods, &requests, split);
+    }
+    if let Some(split) = arguments.failures {
+        print_failures(&methods, &requests, split);
+    }
+    Ok(())
+}
+
+/// The best comes last.
+fn methods(snapshot: &Snapshot) -> Vec<Method<'_>> {
+    let substrings = Substrings::new(snapshot);
+    let bm25 = PlainBm25::new(snapshot);
+    vec![
+        ("substrings", Box::new(move |request| substrings.search(request))),
+        ("plain BM25", Box::new(move |request| bm25.search(request))),
+        ("dormouse", Box::new(|request| ours(snapshot, request))),
+    ]
+}
+
+fn ours(snapshot: &Snapshot, request: &str) -> Vec<String> {
+    let found = snapshot.search(request, None, BEST).into_iter();
+    let tools = found.filter_map(|found| match found.what {
+        Match::Tool(at) => Some(snapshot.qualified(at)),
+        Match::Server(_) => None,
+    });
+    tools.collect()
+}
+
+fn print_table(methods: &[Method<'_>], requests: &[Request], split: Split) {
+    println!("\n`{split}`: recall@1, @5, @10 and MRR\n");
+    println!("| | shares | paraphrase | goal | all |\n|---|---|---|---|---|");
+    for (name, search) in methods {
+        let of_kind = |kind: Option<Kind>| {
+            let mut figures = Figures::default();
+            for request in requests.iter().filter(|request| request.split == split) {
+                if kind.is_none_or(|kind| request.kind == kind) {
+                    figures.add(request.rank(&search(&request.text)));
+                }
+            }
+            figures
+        };
+        let [shares, paraphrase, goal] =
+            [Kind::Shares, Kind::Paraphrase, Kind::Goal].map(|kind| of_kind(Some(kind)));
+        println!("| {name} | {shares} | {paraphrase} | {goal} | {} |", of_kind(None));
+    }
+}
+
+/// Of the last method.
+fn print_failures(methods: &[Method<'_>], requests: &[Request], split: Split) {
+    let Some((_, search)) = methods.last() else { return };
+    println!("\nNot among the first five (`{split}`):\n");
+    for request in requests.iter().filter(|request| request.split == split) {
+        let found = search(&request.text);
+        let rank = request.rank(&found);
+        if rank.is_none_or(|rank| rank > 5) {
+            let rank = rank.map_or("-".to_owned(), |rank| rank.to_string());
+            println!("- {}, {rank}: \"{}\"", request.kind, request.text);
+            println!("  wanted {}", request.tools.join(", "));
+            println!("  found {}", found[..found.len().min(3)].join(", "));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What is asked, and which tools would be right. Written before anything was tuned; constants are chosen by
+//! the half `tune`, and judged by the half `report`.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+const REQUESTS: &str = include_str!("requests.jsonl");
+
+#[derive(Deserialize)]
+pub struct Request {
+    pub kind: Kind,
+    #[serde(rename = "request")]
+    pub text: String,
+    /// Any of these is right.
+    pub tools: Vec<String>,
+    pub split: Split,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// It has words of the tool.
+    Shares,
+    /// It has none.
+    Paraphrase,
+    /// It does not say what is to be done, only what is wanted.
+    Goal,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    Tune,
+    Report,
+}
+
+/// # Errors
+/// When the file is not as it was written.
+pub fn all() -> serde_json::Result<Vec<Request>> {
+    REQUESTS.lines().map(serde_json::from_str).collect()
+}
+
+impl Request {
+    /// The place of the first right answer, counted from one.
+    pub fn rank(&self, found: &[String]) -> Option<u32> {
+        (1..).zip(found).find(|(_, tool)| self.tools.contains(tool)).map(|(rank, _)| rank)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shares => "shares",
+            Self::Paraphrase => "paraphrase",
+            Self::Goal => "goal",
+        })
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tune => "tune",
+            Self::Report => "report",
+        })
+    }
+}
