@@ -19,7 +19,7 @@ pub struct Exposed {
     /// The server's tools that are not for use, by their own names.
     pub withheld: BTreeMap<String, Withheld>,
     /// What its tools are found by; made when somebody searches.
-    pub(super) documents: OnceLock<Documents>,
+    pub(super) documents: OnceLock<Arc<Documents>>,
 }
 
 /// Why a tool of a server is not for use.

@@ -19,7 +19,7 @@ pub struct Snapshot {
     /// Whether `ServerView::known` says what there is to say, or nobody has looked yet.
     pub is_recalled: bool,
     /// What all tools are found by; made when somebody searches.
-    pub(super) search_index: OnceLock<Arc<Index>>,
+    pub(super) search_index: Arc<OnceLock<Index>>,
 }
 
 /// One server as the host may see it.
@@ -99,7 +99,7 @@ impl Snapshot {
             by_listed_name,
             sole,
             is_recalled: false,
-            search_index: OnceLock::new(),
+            search_index: Arc::default(),
         }
     }
 
@@ -178,7 +178,8 @@ impl Snapshot {
                 _ => view.clone(),
             })
             .collect();
-        self.with_servers(servers)
+        // The same is known of them, so that search finds the same.
+        Self { search_index: self.search_index.clone(), ..self.with_servers(servers) }
     }
 
     fn with_servers(&self, servers: Vec<Arc<ServerView>>) -> Self {
@@ -188,7 +189,7 @@ impl Snapshot {
             by_listed_name,
             sole: self.sole,
             is_recalled: self.is_recalled,
-            search_index: OnceLock::new(),
+            search_index: Arc::default(),
         }
     }
 

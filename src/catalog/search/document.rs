@@ -4,13 +4,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 
-use super::words::Words;
+use super::words::{self, Lexicon};
 use crate::{
     catalog::{Exposed, ServerView, Tool},
     wire::edit,
 };
 
-/// The fields of a document, from the most to the least telling.
+/// The fields of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Name,
@@ -46,83 +46,126 @@ impl Field {
     }
 }
 
-/// A tool, or a server whose tools are not known, as words.
-#[derive(Debug, Default)]
+/// One number for each field.
+pub(super) type PerField<T> = [T; FIELDS.len()];
+
+/// A tool, or a server whose tools are not known.
+#[derive(Debug)]
 pub(super) struct Document {
-    /// How often each stem stands in each field.
-    pub(super) counts: HashMap<Arc<str>, [u16; FIELDS.len()]>,
+    /// Its stems and how often each stands in each field.
+    pub(super) stems: Box<[(u32, PerField<u8>)]>,
     /// Stems of each field.
-    pub(super) lengths: [u16; FIELDS.len()],
-    /// What it says of itself, for whatever compares more than words.
-    pub(super) text: String,
+    pub(super) lengths: PerField<u16>,
 }
 
-impl Document {
-    fn add(&mut self, field: Field, text: &str, words: &Words) {
-        let at = field as usize;
-        for stem in words.stems(text) {
-            let counts = self.counts.entry(stem.into()).or_default();
-            counts[at] = counts[at].saturating_add(1);
-            self.lengths[at] = self.lengths[at].saturating_add(1);
-        }
+/// The documents of one server's tools, in the order of its catalog. They are made once for each catalog.
+#[derive(Debug, Default)]
+pub struct Documents {
+    /// By the numbers that the documents use.
+    pub(super) stems: Vec<Arc<str>>,
+    pub(super) documents: Vec<Document>,
+}
+
+impl Documents {
+    /// Of the tools of a server that is known. `lexicon` may have read other servers before.
+    pub(super) fn of_tools(
+        view: &ServerView,
+        exposed: &Exposed,
+        lexicon: &mut Lexicon<'_>,
+    ) -> Self {
+        let tools = exposed.catalog.tools.iter();
+        let documents = tools.map(|tool| Reader::new(lexicon).tool(view, tool)).collect();
+        Self::numbered(documents, lexicon)
     }
 
-    /// A server that can be loaded.
-    pub(super) fn of_server(view: &ServerView, words: &Words) -> Self {
-        let mut document = Self::default();
+    /// Of a server that can be loaded.
+    pub(super) fn of_server(view: &ServerView, lexicon: &mut Lexicon<'_>) -> Self {
+        Self::numbered(vec![Reader::new(lexicon).server(view)], lexicon)
+    }
+
+    /// Gives the stems numbers of their own in place of the lexicon's, which does not outlive the reading.
+    fn numbered(mut documents: Vec<Document>, lexicon: &Lexicon<'_>) -> Self {
+        let mut stems = Vec::new();
+        let mut numbers = HashMap::new();
+        for (stem, _) in documents.iter_mut().flat_map(|document| &mut document.stems) {
+            *stem = *numbers.entry(*stem).or_insert_with(|| {
+                stems.push(lexicon.stem(*stem).clone());
+                u32::try_from(stems.len() - 1).expect("no more than the lexicon has")
+            });
+        }
+        Self { stems, documents }
+    }
+}
+
+/// Reads the fields of one document.
+struct Reader<'a, 'w> {
+    lexicon: &'a mut Lexicon<'w>,
+    read: Vec<(u32, Field)>,
+}
+
+impl<'a, 'w> Reader<'a, 'w> {
+    fn new(lexicon: &'a mut Lexicon<'w>) -> Self {
+        Self { lexicon, read: Vec::new() }
+    }
+
+    fn server(mut self, view: &ServerView) -> Document {
         let about = view.description.as_deref().unwrap_or_default();
-        document.add(Field::Name, &view.name, words);
-        document.add(Field::Description, about, words);
-        document.text = format!("{}. {about}", view.name);
-        document
+        self.add(Field::Name, &view.name);
+        self.add(Field::Description, about);
+        self.document()
     }
 
-    fn of_tool(view: &ServerView, tool: &Tool, words: &Words) -> Self {
-        let mut document = Self::default();
-        let title = edit::get_str(&tool.raw, "title").or_else(|| {
-            edit::get(&tool.raw, "annotations").and_then(|hints| edit::get_str(&hints, "title"))
-        });
-        document.add(Field::Name, &tool.name, words);
-        document.add(Field::Title, title.as_deref().unwrap_or_default(), words);
-        document.add(Field::Description, &tool.description, words);
-        if let Some(schema) = edit::get(&tool.raw, "inputSchema") {
-            document.add_parameters(&schema.to_value(), words, 0);
+    fn tool(mut self, view: &ServerView, tool: &Tool) -> Document {
+        let [title, hints, schema] =
+            edit::get_each(&tool.raw, ["title", "annotations", "inputSchema"]);
+        let title = title.and_then(|title| title.read::<String>().ok());
+        let title = title.or_else(|| edit::get_str(&hints?, "title")).unwrap_or_default();
+        self.add(Field::Name, &tool.name);
+        self.add(Field::Title, &title);
+        self.add(Field::Description, &tool.description);
+        if let Some(schema) = schema {
+            self.add_parameters(&schema.to_value(), 0);
         }
-        document.add(Field::Server, &view.name, words);
-        document.add(
-            Field::ServerDescription,
-            view.description.as_deref().unwrap_or_default(),
-            words,
-        );
-        document.text =
-            format!("{}. {}. {}", tool.name, title.unwrap_or_default(), tool.description);
-        document
+        self.add(Field::Server, &view.name);
+        self.add(Field::ServerDescription, view.description.as_deref().unwrap_or_default());
+        self.document()
+    }
+
+    fn add(&mut self, field: Field, text: &str) {
+        words::for_each(text, |word| {
+            self.read.extend(self.lexicon.number(word).map(|stem| (stem, field)));
+        });
     }
 
     /// Names and descriptions of parameters, also of those within parameters.
-    fn add_parameters(&mut self, schema: &Value, words: &Words, depth: usize) {
+    fn add_parameters(&mut self, schema: &Value, depth: usize) {
         const DEEPEST: usize = 4;
         if depth > DEEPEST {
             return;
         }
         for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
-            self.add(Field::Parameters, name, words);
+            self.add(Field::Parameters, name);
             if let Some(description) = parameter["description"].as_str() {
-                self.add(Field::ParameterDescriptions, description, words);
+                self.add(Field::ParameterDescriptions, description);
             }
-            self.add_parameters(parameter, words, depth + 1);
-            self.add_parameters(&parameter["items"], words, depth + 1);
+            self.add_parameters(parameter, depth + 1);
+            self.add_parameters(&parameter["items"], depth + 1);
         }
     }
-}
 
-/// The documents of one server's tools, in the order of its catalog. They are made once for each catalog.
-#[derive(Debug)]
-pub struct Documents(pub(super) Vec<Document>);
-
-impl Documents {
-    pub(super) fn of(view: &ServerView, exposed: &Exposed, words: &Words) -> Self {
-        let tools = exposed.catalog.tools.iter();
-        Self(tools.map(|tool| Document::of_tool(view, tool, words)).collect())
+    fn document(mut self) -> Document {
+        let mut lengths = PerField::default();
+        let mut stems: Vec<(u32, PerField<u8>)> = Vec::new();
+        self.read.sort_unstable_by_key(|(stem, _)| *stem);
+        for (stem, field) in self.read {
+            let at = field as usize;
+            lengths[at] = u16::saturating_add(lengths[at], 1);
+            if stems.last().is_none_or(|(last, _)| *last != stem) {
+                stems.push((stem, PerField::default()));
+            }
+            let (_, counts) = stems.last_mut().expect("it was just pushed");
+            counts[at] = counts[at].saturating_add(1);
+        }
+        Document { stems: stems.into(), lengths }
     }
 }

@@ -1,262 +1,243 @@
 //! All documents of a snapshot, by the words that are in them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+    sync::Arc,
+};
 
 use super::{
     Found, LANGUAGE, Match,
-    document::{Document, Documents, FIELDS, Field},
-    words,
+    document::{Documents, FIELDS, Field, PerField},
+    names::{Name, Named},
+    query::{Candidate, Query, Term},
+    words::Lexicon,
 };
 use crate::catalog::{Presence, ServerView, Snapshot, ToolRef};
 
-/// How much a word counts in each field, and how much the length of the field takes from that (BM25F's `b`).
-/// In the order of `FIELDS`.
-const WEIGHTS: [f32; FIELDS.len()] = [5.0, 3.0, 2.0, 1.0, 0.5, 1.5, 0.5];
-const LENGTH: [f32; FIELDS.len()] = [0.5, 0.5, 0.6, 0.5, 0.75, 0.0, 0.5];
+/// How much a word counts in each field, in the order of `FIELDS`. What the tools of a server have in common
+/// only decides between servers.
+const WEIGHTS: PerField<f32> = [5.0, 3.0, 2.0, 1.0, 1.0, 0.5, 0.25];
+/// How much a field that is longer than others takes from that (BM25F's `b`).
+const LENGTH: f32 = 0.6;
 /// How soon more of the same word counts no more (BM25's `k1`).
-const SATURATION: f32 = 1.5;
-/// What a synonym of a word counts, beside the word itself.
-const SYNONYM: f32 = 0.35;
-/// What a word of the index counts that only begins like one of the query, or differs by a letter.
-const NEAR: f32 = 0.5;
-/// Above all that words can come to.
-const EXACT_NAME: f32 = 1000.0;
-const NEAR_NAME: f32 = 500.0;
-/// How alike a name is that is meant all the same (Jaro-Winkler).
-const ALIKE: f64 = 0.93;
+const SATURATION: f32 = 3.0;
 
 /// Immutable; of one snapshot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Index {
+    /// In config order, those of a server in the order of its catalog.
     entries: Vec<Entry>,
-    postings: HashMap<Arc<str>, Vec<Posting>>,
-    average: [f32; FIELDS.len()],
+    /// Where in `postings` a stem's are.
+    stems: BTreeMap<Arc<str>, usize>,
+    /// In the order of the entries.
+    postings: Vec<Vec<Posting>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     what: Match,
-    server: usize,
-    /// Its name, and its name with the server's, as somebody would say them.
-    names: [String; 2],
-    lengths: [u16; FIELDS.len()],
+    name: Name,
 }
 
+/// That a stem is in a document.
 #[derive(Clone, Copy, Debug)]
-struct Posting {
+pub(super) struct Posting {
     entry: u32,
-    counts: [u16; FIELDS.len()],
+    /// BM25F's, over all fields.
+    weight: f32,
+    /// Which gives most of the weight.
+    field: Field,
+}
+
+impl Posting {
+    /// Between 0 and 1.
+    fn saturated(self) -> f32 {
+        self.weight / (SATURATION + self.weight)
+    }
 }
 
 impl Index {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let mut index =
-            Self { entries: Vec::new(), postings: HashMap::new(), average: [0.0; FIELDS.len()] };
-        for (server, view) in snapshot.servers.iter().enumerate() {
-            match (view.exposed(), &view.presence) {
-                (Some(exposed), _) => {
-                    let documents = exposed
-                        .documents
-                        .get_or_init(|| Documents::of(view, exposed, &LANGUAGE.words));
-                    let tools = exposed.catalog.tools.iter().zip(&documents.0).enumerate();
-                    for (tool, (definition, document)) in tools {
-                        let what = Match::Tool(ToolRef { server, tool });
-                        index.add(what, server, names(view, &definition.name), document);
-                    }
-                }
-                (None, Presence::Offered { .. }) => {
-                    let document = Document::of_server(view, &LANGUAGE.words);
-                    index.add(Match::Server(server), server, names(view, ""), &document);
-                }
-                _ => {}
-            }
+        let mut lexicon = Lexicon::new(&LANGUAGE.words);
+        let servers = snapshot.servers.iter();
+        let all: Vec<Arc<Documents>> = servers.map(|view| documents(view, &mut lexicon)).collect();
+        let lengths = average_lengths(&all);
+        let mut index = Self::default();
+        let mut places = HashMap::new();
+        for (server, (view, documents)) in snapshot.servers.iter().zip(&all).enumerate() {
+            index.add_names(server, view);
+            index.add_stems(documents, &lengths, &mut places);
         }
-        let count = as_number(index.entries.len().max(1));
-        for (field, average) in index.average.iter_mut().enumerate() {
-            let all: f32 = index.entries.iter().map(|entry| f32::from(entry.lengths[field])).sum();
-            *average = (all / count).max(1.0);
-        }
+        index.stems = places.into_iter().collect();
         index
     }
 
-    fn add(&mut self, what: Match, server: usize, names: [String; 2], document: &Document) {
-        let entry = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        self.entries.push(Entry { what, server, names, lengths: document.lengths });
-        for (stem, counts) in &document.counts {
-            let posting = Posting { entry, counts: *counts };
-            match self.postings.get_mut(stem) {
-                Some(postings) => postings.push(posting),
-                None => {
-                    self.postings.insert(stem.clone(), vec![posting]);
-                }
+    fn add_names(&mut self, server: usize, view: &ServerView) {
+        match (view.exposed(), &view.presence) {
+            (Some(exposed), _) => {
+                let tools = exposed.catalog.tools.iter().enumerate();
+                self.entries.extend(tools.map(|(tool, definition)| Entry {
+                    what: Match::Tool(ToolRef { server, tool }),
+                    name: Name::of_tool(&view.name, &definition.name),
+                }));
+            }
+            (None, Presence::Offered { .. }) => {
+                let name = Name::of_server(&view.name);
+                self.entries.push(Entry { what: Match::Server(server), name });
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the stems of those entries that were added last.
+    fn add_stems(
+        &mut self,
+        documents: &Documents,
+        lengths: &PerField<f32>,
+        places: &mut HashMap<Arc<str>, usize>,
+    ) {
+        let stems = documents.stems.iter();
+        let places: Vec<usize> = stems
+            .map(|stem| {
+                *places.entry(stem.clone()).or_insert_with(|| {
+                    self.postings.push(Vec::new());
+                    self.postings.len() - 1
+                })
+            })
+            .collect();
+        let first = self.entries.len() - documents.documents.len();
+        for (entry, document) in (first..).zip(&documents.documents) {
+            let entry = u32::try_from(entry).expect("fewer tools than that fit into memory");
+            for (stem, counts) in &document.stems {
+                let (weight, field) = weight_of(*counts, document.lengths, lengths);
+                self.postings[places[*stem as usize]].push(Posting { entry, weight, field });
             }
         }
     }
 
     pub(super) fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<Found> {
-        let mut scores = Scores::new(self.entries.len());
-        let mut stems = LANGUAGE.words.stems(query);
-        let mut seen = std::collections::HashSet::new();
-        stems.retain(|stem| seen.insert(stem.clone()));
-        for stem in &stems {
-            self.weigh(stem, &stems, &mut scores);
+        let query = Query::of(query, self);
+        let mut scores = self.scores_by_words(&query);
+        for (score, entry) in scores.iter_mut().zip(&self.entries) {
+            *score += entry.name.named(&query.said).map_or(0.0, Named::score);
         }
-        self.weigh_names(query, &mut scores);
-        let mut found: Vec<(f32, usize)> = scores
-            .sums
-            .iter()
-            .enumerate()
-            .filter(|(entry, score)| {
-                **score > 0.0 && within.is_none_or(|within| self.entries[*entry].server == within)
-            })
-            .map(|(entry, score)| (*score, entry))
-            .collect();
+        let is_within = |entry: &Entry| within.is_none_or(|server| entry.what.server() == server);
+        let mut found: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
+        found.retain(|(entry, score)| *score > 0.0 && is_within(&self.entries[*entry]));
         // Stable, so that equal ones stay in config order.
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.sort_by(|a, b| b.1.total_cmp(&a.1));
         found.truncate(limit);
         let found = found.into_iter();
         found
-            .map(|(score, entry)| Found {
+            .map(|(entry, score)| Found {
                 what: self.entries[entry].what,
                 score,
-                reasons: scores.reasons_for(entry),
+                reasons: self.reasons(entry, &query),
             })
             .collect()
     }
 
-    /// Counts a word of the query, and what may stand for it. Each document is given the best of them.
-    fn weigh(&self, stem: &str, query: &[String], scores: &mut Scores) {
-        let mut best: HashMap<u32, Evidence> = HashMap::new();
-        let synonyms = LANGUAGE.synonyms.of(stem).iter();
-        // A synonym that is said itself counts as itself.
-        let synonyms = synonyms.filter(|synonym| !query.contains(synonym));
-        let mut candidates: Vec<(&str, f32)> = vec![(stem, 1.0)];
-        candidates.extend(synonyms.map(|synonym| (synonym.as_str(), SYNONYM)));
-        if !self.postings.contains_key(stem) {
-            candidates.extend(self.near(stem).into_iter().map(|near| (near, NEAR)));
-        }
-        for (candidate, worth) in candidates {
-            let Some((word, postings)) = self.postings.get_key_value(candidate) else { continue };
-            let rarity = self.rarity(postings.len());
-            for posting in postings {
-                let (weight, field) = self.weight_of(posting);
-                let score = worth * rarity * weight * (SATURATION + 1.0) / (SATURATION + weight);
-                let evidence = Evidence { score, field, word: word.clone() };
-                let known = best.entry(posting.entry).or_insert_with(|| evidence.clone());
-                if score > known.score {
-                    *known = evidence;
+    /// How much of what the query says each entry has, between 0 and 1.
+    fn scores_by_words(&self, query: &Query<'_>) -> Vec<f32> {
+        let mut scores = vec![0.0; self.entries.len()];
+        let all: f32 = query.terms.iter().map(|term| term.rarity).sum();
+        for term in &query.terms {
+            // Each entry is given the best of what may stand for the word.
+            let mut best = vec![0.0_f32; self.entries.len()];
+            for candidate in &term.candidates {
+                for posting in candidate.postings {
+                    let best = &mut best[posting.entry as usize];
+                    *best = best.max(candidate.worth * posting.saturated());
                 }
             }
-        }
-        for (entry, evidence) in best {
-            scores.add(entry as usize, evidence);
-        }
-    }
-
-    /// BM25F's weight of a word in a document, and the field that gives most of it.
-    fn weight_of(&self, posting: &Posting) -> (f32, Field) {
-        let lengths = &self.entries[posting.entry as usize].lengths;
-        let mut sum = 0.0;
-        let mut most = (0.0, Field::Name);
-        for (at, field) in FIELDS.into_iter().enumerate() {
-            let relative = f32::from(lengths[at]) / self.average[at];
-            let weight = WEIGHTS[at] * f32::from(posting.counts[at])
-                / (1.0 - LENGTH[at] + LENGTH[at] * relative);
-            sum += weight;
-            if weight > most.0 {
-                most = (weight, field);
+            for (score, best) in scores.iter_mut().zip(best) {
+                *score += best / all;
             }
         }
-        (sum, most.1)
+        scores
+    }
+
+    fn reasons(&self, entry: usize, query: &Query<'_>) -> Vec<String> {
+        let named = self.entries[entry].name.named(&query.said);
+        let mut evidence: Vec<(f32, String)> =
+            query.terms.iter().filter_map(|term| evidence(term, entry)).collect();
+        evidence.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let named = named.map(|named| named.reason().to_owned());
+        named.into_iter().chain(evidence.into_iter().map(|(_, reason)| reason)).collect()
+    }
+
+    pub(super) fn postings(&self, stem: &str) -> &[Posting] {
+        self.stems.get(stem).map_or(&[], |place| &self.postings[*place])
+    }
+
+    /// Stems that begin with the same letter.
+    pub(super) fn stems_like(&self, stem: &str) -> impl Iterator<Item = &str> {
+        let first = stem.chars().next().map(String::from).unwrap_or_default();
+        let from = self.stems.range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded));
+        from.map(|(stem, _)| stem.as_ref()).take_while(move |stem| stem.starts_with(&first))
     }
 
     /// A word that stands in `count` documents tells the more the fewer they are.
-    fn rarity(&self, count: usize) -> f32 {
+    pub(super) fn rarity(&self, count: usize) -> f32 {
         let (all, count) = (as_number(self.entries.len()), as_number(count));
         (1.0 + (all - count + 0.5) / (count + 0.5)).ln()
     }
+}
 
-    /// Words of the index that may be meant by one that is not in it: with another ending, or misspelt.
-    fn near(&self, stem: &str) -> Vec<&str> {
-        const SHORTEST: usize = 4;
-        if stem.chars().count() < SHORTEST {
-            return Vec::new();
-        }
-        let is_near = |word: &str| {
-            word.chars().count() >= SHORTEST
-                && (word.starts_with(stem)
-                    || stem.starts_with(word)
-                    || strsim::osa_distance(word, stem) <= 1)
-        };
-        let mut near: Vec<&str> =
-            self.postings.keys().map(AsRef::as_ref).filter(|word| is_near(word)).collect();
-        near.sort_unstable();
-        near
+/// What a term gives to the score of an entry, and why.
+fn evidence(term: &Term<'_>, entry: usize) -> Option<(f32, String)> {
+    let of_entry = |candidate: &Candidate<'_>| {
+        let at = candidate.postings.binary_search_by_key(&entry, |posting| posting.entry as usize);
+        let posting = candidate.postings[at.ok()?];
+        let score = candidate.worth * posting.saturated();
+        Some((score, format!("{}: {}", posting.field.name(), candidate.stem)))
+    };
+    term.candidates.iter().filter_map(of_entry).max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+fn documents(view: &ServerView, lexicon: &mut Lexicon<'_>) -> Arc<Documents> {
+    match (view.exposed(), &view.presence) {
+        (Some(exposed), _) => exposed
+            .documents
+            .get_or_init(|| Arc::new(Documents::of_tools(view, exposed, lexicon)))
+            .clone(),
+        (None, Presence::Offered { .. }) => Arc::new(Documents::of_server(view, lexicon)),
+        _ => Arc::default(),
     }
+}
 
-    /// A name that is said exactly, or nearly, comes before whatever has the same words.
-    fn weigh_names(&self, query: &str, scores: &mut Scores) {
-        let said = words::split(query).join(" ");
-        if said.is_empty() {
-            return;
-        }
-        let is_name = said.split(' ').count() <= 8;
-        for (at, entry) in self.entries.iter().enumerate().filter(|_| is_name) {
-            let score = if entry.names.contains(&said) {
-                EXACT_NAME
-            } else if entry.names.iter().any(|name| is_alike(name, &said)) {
-                NEAR_NAME
-            } else {
-                continue;
-            };
-            let what = if score >= EXACT_NAME { "its name" } else { "nearly its name" };
-            scores.add(at, Evidence { score, field: Field::Name, word: what.into() });
+fn average_lengths(all: &[Arc<Documents>]) -> PerField<f32> {
+    let mut sums = PerField::default();
+    for document in all.iter().flat_map(|documents| &documents.documents) {
+        for (sum, length) in sums.iter_mut().zip(document.lengths) {
+            *sum += f32::from(length);
         }
     }
+    let count: usize = all.iter().map(|documents| documents.documents.len()).sum();
+    sums.map(|sum: f32| (sum / as_number(count.max(1))).max(1.0))
+}
+
+/// BM25F's weight of a word in a document, and the field that gives most of it.
+fn weight_of(
+    counts: PerField<u8>,
+    lengths: PerField<u16>,
+    average: &PerField<f32>,
+) -> (f32, Field) {
+    let mut sum = 0.0;
+    let mut most = (0.0, Field::Name);
+    for (at, field) in FIELDS.into_iter().enumerate() {
+        let relative = f32::from(lengths[at]) / average[at];
+        let weight = WEIGHTS[at] * f32::from(counts[at]) / (1.0 - LENGTH + LENGTH * relative);
+        sum += weight;
+        if weight > most.0 {
+            most = (weight, field);
+        }
+    }
+    (sum, most.1)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of tools has far fewer than 24 bits")]
 fn as_number(count: usize) -> f32 {
     count as f32
-}
-
-/// Names of about the same length that differ by little.
-fn is_alike(name: &str, said: &str) -> bool {
-    name.len().abs_diff(said.len()) <= 3 && strsim::jaro_winkler(name, said) >= ALIKE
-}
-
-fn names(view: &ServerView, tool: &str) -> [String; 2] {
-    let said = |text: &str| words::split(text).join(" ");
-    let whole = said(&format!("{} {tool}", view.name));
-    [if tool.is_empty() { whole.clone() } else { said(tool) }, whole]
-}
-
-/// Why a document has some of its score.
-#[derive(Clone, Debug)]
-struct Evidence {
-    score: f32,
-    field: Field,
-    word: Arc<str>,
-}
-
-struct Scores {
-    sums: Vec<f32>,
-    evidence: HashMap<usize, Vec<Evidence>>,
-}
-
-impl Scores {
-    fn new(entries: usize) -> Self {
-        Self { sums: vec![0.0; entries], evidence: HashMap::new() }
-    }
-
-    fn add(&mut self, entry: usize, evidence: Evidence) {
-        self.sums[entry] += evidence.score;
-        self.evidence.entry(entry).or_default().push(evidence);
-    }
-
-    fn reasons_for(&mut self, entry: usize) -> Vec<String> {
-        let mut evidence = self.evidence.remove(&entry).unwrap_or_default();
-        evidence.sort_by(|a, b| b.score.total_cmp(&a.score));
-        evidence.iter().map(|why| format!("{}: {}", why.field.name(), why.word)).collect()
-    }
 }

@@ -6,13 +6,15 @@
 
 mod document;
 mod index;
+mod names;
+mod query;
 mod synonyms;
 mod words;
 
 pub use document::Documents;
 pub use index::Index;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use super::{Snapshot, ToolRef};
 use synonyms::Synonyms;
@@ -37,6 +39,16 @@ pub enum Match {
     Server(usize),
 }
 
+impl Match {
+    /// The position of the server.
+    fn server(self) -> usize {
+        match self {
+            Self::Tool(at) => at.server,
+            Self::Server(server) => server,
+        }
+    }
+}
+
 /// One answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
@@ -52,7 +64,97 @@ impl Snapshot {
         self.index().search(query, within, limit)
     }
 
-    fn index(&self) -> &Arc<Index> {
-        self.search_index.get_or_init(|| Arc::new(Index::of(self)))
+    fn index(&self) -> &Index {
+        self.search_index.get_or_init(|| Index::of(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        catalog::{Exposed, Item as _, ServerCatalog, Tool},
+        config::{self, Environment},
+        wire::Raw,
+    };
+
+    fn tool(name: &str, description: &str) -> Tool {
+        let definition = json!({"name": name, "description": description, "inputSchema": {}});
+        Tool::read(&Raw::encode(&definition)).unwrap()
+    }
+
+    /// Servers `a`, `b` and so on with these tools, of which each has a name and a description; a server
+    /// without tools has never been connected.
+    fn snapshot(servers: &[&[(&str, &str)]]) -> Snapshot {
+        let names = ["a", "b", "c"];
+        let entry =
+            |name: &&str| (name.to_string(), json!({"description": "Does work", "command": "x"}));
+        let entries: serde_json::Map<_, _> = names[..servers.len()].iter().map(entry).collect();
+        let text = json!({"mcpServers": entries}).to_string();
+        let config = config::parse(&text, Path::new("c.json"), &Environment::default()).unwrap();
+        let snapshot = Snapshot::new(&config.servers, None);
+        let known = servers.iter().enumerate().filter(|(_, tools)| !tools.is_empty());
+        let known = known.map(|(at, tools)| {
+            let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
+            let catalog = Arc::new(ServerCatalog { tools, ..ServerCatalog::unknown() });
+            let (config, naming) = (&config.servers[at], snapshot.naming(at));
+            (at, Arc::new(Exposed::new(&catalog, config, &BTreeSet::new(), naming)))
+        });
+        snapshot.recalled(known.collect())
+    }
+
+    #[track_caller]
+    fn finds(snapshot: &Snapshot, query: &str, expected: &[&str]) {
+        let name = |found: &Found| match found.what {
+            Match::Tool(at) => snapshot.qualified(at),
+            Match::Server(server) => snapshot.servers[server].name.clone(),
+        };
+        let found: Vec<String> = snapshot.search(query, None, 10).iter().map(name).collect();
+        assert_eq!(found, expected, "{query}");
+    }
+
+    #[test]
+    fn a_name_that_is_said_exactly_or_nearly_comes_first() {
+        let snapshot = snapshot(&[
+            &[("list", "Read a file, read files, read_file, the file that is read")],
+            &[("read_file", "")],
+        ]);
+        finds(&snapshot, "readFile", &["b/read_file", "a/list"]);
+        finds(&snapshot, "b read_flie", &["b/read_file", "a/list"]);
+        let found = snapshot.search("read_file", None, 1);
+        assert_eq!(found[0].reasons, ["its name", "name: read", "name: file"]);
+    }
+
+    #[test]
+    fn words_are_found_in_other_forms_misspelt_and_by_synonyms() {
+        let snapshot = snapshot(&[&[("screenshot", "Takes a picture"), ("remove", "")]]);
+        finds(&snapshot, "all the screenshots!", &["a/screenshot"]);
+        finds(&snapshot, "one more screnshot please", &["a/screenshot"]);
+        finds(&snapshot, "delete it", &["a/remove"]);
+        finds(&snapshot, "what is this?", &[]);
+        let found = snapshot.search("delete it", None, 1);
+        assert_eq!(found[0].reasons, ["name: remov"]);
+    }
+
+    #[test]
+    fn of_equal_ones_the_first_in_config_order_comes_first() {
+        let equal: &[(&str, &str)] = &[("one", "Sends mail"), ("two", "Sends mail")];
+        let snapshot = snapshot(&[equal, equal]);
+        finds(&snapshot, "send", &["a/one", "a/two", "b/one", "b/two"]);
+        let within = snapshot.search("send", Some(1), 10);
+        assert!(within.iter().all(|found| found.what.server() == 1));
+        assert_eq!(within.len(), 2);
+        assert_eq!(snapshot.search("send", None, 3).len(), 3);
+    }
+
+    #[test]
+    fn a_server_that_was_never_connected_is_found_by_what_its_config_says() {
+        let snapshot = snapshot(&[&[("one", "Is useful")], &[]]);
+        finds(&snapshot, "who works?", &["b", "a/one"]);
+        finds(&snapshot, "b", &["b"]);
     }
 }

@@ -1,36 +1,51 @@
-//! Verbs that mean much the same. A request says one of them, a tool's name another.
+//! Words that mean much the same, of the kind that tools of any server have. A request says one of them, a
+//! tool's name another.
 
 use std::collections::HashMap;
 
 use super::words::Words;
 
 const GROUPS: &[&[&str]] = &[
+    // Verbs.
     &["create", "make", "add", "new", "generate", "build", "insert"],
-    &["delete", "remove", "erase", "drop", "destroy", "discard", "purge"],
+    &["delete", "remove", "erase", "drop", "destroy", "discard", "purge", "clear"],
     &["list", "show", "enumerate", "display", "view"],
-    &["get", "fetch", "retrieve", "read", "obtain", "load"],
-    &["update", "edit", "modify", "change", "alter", "adjust", "replace"],
+    &["get", "fetch", "retrieve", "read", "obtain", "load", "download"],
+    &["update", "edit", "modify", "change", "alter", "adjust", "replace", "set"],
     &["search", "find", "lookup", "locate", "query", "grep", "seek"],
-    &["run", "execute", "launch", "start", "invoke", "evaluate"],
+    &["run", "execute", "launch", "start", "begin", "invoke", "trigger"],
     &["stop", "terminate", "kill", "halt", "end", "cancel", "abort"],
     &["open", "navigate", "visit", "go", "browse"],
     &["click", "press", "tap", "push", "hit"],
     &["type", "fill", "enter", "write", "input"],
-    &["screenshot", "capture", "snapshot", "picture", "photo"],
+    &["write", "save", "store"],
+    &["screenshot", "capture", "snapshot"],
     &["move", "rename", "relocate", "transfer"],
     &["copy", "duplicate", "clone"],
     &["wait", "pause", "sleep", "delay"],
-    &["close", "quit", "exit", "leave"],
+    &["close", "quit", "exit", "leave", "shut"],
     &["compare", "diff", "difference", "differ"],
-    &["undo", "revert", "reset", "rollback", "restore", "unstage"],
+    &["undo", "revert", "reset", "rollback", "restore"],
     &["convert", "translate", "transform"],
-    &["check", "verify", "inspect", "examine", "validate"],
+    &["check", "verify", "inspect", "examine", "validate", "test"],
     &["send", "post", "submit", "publish"],
     &["upload", "attach"],
-    &["directory", "folder"],
+    &["scale", "resize", "grow", "shrink"],
+    &["allow", "permit", "enable"],
+    // Nouns.
+    &["directory", "folder", "dir"],
+    &["image", "picture", "photo"],
     &["log", "history", "journal"],
     &["error", "failure", "problem", "exception"],
-    &["scale", "resize", "grow", "shrink"],
+    &["page", "site", "website"],
+    &["url", "link", "address"],
+    &["repository", "repo"],
+    &["configuration", "config", "settings"],
+    &["database", "db"],
+    &["issue", "ticket", "bug"],
+    &["meeting", "appointment", "event"],
+    &["email", "mail"],
+    &["user", "person", "people", "contact"],
 ];
 
 /// The stems that stand for a stem as well.

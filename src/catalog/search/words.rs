@@ -1,21 +1,25 @@
 //! From text to the words that are compared: split, in lower case, without what every text has, and stemmed.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 /// Words that say nothing of what a tool does, and those of every request.
 const COMMON: &[&str] = &[
-    "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at",
-    "be", "because", "been", "before", "being", "but", "by", "can", "could", "did", "do", "does",
-    "doing", "don", "each", "every", "for", "from", "had", "has", "have", "he", "help", "her",
-    "here", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "like",
-    "me", "more", "most", "my", "need", "no", "not", "now", "of", "off", "on", "one", "only", "or",
-    "other", "our", "out", "over", "own", "please", "re", "s", "same", "she", "should", "so",
-    "some", "such", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
-    "this", "those", "to", "too", "tool", "up", "us", "use", "used", "using", "ve", "very", "want",
-    "was", "we", "were", "what", "when", "where", "which", "while", "who", "why", "will", "with",
-    "would", "you", "your",
+    "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as",
+    "at", "be", "because", "been", "before", "being", "but", "by", "can", "could", "couldn", "d",
+    "did", "didn", "do", "does", "doesn", "doing", "don", "each", "every", "for", "from", "had",
+    "has", "hasn", "have", "haven", "he", "help", "her", "here", "him", "his", "how", "i", "if",
+    "in", "into", "is", "isn", "it", "its", "just", "let", "like", "ll", "m", "me", "more", "most",
+    "my", "need", "no", "not", "now", "of", "off", "on", "one", "only", "or", "other", "our",
+    "out", "over", "own", "please", "re", "s", "same", "she", "should", "shouldn", "so", "some",
+    "such", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
+    "those", "to", "too", "tool", "up", "us", "use", "used", "using", "ve", "very", "want", "was",
+    "wasn", "we", "were", "what", "when", "where", "which", "while", "who", "why", "will", "with",
+    "won", "would", "wouldn", "you", "your",
 ];
 
 /// Splits, filters and stems.
@@ -32,23 +36,84 @@ impl Words {
         }
     }
 
-    /// The stems of a text, in order.
-    pub(super) fn stems(&self, text: &str) -> Vec<String> {
-        let words = split(text).into_iter();
-        words
-            .filter(|word| !self.common.contains(word.as_str()))
-            .map(|word| self.stem(&word))
-            .collect()
+    /// Whether a word, in lower case, is worth comparing.
+    pub(super) fn tells(&self, word: &str) -> bool {
+        !self.common.contains(word)
     }
 
     pub(super) fn stem(&self, word: &str) -> String {
         self.stemmer.stem(word).into_owned()
     }
+
+    /// The stems of a text, in order, each once.
+    pub(super) fn stems(&self, text: &str) -> Vec<String> {
+        let mut stems = Vec::new();
+        for_each(text, |word| {
+            if self.tells(word) {
+                let stem = self.stem(word);
+                if !stems.contains(&stem) {
+                    stems.push(stem);
+                }
+            }
+        });
+        stems
+    }
 }
 
-/// Words in lower case: split at what is neither letter nor digit, and inside `camelCase` and `HTTPServer`.
-pub(super) fn split(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
+/// Numbers stems while many texts are read: a word that comes again is not stemmed again.
+pub(super) struct Lexicon<'a> {
+    words: &'a Words,
+    /// By word; `None` for those that tell nothing.
+    numbers: HashMap<String, Option<u32>>,
+    by_stem: HashMap<Arc<str>, u32>,
+    stems: Vec<Arc<str>>,
+}
+
+impl<'a> Lexicon<'a> {
+    pub(super) fn new(words: &'a Words) -> Self {
+        let (numbers, by_stem, stems) = Default::default();
+        Self { words, numbers, by_stem, stems }
+    }
+
+    /// The stem's number, if the word, in lower case, is worth comparing.
+    pub(super) fn number(&mut self, word: &str) -> Option<u32> {
+        if let Some(number) = self.numbers.get(word) {
+            return *number;
+        }
+        let number =
+            self.words.tells(word).then(|| self.number_of_stem(self.words.stem(word).into()));
+        self.numbers.insert(word.to_owned(), number);
+        number
+    }
+
+    fn number_of_stem(&mut self, stem: Arc<str>) -> u32 {
+        *self.by_stem.entry(stem).or_insert_with_key(|stem| {
+            self.stems.push(stem.clone());
+            u32::try_from(self.stems.len() - 1).expect("fewer stems than memory has bytes")
+        })
+    }
+
+    pub(super) fn stem(&self, number: u32) -> &Arc<str> {
+        &self.stems[number as usize]
+    }
+}
+
+/// The words of a text as somebody would say them, in lower case.
+pub(super) fn said(text: &str) -> String {
+    let mut said = String::with_capacity(text.len());
+    for_each(text, |word| {
+        if !said.is_empty() {
+            said.push(' ');
+        }
+        said.push_str(word);
+    });
+    said
+}
+
+/// Calls `act` with each word in lower case. A text is split at what is neither letter nor digit, and inside
+/// `camelCase` and `HTTPServer`.
+pub(super) fn for_each(text: &str, mut act: impl FnMut(&str)) {
+    let mut word = String::new();
     let mut before = ' ';
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -57,16 +122,38 @@ pub(super) fn split(text: &str) -> Vec<String> {
             && (before.is_lowercase()
                 || before.is_numeric()
                 || before.is_uppercase() && next_is_lower);
-        if (!c.is_alphanumeric() && c != '\'') || starts_word {
-            words.push(String::new());
+        if (starts_word || !c.is_alphanumeric()) && !word.is_empty() {
+            act(&word);
+            word.clear();
         }
-        if c.is_alphanumeric() {
-            words.last_mut().expect("never empty").extend(c.to_lowercase());
+        if c.is_ascii_alphanumeric() {
+            word.push(c.to_ascii_lowercase());
+        } else if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
         }
         before = c;
     }
-    words.retain(|word| !word.is_empty());
-    words
+    if !word.is_empty() {
+        act(&word);
+    }
+}
+
+/// Whether one letter too many, too few, wrong or swapped with the next makes `said` of `word`.
+pub(super) fn is_misspelt(said: &str, word: &str) -> bool {
+    /// Shorter words are like too many others.
+    const SHORTEST: usize = 5;
+    let (said, word) = (said.as_bytes(), word.as_bytes());
+    if said.len().min(word.len()) < SHORTEST || said.len().abs_diff(word.len()) > 1 {
+        return false;
+    }
+    let begin = said.iter().zip(word).take_while(|(a, b)| a == b).count();
+    let (said, word) = (&said[begin..], &word[begin..]);
+    let end = said.iter().rev().zip(word.iter().rev()).take_while(|(a, b)| a == b).count();
+    match (&said[..said.len() - end], &word[..word.len() - end]) {
+        ([], []) => false,
+        ([a, b], [c, d]) => (a, b) == (d, c),
+        (said, word) => said.len().max(word.len()) == 1,
+    }
 }
 
 #[cfg(test)]
@@ -78,11 +165,31 @@ mod tests {
         let words = Words::new();
         for (text, expected) in [
             ("readFile list_dir HTTPServer", vec!["read", "file", "list", "dir", "http", "server"]),
-            ("Reading the files' contents", vec!["read", "file", "content"]),
-            ("I want to use it", vec![]),
+            ("Reading the files' contents, again reading", vec!["read", "file", "content"]),
+            ("I don't want to use it; what's it", vec![]),
             ("naïve 日本", vec!["naïv", "日本"]),
         ] {
             assert_eq!(words.stems(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_number() {
+        let words = Words::new();
+        let mut lexicon = Lexicon::new(&words);
+        let number = lexicon.number("files");
+        assert!(number.is_some());
+        assert_eq!(lexicon.number("file"), number);
+        assert_eq!(lexicon.number("files"), number);
+        assert_eq!(lexicon.number("the"), None);
+    }
+
+    #[test]
+    fn a_misspelling_is_one_letter() {
+        for said in ["screnshot", "screeenshot", "screansot", "screenshto", "screenshots"] {
+            assert_eq!(is_misspelt(said, "screenshot"), said != "screansot", "{said}");
+        }
+        assert!(!is_misspelt("screenshot", "screenshot"));
+        assert!(!is_misspelt("film", "file"));
     }
 }
