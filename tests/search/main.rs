@@ -9,7 +9,7 @@ mod servers;
 use std::path::PathBuf;
 
 use clap::Parser;
-use dormouse::catalog::{Match, Snapshot};
+use dormouse::catalog::{Found, Match, Snapshot};
 
 use baselines::{PlainBm25, Substrings};
 use figures::Figures;
@@ -48,16 +48,20 @@ fn main() -> anyhow::Result<()> {
 fn methods(snapshot: &Snapshot) -> Vec<Method<'_>> {
     let substrings = Substrings::new(snapshot);
     let bm25 = PlainBm25::new(snapshot);
-    vec![
+    let mut methods: Vec<Method<'_>> = vec![
         ("substrings", Box::new(move |request| substrings.search(request))),
         ("plain BM25", Box::new(move |request| bm25.search(request))),
-        ("dormouse", Box::new(|request| ours(snapshot, request))),
-    ]
+        ("words", Box::new(|request| names(snapshot, &snapshot.search_words(request, None, BEST)))),
+    ];
+    if cfg!(feature = "meaning") {
+        let search = |request: &str| names(snapshot, &snapshot.search(request, None, BEST));
+        methods.push(("words and meaning", Box::new(search)));
+    }
+    methods
 }
 
-fn ours(snapshot: &Snapshot, request: &str) -> Vec<String> {
-    let found = snapshot.search(request, None, BEST).into_iter();
-    let tools = found.filter_map(|found| match found.what {
+fn names(snapshot: &Snapshot, found: &[Found]) -> Vec<String> {
+    let tools = found.iter().filter_map(|found| match found.what {
         Match::Tool(at) => Some(snapshot.qualified(at)),
         Match::Server(_) => None,
     });

@@ -1,10 +1,10 @@
-//! What a tool is found by: the words of its fields.
+//! What a tool is found by: the words of its fields, and what it is about.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::words::{self, Lexicon};
+use super::{LANGUAGE, lexicon::Lexicon, meaning::Direction, words};
 use crate::{
     catalog::{Exposed, ServerView, Tool},
     wire::edit,
@@ -49,6 +49,9 @@ impl Field {
 /// One number for each field.
 pub(super) type PerField<T> = [T; FIELDS.len()];
 
+/// How much a field counts in what a document is about, in the order of `FIELDS`.
+const MEANING: PerField<f32> = [1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.0];
+
 /// A tool, or a server whose tools are not known.
 #[derive(Debug)]
 pub(super) struct Document {
@@ -56,6 +59,8 @@ pub(super) struct Document {
     pub(super) stems: Box<[(u32, PerField<u8>)]>,
     /// Stems of each field.
     pub(super) lengths: PerField<u16>,
+    /// Where what it says of itself points.
+    pub(super) direction: Option<Direction>,
 }
 
 /// The documents of one server's tools, in the order of its catalog. They are made once for each catalog.
@@ -86,10 +91,11 @@ impl Documents {
     /// Gives the stems numbers of their own in place of the lexicon's, which does not outlive the reading.
     fn numbered(mut documents: Vec<Document>, lexicon: &Lexicon<'_>) -> Self {
         let mut stems = Vec::new();
-        let mut numbers = HashMap::new();
+        let mut numbers = vec![None; lexicon.stems().len()];
         for (stem, _) in documents.iter_mut().flat_map(|document| &mut document.stems) {
-            *stem = *numbers.entry(*stem).or_insert_with(|| {
-                stems.push(lexicon.stem(*stem).clone());
+            let known = *stem as usize;
+            *stem = *numbers[known].get_or_insert_with(|| {
+                stems.push(lexicon.stems()[known].clone());
                 u32::try_from(stems.len() - 1).expect("no more than the lexicon has")
             });
         }
@@ -101,11 +107,13 @@ impl Documents {
 struct Reader<'a, 'w> {
     lexicon: &'a mut Lexicon<'w>,
     read: Vec<(u32, Field)>,
+    /// Of the vectors of the words.
+    sums: PerField<Vec<f32>>,
 }
 
 impl<'a, 'w> Reader<'a, 'w> {
     fn new(lexicon: &'a mut Lexicon<'w>) -> Self {
-        Self { lexicon, read: Vec::new() }
+        Self { lexicon, read: Vec::new(), sums: PerField::default() }
     }
 
     fn server(mut self, view: &ServerView) -> Document {
@@ -133,7 +141,11 @@ impl<'a, 'w> Reader<'a, 'w> {
 
     fn add(&mut self, field: Field, text: &str) {
         words::for_each(text, |word| {
-            self.read.extend(self.lexicon.number(word).map(|stem| (stem, field)));
+            let Some(word) = self.lexicon.look_up(word) else { return };
+            self.read.push((word.stem, field));
+            if MEANING[field as usize] > 0.0 {
+                LANGUAGE.meaning.add(&word.tokens, &mut self.sums[field as usize]);
+            }
         });
     }
 
@@ -157,15 +169,17 @@ impl<'a, 'w> Reader<'a, 'w> {
         let mut lengths = PerField::default();
         let mut stems: Vec<(u32, PerField<u8>)> = Vec::new();
         self.read.sort_unstable_by_key(|(stem, _)| *stem);
-        for (stem, field) in self.read {
-            let at = field as usize;
+        for (stem, field) in &self.read {
+            let at = *field as usize;
             lengths[at] = u16::saturating_add(lengths[at], 1);
-            if stems.last().is_none_or(|(last, _)| *last != stem) {
-                stems.push((stem, PerField::default()));
+            if stems.last().is_none_or(|(last, _)| last != stem) {
+                stems.push((*stem, PerField::default()));
             }
             let (_, counts) = stems.last_mut().expect("it was just pushed");
             counts[at] = counts[at].saturating_add(1);
         }
-        Document { stems: stems.into(), lengths }
+        let sums: PerField<(f32, &[f32])> =
+            std::array::from_fn(|at| (MEANING[at], self.sums[at].as_slice()));
+        Document { stems: stems.into(), lengths, direction: Direction::of(&sums) }
     }
 }

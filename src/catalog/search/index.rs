@@ -1,4 +1,4 @@
-//! All documents of a snapshot, by the words that are in them.
+//! All documents of a snapshot, by the words that are in them and by what they are about.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,9 +9,10 @@ use std::{
 use super::{
     Found, LANGUAGE, Match,
     document::{Documents, FIELDS, Field, PerField},
+    lexicon::Lexicon,
+    meaning::Direction,
     names::{Name, Named},
     query::{Candidate, Query, Term},
-    words::Lexicon,
 };
 use crate::catalog::{Presence, ServerView, Snapshot, ToolRef};
 
@@ -22,6 +23,10 @@ const WEIGHTS: PerField<f32> = [5.0, 3.0, 2.0, 1.0, 1.0, 0.5, 0.25];
 const LENGTH: f32 = 0.6;
 /// How soon more of the same word counts no more (BM25's `k1`).
 const SATURATION: f32 = 3.0;
+/// What it counts to be about the same, where to have all words counts one.
+const MEANING: f32 = 0.75;
+/// What is less alike has nothing in common.
+const LEAST_LIKENESS: f32 = 0.3;
 
 /// Immutable; of one snapshot.
 #[derive(Debug, Default)]
@@ -38,6 +43,7 @@ pub struct Index {
 struct Entry {
     what: Match,
     name: Name,
+    direction: Option<Direction>,
 }
 
 /// That a stem is in a document.
@@ -59,32 +65,38 @@ impl Posting {
 
 impl Index {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let mut lexicon = Lexicon::new(&LANGUAGE.words);
+        let mut lexicon = Lexicon::new(&LANGUAGE);
         let servers = snapshot.servers.iter();
         let all: Vec<Arc<Documents>> = servers.map(|view| documents(view, &mut lexicon)).collect();
         let lengths = average_lengths(&all);
         let mut index = Self::default();
         let mut places = HashMap::new();
         for (server, (view, documents)) in snapshot.servers.iter().zip(&all).enumerate() {
-            index.add_names(server, view);
+            index.add_entries(server, view, documents);
             index.add_stems(documents, &lengths, &mut places);
         }
+        index.postings.iter_mut().for_each(Vec::shrink_to_fit);
         index.stems = places.into_iter().collect();
         index
     }
 
-    fn add_names(&mut self, server: usize, view: &ServerView) {
+    fn add_entries(&mut self, server: usize, view: &ServerView, documents: &Documents) {
         match (view.exposed(), &view.presence) {
             (Some(exposed), _) => {
                 let tools = exposed.catalog.tools.iter().enumerate();
-                self.entries.extend(tools.map(|(tool, definition)| Entry {
-                    what: Match::Tool(ToolRef { server, tool }),
-                    name: Name::of_tool(&view.name, &definition.name),
+                let documents = &documents.documents;
+                self.entries.extend(tools.zip(documents).map(|((tool, definition), document)| {
+                    Entry {
+                        what: Match::Tool(ToolRef { server, tool }),
+                        name: Name::of_tool(&view.name, &definition.name),
+                        direction: document.direction.clone(),
+                    }
                 }));
             }
             (None, Presence::Offered { .. }) => {
                 let name = Name::of_server(&view.name);
-                self.entries.push(Entry { what: Match::Server(server), name });
+                let direction = documents.documents[0].direction.clone();
+                self.entries.push(Entry { what: Match::Server(server), name, direction });
             }
             _ => {}
         }
@@ -116,10 +128,15 @@ impl Index {
         }
     }
 
-    pub(super) fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<Found> {
-        let query = Query::of(query, self);
-        let mut scores = self.scores_by_words(&query);
+    pub(super) fn search(
+        &self,
+        query: &Query<'_>,
+        within: Option<usize>,
+        limit: usize,
+    ) -> Vec<Found> {
+        let mut scores = self.scores_by_words(query);
         for (score, entry) in scores.iter_mut().zip(&self.entries) {
+            *score += MEANING * likeness(entry.direction.as_ref(), query).unwrap_or(0.0);
             *score += entry.name.named(&query.said).map_or(0.0, Named::score);
         }
         let is_within = |entry: &Entry| within.is_none_or(|server| entry.what.server() == server);
@@ -133,7 +150,7 @@ impl Index {
             .map(|(entry, score)| Found {
                 what: self.entries[entry].what,
                 score,
-                reasons: self.reasons(entry, &query),
+                reasons: self.reasons(entry, query),
             })
             .collect()
     }
@@ -141,7 +158,7 @@ impl Index {
     /// How much of what the query says each entry has, between 0 and 1.
     fn scores_by_words(&self, query: &Query<'_>) -> Vec<f32> {
         let mut scores = vec![0.0; self.entries.len()];
-        let all: f32 = query.terms.iter().map(|term| term.rarity).sum();
+        let all = query.rarity();
         for term in &query.terms {
             // Each entry is given the best of what may stand for the word.
             let mut best = vec![0.0_f32; self.entries.len()];
@@ -159,11 +176,15 @@ impl Index {
     }
 
     fn reasons(&self, entry: usize, query: &Query<'_>) -> Vec<String> {
-        let named = self.entries[entry].name.named(&query.said);
+        let Entry { name, direction, .. } = &self.entries[entry];
         let mut evidence: Vec<(f32, String)> =
             query.terms.iter().filter_map(|term| evidence(term, entry)).collect();
+        if let Some(likeness) = likeness(direction.as_ref(), query) {
+            let score = MEANING * likeness * query.rarity();
+            evidence.push((score, format!("meaning: {likeness:.2}")));
+        }
         evidence.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let named = named.map(|named| named.reason().to_owned());
+        let named = name.named(&query.said).map(|named| named.reason().to_owned());
         named.into_iter().chain(evidence.into_iter().map(|(_, reason)| reason)).collect()
     }
 
@@ -183,6 +204,12 @@ impl Index {
         let (all, count) = (as_number(self.entries.len()), as_number(count));
         (1.0 + (all - count + 0.5) / (count + 0.5)).ln()
     }
+}
+
+/// How much a query is about what a tool is about, if that is known of both and not by chance.
+fn likeness(direction: Option<&Direction>, query: &Query<'_>) -> Option<f32> {
+    let likeness = query.direction.as_ref()?.likeness(direction?);
+    (likeness >= LEAST_LIKENESS).then_some(likeness)
 }
 
 /// What a term gives to the score of an entry, and why.

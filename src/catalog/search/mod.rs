@@ -2,10 +2,14 @@
 //! or not (DESIGN.md section 3, `query`).
 //!
 //! Words are weighed with BM25F (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, section
-//! 3.6); names that are said exactly, or nearly, come first. The same snapshot and query give the same answer.
+//! 3.6), and where meanings are known, tools that are about the same count too (`meaning`). Names that are said
+//! exactly, or nearly, come first. The same snapshot and query give the same answer. `docs/search.md` has how
+//! well it works, and `just eval-search` measures it.
 
 mod document;
 mod index;
+mod lexicon;
+mod meaning;
 mod names;
 mod query;
 mod synonyms;
@@ -17,6 +21,8 @@ pub use index::Index;
 use std::sync::LazyLock;
 
 use super::{Snapshot, ToolRef};
+use meaning::Meaning;
+use query::Query;
 use synonyms::Synonyms;
 use words::Words;
 
@@ -24,11 +30,13 @@ use words::Words;
 struct Language {
     words: Words,
     synonyms: Synonyms,
+    meaning: Meaning,
 }
 
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| {
     let words = Words::new();
-    Language { synonyms: Synonyms::new(&words), words }
+    let meaning = Meaning::read(meaning::TABLE).expect("the table is as `tools/vectors` made it");
+    Language { synonyms: Synonyms::new(&words), words, meaning }
 });
 
 /// What was found.
@@ -61,7 +69,13 @@ pub struct Found {
 impl Snapshot {
     /// The best answers to `query`, best first; of equal ones the first in config order.
     pub fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<Found> {
-        self.index().search(query, within, limit)
+        self.index().search(&Query::of(query, self.index()), within, limit)
+    }
+
+    /// The same by words alone, also where meanings are known: to compare.
+    pub fn search_words(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<Found> {
+        let query = Query { direction: None, ..Query::of(query, self.index()) };
+        self.index().search(&query, within, limit)
     }
 
     fn index(&self) -> &Index {
@@ -113,7 +127,7 @@ mod tests {
             Match::Tool(at) => snapshot.qualified(at),
             Match::Server(server) => snapshot.servers[server].name.clone(),
         };
-        let found: Vec<String> = snapshot.search(query, None, 10).iter().map(name).collect();
+        let found: Vec<String> = snapshot.search_words(query, None, 10).iter().map(name).collect();
         assert_eq!(found, expected, "{query}");
     }
 
@@ -125,7 +139,7 @@ mod tests {
         ]);
         finds(&snapshot, "readFile", &["b/read_file", "a/list"]);
         finds(&snapshot, "b read_flie", &["b/read_file", "a/list"]);
-        let found = snapshot.search("read_file", None, 1);
+        let found = snapshot.search_words("read_file", None, 1);
         assert_eq!(found[0].reasons, ["its name", "name: read", "name: file"]);
     }
 
@@ -136,7 +150,7 @@ mod tests {
         finds(&snapshot, "one more screnshot please", &["a/screenshot"]);
         finds(&snapshot, "delete it", &["a/remove"]);
         finds(&snapshot, "what is this?", &[]);
-        let found = snapshot.search("delete it", None, 1);
+        let found = snapshot.search_words("delete it", None, 1);
         assert_eq!(found[0].reasons, ["name: remov"]);
     }
 
@@ -145,10 +159,10 @@ mod tests {
         let equal: &[(&str, &str)] = &[("one", "Sends mail"), ("two", "Sends mail")];
         let snapshot = snapshot(&[equal, equal]);
         finds(&snapshot, "send", &["a/one", "a/two", "b/one", "b/two"]);
-        let within = snapshot.search("send", Some(1), 10);
+        let within = snapshot.search_words("send", Some(1), 10);
         assert!(within.iter().all(|found| found.what.server() == 1));
         assert_eq!(within.len(), 2);
-        assert_eq!(snapshot.search("send", None, 3).len(), 3);
+        assert_eq!(snapshot.search_words("send", None, 3).len(), 3);
     }
 
     #[test]
@@ -156,5 +170,16 @@ mod tests {
         let snapshot = snapshot(&[&[("one", "Is useful")], &[]]);
         finds(&snapshot, "who works?", &["b", "a/one"]);
         finds(&snapshot, "b", &["b"]);
+    }
+
+    #[test]
+    #[cfg_attr(not(feature = "meaning"), ignore = "needs the feature `meaning`")]
+    fn a_tool_is_found_by_what_it_is_about() {
+        let snapshot = snapshot(&[&[("weather", "Forecast of rain"), ("book_flight", "Airlines")]]);
+        let found = snapshot.search("travel by plane", None, 1);
+        assert_eq!(found[0].what, Match::Tool(ToolRef { server: 0, tool: 1 }));
+        assert!(found[0].reasons[0].starts_with("meaning: 0."), "{:?}", found[0].reasons);
+        assert!(snapshot.search_words("travel by plane", None, 1).is_empty());
+        assert_eq!(snapshot.search("weather", None, 1)[0].reasons[0], "its name");
     }
 }

@@ -1,8 +1,9 @@
 //! What is asked: the words of a query, and what may stand for each of them in an index.
 
 use super::{
-    LANGUAGE,
+    LANGUAGE, Language,
     index::{Index, Posting},
+    meaning::Direction,
     words,
 };
 
@@ -17,11 +18,12 @@ pub(super) struct Query<'a> {
     /// As somebody would say it: a name, perhaps.
     pub(super) said: String,
     pub(super) terms: Vec<Term<'a>>,
+    pub(super) direction: Option<Direction>,
 }
 
 /// A word of the query.
 pub(super) struct Term<'a> {
-    /// How much it tells.
+    /// How much it tells, more where few tools have it.
     pub(super) rarity: f32,
     pub(super) candidates: Vec<Candidate<'a>>,
 }
@@ -37,7 +39,12 @@ impl<'a> Query<'a> {
     pub(super) fn of(text: &str, index: &'a Index) -> Self {
         let stems = LANGUAGE.words.stems(text);
         let terms = stems.iter().map(|stem| Term::of(stem, &stems, index)).collect();
-        Self { said: words::said(text), terms }
+        Self { said: words::said(text), terms, direction: direction(text) }
+    }
+
+    /// How much all its words tell.
+    pub(super) fn rarity(&self) -> f32 {
+        self.terms.iter().map(|term| term.rarity).sum()
     }
 }
 
@@ -60,6 +67,18 @@ impl<'a> Term<'a> {
         });
         Self { rarity: index.rarity(count), candidates: candidates.collect() }
     }
+}
+
+/// Where a text points, if any of its words is known.
+fn direction(text: &str) -> Option<Direction> {
+    let Language { words, meaning, .. } = &*LANGUAGE;
+    let mut sum = Vec::new();
+    words::for_each(text, |word| {
+        if words.tells(word) {
+            meaning.add(&meaning.tokens(word), &mut sum);
+        }
+    });
+    Direction::of(&[(1.0, &sum)])
 }
 
 /// Whether a word may be meant by one that no tool has: with another ending, or misspelt.

@@ -1,9 +1,6 @@
 //! From text to the words that are compared: split, in lower case, without what every text has, and stemmed.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::HashSet;
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
@@ -57,44 +54,6 @@ impl Words {
             }
         });
         stems
-    }
-}
-
-/// Numbers stems while many texts are read: a word that comes again is not stemmed again.
-pub(super) struct Lexicon<'a> {
-    words: &'a Words,
-    /// By word; `None` for those that tell nothing.
-    numbers: HashMap<String, Option<u32>>,
-    by_stem: HashMap<Arc<str>, u32>,
-    stems: Vec<Arc<str>>,
-}
-
-impl<'a> Lexicon<'a> {
-    pub(super) fn new(words: &'a Words) -> Self {
-        let (numbers, by_stem, stems) = Default::default();
-        Self { words, numbers, by_stem, stems }
-    }
-
-    /// The stem's number, if the word, in lower case, is worth comparing.
-    pub(super) fn number(&mut self, word: &str) -> Option<u32> {
-        if let Some(number) = self.numbers.get(word) {
-            return *number;
-        }
-        let number =
-            self.words.tells(word).then(|| self.number_of_stem(self.words.stem(word).into()));
-        self.numbers.insert(word.to_owned(), number);
-        number
-    }
-
-    fn number_of_stem(&mut self, stem: Arc<str>) -> u32 {
-        *self.by_stem.entry(stem).or_insert_with_key(|stem| {
-            self.stems.push(stem.clone());
-            u32::try_from(self.stems.len() - 1).expect("fewer stems than memory has bytes")
-        })
-    }
-
-    pub(super) fn stem(&self, number: u32) -> &Arc<str> {
-        &self.stems[number as usize]
     }
 }
 
@@ -171,17 +130,6 @@ mod tests {
         ] {
             assert_eq!(words.stems(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn forms_of_a_word_have_one_number() {
-        let words = Words::new();
-        let mut lexicon = Lexicon::new(&words);
-        let number = lexicon.number("files");
-        assert!(number.is_some());
-        assert_eq!(lexicon.number("file"), number);
-        assert_eq!(lexicon.number("files"), number);
-        assert_eq!(lexicon.number("the"), None);
     }
 
     #[test]
