@@ -43,7 +43,7 @@ fn described(server: &ServerConfig) -> String {
             let mut text =
                 format!("(connect to) {}{}", url.origin().ascii_serialization(), url.path());
             if !headers.is_empty() {
-                let names: Vec<&str> = headers.keys().map(|name| name.as_str()).collect();
+                let names: Vec<&str> = headers.keys().map(String::as_str).collect();
                 text.push_str(&format!(", with {}", names.join(", ")));
             }
             text
