@@ -17,8 +17,8 @@ bench *rows:
     cargo bench --bench table -- {{rows}}
 
 # How well requests find their tools (docs/search.md); with `--failures`, which do not.
-eval-search catalogs *arguments:
-    scripts/eval-search {{catalogs}} {{arguments}}
+eval-search *arguments:
+    scripts/eval-search {{arguments}}
 
 # Write docs/config.schema.json and the tables of docs/config.md anew.
 schema:
