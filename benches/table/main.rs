@@ -12,6 +12,7 @@ mod process;
 mod relay;
 mod report;
 mod rows;
+mod search;
 mod upstream;
 
 use std::process::ExitCode;

@@ -15,6 +15,7 @@ use crate::{
     http::HttpContender,
     process,
     report::{Row, as_json, median, print},
+    search,
 };
 
 const ROUNDS: usize = 7;
@@ -25,7 +26,7 @@ type Add<'a> = &'a mut dyn FnMut(Row);
 type Measure = fn(Add<'_>);
 
 /// The rows by the name with which one of them can be asked for alone.
-const ROWS: [(&str, Measure); 10] = [
+const ROWS: [(&str, Measure); 11] = [
     ("start", start),
     ("idle", idle),
     ("known", known),
@@ -36,6 +37,7 @@ const ROWS: [(&str, Measure); 10] = [
     ("memory", memory_of_large_results),
     ("waking", waking),
     ("http", over_http),
+    ("search", search),
 ];
 
 /// Measures all rows, or those whose name holds `only`.
@@ -390,6 +392,20 @@ fn over_http(add: Add<'_>) {
             json!({"calls/s": shown(&throughput)}),
         ));
     }
+}
+
+/// In this process: what is measured is a function.
+fn search(add: Add<'_>) {
+    let search::Figures { index, answer, scan } = search::measure(ROUNDS);
+    add(Row::at_most(
+        "first search of 5,000 tools, with its index",
+        index,
+        150.0,
+        " ms",
+        json!({}),
+    ));
+    let data = json!({"ms": answer, "scan ms": scan});
+    add(Row::at_most("a search of 5,000 tools", answer / scan, 0.1, " × linear scan", data));
 }
 
 fn millis(duration: Duration) -> f64 {
