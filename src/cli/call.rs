@@ -3,8 +3,6 @@
 use std::{
     io::{IsTerminal as _, Read as _, Write},
     process::ExitCode,
-    sync::Arc,
-    time::Duration,
 };
 
 use anyhow::{Context as _, bail};
@@ -14,15 +12,10 @@ use super::{UsageError, arguments::Options, runtime, settings};
 use crate::{
     config::{Config, Isolation, Startup, Surface, visible},
     downstream::within,
-    peer::{CallOptions, Handler, Peer, Unreadable, read_messages},
-    protocol::error,
     proxy::{Fleet, Storage},
     upstream::Watchdog,
-    wire::{LineReader, Notification, Outbox, Outcome, Raw, Request, write_messages},
+    wire::{Outcome, Raw},
 };
-
-/// What is on its way between the two ends, in bytes.
-const PIPE: usize = 64 * 1024;
 
 pub(super) struct Wanted {
     pub(super) server: String,
@@ -76,63 +69,12 @@ fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
 }
 
 async fn call(config: Config, storage: Storage, params: Raw) -> anyhow::Result<Outcome> {
-    let limit = config.settings.max_message_bytes;
     let watchdog = Watchdog::default();
     let fleet = Fleet::new(config, &watchdog, storage);
-    let (near, far) = tokio::io::duplex(PIPE);
-    let serving = tokio::spawn(within::serve(fleet.clone(), far));
-    let (input, output) = tokio::io::split(near);
-    let outbox = Outbox::default();
-    let peer = Peer::new(outbox.clone());
-    let writing = tokio::spawn(write_messages(outbox, output));
-    let agent = Arc::new(Agent(peer.clone()));
-    let lines = LineReader::new(input, limit);
-    let reader = peer.clone();
-    let reading = tokio::spawn(async move {
-        let _ = read_messages(lines, limit, reader.clone(), agent).await;
-        reader.close();
-    });
-    let outcome = talk(&peer, params).await;
-    peer.close();
-    // Nothing is said any more, which ends the session.
-    let _ = writing.await;
-    reading.abort();
-    let _ = reading.await;
-    let _ = serving.await;
+    let outcome = within::call_tool(&fleet, params).await;
     fleet.stop().await;
     watchdog.end();
-    outcome
-}
-
-async fn talk(peer: &Peer, params: Raw) -> anyhow::Result<Outcome> {
-    let hello = Raw::encode(&json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "dormouse call", "version": env!("CARGO_PKG_VERSION")},
-    }));
-    // The server's own deadlines are what counts.
-    let patient = || CallOptions::silent_for(Duration::ZERO);
-    if let Err(refusal) = peer.request("initialize", Some(hello), patient()).await? {
-        return Ok(Err(refusal));
-    }
-    peer.notify("notifications/initialized", None);
-    Ok(peer.request("tools/call", Some(params), patient()).await?)
-}
-
-/// The host's side: it only waits for its answer.
-struct Agent(Peer);
-
-impl Handler for Agent {
-    fn request(&self, request: Request) {
-        let refusal = error::method_not_found(&request.method);
-        self.0.respond(request.id, Err(refusal));
-    }
-
-    fn notification(&self, _: Notification) {}
-
-    fn unreadable(&self, _: Unreadable) {}
-
-    async fn ready(&self) {}
+    Ok(outcome?)
 }
 
 fn print(outcome: &Outcome, as_json: bool) -> ExitCode {

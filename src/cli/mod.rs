@@ -1,6 +1,6 @@
 //! The command line: what was typed, what it means, and the only wiring of all the parts.
 
-/// Prints a line on standard output. Where nobody takes it there is nothing more to do.
+/// Prints a line on standard output. Where nobody takes it the program goes on, and fails at its end.
 macro_rules! outln {
     ($($line:tt)*) => { $crate::cli::print_line(&mut anstream::stdout(), format_args!($($line)*)) };
 }
@@ -28,7 +28,13 @@ mod status;
 mod test;
 mod trust;
 
-use std::{ffi::OsString, fmt, io::Write, process::ExitCode};
+use std::{
+    ffi::OsString,
+    fmt,
+    io::Write,
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use clap::Parser as _;
 use comfy_table::Table;
@@ -73,6 +79,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     match dispatch(arguments) {
+        Ok(_) if IS_OUTPUT_LOST.load(Ordering::Relaxed) => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             // As above.
@@ -116,9 +123,12 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Whether something that was to be printed could not be.
+static IS_OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
+
 fn print_line(to: &mut impl Write, line: fmt::Arguments<'_>) {
     if writeln!(to, "{line}").is_err() {
-        std::process::exit(1);
+        IS_OUTPUT_LOST.store(true, Ordering::Relaxed);
     }
 }
 

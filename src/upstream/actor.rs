@@ -14,10 +14,11 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    AttemptError, Kinds, Lease, LoadError, Recalled,
+    AttemptError, Kinds, Lease, LoadError,
     connect::{Connected, Surroundings, connect},
     connection::{Connection, Link},
     fetch::{self, Lists},
+    freshness::Freshness,
     greet::Approach,
     handle::Shared,
     listen,
@@ -25,11 +26,9 @@ use super::{
     state::{Attempt, Effect, Event, Refusal, State},
 };
 use crate::{
-    catalog::{Origin, ServerCatalog, Spoken},
+    catalog::{Origin, Spoken},
     config::{self, Startup},
-    peer::CallOptions,
     protocol::Era,
-    wire::Raw,
 };
 
 pub(super) enum Command {
@@ -65,17 +64,6 @@ const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 /// A wake is for a call; the comparison of the lists comes after it.
 const REFRESH_AFTER_WAKE: Duration = Duration::from_millis(50);
 
-/// What is old is learned anew only once the start is over.
-const STUDY_AFTER_START: Duration = Duration::from_secs(2);
-/// After an attempt to do so that failed.
-const STUDY_AGAIN: Duration = Duration::from_mins(10);
-/// Whatever a server says, it is not connected more often than this only to look.
-const LEAST_LIFETIME: Duration = Duration::from_mins(1);
-
-/// How long a catalog is good for; `None` for ever.
-#[derive(Clone, Copy)]
-struct Lifetime(Option<Duration>);
-
 /// How long somebody who needs a server waits for its previous process to end by itself.
 const PATIENCE_WITH_ENDING: Duration = Duration::from_millis(800);
 
@@ -96,8 +84,7 @@ pub(super) struct Actor {
     host: Era,
     /// `None` before anybody has looked at what other runs have seen.
     spoken: Option<Spoken>,
-    /// When what is known of a hybrid server is old.
-    fresh_until: Option<Instant>,
+    freshness: Freshness,
     is_first_attempt_over: bool,
 }
 
@@ -109,6 +96,8 @@ impl Actor {
         stop: CancellationToken,
     ) -> Self {
         let now = Instant::now();
+        let is_hybrid = surroundings.config.startup == Startup::Hybrid;
+        let freshness = Freshness::new(is_hybrid, surroundings.context.catalog_ttl);
         Self {
             state: Some(Self::first_state(&shared)),
             shared,
@@ -122,7 +111,7 @@ impl Actor {
             refresh_not_before: now,
             host: Era::Legacy,
             spoken: None,
-            fresh_until: None,
+            freshness,
             is_first_attempt_over: false,
         }
     }
@@ -143,7 +132,7 @@ impl Actor {
                 Happening::Idled => self.idled(),
                 Happening::RetryDue => self.play(Event::RetryDue),
                 Happening::Expired => {
-                    self.fresh_until = None;
+                    self.freshness.end();
                     self.play(Event::Studied);
                 }
                 Happening::ListsChanged(kinds) => self.begin_refresh(kinds),
@@ -162,7 +151,7 @@ impl Actor {
         let idle_timeout = self.surroundings.config.idle_timeout.filter(|_| may_idle);
         let may_sleep = self.surroundings.config.startup != Startup::Eager;
         let is_asleep = matches!(self.state, Some(State::Asleep { .. }));
-        let expires_at = self.fresh_until.filter(|_| is_asleep);
+        let expires_at = self.freshness.ends().filter(|_| is_asleep);
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Happening::Stopped,
@@ -224,39 +213,23 @@ impl Actor {
 
     /// A hybrid server's catalog is on disk, or it is connected for it.
     fn learn(&mut self) {
-        match self.take_recalled(Origin::OwnAccord) {
-            None => self.play(Event::Studied),
-            Some(Lifetime(left)) => {
-                // Whoever waits for the start is served first.
-                self.fresh_until = left.map(|left| Instant::now() + left.max(STUDY_AFTER_START));
-                self.first_attempt_over();
-            }
+        if self.take_recalled(Origin::OwnAccord) {
+            self.first_attempt_over();
+        } else {
+            self.play(Event::Studied);
         }
     }
 
-    /// Takes over what the server had in another run, if it has not been loaded in this one: how long that is
-    /// good for yet.
-    fn take_recalled(&mut self, origin: Origin) -> Option<Lifetime> {
+    /// Takes over what the server had in another run, if that is known and it has not been loaded in this one.
+    fn take_recalled(&mut self, origin: Origin) -> bool {
         if !matches!(self.state, Some(State::Unloaded { .. })) {
-            return None;
+            return false;
         }
-        let Recalled { catalog, age, is_sufficient } = self.shared.observer.recall()?;
-        let left = self.lifetime(&catalog).0.map(|lifetime| lifetime.saturating_sub(age));
+        let Some(recalled) = self.shared.observer.recall() else { return false };
+        self.freshness.take_over(&recalled);
         self.play(Event::Recalled);
-        self.shared.publish_recalled(catalog, origin);
-        Some(Lifetime(if is_sufficient { left } else { Some(Duration::ZERO) }))
-    }
-
-    /// When a hybrid server is to be connected only to compare; `None` for never.
-    fn expiry(&self, catalog: &ServerCatalog) -> Option<Instant> {
-        let is_hybrid = self.surroundings.config.startup == Startup::Hybrid;
-        Some(Instant::now() + self.lifetime(catalog).0.filter(|_| is_hybrid)?)
-    }
-
-    /// How long a catalog of a hybrid server is good for.
-    fn lifetime(&self, catalog: &ServerCatalog) -> Lifetime {
-        let said = catalog.discovery.fresh_for.map(|said| said.max(LEAST_LIFETIME));
-        Lifetime(said.or(self.surroundings.context.catalog_ttl))
+        self.shared.publish_recalled(recalled.catalog, origin);
+        true
     }
 
     /// Whether the connection was made for nobody in particular, and the first host to use it would do
@@ -292,11 +265,8 @@ impl Actor {
                 self.spoken = Some(Spoken::default());
                 self.shared.lock_status().last_error = Some(error.to_string());
                 self.play(Event::Failed(Arc::new(error)));
-                if matches!(self.state, Some(State::Asleep { .. })) && self.fresh_until.is_none() {
-                    // It may have been connected because what is known of it is old, which it still is.
-                    let known = self.shared.catalog.load_full();
-                    let is_mortal = known.and_then(|known| self.expiry(&known)).is_some();
-                    self.fresh_until = is_mortal.then(|| Instant::now() + STUDY_AGAIN);
+                if let Some(known) = self.shared.catalog.load_full() {
+                    self.freshness.postpone(&known);
                 }
             }
         }
@@ -400,14 +370,14 @@ impl Actor {
         };
         let is_needed = !attempt.is_study() || !self.waiting.is_empty();
         if let Some(catalog) = brought {
-            self.fresh_until = self.expiry(&catalog);
+            self.freshness.renew(&catalog);
             self.shared.publish(catalog, Some(origin));
         } else {
             self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE;
             self.surroundings.stale.mark(Kinds::ALL);
         }
         self.first_attempt_over();
-        self.follow(&connection);
+        listen::resume(&self.shared, &self.surroundings.context.tasks, &connection);
         for reply in self.waiting.drain(..) {
             // Whoever asked may have gone away; the load stands all the same.
             let lease = Lease::on(&connection).map(Lease::for_a_host);
@@ -417,37 +387,6 @@ impl Actor {
         if !is_needed {
             // It has said what it has; nobody has asked for more.
             self.idled();
-        }
-    }
-
-    /// Takes up again what hosts have subscribed to, and the log level that they have set.
-    fn follow(&self, connection: &Arc<Connection>) {
-        let subscriptions = self.shared.subscriptions.clone();
-        match connection.greeting.era {
-            Era::Modern => {
-                let listening = listen::listen(connection.clone(), subscriptions);
-                self.surroundings.context.tasks.spawn(listening);
-            }
-            Era::Legacy => {
-                let (shared, told) = (self.shared.clone(), connection.clone());
-                self.surroundings
-                    .context
-                    .tasks
-                    .spawn(async move { shared.tell_log_level(&told).await });
-                for uri in subscriptions.uris() {
-                    let peer = connection.peer.clone();
-                    let silence = self.surroundings.config.timeouts.request;
-                    self.surroundings.context.tasks.spawn(async move {
-                        let params = Raw::encode(&serde_json::json!({"uri": uri}));
-                        let options = CallOptions::silent_for(silence);
-                        let renewed =
-                            peer.request("resources/subscribe", Some(params), options).await;
-                        if !matches!(renewed, Ok(Ok(_))) {
-                            tracing::warn!(uri, ?renewed, "cannot renew a subscription");
-                        }
-                    });
-                }
-            }
         }
     }
 
@@ -492,8 +431,9 @@ impl Actor {
         match outcome {
             Ok(lists) => {
                 self.shared.merge(*lists, Some(Origin::OwnAccord));
-                let known = self.shared.catalog.load_full();
-                self.fresh_until = known.and_then(|known| self.expiry(&known));
+                if let Some(known) = self.shared.catalog.load_full() {
+                    self.freshness.renew(&known);
+                }
             }
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");

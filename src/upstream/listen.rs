@@ -1,13 +1,18 @@
-//! Keeps a modern server's `subscriptions/listen` open (2026-07-28, basic/patterns, Subscribe and Notify).
+//! What hosts want to hear from a server, on each of its connections: a modern server's `subscriptions/listen` is kept
+//! open (2026-07-28, basic/patterns, Subscribe and Notify), a legacy one is asked for each resource.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::json;
+use tokio_util::task::TaskTracker;
 
-use super::{connection::Connection, handle::Subscriptions};
+use super::{
+    connection::Connection,
+    handle::{Shared, Subscriptions},
+};
 use crate::{
-    peer::CallOptions,
-    protocol::{Client, Greeting, adapt},
+    peer::{CallOptions, Peer},
+    protocol::{Client, Era, Greeting, adapt},
     wire::Raw,
 };
 
@@ -15,8 +20,37 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
+/// Takes up again, on a new connection, what hosts have subscribed to and the log level that they have set.
+pub(super) fn resume(shared: &Arc<Shared>, tasks: &TaskTracker, connection: &Arc<Connection>) {
+    let subscriptions = shared.subscriptions.clone();
+    match connection.greeting.era {
+        Era::Modern => {
+            tasks.spawn(listen(connection.clone(), subscriptions));
+        }
+        Era::Legacy => {
+            let (shared, connection) = (shared.clone(), connection.clone());
+            tasks.spawn(async move {
+                shared.tell_log_level(&connection).await;
+                let renewals = subscriptions.uris().into_iter();
+                let silence = shared.config.timeouts.request;
+                let renewals = renewals.map(|uri| subscribe_again(&connection.peer, uri, silence));
+                futures_util::future::join_all(renewals).await;
+            });
+        }
+    }
+}
+
+async fn subscribe_again(peer: &Peer, uri: String, silence: Duration) {
+    let params = Raw::encode(&json!({"uri": uri}));
+    let options = CallOptions::silent_for(silence);
+    let renewed = peer.request("resources/subscribe", Some(params), options).await;
+    if !matches!(renewed, Ok(Ok(_))) {
+        tracing::warn!(uri, ?renewed, "cannot renew a subscription");
+    }
+}
+
 /// Listens until the connection closes, anew whenever the wanted resources change.
-pub(super) async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) {
+async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) {
     let peer = &connection.peer;
     let mut pause = PAUSE;
     loop {

@@ -11,6 +11,7 @@ mod connect;
 mod connection;
 mod error;
 mod fetch;
+mod freshness;
 mod greet;
 mod handle;
 mod http;

@@ -1,0 +1,109 @@
+//! When what is known of a hybrid server is so old that it is connected only to compare.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Recalled;
+use crate::catalog::ServerCatalog;
+
+/// What is old is learned anew only once the start is over: whoever waits for that is served first.
+const AFTER_START: Duration = Duration::from_secs(2);
+/// After an attempt to do so that failed.
+const AGAIN: Duration = Duration::from_mins(10);
+/// Whatever a server says, it is not connected more often than this only to look.
+const LEAST_LIFETIME: Duration = Duration::from_mins(1);
+
+pub(super) struct Freshness {
+    /// Only what hybrid servers have is learned though nobody needs it.
+    is_hybrid: bool,
+    /// For servers that do not say how long their lists are good for; `None` for ever.
+    ttl: Option<Duration>,
+    until: Option<Instant>,
+}
+
+impl Freshness {
+    pub(super) fn new(is_hybrid: bool, ttl: Option<Duration>) -> Self {
+        Self { is_hybrid, ttl, until: None }
+    }
+
+    /// When the server is to be connected, if it sleeps then; `None` for never.
+    pub(super) fn ends(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// The server has just shown what it has.
+    pub(super) fn renew(&mut self, catalog: &ServerCatalog) {
+        self.until = self.lifetime(catalog).map(|lifetime| Instant::now() + lifetime);
+    }
+
+    /// What it had in another run is taken over.
+    pub(super) fn take_over(&mut self, recalled: &Recalled) {
+        let left = self.lifetime(&recalled.catalog).map(|all| all.saturating_sub(recalled.age));
+        // What was learned for a host that can do less may lack something.
+        let left = if recalled.is_sufficient { left } else { Some(Duration::ZERO) };
+        let left = left.filter(|_| self.is_hybrid);
+        self.until = left.map(|left| Instant::now() + left.max(AFTER_START));
+    }
+
+    /// It is over, and the server is being connected.
+    pub(super) fn end(&mut self) {
+        self.until = None;
+    }
+
+    /// That has failed.
+    pub(super) fn postpone(&mut self, catalog: &ServerCatalog) {
+        if self.until.is_none() && self.lifetime(catalog).is_some() {
+            self.until = Some(Instant::now() + AGAIN);
+        }
+    }
+
+    fn lifetime(&self, catalog: &ServerCatalog) -> Option<Duration> {
+        let said = catalog.discovery.fresh_for.map(|said| said.max(LEAST_LIFETIME));
+        said.or(self.ttl).filter(|_| self.is_hybrid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn left(freshness: &Freshness) -> Option<Duration> {
+        freshness.ends().map(|end| end - Instant::now())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_catalog_is_good_for_as_long_as_the_server_says_or_else_the_config() {
+        let hour = Duration::from_hours(1);
+        let mut freshness = Freshness::new(true, Some(hour));
+        let mut catalog = ServerCatalog::unknown();
+        freshness.renew(&catalog);
+        assert_eq!(left(&freshness), Some(hour));
+        catalog.discovery.fresh_for = Some(Duration::from_millis(5));
+        freshness.renew(&catalog);
+        assert_eq!(left(&freshness), Some(LEAST_LIFETIME));
+        freshness.end();
+        freshness.postpone(&catalog);
+        assert_eq!(left(&freshness), Some(AGAIN));
+
+        let recalled = |age, is_sufficient| Recalled {
+            catalog: Arc::new(ServerCatalog::unknown()),
+            age,
+            is_sufficient,
+        };
+        for (age, is_sufficient, expected) in [
+            (hour / 4, true, hour * 3 / 4),
+            (hour * 2, true, AFTER_START),
+            (Duration::ZERO, false, AFTER_START),
+        ] {
+            freshness.take_over(&recalled(age, is_sufficient));
+            assert_eq!(left(&freshness), Some(expected));
+        }
+        let mut lazy = Freshness::new(false, Some(hour));
+        lazy.take_over(&recalled(hour * 2, false));
+        lazy.renew(&catalog);
+        assert_eq!(left(&lazy), None, "nobody has asked to know");
+    }
+}
