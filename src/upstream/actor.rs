@@ -133,7 +133,11 @@ impl Actor {
                 Happening::RetryDue => self.play(Event::RetryDue),
                 Happening::Expired => {
                     self.freshness.end();
-                    self.play(Event::Studied);
+                    if matches!(self.state, Some(State::Awake { .. })) {
+                        self.surroundings.stale.mark(Kinds::ALL);
+                    } else {
+                        self.play(Event::Studied);
+                    }
                 }
                 Happening::ListsChanged(kinds) => self.begin_refresh(kinds),
                 Happening::Refreshed(outcome) => self.refreshed(outcome),
@@ -151,7 +155,8 @@ impl Actor {
         let idle_timeout = self.surroundings.config.idle_timeout.filter(|_| may_idle);
         let may_sleep = self.surroundings.config.startup != Startup::Eager;
         let is_asleep = matches!(self.state, Some(State::Asleep { .. }));
-        let expires_at = self.freshness.ends().filter(|_| is_asleep);
+        let is_awake = link.is_some() && self.refresh.is_none();
+        let expires_at = self.freshness.ends(is_awake).filter(|_| is_awake || is_asleep);
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Happening::Stopped,

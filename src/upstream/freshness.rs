@@ -1,4 +1,5 @@
-//! When what is known of a hybrid server is so old that it is connected only to compare.
+//! When what is known of a server is so old that it is looked at once more: asked, if it is awake, and connected only for
+//! that, if it sleeps and is a hybrid one.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const LEAST_LIFETIME: Duration = Duration::from_mins(1);
 pub(super) struct Freshness {
     /// Only what hybrid servers have is learned though nobody needs it.
     is_hybrid: bool,
-    /// For servers that do not say how long their lists are good for; `None` for ever.
+    /// For hybrid servers that do not say how long their lists are good for; `None` for ever.
     ttl: Option<Duration>,
     until: Option<Instant>,
 }
@@ -27,9 +28,9 @@ impl Freshness {
         Self { is_hybrid, ttl, until: None }
     }
 
-    /// When the server is to be connected, if it sleeps then; `None` for never.
-    pub(super) fn ends(&self) -> Option<Instant> {
-        self.until
+    /// When the server is to be looked at, in whichever of the two states it is; `None` for never.
+    pub(super) fn ends(&self, is_awake: bool) -> Option<Instant> {
+        self.until.filter(|_| is_awake || self.is_hybrid)
     }
 
     /// The server has just shown what it has.
@@ -42,11 +43,10 @@ impl Freshness {
         let left = self.lifetime(&recalled.catalog).map(|all| all.saturating_sub(recalled.age));
         // What was learned for a host that can do less may lack something.
         let left = if recalled.is_sufficient { left } else { Some(Duration::ZERO) };
-        let left = left.filter(|_| self.is_hybrid);
         self.until = left.map(|left| Instant::now() + left.max(AFTER_START));
     }
 
-    /// It is over, and the server is being connected.
+    /// It is over, and the server is being looked at.
     pub(super) fn end(&mut self) {
         self.until = None;
     }
@@ -60,7 +60,7 @@ impl Freshness {
 
     fn lifetime(&self, catalog: &ServerCatalog) -> Option<Duration> {
         let said = catalog.discovery.fresh_for.map(|said| said.max(LEAST_LIFETIME));
-        said.or(self.ttl).filter(|_| self.is_hybrid)
+        said.or(self.ttl.filter(|_| self.is_hybrid))
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn left(freshness: &Freshness) -> Option<Duration> {
-        freshness.ends().map(|end| end - Instant::now())
+        freshness.ends(false).map(|end| end - Instant::now())
     }
 
     #[tokio::test(start_paused = true)]
@@ -105,5 +105,6 @@ mod tests {
         lazy.take_over(&recalled(hour * 2, false));
         lazy.renew(&catalog);
         assert_eq!(left(&lazy), None, "nobody has asked to know");
+        assert!(lazy.ends(true).is_some(), "the server has said so, and can be asked");
     }
 }
