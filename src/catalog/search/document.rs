@@ -50,7 +50,7 @@ impl Field {
 pub(super) type PerField<T> = [T; FIELDS.len()];
 
 /// How much a field counts in what a document is about, in the order of `FIELDS`.
-const MEANING: PerField<f32> = [1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.0];
+const MEANING: PerField<f32> = [1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3];
 
 /// A tool, or a server whose tools are not known.
 #[derive(Debug)]
@@ -141,8 +141,8 @@ impl<'a, 'w> Reader<'a, 'w> {
 
     fn add(&mut self, field: Field, text: &str) {
         words::for_each(text, |word| {
-            let Some(word) = self.lexicon.look_up(word) else { return };
-            self.read.push((word.stem, field));
+            let word = self.lexicon.look_up(word);
+            self.read.extend(word.stem.map(|stem| (stem, field)));
             if MEANING[field as usize] > 0.0 {
                 LANGUAGE.meaning.add(&word.tokens, &mut self.sums[field as usize]);
             }

@@ -26,7 +26,7 @@ const SATURATION: f32 = 3.0;
 /// What it counts to be about the same, where to have all words counts one.
 const MEANING: f32 = 0.75;
 /// What is less alike has nothing in common.
-const LEAST_LIKENESS: f32 = 0.3;
+const LEAST_LIKENESS: f32 = 0.1;
 
 /// Immutable; of one snapshot.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use super::Language;
 
 pub(super) struct Lexicon<'a> {
     language: &'a Language,
-    /// Where in `known` a word is; `None` for those that tell nothing.
-    words: HashMap<String, Option<usize>>,
+    /// Where in `known` a word is.
+    words: HashMap<String, usize>,
     known: Vec<Word>,
     numbers: HashMap<Arc<str>, u32>,
     stems: Vec<Arc<str>>,
@@ -15,8 +15,8 @@ pub(super) struct Lexicon<'a> {
 
 /// What is to be known of a word.
 pub(super) struct Word {
-    /// The number of its stem.
-    pub(super) stem: u32,
+    /// The number of its stem; `None` where it is not worth comparing.
+    pub(super) stem: Option<u32>,
     /// What its meaning is made of.
     pub(super) tokens: Box<[u32]>,
 }
@@ -27,24 +27,21 @@ impl<'a> Lexicon<'a> {
         Self { language, words, known, numbers, stems }
     }
 
-    /// A word in lower case, if it is worth comparing.
-    pub(super) fn look_up(&mut self, word: &str) -> Option<&Word> {
+    /// A word in lower case.
+    pub(super) fn look_up(&mut self, word: &str) -> &Word {
         let place = match self.words.get(word) {
             Some(place) => *place,
             None => self.learn(word),
         };
-        place.map(|place| &self.known[place])
+        &self.known[place]
     }
 
-    fn learn(&mut self, word: &str) -> Option<usize> {
+    fn learn(&mut self, word: &str) -> usize {
         let Language { words, meaning, .. } = self.language;
-        let place = words.tells(word).then(|| {
-            let stem = self.number(words.stem(word).into());
-            self.known.push(Word { stem, tokens: meaning.tokens(word) });
-            self.known.len() - 1
-        });
-        self.words.insert(word.to_owned(), place);
-        place
+        let stem = words.tells(word).then(|| self.number(words.stem(word).into()));
+        self.known.push(Word { stem, tokens: meaning.tokens(word) });
+        self.words.insert(word.to_owned(), self.known.len() - 1);
+        self.known.len() - 1
     }
 
     /// By number.
@@ -68,7 +65,7 @@ mod tests {
     #[test]
     fn forms_of_a_word_have_one_stem() {
         let mut lexicon = Lexicon::new(&LANGUAGE);
-        let mut stem = |word| lexicon.look_up(word).map(|word| word.stem);
+        let mut stem = |word| lexicon.look_up(word).stem;
         let files = stem("files");
         assert!(files.is_some());
         assert_eq!(stem("file"), files);

@@ -69,15 +69,12 @@ impl<'a> Term<'a> {
     }
 }
 
-/// Where a text points, if any of its words is known.
+/// Where a text points, if any of its words is known. Here words that every text has count too, as little as
+/// their vectors are short.
 fn direction(text: &str) -> Option<Direction> {
-    let Language { words, meaning, .. } = &*LANGUAGE;
+    let Language { meaning, .. } = &*LANGUAGE;
     let mut sum = Vec::new();
-    words::for_each(text, |word| {
-        if words.tells(word) {
-            meaning.add(&meaning.tokens(word), &mut sum);
-        }
-    });
+    words::for_each(text, |word| meaning.add(&meaning.tokens(word), &mut sum));
     Direction::of(&[(1.0, &sum)])
 }
 
