@@ -16,7 +16,7 @@ use crate::{
 struct Entry<'a> {
     server: &'a str,
     enabled: bool,
-    /// `null` where nothing is known of what it has.
+    /// Its members are missing where nothing is known of what it has.
     #[serde(flatten)]
     inventory: Option<Inventory>,
 }

@@ -48,7 +48,7 @@ pub(super) struct File {
     /// How long the result of a load waits for the host to fetch the new tool list.
     #[schemars(extend("default" = "250ms"))]
     pub(super) settle: Option<DurationText>,
-    /// How long lists wait for eager servers that still start, counted from the start of dormouse.
+    /// How long lists wait for eager and hybrid servers that still start, counted from the start of dormouse.
     #[schemars(extend("default" = "5s"))]
     pub(super) startup_wait: Option<DurationText>,
     /// The largest message in bytes that is passed on; a larger one fails its request.

@@ -31,7 +31,7 @@ pub struct Settings {
     pub catalog_ttl: Option<Duration>,
     /// How long a load's result waits for the host to fetch the new list.
     pub settle: Duration,
-    /// How long lists wait for eager servers, counted from the start of the process.
+    /// How long lists wait for eager and hybrid servers, counted from the start of the process.
     pub startup_wait: Duration,
     pub max_message_bytes: usize,
     /// One wrapped server: its names are bare, and what is unknown passes.

@@ -16,7 +16,7 @@ use crate::{
 const LAST_ANSWERS: Duration = Duration::from_secs(6);
 /// How long the last bytes may take to be read.
 const LAST_BYTES: Duration = Duration::from_millis(500);
-/// Eager servers are connected once the host has said what it can do, or after this.
+/// Eager and hybrid servers are connected once the host has said what it can do, or after this.
 const OPENING: Duration = Duration::from_millis(500);
 
 /// What ends the serving of a host.
@@ -42,7 +42,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let identity = Identity::alone(fleet.endpoint());
     let session = Session::attach(fleet.clone(), peer.clone(), identity);
 
-    let opening = tokio::spawn(start_eager(fleet, session.clone()));
+    let opening = tokio::spawn(start_when_opened(fleet, session.clone()));
     let mut writing = tokio::spawn(write_messages(outbox, output));
     let lines = LineReader::new(input, max_message_bytes);
     let reply = Reply { peer: peer.clone(), response: None };
@@ -81,7 +81,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     outcome
 }
 
-async fn start_eager(fleet: Arc<Fleet>, session: Arc<Session>) {
+async fn start_when_opened(fleet: Arc<Fleet>, session: Arc<Session>) {
     // What a server is told of its host's capabilities is settled when it connects.
     let _ = tokio::time::timeout(OPENING, session.opened()).await;
     fleet.start();

@@ -51,7 +51,7 @@ pub struct Fleet {
     waited_for: Mutex<BTreeMap<HostId, Peer>>,
     // A std mutex: held to copy or edit the list. Hosts that wait for a list at this moment.
     listing: Mutex<Vec<HostId>>,
-    /// Eager servers whose first attempt is not over.
+    /// Eager and hybrid servers whose first attempt is not over.
     starting: watch::Sender<usize>,
     started_at: Instant,
     // A std mutex: held for one look or change.
@@ -254,7 +254,7 @@ impl Fleet {
         self.starting.send_modify(|starting| *starting = starting.saturating_sub(1));
     }
 
-    /// Waits for eager servers that are still on their first attempt, but not beyond `startupWait`.
+    /// Waits for eager and hybrid servers that are still on their first attempt, but not beyond `startupWait`.
     pub(super) async fn started(&self) {
         let mut starting = self.starting.subscribe();
         let all = starting.wait_for(|starting| *starting == 0);
