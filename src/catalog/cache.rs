@@ -190,7 +190,11 @@ impl Cache {
     ) -> Result<T, CacheError> {
         let failed = |source| CacheError::Io { path: self.directory.clone(), source };
         private_directory(&self.directory).map_err(failed)?;
-        let lock = File::create(self.directory.join("lock")).map_err(failed)?;
+        let place = self.directory.join("lock");
+        if place.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        }
+        let lock = File::create(place).map_err(failed)?;
         // Given back when the file is closed, also by a process that is killed.
         let deadline = Instant::now() + PATIENCE;
         while let Err(refusal) = lock.try_lock() {

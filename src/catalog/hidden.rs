@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ServerCatalog, Tool};
-use crate::{config::is_invisible, wire::Raw};
+use crate::{config::is_hidden, wire::Raw};
 
 /// A character in a definition that a person does not see and a model reads, where there is one.
 pub fn hidden_character(tool: &Tool) -> Option<char> {
@@ -42,12 +42,6 @@ fn find_hidden(value: &Value) -> Option<char> {
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
-}
-
-/// Joiners and variation selectors are left out, since emoji and many scripts are written with them.
-fn is_hidden(c: char) -> bool {
-    is_invisible(c)
-        && !matches!(c, '\n' | '\r' | '\t' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::{arguments::Options, settings};
+use crate::config::visible;
 
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
@@ -10,7 +11,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     outln!("{}: ok, {} servers", file.path.display(), config.servers.len());
     for server in &config.servers {
         if let Err(unavailable) = &server.transport {
-            outln!("  {}: unavailable: {unavailable}", server.name);
+            outln!("  {}: unavailable: {}", server.name, visible(&unavailable.to_string()));
         }
     }
     if let Err(untrusted) = file.check_trust(&settings::trust_store()?) {

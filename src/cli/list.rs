@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
         .collect();
     if json {
         let entries: Vec<&Entry<'_>> = entries.iter().map(|(entry, _)| entry).collect();
-        outln!("{}", serde_json::to_string_pretty(&entries)?);
+        outln!("{}", super::json(&entries)?);
     } else {
         for (entry, server) in &entries {
             print(entry, server);

@@ -38,9 +38,10 @@ use std::{
 
 use clap::Parser as _;
 use comfy_table::Table;
+use serde::Serialize;
 
 use crate::{
-    config::{ConfigError, visible},
+    config::{ConfigError, is_invisible, visible},
     demo as embedded,
     surface::one_line,
     upstream::watchdog,
@@ -135,6 +136,22 @@ fn print_line(to: &mut impl Write, line: fmt::Arguments<'_>) {
 /// What a server wrote, for a terminal: one line of visible characters.
 fn plain(text: &str) -> String {
     one_line(text)
+}
+
+/// As JSON, in which what cannot be seen is escaped; it only stands in strings.
+fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_invisible(c) && c != '\n' {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Ok(shown)
 }
 
 /// A table without lines, with a heading where there is one.

@@ -21,7 +21,7 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
         reports.push(Report::at_rest(&config.servers, cache.as_ref(), file.path));
     }
     if json {
-        outln!("{}", serde_json::to_string_pretty(&reports)?);
+        outln!("{}", super::json(&reports)?);
     } else {
         reports.iter().for_each(print);
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin, Problem,
     ServerConfig, Settings, Startup, Timeouts, ToolRules, Unavailable,
+    characters::is_hidden,
     document::{Document, Step},
     expand::expand,
     file::{FeaturesEntry, File, Protocol, ServerEntry, TimeoutsEntry},
@@ -168,8 +169,11 @@ impl Checker<'_, '_> {
         environment: &Environment,
     ) -> ServerConfig {
         let at = [Step::Key("mcpServers".to_owned()), Step::Key(name.to_owned())];
-        if name.trim().is_empty() || name.chars().any(char::is_control) {
-            self.report(&at, "a server's name must not be blank or hold control characters");
+        if name.trim().is_empty() || name.chars().any(|c| c.is_control() || is_hidden(c)) {
+            self.report(
+                &at,
+                "a server's name must not be blank or hold characters that cannot be seen",
+            );
         }
         let written = entry.clone();
         let undefined = expand(&mut entry, environment);

@@ -20,7 +20,7 @@ mod tools;
 mod transport;
 mod trust;
 
-pub use characters::{is_invisible, visible};
+pub use characters::{is_hidden, is_invisible, visible};
 pub use duration::parse_duration;
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find};

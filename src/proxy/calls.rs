@@ -2,10 +2,10 @@
 
 use super::{Caller, Fleet, forward::ForwardError};
 use crate::{
-    config::Listing,
+    config::{Listing, Pin},
     protocol::adapt,
     surface::{Action, failed},
-    upstream::LoadError,
+    upstream::{Lease, LoadError},
     wire::{Outcome, Raw, edit},
 };
 
@@ -15,6 +15,8 @@ impl Fleet {
     pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
         let mut done: Vec<Action> = Vec::new();
         let mut hold = None;
+        // Keeps a server awake that was woken to be compared with what was approved.
+        let mut compared: Option<Lease> = None;
         let outcome = loop {
             let action = self.evaluate(caller, params);
             if done.contains(&action) {
@@ -22,6 +24,16 @@ impl Fleet {
             }
             match &action {
                 Action::Answer(result) => break Ok(own(caller, result.clone())),
+                Action::Forward { server, .. }
+                    if compared.is_none() && self.must_compare(*server) =>
+                {
+                    match self.lease(self.instance(*server, caller), caller).await {
+                        Ok(lease) => compared = Some(lease),
+                        Err(error) => break Ok(own(caller, failed(error.to_string()))),
+                    }
+                    // What it has may have changed while it slept.
+                    continue;
+                }
                 Action::Forward { server, params } => {
                     break self.call_server(caller, *server, params.clone()).await;
                 }
@@ -40,6 +52,11 @@ impl Fleet {
             let _ = tokio::time::timeout(self.settings.settle, relisted).await;
         }
         outcome
+    }
+
+    /// Whether no tool of the server may be called before it is known to be what was approved.
+    fn must_compare(&self, server: usize) -> bool {
+        self.shared(server).config().pin == Pin::Block
     }
 
     /// The result of a call for which all was done that could be.

@@ -24,7 +24,7 @@ pub(super) fn escaped(line: &str, longest: usize) -> String {
     clean
 }
 
-/// The first half of [`sanitized`]: visible characters on one line.
+/// Visible characters on one line.
 pub fn one_line(text: &str) -> String {
     let visible: String = text
         .chars()

@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{AttemptError, Watchdog};
 use crate::{
-    config::Launch,
+    config::{Launch, visible},
     wire::{Line, LineReader, stdio},
 };
 
@@ -330,7 +330,7 @@ async fn listen(server: String, stderr: ChildStderr, kept: Arc<Mutex<VecDeque<St
     let mut lines = LineReader::new(stderr, LONGEST_LINE);
     while let Ok(Some(line)) = lines.next().await {
         let text = match line {
-            Line::Text(text) => String::from_utf8_lossy(&text).trim_end().to_owned(),
+            Line::Text(text) => visible(String::from_utf8_lossy(&text).trim_end()),
             Line::Oversized(skimmed) => format!("(a line of {} bytes)", skimmed.size),
         };
         tracing::info!(server, "stderr: {text}");

@@ -312,6 +312,29 @@ async fn a_tool_that_changes_is_reported_and_works_by_default() {
 }
 
 #[tokio::test]
+async fn no_call_reaches_a_changed_tool_by_waking_its_server() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = |wording: &str| {
+        let server = hybrid("a").set("env", json!({"FIXTURE_WORDING": wording}));
+        let proxy = Proxy::with([server]).at_home(home.path());
+        proxy.set("surface", "direct").set("pin", "block")
+    };
+    let mut host = proxy("").serve().await;
+    host.tool_names().await;
+    learned(home.path()).await;
+    asleep(&host, "a").await;
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "it is what it was");
+    host.end().await;
+
+    let mut host = proxy(" Other.").serve().await;
+    assert!(host.tool_names().await.contains(&"a__echo".to_owned()), "nobody has looked yet");
+    for tool in ["a__echo", "a__echo"] {
+        let refused = host.call(tool, json!({})).await;
+        assert!(text_of(&refused).contains("dormouse approve a echo"), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn a_tool_that_changes_is_blocked_until_it_is_approved_where_that_is_wanted() {
     let home = tempfile::tempdir().unwrap();
     see_first(home.path()).await;
