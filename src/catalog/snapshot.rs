@@ -178,8 +178,12 @@ impl Snapshot {
                 _ => view.clone(),
             })
             .collect();
-        // The same is known of them, so that search finds the same.
-        Self { search_index: self.search_index.clone(), ..self.with_servers(servers) }
+        let seen = self.with_servers(servers);
+        match listing {
+            // The same is known of them, so that search finds the same.
+            Listing::Growing => Self { search_index: self.search_index.clone(), ..seen },
+            Listing::Stable => seen,
+        }
     }
 
     fn with_servers(&self, servers: Vec<Arc<ServerView>>) -> Self {

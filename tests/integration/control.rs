@@ -162,6 +162,20 @@ async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
 }
 
 #[tokio::test]
+async fn a_search_finds_only_what_a_session_may_see_though_another_has_loaded_more() {
+    for listing in ["growing", "stable"] {
+        let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).set("loads", "session");
+        let program = proxy.set("listing", listing).start_http();
+        let (mut one, mut other) = (session(&program).await, session(&program).await);
+        one.load("a").await;
+        for host in [&mut one, &mut other] {
+            let found = host.call("discover_tool", json!({"query": "echo", "detail": "full"})).await;
+            assert!(found["isError"].is_null(), "{listing}: {found}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_large_text_is_cut_and_the_rest_is_read_page_by_page_by_its_session_alone() {
     let program = Proxy::with([Server::lazy("a")]).set("maxResultBytes", 100).start_http();
     let (mut host, mut other) = (session(&program).await, session(&program).await);
