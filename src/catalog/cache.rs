@@ -6,18 +6,17 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{Inventory, Kept, Pins, Record, RecordError, ServerCatalog};
-use crate::config::{Launch, ServerConfig, Transport};
+use crate::config::{self, Launch, ServerConfig, Transport};
 
 /// A larger catalog is not kept.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -27,9 +26,6 @@ const MOST_FILES: usize = 500;
 const MOST_RECORDS: usize = 4;
 /// What a process has left behind that was killed while it wrote.
 const ABANDONED: Duration = Duration::from_hours(1);
-/// How long another process may hold the lock, which it does for milliseconds, and how often to look.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(5);
 
 const EXTENSION: &str = "catalog";
 const DAMAGED: &str = "damaged";
@@ -76,12 +72,10 @@ pub struct Cache {
 /// Why something cannot be kept or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    #[error("cannot use {path}")]
-    Io { path: PathBuf, source: io::Error },
+    #[error("cannot use {path}: {cause}")]
+    Io { path: PathBuf, cause: io::Error },
     #[error("cannot read {path}: {reason}")]
     Unreadable { path: PathBuf, reason: RecordError },
-    #[error("another process has held the catalogs for {PATIENCE:?}")]
-    Busy,
     #[error("a catalog of {size} bytes is too large to be kept")]
     TooLarge { size: usize },
 }
@@ -132,7 +126,7 @@ impl Cache {
         let file = match fs::read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
-            Err(source) => return Err(CacheError::Io { path, source }),
+            Err(cause) => return Err(CacheError::Io { path, cause }),
         };
         Kept::decode(file).map_err(|reason| CacheError::Unreadable { path, reason })
     }
@@ -188,22 +182,14 @@ impl Cache {
         key: &CatalogKey,
         change: impl FnOnce(&mut Kept) -> T,
     ) -> Result<T, CacheError> {
-        let failed = |source| CacheError::Io { path: self.directory.clone(), source };
+        let failed = |cause| CacheError::Io { path: self.directory.clone(), cause };
         private_directory(&self.directory).map_err(failed)?;
         let place = self.directory.join("lock");
         if place.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return Err(failed(io::ErrorKind::AlreadyExists.into()));
         }
         let lock = File::create(place).map_err(failed)?;
-        // Given back when the file is closed, also by a process that is killed.
-        let deadline = Instant::now() + PATIENCE;
-        while let Err(refusal) = lock.try_lock() {
-            match refusal {
-                TryLockError::WouldBlock if Instant::now() < deadline => thread::sleep(PAUSE),
-                TryLockError::WouldBlock => return Err(CacheError::Busy),
-                TryLockError::Error(error) => return Err(failed(error)),
-            }
-        }
+        config::lock(&lock).map_err(failed)?;
         let mut kept = match self.load(key) {
             Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
                 set_aside(&path);

@@ -28,12 +28,4 @@ pub use search::{Documents, Found, Index, Match};
 pub use server::{Changes, Discovery, ServerCatalog, Spoken, read_items};
 pub use snapshot::{Origin, Presence, ServerView, Shown, Snapshot};
 
-/// Bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
+use crate::config::hex;

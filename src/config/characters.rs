@@ -1,4 +1,4 @@
-//! Characters that a person does not see and a program or a model reads.
+//! Text that people and programs read differently: characters that nobody sees, bytes as digits.
 
 /// Whether it is a control character, or one that only changes how others look or where they stand.
 pub fn is_invisible(c: char) -> bool {
@@ -15,6 +15,16 @@ pub fn is_invisible(c: char) -> bool {
 pub fn is_hidden(c: char) -> bool {
     is_invisible(c)
         && !matches!(c, '\n' | '\r' | '\t' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The text with what is invisible in it written out, as `\u{200b}`, but for line breaks and tabs.

@@ -131,7 +131,7 @@ impl ConfigFile {
         }
         // Whoever waits for it finds then that the file is another.
         let lock = File::open(&path)?;
-        lock.lock()?;
+        super::lock(&lock)?;
         let directory = path.parent().unwrap_or(&path);
         let mut written = tempfile::NamedTempFile::new_in(directory)?;
         written.write_all(&self.text)?;

@@ -12,6 +12,7 @@ mod expand;
 mod file;
 mod find;
 mod format;
+mod lock;
 mod merge;
 mod model;
 mod problem;
@@ -20,10 +21,11 @@ mod tools;
 mod transport;
 mod trust;
 
-pub use characters::{is_hidden, is_invisible, visible};
+pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use duration::parse_duration;
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find};
+pub use lock::lock;
 pub use merge::{MergeError, ToolChanges};
 pub use model::{
     AlwaysLoad, Config, Features, Framing, HttpSettings, Isolation, Launch, Listing, Loads, Pin,

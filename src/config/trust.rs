@@ -1,14 +1,13 @@
 //! Which configs found in a working directory may run commands (DESIGN.md section 6).
 
 use std::{
-    fmt::Write as _,
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
 use sha2::{Digest, Sha256};
 
-use super::ConfigError;
+use super::{ConfigError, hex};
 
 /// One small file for each trusted config: its name is a hash of the path, its text one of the content.
 ///
@@ -67,11 +66,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 fn fingerprint(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ fn add(file: &Path, name: String) -> std::io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory)?;
     let lock = File::create(directory.join("lock"))?;
-    lock.lock()?;
+    config::lock(&lock)?;
     let mut loaded = read(file);
     if !loaded.insert(name) {
         return Ok(());

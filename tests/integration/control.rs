@@ -169,7 +169,8 @@ async fn a_search_finds_only_what_a_session_may_see_though_another_has_loaded_mo
         let (mut one, mut other) = (session(&program).await, session(&program).await);
         one.load("a").await;
         for host in [&mut one, &mut other] {
-            let found = host.call("discover_tool", json!({"query": "echo", "detail": "full"})).await;
+            let found =
+                host.call("discover_tool", json!({"query": "echo", "detail": "full"})).await;
             assert!(found["isError"].is_null(), "{listing}: {found}");
         }
     }
