@@ -13,7 +13,7 @@ use dormouse::catalog::{Found, Match, Snapshot};
 
 use baselines::{PlainBm25, Substrings};
 use figures::Figures;
-use requests::{Kind, Request, Split};
+use requests::{Kind, Request, SETS, Split};
 
 /// Answers that are looked at.
 const BEST: usize = 10;
@@ -32,14 +32,17 @@ type Method<'a> = (&'static str, Box<dyn Fn(&str) -> Vec<String> + 'a>);
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let snapshot = servers::snapshot(&arguments.catalogs)?;
-    let requests = requests::all()?;
-    let methods = methods(&snapshot);
-    for split in [Split::Tune, Split::Report] {
-        print_table(&methods, &requests, split);
-    }
-    if let Some(split) = arguments.failures {
-        print_failures(&methods, &requests, split);
+    for set in SETS {
+        let snapshot = servers::snapshot(&arguments.catalogs, set.servers)?;
+        let methods = methods(&snapshot);
+        for split in [Split::Tune, Split::Report] {
+            let requests = set.requests(split)?;
+            println!("\n`{}`, `{split}`: recall@1, @5, @10 and MRR\n", set.name);
+            print_table(&methods, &requests);
+            if arguments.failures == Some(split) {
+                print_failures(&methods, &requests);
+            }
+        }
     }
     Ok(())
 }
@@ -68,16 +71,15 @@ fn names(snapshot: &Snapshot, found: &[Found]) -> Vec<String> {
     tools.collect()
 }
 
-fn print_table(methods: &[Method<'_>], requests: &[Request], split: Split) {
-    println!("\n`{split}`: recall@1, @5, @10 and MRR\n");
+fn print_table(methods: &[Method<'_>], requests: &[Request]) {
     println!("| | shares | paraphrase | goal | all |\n|---|---|---|---|---|");
     for (name, search) in methods {
         let of_kind = |kind: Option<Kind>| {
             let mut figures = Figures::default();
-            for request in requests.iter().filter(|request| request.split == split) {
-                if kind.is_none_or(|kind| request.kind == kind) {
-                    figures.add(request.rank(&search(&request.text)));
-                }
+            for request in
+                requests.iter().filter(|request| kind.is_none_or(|kind| request.kind == kind))
+            {
+                figures.add(request.rank(&search(&request.text)));
             }
             figures
         };
@@ -88,10 +90,10 @@ fn print_table(methods: &[Method<'_>], requests: &[Request], split: Split) {
 }
 
 /// Of the last method.
-fn print_failures(methods: &[Method<'_>], requests: &[Request], split: Split) {
+fn print_failures(methods: &[Method<'_>], requests: &[Request]) {
     let Some((_, search)) = methods.last() else { return };
-    println!("\nNot among the first five (`{split}`):\n");
-    for request in requests.iter().filter(|request| request.split == split) {
+    println!("\nNot among the first five:\n");
+    for request in requests {
         let found = search(&request.text);
         let rank = request.rank(&found);
         if rank.is_none_or(|rank| rank > 5) {

@@ -1,11 +1,22 @@
 //! What is asked, and which tools would be right. Written before anything was tuned; constants are chosen by
-//! the half `tune`, and judged by the half `report`.
+//! the half `tune`, and judged by `report`.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-const REQUESTS: &str = include_str!("requests.jsonl");
+/// Requests over the catalogs of some servers.
+pub struct Set {
+    pub name: &'static str,
+    /// How many servers of the config there are to look through: the first ones.
+    pub servers: usize,
+    requests: &'static str,
+}
+
+pub const SETS: [Set; 2] = [
+    Set { name: "few", servers: 10, requests: include_str!("requests/few.jsonl") },
+    Set { name: "many", servers: 29, requests: include_str!("requests/many.jsonl") },
+];
 
 #[derive(Deserialize)]
 pub struct Request {
@@ -35,10 +46,16 @@ pub enum Split {
     Report,
 }
 
-/// # Errors
-/// When the file is not as it was written.
-pub fn all() -> serde_json::Result<Vec<Request>> {
-    REQUESTS.lines().map(serde_json::from_str).collect()
+impl Set {
+    /// # Errors
+    /// When the file is not as it was written.
+    pub fn requests(&self, split: Split) -> serde_json::Result<Vec<Request>> {
+        let requests = self.requests.lines().map(serde_json::from_str);
+        let of_split = |request: &serde_json::Result<Request>| {
+            request.as_ref().map_or(true, |request| request.split == split)
+        };
+        requests.filter(of_split).collect()
+    }
 }
 
 impl Request {

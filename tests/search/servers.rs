@@ -10,17 +10,18 @@ use dormouse::{
 
 const CONFIG: &str = include_str!("config.json");
 
-/// The servers of the config, none of them loaded, as dormouse knows them in a second run.
+/// The first `count` servers of the config, none of them loaded, as dormouse knows them in a second run.
 ///
 /// # Errors
 /// When nothing is known of one of them.
-pub fn snapshot(catalogs: &Path) -> anyhow::Result<Snapshot> {
+pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
     let path = Path::new("tests/search/config.json");
     let config = config::parse(CONFIG, path, &Environment::of_process())?;
-    let snapshot = Snapshot::new(&config.servers, None);
+    let servers = &config.servers[..count];
+    let snapshot = Snapshot::new(servers, None);
     let cache = Cache::new(catalogs);
     let mut known = Vec::new();
-    for (at, server) in config.servers.iter().enumerate() {
+    for (at, server) in servers.iter().enumerate() {
         let (record, _) =
             cache.last(server).with_context(|| format!("nothing is known of {}", server.name))?;
         let catalog = Arc::new(record.catalog);
