@@ -39,6 +39,7 @@ fn main() -> anyhow::Result<()> {
             let requests = set.requests(split)?;
             println!("\n`{}`, `{split}`: recall@1, @5, @10 and MRR\n", set.name);
             print_table(&methods, &requests);
+            print_differences(&methods, &requests);
             if arguments.failures == Some(split) {
                 print_failures(&methods, &requests);
             }
@@ -86,6 +87,30 @@ fn print_table(methods: &[Method<'_>], requests: &[Request]) {
         let [shares, paraphrase, goal] =
             [Kind::Shares, Kind::Paraphrase, Kind::Goal].map(|kind| of_kind(Some(kind)));
         println!("| {name} | {shares} | {paraphrase} | {goal} | {} |", of_kind(None));
+    }
+}
+
+/// How many requests the last method finds among the first five that each other one does not, and the other way
+/// round: figures of the same requests say more than two shares of them.
+fn print_differences(methods: &[Method<'_>], requests: &[Request]) {
+    let Some(((last, search), others)) = methods.split_last() else { return };
+    println!("\nAmong the first five, {last} beside\n");
+    println!("| | shares | paraphrase | goal |\n|---|---|---|---|");
+    for (name, other) in others {
+        let cells = [Kind::Shares, Kind::Paraphrase, Kind::Goal].map(|kind| {
+            let (mut more, mut less) = (0, 0);
+            for request in requests.iter().filter(|request| request.kind == kind) {
+                let is_found =
+                    |found: Vec<String>| request.rank(&found).is_some_and(|rank| rank <= 5);
+                match (is_found(search(&request.text)), is_found(other(&request.text))) {
+                    (true, false) => more += 1,
+                    (false, true) => less += 1,
+                    _ => {}
+                }
+            }
+            format!("+{more} -{less}")
+        });
+        println!("| {name} | {} |", cells.join(" | "));
     }
 }
 

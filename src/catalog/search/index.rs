@@ -13,6 +13,7 @@ use super::{
     meaning::Direction,
     names::{Name, Named},
     query::{Candidate, Query, Term},
+    words,
 };
 use crate::catalog::{Presence, ServerView, Snapshot, ToolRef};
 
@@ -24,7 +25,9 @@ const LENGTH: f32 = 0.6;
 /// How soon more of the same word counts no more (BM25's `k1`).
 const SATURATION: f32 = 3.0;
 /// What it counts to be about the same, where to have all words counts one.
-const MEANING: f32 = 0.75;
+const MEANING: f32 = 0.4;
+/// What it counts that the query names the tool's server: enough to decide between services that do the same.
+const SERVER_NAMED: f32 = 0.15;
 /// What is less alike has nothing in common.
 const LEAST_LIKENESS: f32 = 0.1;
 
@@ -33,6 +36,8 @@ const LEAST_LIKENESS: f32 = 0.1;
 pub struct Index {
     /// In config order, those of a server in the order of its catalog.
     entries: Vec<Entry>,
+    /// The names of all servers, as somebody would say them.
+    servers: Vec<String>,
     /// Where in `postings` a stem's are.
     stems: BTreeMap<Arc<str>, usize>,
     /// In the order of the entries.
@@ -72,6 +77,7 @@ impl Index {
         let mut index = Self::default();
         let mut places = HashMap::new();
         for (server, (view, documents)) in snapshot.servers.iter().zip(&all).enumerate() {
+            index.servers.push(words::said(&view.name));
             index.add_entries(server, view, documents);
             index.add_stems(documents, &lengths, &mut places);
         }
@@ -135,8 +141,10 @@ impl Index {
         limit: usize,
     ) -> Vec<Found> {
         let mut scores = self.scores_by_words(query);
+        let named: Vec<bool> = self.servers.iter().map(|server| query.names(server)).collect();
         for (score, entry) in scores.iter_mut().zip(&self.entries) {
             *score += MEANING * likeness(entry.direction.as_ref(), query).unwrap_or(0.0);
+            *score += if named[entry.what.server()] { SERVER_NAMED } else { 0.0 };
             *score += entry.name.named(&query.said).map_or(0.0, Named::score);
         }
         let is_within = |entry: &Entry| within.is_none_or(|server| entry.what.server() == server);
@@ -176,12 +184,15 @@ impl Index {
     }
 
     fn reasons(&self, entry: usize, query: &Query<'_>) -> Vec<String> {
-        let Entry { name, direction, .. } = &self.entries[entry];
+        let Entry { what, name, direction } = &self.entries[entry];
         let mut evidence: Vec<(f32, String)> =
             query.terms.iter().filter_map(|term| evidence(term, entry)).collect();
         if let Some(likeness) = likeness(direction.as_ref(), query) {
             let score = MEANING * likeness * query.rarity();
             evidence.push((score, format!("meaning: {likeness:.2}")));
+        }
+        if query.names(&self.servers[what.server()]) {
+            evidence.push((SERVER_NAMED * query.rarity(), "its server's name".to_owned()));
         }
         evidence.sort_by(|a, b| b.0.total_cmp(&a.0));
         let named = name.named(&query.said).map(|named| named.reason().to_owned());

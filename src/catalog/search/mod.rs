@@ -166,6 +166,16 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_named_has_its_tools_before_others_that_do_the_same() {
+        let tools: &[(&str, &str)] = &[("send", "Sends a message")];
+        let snapshot = snapshot(&[tools, tools, tools]);
+        finds(&snapshot, "send it by B, please", &["b/send", "a/send", "c/send"]);
+        finds(&snapshot, "send it abroad", &["a/send", "b/send", "c/send"]);
+        let found = snapshot.search_words("send it by B, please", None, 1);
+        assert_eq!(found[0].reasons[0], "its server's name");
+    }
+
+    #[test]
     fn a_server_that_was_never_connected_is_found_by_what_its_config_says() {
         let snapshot = snapshot(&[&[("one", "Is useful")], &[]]);
         finds(&snapshot, "who works?", &["b", "a/one"]);

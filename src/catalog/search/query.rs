@@ -42,6 +42,11 @@ impl<'a> Query<'a> {
         Self { said: words::said(text), terms, direction: direction(text) }
     }
 
+    /// Whether it names, among other things, a server that is said like this.
+    pub(super) fn names(&self, server: &str) -> bool {
+        !server.is_empty() && format!(" {} ", self.said).contains(&format!(" {server} "))
+    }
+
     /// How much all its words tell.
     pub(super) fn rarity(&self) -> f32 {
         self.terms.iter().map(|term| term.rarity).sum()
