@@ -15,7 +15,7 @@ use std::{
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Inventory, Kept, Pins, Record, RecordError, ServerCatalog};
+use super::{Digests, Inventory, Kept, Pins, Record, RecordError, ServerCatalog};
 use crate::config::{self, Launch, ServerConfig, Transport};
 
 /// A larger catalog is not kept.
@@ -40,7 +40,7 @@ impl CatalogKey {
     pub fn of(config: &ServerConfig) -> Option<Self> {
         let decisive = match config.transport.as_ref().ok()? {
             Transport::Stdio(launch) => json!({
-                "command": launch.command, "args": launch.args, "cwd": directory(launch),
+                "command": launch.command, "args": launch.args, "cwd": directory(launch, || std::env::current_dir().ok()),
                 "env": launch.env.keys().collect::<Vec<_>>(), "inheritEnv": launch.inherit_env,
             }),
             Transport::Http(remote) => json!({
@@ -53,14 +53,20 @@ impl CatalogKey {
     }
 }
 
-/// Where it is started, as far as that decides what it is: `./server` is another one elsewhere.
-fn directory(launch: &Launch) -> Option<PathBuf> {
+/// Where it is started, as far as that decides what it is: `./server`, or `server.py` where there is one, is another
+/// one elsewhere.
+fn directory(launch: &Launch, here: impl FnOnce() -> Option<PathBuf>) -> Option<PathBuf> {
+    if launch.cwd.is_some() {
+        return launch.cwd.clone();
+    }
+    let here = here()?;
     let is_relative = |word: &str| {
-        word == "." || word == ".." || word.starts_with("./") || word.starts_with("../")
+        matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../")
     };
-    let depends = launch.args.iter().chain([&launch.command]).any(|word| is_relative(word));
-    let here = || std::env::current_dir().ok().filter(|_| depends);
-    launch.cwd.clone().or_else(here)
+    let names_file =
+        |word: &str| !word.is_empty() && Path::new(word).is_relative() && here.join(word).exists();
+    let mut words = launch.args.iter().chain([&launch.command]);
+    words.any(|word| is_relative(word) || names_file(word)).then_some(here)
 }
 
 /// The directory of the catalogs.
@@ -101,7 +107,8 @@ impl Cache {
     pub fn last(&self, config: &ServerConfig) -> Option<(Record, Inventory)> {
         let Kept { records, pins } = self.known(&CatalogKey::of(config)?);
         let last = records.into_iter().next()?;
-        let inventory = Inventory::of(config, &last.catalog, &pins.changed(&last.catalog));
+        let inventory =
+            Inventory::of(config, &last.catalog, &pins.changed(&Digests::of(&last.catalog)));
         Some((last, inventory))
     }
 
@@ -131,8 +138,8 @@ impl Cache {
         Kept::decode(file).map_err(|reason| CacheError::Unreadable { path, reason })
     }
 
-    /// Keeps a catalog as it has just been seen. What its tools were when they were first seen stays known;
-    /// returned are those that are not what they were.
+    /// Keeps a catalog as it has just been seen. What its tools were when they were first seen stays known, as does
+    /// what this process has `seen` before; returned are those that are not what they were.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -141,12 +148,15 @@ impl Cache {
         key: &CatalogKey,
         server: &str,
         catalog: &ServerCatalog,
+        seen: &Pins,
     ) -> Result<BTreeSet<String>, CacheError> {
+        let digests = Digests::of(catalog);
         self.change(key, |Kept { records, pins }| {
             records.retain(|record| !record.is_for(&catalog.discovery.declared));
             let (server, catalog) = (server.to_owned(), catalog.clone());
-            pins.see(&catalog);
-            let changed = pins.changed(&catalog);
+            pins.add_missing(seen);
+            pins.see(&digests);
+            let changed = pins.changed(&digests);
             records.insert(0, Record { server, learned: SystemTime::now(), catalog });
             records.truncate(MOST_RECORDS);
             changed
@@ -165,7 +175,7 @@ impl Cache {
         self.change(key, |Kept { records, pins }| {
             let mut approved = BTreeSet::new();
             for Record { catalog, .. } in records {
-                let mut changed = pins.changed(catalog);
+                let mut changed = pins.changed(&Digests::of(catalog));
                 changed.retain(|name| tool.is_none_or(|tool| tool == name));
                 for tool in catalog.tools.iter().filter(|tool| changed.contains(&tool.name)) {
                     pins.approve(tool);
@@ -306,17 +316,40 @@ mod tests {
     }
 
     #[test]
+    fn the_directory_counts_where_a_word_of_the_command_is_a_file_in_it() {
+        let here = tempfile::tempdir().unwrap();
+        fs::write(here.path().join("server.py"), "").unwrap();
+        let counts = |argument: &str| {
+            let mut config = config("python3", &[]);
+            let Ok(Transport::Stdio(launch)) = &mut config.transport else { panic!() };
+            launch.args.push(argument.to_owned());
+            directory(launch, || Some(here.path().to_owned())).is_some()
+        };
+        for (argument, expected) in [
+            ("server.py", true),
+            ("./other.py", true),
+            ("..", true),
+            ("other.py", false),
+            ("/server.py", false),
+            ("-m", false),
+            ("", false),
+        ] {
+            assert_eq!(counts(argument), expected, "{argument:?}");
+        }
+    }
+
+    #[test]
     fn a_damaged_file_is_set_aside_and_learned_anew() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path().join("catalogs"));
         let key = CatalogKey::of(&config("a", &[])).unwrap();
         assert!(cache.read(&key, None).is_none());
         let catalog = ServerCatalog::unknown();
-        cache.learn(&key, "s", &catalog).unwrap();
+        cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
         fs::write(cache.path(&key), "{").unwrap();
         assert!(cache.read(&key, None).is_none());
-        cache.learn(&key, "s", &catalog).unwrap();
+        cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert!(cache.path(&key).with_extension(DAMAGED).exists());
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
     }
@@ -330,7 +363,7 @@ mod tests {
         for declared in &sets {
             let mut catalog = ServerCatalog::unknown();
             catalog.discovery.declared = declared.iter().map(|name| (*name).to_owned()).collect();
-            cache.learn(&key, "s", &catalog).unwrap();
+            cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         }
         for (wanted, expected) in [
             (vec![], sets[2].clone()),
@@ -357,8 +390,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
         let key = CatalogKey::of(&config("a", &[])).unwrap();
-        let learn =
-            |catalog: &ServerCatalog| Vec::from_iter(cache.learn(&key, "s", catalog).unwrap());
+        let learn = |catalog: &ServerCatalog| {
+            Vec::from_iter(cache.learn(&key, "s", catalog, &Pins::default()).unwrap())
+        };
         assert!(learn(&tool("good", "roots")).is_empty());
         for number in 0..MOST_RECORDS + 2 {
             assert_eq!(learn(&tool("evil", &number.to_string())), ["a"]);
@@ -376,7 +410,7 @@ mod tests {
         let newer = "{\"dormouse-catalog\":99,\"sha256\":\"\"}\n{}\n";
         fs::write(cache.path(&key), newer).unwrap();
         assert!(cache.read(&key, None).is_none());
-        assert!(cache.learn(&key, "s", &ServerCatalog::unknown()).is_err());
+        assert!(cache.learn(&key, "s", &ServerCatalog::unknown(), &Pins::default()).is_err());
         assert_eq!(fs::read_to_string(cache.path(&key)).unwrap(), newer);
     }
 
@@ -389,7 +423,7 @@ mod tests {
             fs::write(cache.path(&key), "{}").unwrap();
         }
         let key = CatalogKey::of(&config("new", &[])).unwrap();
-        cache.learn(&key, "s", &ServerCatalog::unknown()).unwrap();
+        cache.learn(&key, "s", &ServerCatalog::unknown(), &Pins::default()).unwrap();
         let is_catalog =
             |entry: &fs::DirEntry| entry.path().extension().is_some_and(|e| e == EXTENSION);
         let left =

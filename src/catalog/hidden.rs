@@ -25,7 +25,11 @@ pub fn hidden_characters(catalog: &ServerCatalog) -> Vec<(String, char)> {
     let resources = catalog.resources.iter();
     let resources = resources
         .filter_map(|resource| Some((named("resource", &resource.uri), find_in(&resource.raw)?)));
-    instructions.chain(tools).chain(prompts).chain(resources).collect()
+    let templates = catalog.templates.iter();
+    let templates = templates.filter_map(|template| {
+        Some((named("template", &template.uri_template), find_in(&template.raw)?))
+    });
+    instructions.chain(tools).chain(prompts).chain(resources).chain(templates).collect()
 }
 
 fn find_in(definition: &Raw) -> Option<char> {

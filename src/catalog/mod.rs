@@ -21,7 +21,7 @@ pub use exposed::{Exposed, Naming, Withheld};
 pub use hidden::{hidden_character, hidden_characters};
 pub use inventory::{Inventory, Stock, ToolState};
 pub use item::{Item, Prompt, Resource, Template, Tool};
-pub use pins::Pins;
+pub use pins::{Digests, Pins};
 pub use record::{Kept, Record, RecordError};
 pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Documents, Found, Index, Match};

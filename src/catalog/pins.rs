@@ -25,21 +25,37 @@ const MOST_OF_A_TOOL: usize = 8;
 #[serde(transparent)]
 pub struct Pins(BTreeMap<String, Vec<String>>);
 
+/// The tools of a catalog, each with the digest of its definition.
+pub struct Digests(Vec<(String, String)>);
+
+impl Digests {
+    pub fn of(catalog: &ServerCatalog) -> Self {
+        Self(catalog.tools.iter().map(|tool| (tool.name.clone(), digest(tool))).collect())
+    }
+}
+
 impl Pins {
     /// The tools that are not what they were.
-    pub fn changed(&self, catalog: &ServerCatalog) -> BTreeSet<String> {
-        let is_changed = |tool: &&Tool| {
-            self.0.get(&tool.name).is_some_and(|pinned| !pinned.contains(&digest(tool)))
+    pub fn changed(&self, now: &Digests) -> BTreeSet<String> {
+        let is_changed = |(name, digest): &&(String, String)| {
+            self.0.get(name).is_some_and(|pinned| !pinned.contains(digest))
         };
-        catalog.tools.iter().filter(is_changed).map(|tool| tool.name.clone()).collect()
+        now.0.iter().filter(is_changed).map(|(name, _)| name.clone()).collect()
     }
 
     /// Remembers the tools that have not been seen before.
-    pub fn see(&mut self, catalog: &ServerCatalog) {
-        for tool in &catalog.tools {
-            if self.0.len() < MOST && !self.0.contains_key(&tool.name) {
-                self.0.insert(tool.name.clone(), vec![digest(tool)]);
+    pub fn see(&mut self, now: &Digests) {
+        for (name, digest) in &now.0 {
+            if self.0.len() < MOST && !self.0.contains_key(name) {
+                self.0.insert(name.clone(), vec![digest.clone()]);
             }
+        }
+    }
+
+    /// Takes over what `others` remember of tools that are not known here.
+    pub fn add_missing(&mut self, others: &Self) {
+        for (name, digests) in &others.0 {
+            self.0.entry(name.clone()).or_insert_with(|| digests.clone());
         }
     }
 
@@ -91,18 +107,18 @@ mod tests {
     fn a_tool_that_changes_is_noticed_until_it_is_approved() {
         let first = catalog(&[r#"{"name":"a","description":"x","inputSchema":{"a":1,"b":2}}"#]);
         let mut pins = Pins::default();
-        pins.see(&first);
+        pins.see(&Digests::of(&first));
         let same = catalog(&[
             r#"{"description":"x","inputSchema":{"b":2, "a":1},"name":"a","_meta":{"t":7}}"#,
             r#"{"name":"new","inputSchema":{}}"#,
         ]);
-        assert!(pins.changed(&same).is_empty());
-        pins.see(&catalog(&[]));
+        assert!(pins.changed(&Digests::of(&same)).is_empty());
+        pins.see(&Digests::of(&catalog(&[])));
         let other = catalog(&[r#"{"name":"a","description":"y","inputSchema":{"a":1,"b":2}}"#]);
-        pins.see(&other);
-        assert_eq!(Vec::from_iter(pins.changed(&other)), ["a"]);
+        pins.see(&Digests::of(&other));
+        assert_eq!(Vec::from_iter(pins.changed(&Digests::of(&other))), ["a"]);
         pins.approve(&other.tools[0]);
-        assert!(pins.changed(&other).is_empty());
-        assert!(pins.changed(&first).is_empty(), "what was once approved stays so");
+        assert!(pins.changed(&Digests::of(&other)).is_empty());
+        assert!(pins.changed(&Digests::of(&first)).is_empty(), "what was once approved stays so");
     }
 }

@@ -199,7 +199,7 @@ fn items<I: Item>(list: &Raw) -> Option<Vec<I>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Prompt, Resource, Tool};
+    use crate::catalog::{Digests, Prompt, Resource, Tool};
     use proptest::prelude::*;
 
     fn raw(text: &str) -> Raw {
@@ -221,7 +221,7 @@ mod tests {
     fn kept(records: Vec<Record>) -> Kept {
         let mut pins = Pins::default();
         for record in &records {
-            pins.see(&record.catalog);
+            pins.see(&Digests::of(&record.catalog));
         }
         Kept { records, pins }
     }

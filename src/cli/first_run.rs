@@ -15,6 +15,8 @@ use crate::{
 const GATHER: Duration = Duration::from_millis(500);
 /// Somebody else may be editing the config at the same time.
 const MOST_TRIES: usize = 10;
+/// Until what somebody is editing may be valid again.
+const AGAIN: Duration = Duration::from_secs(2);
 
 pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
     file.is_yaml() && config.servers.iter().all(|server| server.tools.is_empty())
@@ -22,15 +24,22 @@ pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
 
 /// Writes the tools of each server once they are known, until all are written or `stop`.
 pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: CancellationToken) {
-    let mut file = file;
     let mut written = BTreeSet::new();
     let mut learned = fleet.learned();
     loop {
-        let (before, servers) = (file.clone(), fleet.clone());
-        let writing = tokio::task::spawn_blocking(move || write(&before, &servers, &written));
-        let Ok(Some((after, done))) = writing.await else { return };
-        (file, written) = (after, done);
+        let (path, servers, done) = (file.clone(), fleet.clone(), written.clone());
+        let writing = tokio::task::spawn_blocking(move || write(&path, &servers, &done));
+        let Ok(progress) = writing.await else { return };
+        let is_later = matches!(progress, Progress::Later);
+        match progress {
+            Progress::Done => return,
+            Progress::Later => {}
+            Progress::Written(done) => written = done,
+        }
         let more = async {
+            if is_later {
+                return tokio::time::sleep(AGAIN).await;
+            }
             if learned.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -44,50 +53,59 @@ pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: Cance
     }
 }
 
-/// The file as it is then, and whose tools are in it; `None` where there is nothing more to do.
-fn write(
-    before: &ConfigFile,
-    fleet: &Fleet,
-    written: &BTreeSet<String>,
-) -> Option<(ConfigFile, BTreeSet<String>)> {
-    let mut before = before.clone();
+enum Progress {
+    /// Whose tools are in the file.
+    Written(BTreeSet<String>),
+    /// The file cannot be used at this moment.
+    Later,
+    /// There is nothing more to do, or nothing that can be done.
+    Done,
+}
+
+fn write(file: &ConfigFile, fleet: &Fleet, written: &BTreeSet<String>) -> Progress {
     let known = fleet.known_catalogs();
     if known.iter().all(|(config, _)| written.contains(&config.name)) {
-        return None;
+        return Progress::Done;
     }
+    let failed = |error: &dyn std::error::Error| {
+        tracing::warn!(%error, "the tools of the servers are not written into the config");
+        Progress::Done
+    };
     for _ in 0..MOST_TRIES {
-        let (after, done) = with_tools(&before, &known, written.clone());
+        let before = match file.read_again() {
+            Ok(before) => before,
+            Err(error) => return failed(&error),
+        };
+        let Some((after, done)) = with_tools(&before, &known, written.clone()) else {
+            return Progress::Later;
+        };
         if before.text() == after.text() {
-            return Some((after, done));
+            return Progress::Written(done);
         }
         match after.replace(&before, settings::trust_store().ok().as_ref()) {
             Ok(()) => {
                 let path = after.path.display();
                 tracing::info!(%path, "wrote the tools of the servers into the config");
-                return Some((after, done));
+                return Progress::Written(done);
             }
-            Err(MergeError::Changed) => before = before.read_again().ok()?,
-            Err(error) => {
-                tracing::warn!(%error, "the tools of the servers are not written into the config");
-                return None;
-            }
+            Err(MergeError::Changed) => {}
+            Err(error) => return failed(&error),
         }
     }
-    None
+    Progress::Later
 }
 
 type Known = (Arc<ServerConfig>, Option<Arc<ServerCatalog>>);
 
 /// The file with the tools of those servers that are known by now and have not been written. Where somebody has named
-/// tools meanwhile, they stay as they are.
+/// tools meanwhile, they stay as they are. `None` while somebody is in the middle of editing it.
 fn with_tools(
     before: &ConfigFile,
     known: &[Known],
     mut written: BTreeSet<String>,
-) -> (ConfigFile, BTreeSet<String>) {
+) -> Option<(ConfigFile, BTreeSet<String>)> {
     let mut after = before.clone();
-    // Somebody may be in the middle of editing it.
-    let Ok(now) = before.parse(&before.environment()) else { return (after, written) };
+    let now = before.parse(&before.environment()).ok()?;
     for (config, catalog) in known {
         let Some(catalog) = catalog else { continue };
         let is_new = written.insert(config.name.clone());
@@ -98,5 +116,5 @@ fn with_tools(
             Err(error) => tracing::warn!(server = config.name, %error, "its tools are not written"),
         }
     }
-    (after, written)
+    Some((after, written))
 }

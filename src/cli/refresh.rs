@@ -13,7 +13,7 @@ use super::{
     settings::{self, Chosen},
 };
 use crate::{
-    catalog::CatalogKey,
+    catalog::{CatalogKey, Pins},
     config::{ConfigFile, MergeError, ToolChanges, visible},
 };
 
@@ -102,7 +102,7 @@ fn keep(file: &ConfigFile, seen: &[Seen]) {
     let Some(cache) = settings::storage(Some(file)).catalogs else { return };
     for Seen { config, outcome, .. } in seen {
         let (Ok(catalog), Some(key)) = (outcome, CatalogKey::of(config)) else { continue };
-        if let Err(error) = cache.learn(&key, &config.name, catalog) {
+        if let Err(error) = cache.learn(&key, &config.name, catalog, &Pins::default()) {
             errln!("{}: what it has is not kept: {error}", config.name);
         }
     }

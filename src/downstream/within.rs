@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::io::DuplexStream;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Identity, Session, reply::Reply, session::Inbound};
 use crate::{
@@ -23,24 +24,22 @@ const PIPE: usize = 64 * 1024;
 pub async fn call_tool(fleet: &Arc<Fleet>, params: Raw) -> Result<Outcome, CallError> {
     let limit = fleet.settings().max_message_bytes;
     let (near, far) = tokio::io::duplex(PIPE);
-    let serving = tokio::spawn(serve(fleet.clone(), far));
+    let serving = AbortOnDropHandle::new(tokio::spawn(serve(fleet.clone(), far)));
     let (input, output) = tokio::io::split(near);
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
-    let writing = tokio::spawn(write_messages(outbox, output));
+    let writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
     let reader = peer.clone();
-    let reading = tokio::spawn(async move {
+    let _reading = AbortOnDropHandle::new(tokio::spawn(async move {
         let lines = LineReader::new(input, limit);
         // However it ends, nothing more can be answered.
         let _ = read_messages(lines, limit, reader.clone(), Arc::new(Agent(reader.clone()))).await;
         reader.close();
-    });
+    }));
     let outcome = talk(&peer, params).await;
     peer.close();
     // Nothing is written any more, which ends the session, which ends the reading.
     let _ = tokio::join!(writing, serving);
-    reading.abort();
-    let _ = reading.await;
     outcome
 }
 
@@ -67,14 +66,13 @@ async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
     let peer = Peer::new(outbox.clone());
     let identity = Identity::alone(fleet.endpoint());
     let session = Session::attach(fleet, peer.clone(), identity);
-    let writing = tokio::spawn(write_messages(outbox, output));
+    let _writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
     let reply = Reply { peer: peer.clone(), response: None };
     let inbound = Arc::new(Inbound { session: session.clone(), reply });
     // However the stream ends, the host is gone.
     let _ = read_messages(LineReader::new(input, limit), limit, peer.clone(), inbound).await;
     session.detach().await;
     peer.close();
-    writing.abort();
 }
 
 /// The host's side: it only waits for its answer.

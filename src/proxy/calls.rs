@@ -1,13 +1,17 @@
 //! `tools/call`: evaluated by the surface, answered by us or by a server.
 
-use super::{Caller, Fleet, forward::ForwardError};
+use super::{Caller, Fleet, forward::ForwardError, instance::Instance};
 use crate::{
     config::{Listing, Pin},
+    peer::CallError,
     protocol::adapt,
-    surface::{Action, failed},
-    upstream::{Lease, LoadError},
+    surface::{Action, blocked, failed},
+    upstream::LoadError,
     wire::{Outcome, Raw, edit},
 };
+
+/// A server may end whenever it is woken.
+const MOST_CONNECTIONS: usize = 2;
 
 impl Fleet {
     /// Answers a `tools/call`: evaluates it, does what that says has to be done first, and evaluates it again,
@@ -15,8 +19,6 @@ impl Fleet {
     pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
         let mut done: Vec<Action> = Vec::new();
         let mut hold = None;
-        // Keeps a server awake that was woken to be compared with what was approved.
-        let mut compared: Option<Lease> = None;
         let outcome = loop {
             let action = self.evaluate(caller, params);
             if done.contains(&action) {
@@ -24,15 +26,11 @@ impl Fleet {
             }
             match &action {
                 Action::Answer(result) => break Ok(own(caller, result.clone())),
-                Action::Forward { server, .. }
-                    if compared.is_none() && self.must_compare(*server) =>
-                {
-                    match self.lease(self.instance(*server, caller), caller).await {
-                        Ok(lease) => compared = Some(lease),
-                        Err(error) => break Ok(own(caller, failed(error.to_string()))),
+                Action::Forward { server, .. } if self.must_compare(*server) => {
+                    match self.call_compared(caller, params, &action).await {
+                        Some(outcome) => break outcome,
+                        None => continue,
                     }
-                    // What it has may have changed while it slept.
-                    continue;
                 }
                 Action::Forward { server, params } => {
                     break self.call_server(caller, *server, params.clone()).await;
@@ -57,6 +55,56 @@ impl Fleet {
     /// Whether no tool of the server may be called before it is known to be what was approved.
     fn must_compare(&self, server: usize) -> bool {
         self.shared(server).config().pin == Pin::Block
+    }
+
+    /// Calls a server whose tools have to be what was approved. What it has may change with each connection, so the
+    /// request is looked at once more when the server is awake, and sent on that connection or not at all; `None`
+    /// where it comes to something else now.
+    async fn call_compared(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+        forward: &Action,
+    ) -> Option<Outcome> {
+        let Action::Forward { server, params: forwarded } = forward else { return None };
+        let instance = self.instance(*server, caller);
+        let failed_with = |error: ForwardError| Some(self.called(caller, *server, Err(error)));
+        if let Err(error) = self.check_feature(*server, "tools/call") {
+            return failed_with(error);
+        }
+        for _ in 0..MOST_CONNECTIONS {
+            let lease = match self.lease(instance, caller).await {
+                Ok(lease) => lease,
+                Err(error) => return failed_with(error.into()),
+            };
+            if self.evaluate(caller, params) != *forward {
+                return None;
+            }
+            let tool = edit::get_str(forwarded, "name").unwrap_or_default();
+            if self.has_changed(instance, &tool) {
+                return Some(Ok(own(caller, blocked(self.shared(*server).name(), &tool))));
+            }
+            let forwarded = Some(forwarded.clone());
+            match self.request(lease, instance, caller, "tools/call", forwarded).await {
+                // The connection ended before the request was sent.
+                Err(CallError::NotSent) => {}
+                answered => {
+                    let name = self.shared(*server).name();
+                    let answered =
+                        answered.map_err(|cause| ForwardError::new(name.to_owned(), cause));
+                    return Some(self.called(caller, *server, answered));
+                }
+            }
+        }
+        let name = self.shared(*server).name().to_owned();
+        failed_with(ForwardError::new(name, CallError::NotSent))
+    }
+
+    /// Whether a host's own instance has another tool than was approved. All hosts share one snapshot, so it may
+    /// show what another instance has.
+    fn has_changed(&self, instance: Instance, tool: &str) -> bool {
+        let catalog = instance.owner.and_then(|_| self.upstream(instance).catalog());
+        catalog.is_some_and(|catalog| self.memory.blocked(instance.server, &catalog).contains(tool))
     }
 
     /// The result of a call for which all was done that could be.

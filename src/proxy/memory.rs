@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     catalog::{
-        Cache, CatalogKey, Exposed, Origin, Pins, Presence, Record, ServerCatalog,
+        Cache, CatalogKey, Digests, Exposed, Origin, Pins, Presence, Record, ServerCatalog,
         hidden_characters,
     },
     config::{Pin, ServerConfig, Startup},
@@ -27,13 +27,16 @@ use crate::{
 /// A catalog that stays the same is written anew after this long, so that its file says how old it is.
 const KEEP_AGAIN: Duration = Duration::from_mins(10);
 
+/// What was seen last of each server by those who declare the same capabilities, and when it was written.
+type Seen = HashMap<(usize, Vec<String>), (Arc<ServerCatalog>, Instant)>;
+
 pub(super) struct Memory {
     /// `None` where there is no place to keep anything.
     cache: Option<Cache>,
     /// Of each server, in config order.
     keys: Vec<Option<CatalogKey>>,
-    // A std mutex: held for a look or a change. What was seen last of each server, and when it was written.
-    kept: Mutex<HashMap<usize, (Arc<ServerCatalog>, Instant)>>,
+    // A std mutex: held for a look or a change.
+    kept: Mutex<Seen>,
     // As above. Of the servers whose tools have to be approved when they change: what they were.
     pins: Mutex<HashMap<usize, Pins>>,
     // As above. What has been said of a tool once is not said again.
@@ -49,8 +52,16 @@ impl Memory {
         let memory = Self { cache, keys, kept, pins: Mutex::default(), reported, learned };
         let must_approve =
             servers.iter().enumerate().filter(|(_, config)| config.pin == Pin::Block);
-        for (server, _) in must_approve {
-            memory.lock_pins().insert(server, memory.pins_on_disk(server));
+        for (server, config) in must_approve {
+            if memory.cache.is_none() {
+                let server = &config.name;
+                tracing::warn!(
+                    server,
+                    "there is no place to keep what its tools are: they are blocked only for what changes from now on"
+                );
+            }
+            let pins = memory.pins_now(server);
+            memory.lock_pins().insert(server, pins);
         }
         memory
     }
@@ -65,45 +76,59 @@ impl Memory {
         cache.read(key, declared)
     }
 
-    fn pins_on_disk(&self, server: usize) -> Pins {
-        self.place(server).map(|(cache, key)| cache.pins(key)).unwrap_or_default()
+    /// What the tools of a server were, as the file has it now; and those of which it has nothing, because it could
+    /// not be written or is gone, as this process has seen them.
+    fn pins_now(&self, server: usize) -> Pins {
+        let mut pins = self.place(server).map(|(cache, key)| cache.pins(key)).unwrap_or_default();
+        pins.add_missing(&self.pins_seen(server));
+        pins
+    }
+
+    fn pins_seen(&self, server: usize) -> Pins {
+        self.lock_pins().get(&server).cloned().unwrap_or_default()
     }
 
     /// The tools that are not what they were when they were first seen.
     pub(super) fn changed(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
-        self.pins_on_disk(server).changed(catalog)
+        self.pins_now(server).changed(&Digests::of(catalog))
     }
 
     /// The tools that must not be called before they are approved. What is seen first is pinned by that.
-    fn blocked(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
+    pub(super) fn blocked(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
+        if !self.lock_pins().contains_key(&server) {
+            return BTreeSet::new();
+        }
+        let now = Digests::of(catalog);
         let mut pins = self.lock_pins();
-        let Some(pins) = pins.get_mut(&server) else { return BTreeSet::new() };
-        pins.see(catalog);
-        pins.changed(catalog)
+        let pins = pins.entry(server).or_default();
+        pins.see(&now);
+        pins.changed(&now)
     }
 
     /// Whether this catalog has to be written.
     fn is_news(&self, server: usize, catalog: &Arc<ServerCatalog>) -> bool {
         let mut kept = self.lock_kept();
+        let place = (server, catalog.discovery.declared.clone());
         let is_kept = kept
-            .get(&server)
+            .get(&place)
             .is_some_and(|(known, when)| when.elapsed() < KEEP_AGAIN && **known == **catalog);
         if !is_kept {
-            kept.insert(server, (catalog.clone(), Instant::now()));
+            kept.insert(place, (catalog.clone(), Instant::now()));
         }
         !is_kept
     }
 
-    /// Writes what was seen last of a server, in whatever order those who write come; returns the tools that are
-    /// not what they were.
-    fn write(&self, server: usize, name: &str) -> Option<BTreeSet<String>> {
+    /// Writes what was seen last of a server by those who declare this, in whatever order those who write come;
+    /// returns the tools that are not what they were.
+    fn write(&self, server: usize, name: &str, declared: &[String]) -> Option<BTreeSet<String>> {
         let (cache, key) = self.place(server)?;
-        let newest = self.lock_kept().get(&server)?.0.clone();
-        match cache.learn(key, name, &newest) {
+        let place = (server, declared.to_vec());
+        let newest = self.lock_kept().get(&place)?.0.clone();
+        match cache.learn(key, name, &newest, &self.pins_seen(server)) {
             Ok(changed) => Some(changed),
             Err(error) => {
                 tracing::warn!(server = name, %error, "cannot keep the catalog");
-                self.lock_kept().remove(&server);
+                self.lock_kept().remove(&place);
                 None
             }
         }
@@ -122,7 +147,7 @@ impl Memory {
         reported.insert((server, what))
     }
 
-    fn lock_kept(&self) -> MutexGuard<'_, HashMap<usize, (Arc<ServerCatalog>, Instant)>> {
+    fn lock_kept(&self) -> MutexGuard<'_, Seen> {
         self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -145,7 +170,7 @@ impl Fleet {
     }
 
     fn reread_pins(&self, server: usize) {
-        let pins = self.memory.pins_on_disk(server);
+        let pins = self.memory.pins_now(server);
         self.memory.lock_pins().insert(server, pins);
         self.expose_anew(server);
     }
@@ -156,12 +181,21 @@ impl Fleet {
         if let Some(known) = &view.known {
             self.publish_recalled(vec![(server, self.expose(server, &known.whole))]);
         }
-        if let Presence::Live { exposed, .. } = &view.presence {
-            let exposed = self.expose(server, &exposed.whole);
+        let mut seen = view.presence.clone();
+        // A newer catalog that was published meanwhile must not be lost: then it is looked at instead.
+        while let Presence::Live { exposed, .. } = &seen {
+            let (whole, anew) = (exposed.whole.clone(), self.expose(server, &exposed.whole));
+            let mut newer = Presence::Disabled;
             self.publish(server, Announce::ToAll, |before| match before {
-                Presence::Live { origin, .. } => Some(Presence::Live { exposed, origin: *origin }),
-                _ => None,
+                Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
+                    Some(Presence::Live { exposed: anew, origin: *origin })
+                }
+                other => {
+                    newer = other.clone();
+                    None
+                }
             });
+            seen = newer;
         }
     }
 
@@ -175,7 +209,11 @@ impl Fleet {
             let Some(fleet) = fleet.upgrade() else { return };
             fleet.report_hidden(server, &catalog);
             let config = fleet.shared(server).config();
-            let Some(changed) = fleet.memory.write(server, &config.name) else { return };
+            let Some(changed) =
+                fleet.memory.write(server, &config.name, &catalog.discovery.declared)
+            else {
+                return;
+            };
             if config.pin != Pin::Off {
                 fleet.report_changed(server, &changed);
             }

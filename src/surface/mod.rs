@@ -188,12 +188,7 @@ impl View<'_> {
             Withheld::SwitchedOff => failure(format!(
                 "The tool {tool:?} of server {name:?} is switched off by the config of dormouse"
             )),
-            Withheld::Changed => Action::Reexamine {
-                server,
-                result: failed(format!(
-                    "The tool {tool:?} of server {name:?} is blocked: its definition is not what it was when it was first seen. Its owner has to look at it, and say: dormouse approve {name} {tool}"
-                )),
-            },
+            Withheld::Changed => Action::Reexamine { server, result: blocked(name, tool) },
         }
     }
 
@@ -228,6 +223,13 @@ pub fn failed(message: impl AsRef<str>) -> Raw {
         "content": [{"type": "text", "text": message.as_ref()}],
         "isError": true,
     }))
+}
+
+/// The result of a call of a tool that has changed, where that has to be approved.
+pub fn blocked(server: &str, tool: &str) -> Raw {
+    failed(format!(
+        "The tool {tool:?} of server {server:?} is blocked: its definition is not what it was when it was first seen. Its owner has to look at it, and say: dormouse approve {server} {tool}"
+    ))
 }
 
 /// The result of a `tools/call` with one text.

@@ -190,7 +190,7 @@ impl Actor {
                 }
                 if self.should_change_era(host) {
                     self.host = host;
-                    self.refresh = None;
+                    self.give_refresh_up();
                     self.play(Event::Unsuitable);
                 }
                 if let Some(State::Awake { connection: link, .. }) = &self.state
@@ -270,15 +270,25 @@ impl Actor {
                 self.spoken = Some(Spoken::default());
                 self.shared.lock_status().last_error = Some(error.to_string());
                 self.play(Event::Failed(Arc::new(error)));
-                if let Some(known) = self.shared.catalog.load_full() {
-                    self.freshness.postpone(&known);
-                }
+                self.look_later();
             }
         }
     }
 
-    fn died(&mut self) {
+    /// If it was time to look at what is known, that has come to nothing.
+    fn look_later(&mut self) {
+        if let Some(known) = self.shared.catalog.load_full() {
+            self.freshness.postpone(&known);
+        }
+    }
+
+    fn give_refresh_up(&mut self) {
         self.refresh = None;
+        self.look_later();
+    }
+
+    fn died(&mut self) {
+        self.give_refresh_up();
         self.play(Event::Died);
     }
 
@@ -288,7 +298,7 @@ impl Actor {
             && link.connection.activity.try_close()
         {
             tracing::info!(server = self.name(), "asleep");
-            self.refresh = None;
+            self.give_refresh_up();
             self.play(Event::Idled);
         }
     }
@@ -442,6 +452,7 @@ impl Actor {
             }
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");
+                self.look_later();
             }
         }
     }

@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::json;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -16,7 +17,8 @@ use crate::{
     wire::Raw,
 };
 
-/// How long to wait before listening again when a server has ended the stream; doubled each time.
+/// How long to wait before listening again when a server has ended the stream; doubled as long as streams last no
+/// longer than that.
 const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
@@ -63,6 +65,7 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
             }
         };
         let options = CallOptions::silent_for(Duration::ZERO);
+        let began = Instant::now();
         let request = peer.request("subscriptions/listen", Some(params), options);
         tokio::select! {
             biased;
@@ -70,8 +73,12 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
             // Dropping the request tells the server that this stream is over.
             () = changed => pause = PAUSE,
             ended = request => {
-                let is_refused = !matches!(ended, Ok(Ok(_)));
+                // A stream that breaks off, as at a proxy's deadline, was not refused.
+                let is_refused = matches!(ended, Ok(Err(_)));
                 tracing::debug!(?ended, "subscriptions/listen ended");
+                if began.elapsed() > pause {
+                    pause = PAUSE;
+                }
                 tokio::select! {
                     () = peer.closed() => return,
                     () = subscriptions.changed() => pause = PAUSE,

@@ -335,6 +335,31 @@ async fn no_call_reaches_a_changed_tool_by_waking_its_server() {
 }
 
 #[tokio::test]
+async fn a_changed_tool_stays_blocked_though_what_was_known_of_it_is_gone() {
+    let home = tempfile::tempdir().unwrap();
+    let wording = home.path().join("wording");
+    let server = hybrid("a").set("env", json!({"FIXTURE_WORDING_FILE": wording}));
+    let proxy = Proxy::with([server]).at_home(home.path()).set("pin", "block");
+    let mut host = proxy.set("surface", "direct").serve().await;
+    host.tool_names().await;
+    learned(home.path()).await;
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "it is what it was");
+    host.call("a__die", json!({})).await;
+    asleep(&host, "a").await;
+
+    let catalogs = home.path().join("cache/dormouse/catalogs");
+    std::fs::rename(catalogs, home.path().join("gone")).unwrap();
+    std::fs::write(&wording, " Other.").unwrap();
+    for _ in 0..3 {
+        let refused = host.call("a__echo", json!({})).await;
+        assert!(text_of(&refused).contains("dormouse approve a echo"), "{refused}");
+    }
+    learned(home.path()).await;
+    let refused = host.call("a__echo", json!({})).await;
+    assert!(text_of(&refused).contains("dormouse approve a echo"), "written anew: {refused}");
+}
+
+#[tokio::test]
 async fn a_tool_that_changes_is_blocked_until_it_is_approved_where_that_is_wanted() {
     let home = tempfile::tempdir().unwrap();
     see_first(home.path()).await;

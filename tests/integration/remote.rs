@@ -75,6 +75,39 @@ async fn a_session_that_expires_under_many_calls_is_opened_anew_once() {
 }
 
 #[tokio::test]
+async fn a_tool_that_has_changed_with_a_new_session_is_not_called_before_it_is_approved() {
+    let version = Arc::new(AtomicUsize::new(1));
+    let deployed = version.clone();
+    let remote = Remote::start(move |asked: Asked| {
+        let version = deployed.load(Ordering::SeqCst).to_string();
+        async move {
+            let is_known = asked.header("mcp-session-id") == Some(&version);
+            match asked.what() {
+                "initialize" => Some(with_session(ordinary(&asked), &version)),
+                _ if !is_known => Some(StatusCode::NOT_FOUND.into_response()),
+                "tools/list" => {
+                    let tool = json!({"name": "t", "description": version, "inputSchema": {}});
+                    Some(json_text(&reply(&asked, &json!({"tools": [tool]}).to_string())))
+                }
+                _ => None,
+            }
+        }
+    })
+    .await;
+    let home = tempfile::tempdir().unwrap();
+    let proxy = Proxy::with([behind(&remote)]).at_home(home.path()).set("pin", "block");
+    let mut host = proxy.serve().await;
+    let answer = host.use_tool("r/t", json!({})).await;
+    assert!(answer["isError"].is_null(), "{answer}");
+    version.store(2, Ordering::SeqCst);
+    let refused = host.use_tool("r/t", json!({})).await;
+    assert!(text_of(&refused).contains("dormouse approve r t"), "{refused}");
+    let calls = remote.asked().into_iter().filter(|asked| asked.what() == "tools/call");
+    let of_the_new = calls.filter(|call| call.header("mcp-session-id") == Some("2"));
+    assert_eq!(of_the_new.count(), 0);
+}
+
+#[tokio::test]
 async fn a_session_is_ended_when_its_server_goes_to_sleep() {
     let remote = Remote::start(|asked: Asked| async move {
         (asked.what() == "initialize").then(|| with_session(ordinary(&asked), "s"))
@@ -340,4 +373,28 @@ async fn a_server_that_answers_nothing_to_the_probe_but_an_error_page_is_legacy(
     let mut host = Proxy::with([behind(&remote)]).start().into_modern();
     let result = host.call("use_tool", json!({"tool_name": "r/t"})).await;
     assert_eq!((text_of(&result), &result["resultType"]), ("ordinary", &json!("complete")));
+}
+
+#[tokio::test]
+async fn a_stream_of_news_that_breaks_off_is_asked_for_anew_and_one_that_is_refused_is_not() {
+    for (refuses, expected) in [(false, 2), (true, 1)] {
+        let remote = Remote::start(move |asked: Asked| async move {
+            let result = match asked.what() {
+                "server/discover" => json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 0, "cacheScope": "private",
+                }),
+                "subscriptions/listen" if refuses => return None,
+                "subscriptions/listen" => return Some(events(": hello\n\n")),
+                _ => return None,
+            };
+            Some(json_text(&reply(&asked, &result.to_string())))
+        })
+        .await;
+        let mut host = Proxy::with([behind(&remote)]).start().into_modern();
+        host.call("use_tool", json!({"tool_name": "r/t"})).await;
+        eventually("it listens", || remote.count("subscriptions/listen") == 1).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(remote.count("subscriptions/listen"), expected, "refused: {refuses}");
+    }
 }
