@@ -95,6 +95,9 @@ pub(super) struct Options {
     /// More variables for ${VAR} in the config; by default `.env` beside it
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) env_file: Option<PathBuf>,
+    /// Of the config's profiles, the one whose servers and tools to show
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) profile: Option<String>,
     /// The form in which the servers are shown to the host
     #[arg(long, global = true)]
     pub(super) surface: Option<Surface>,
@@ -121,13 +124,13 @@ pub(super) struct Options {
 #[derive(Debug, Args)]
 pub(super) struct StartupFlags {
     /// Connect every server at start
-    #[arg(long, global = true, group = "startup")]
+    #[arg(long, global = true, group = "startup", alias = "eager-startup")]
     pub(super) eager: bool,
     /// Connect every server on first use
-    #[arg(long, global = true, group = "startup")]
+    #[arg(long, global = true, group = "startup", alias = "pure-lazy")]
     pub(super) lazy: bool,
     /// Connect every server once to learn what it has, then on use
-    #[arg(long, global = true, group = "startup")]
+    #[arg(long, global = true, group = "startup", alias = "hybrid-lazy")]
     pub(super) hybrid: bool,
 }
 

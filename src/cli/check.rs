@@ -8,11 +8,16 @@ use crate::config::visible;
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
-    outln!("{}: ok, {} servers", file.path.display(), config.servers.len());
+    let of = config.dialect.map(|dialect| format!(", as {} reads it", dialect.name()));
+    let of = of.unwrap_or_default();
+    outln!("{}: ok, {} servers{of}", file.path.display(), config.servers.len());
     for server in &config.servers {
         if let Err(unavailable) = &server.transport {
             outln!("  {}: unavailable: {}", server.name, visible(&unavailable.to_string()));
         }
+    }
+    for warning in &config.warnings {
+        outln!("  warning: {warning}");
     }
     if let Err(untrusted) = file.check_trust(&settings::trust_store()?) {
         outln!("  {untrusted}");

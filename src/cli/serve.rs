@@ -34,8 +34,17 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         let file = settings::find_trusted(options)?;
         (settings::parse(&file, options)?, Some(file))
     };
-    let addresses = options.http.as_deref().map(addresses).transpose()?;
-    let ways = Ways { http: addresses, stdio: options.stdio || options.http.is_none() };
+    if let Some(dialect) = config.dialect {
+        tracing::info!("the config is read as one of {}", dialect.name());
+    }
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let http = options.http.as_ref().or(config.settings.http.listen.as_ref());
+    let ways = Ways {
+        http: http.map(|address| addresses(address)).transpose()?,
+        stdio: options.stdio || http.is_none(),
+    };
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.
     let served = runtime.block_on(async { tokio::spawn(serve(config, file, ways)).await });
@@ -59,7 +68,9 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
         return Ok(vec![address]);
     }
     let found: Vec<SocketAddr> = std::net::ToSocketAddrs::to_socket_addrs(text)
-        .map_err(|error| UsageError(format!("--http {text:?}: {error}; write HOST:PORT")))?
+        .map_err(|error| {
+            UsageError(format!("cannot listen on {text:?}: {error}; write HOST:PORT"))
+        })?
         .collect();
     Ok(found)
 }

@@ -111,6 +111,13 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
     for server in &mut config.servers {
         override_server(server, options);
     }
+    if let Some(name) = &options.profile {
+        let Some(profile) = config.profiles.get(name).cloned() else {
+            let profiles = config.profiles.into_keys().collect();
+            return Err(ConfigError::NoProfile { name: name.clone(), profiles });
+        };
+        config.choose(&profile);
+    }
     Ok(config)
 }
 
@@ -159,5 +166,5 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     }
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options);
-    Some(Config { settings, servers: vec![server] })
+    Some(Config { settings, servers: vec![server], ..Config::default() })
 }

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::{
     Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin, Problem,
-    ServerConfig, Settings, Startup, Timeouts, ToolRules, Unavailable,
+    Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
     characters::is_hidden,
+    dialect::{Manner, Variables},
     document::{Document, Step},
     expand::expand,
     file::{FeaturesEntry, File, Protocol, ServerEntry, TimeoutsEntry},
@@ -24,11 +25,20 @@ pub(super) fn check(
     path: &Path,
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
-    let mut checker = Checker { document, problems: document.repeated_keys() };
+    let problems = [document.repeated_keys(), document.problems()].concat();
+    let manner = document.manner();
+    let (from_file, from_process) = match manner.variables {
+        Variables::FileAndProcess => (true, true),
+        Variables::File => (true, false),
+        Variables::Process => (false, true),
+        Variables::Nowhere => (false, false),
+    };
+    let environment = &environment.restricted(from_file, from_process);
+    let mut checker = Checker { document, manner, problems };
     let written = document.value();
     let mut file: File = checker.read(&[], &written, written.clone());
     checker.expand_tokens(&mut file, environment);
-    let settings = settings(&file);
+    let settings = settings(&file, manner);
     if settings.max_message_bytes < LEAST_MESSAGE_BYTES {
         let at = [Step::Key("maxMessageBytes".to_owned())];
         checker.report(&at, format!("must be {LEAST_MESSAGE_BYTES} or more"));
@@ -44,13 +54,21 @@ pub(super) fn check(
     let mut problems = checker.problems;
     problems.sort_by_key(|problem| (problem.line, problem.column));
     if problems.is_empty() {
-        Ok(Config { settings, servers })
+        let profiles = file.profiles.into_iter();
+        let profiles = profiles.map(|(name, entry)| (name, Profile { servers: entry.servers }));
+        Ok(Config {
+            settings,
+            servers,
+            profiles: profiles.collect(),
+            dialect: document.dialect(),
+            warnings: document.warnings(),
+        })
     } else {
         Err(ConfigError::Invalid(problems))
     }
 }
 
-fn settings(file: &File) -> Settings {
+fn settings(file: &File, manner: Manner) -> Settings {
     let default = Settings::default();
     Settings {
         surface: file.surface.unwrap_or(default.surface),
@@ -72,13 +90,15 @@ fn settings(file: &File) -> Settings {
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
         max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
         single_server: false,
-        http: http_settings(file),
+        http: http_settings(file, manner),
     }
 }
 
-fn http_settings(file: &File) -> HttpSettings {
+fn http_settings(file: &File, manner: Manner) -> HttpSettings {
     let default = HttpSettings::default();
     HttpSettings {
+        listen: file.listen.clone(),
+        servers_at_root: manner.servers_at_root,
         auth_tokens: file.auth_tokens.clone(),
         allowed_hosts: file.allowed_hosts.clone(),
         allowed_origins: file.allowed_origins.clone(),
@@ -88,12 +108,22 @@ fn http_settings(file: &File) -> HttpSettings {
 
 struct Checker<'a, 'text> {
     document: &'a Document<'text>,
+    manner: Manner,
     problems: Vec<Problem>,
 }
 
 impl Checker<'_, '_> {
     fn report(&mut self, path: &[Step], message: impl Into<String>) {
         self.problems.push(self.document.problem(path, message));
+    }
+
+    /// Expands what refers to variables, and returns those that are undefined and have to be there.
+    fn expand(&self, value: &mut Value, environment: &Environment) -> Vec<String> {
+        if self.manner.variables == Variables::Nowhere {
+            return Vec::new();
+        }
+        let undefined = expand(value, environment);
+        if self.manner.keeps_undefined { Vec::new() } else { undefined }
     }
 
     /// Reads `value`, which stands at `base`, and reports every unknown key and every bad value in it.
@@ -150,7 +180,7 @@ impl Checker<'_, '_> {
     fn expand_tokens(&mut self, file: &mut File, environment: &Environment) {
         let at = [Step::Key("authTokens".to_owned())];
         let mut tokens = Value::from(std::mem::take(&mut file.auth_tokens));
-        let undefined = expand(&mut tokens, environment);
+        let undefined = self.expand(&mut tokens, environment);
         if !undefined.is_empty() {
             self.report(&at, format!("undefined: {}", undefined.join(", ")));
         }
@@ -176,7 +206,7 @@ impl Checker<'_, '_> {
             );
         }
         let written = entry.clone();
-        let undefined = expand(&mut entry, environment);
+        let undefined = self.expand(&mut entry, environment);
         let entry: ServerEntry = self.read(&at, &written, entry);
         for (key, message) in problems(&written, &entry) {
             let key = key.map(|key| Step::Key(key.to_owned()));
@@ -216,6 +246,7 @@ fn configure(
         pin: entry.pin.or(file.pin).unwrap_or(Pin::Warn),
         max_result_bytes: entry.max_result_bytes.or(file.max_result_bytes).filter(|max| *max > 0),
         auth_tokens: entry.auth_tokens,
+        surface: entry.surface.unwrap_or(Surface::Direct),
         transport: if undefined.is_empty() {
             transport
         } else {
@@ -245,7 +276,7 @@ fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
     }
 }
 
-fn unknown_key(key: &str, known: &[String]) -> String {
+pub(super) fn unknown_key(key: &str, known: &[String]) -> String {
     let near = known
         .iter()
         .map(|known| (strsim::jaro_winkler(&key.to_lowercase(), &known.to_lowercase()), known))

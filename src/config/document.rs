@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{
     ConfigError, Problem,
+    dialect::{Dialect, Manner, Notes, Translated},
     format::{Content, Format, Node, Unreadable},
 };
 
@@ -37,7 +38,18 @@ pub(super) fn show_path(path: &[Step]) -> String {
 pub(super) struct Document<'a> {
     file: PathBuf,
     text: &'a str,
+    /// As a config of our own has it.
     root: Node,
+    /// As it is written, where it is for another system.
+    foreign: Option<Foreign>,
+}
+
+/// The config of another system.
+struct Foreign {
+    dialect: Dialect,
+    root: Node,
+    manner: Manner,
+    notes: Notes,
 }
 
 impl<'a> Document<'a> {
@@ -50,11 +62,53 @@ impl<'a> Document<'a> {
             let problem = Problem { file, line, column, key_path: String::new(), message };
             ConfigError::Invalid(vec![problem])
         })?;
-        Ok(Self { file: file.to_owned(), text, root })
+        let is_ours = file.file_stem().is_some_and(|stem| stem == "dormouse");
+        let file = file.to_owned();
+        let Some(dialect) = Dialect::of(&root, is_ours) else {
+            return Ok(Self { file, text, root, foreign: None });
+        };
+        let Translated { root: ours, manner, notes } = dialect.translate(&root);
+        Ok(Self { file, text, root: ours, foreign: Some(Foreign { dialect, root, manner, notes }) })
     }
 
+    /// As a config of our own.
     pub(super) fn value(&self) -> Value {
         self.root.to_value()
+    }
+
+    /// As it is written, whosever it is.
+    pub(super) fn written(&self) -> Value {
+        self.written_root().to_value()
+    }
+
+    fn written_root(&self) -> &Node {
+        self.foreign.as_ref().map_or(&self.root, |foreign| &foreign.root)
+    }
+
+    pub(super) fn dialect(&self) -> Option<Dialect> {
+        self.foreign.as_ref().map(|foreign| foreign.dialect)
+    }
+
+    pub(super) fn manner(&self) -> Manner {
+        self.foreign.as_ref().map(|foreign| foreign.manner).unwrap_or_default()
+    }
+
+    /// What is wrong with it as a config of another system.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        self.notes(|notes| &notes.problems)
+    }
+
+    /// What of it is not done, or otherwise.
+    pub(super) fn warnings(&self) -> Vec<Problem> {
+        self.notes(|notes| &notes.warnings)
+    }
+
+    fn notes(&self, which: impl Fn(&Notes) -> &Vec<(usize, String)>) -> Vec<Problem> {
+        let notes = self.foreign.iter().flat_map(|foreign| which(&foreign.notes));
+        let mut notes: Vec<_> = notes.collect();
+        notes.sort_by_key(|(at, _)| *at);
+        let problem = |(at, message): &(usize, String)| self.problem_at(*at, &[], message.clone());
+        notes.into_iter().map(problem).collect()
     }
 
     /// A problem at the key of `path` (or the element, or the file).
@@ -64,13 +118,16 @@ impl<'a> Document<'a> {
 
     fn problem_at(&self, at: usize, path: &[Step], message: String) -> Problem {
         let (line, column) = place(self.text, at);
-        Problem { file: self.file.clone(), line, column, key_path: show_path(path), message }
+        // Whoever wrote it for another system knows its keys.
+        let written = self.foreign.as_ref().map(|foreign| path_to(&foreign.root, at));
+        let key_path = show_path(written.as_deref().unwrap_or(path));
+        Problem { file: self.file.clone(), line, column, key_path, message }
     }
 
     /// Keys that stand twice in one mapping; the second would silently win.
     pub(super) fn repeated_keys(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        self.find_repeated(&self.root, &mut Vec::new(), &mut problems);
+        self.find_repeated(self.written_root(), &mut Vec::new(), &mut problems);
         problems
     }
 
@@ -120,6 +177,29 @@ impl<'a> Document<'a> {
         }
         at
     }
+}
+
+/// The way to the deepest part that is at this byte, or whose key is.
+fn path_to(node: &Node, at: usize) -> Vec<Step> {
+    let below = |step: Step, node: &Node| [vec![step], path_to(node, at)].concat();
+    let is_within =
+        |start: usize, next: Option<usize>| start <= at && next.is_none_or(|next| at < next);
+    match &node.content {
+        Content::Mapping(members) => {
+            let starts = members.iter().skip(1).map(|member| Some(member.at)).chain([None]);
+            let found =
+                members.iter().zip(starts).find(|(member, next)| is_within(member.at, *next));
+            found.map(|(member, _)| below(Step::Key(member.key.clone()), &member.node))
+        }
+        Content::Sequence(elements) => {
+            let starts = elements.iter().skip(1).map(|element| Some(element.at)).chain([None]);
+            let found = elements.iter().zip(starts).enumerate();
+            let mut found = found.filter(|(_, (element, next))| is_within(element.at, *next));
+            found.next().map(|(index, (element, _))| below(Step::Index(index), element))
+        }
+        Content::Scalar(_) => None,
+    }
+    .unwrap_or_default()
 }
 
 /// Line and column from 1, of a byte offset.

@@ -79,6 +79,15 @@ impl Environment {
         malformed
     }
 
+    /// Those of the two that are to be looked at.
+    #[must_use]
+    pub(super) fn restricted(&self, file: bool, process: bool) -> Self {
+        let kept = |variables: &HashMap<String, String>, is_kept: bool| {
+            if is_kept { variables.clone() } else { HashMap::new() }
+        };
+        Self { file: kept(&self.file, file), process: kept(&self.process, process) }
+    }
+
     pub fn get(&self, name: &str) -> Option<&str> {
         self.file.get(name).or_else(|| self.process.get(name)).map(String::as_str)
     }

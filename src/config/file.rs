@@ -65,6 +65,10 @@ pub(super) struct File {
     pub(super) allowed_hosts: Vec<String>,
     /// Web origins that may send HTTP requests, beside loopback ones; `https://example.com`, say.
     pub(super) allowed_origins: Vec<String>,
+    /// Serve hosts over HTTP on this address, unless `--http` says another.
+    pub(super) listen: Option<String>,
+    /// Choices of servers and their tools, of which `--profile` names one.
+    pub(super) profiles: BTreeMap<String, ProfileEntry>,
     /// How long an HTTP session of a legacy host stays without an open stream or a request.
     #[schemars(extend("default" = "24h"))]
     pub(super) session_timeout: Option<DurationText>,
@@ -111,6 +115,9 @@ pub(super) struct ServerEntry {
     pub(super) headers: BTreeMap<String, String>,
     /// Bearer tokens that HTTP hosts may send for `/servers/<name>/`, beside the general ones.
     pub(super) auth_tokens: Vec<String>,
+    /// The form in which it is shown at `/servers/<name>/`, where the address does not say.
+    #[schemars(extend("default" = "direct"))]
+    pub(super) surface: Option<Surface>,
     /// Whether all hosts use one instance of the server, or each host session has its own, which is connected with
     /// its first use even where `startup` is `eager`.
     #[schemars(extend("default" = "shared"))]
@@ -131,6 +138,15 @@ pub(super) struct ServerEntry {
 /// In YAML a key whose members have all been deleted has no value.
 fn or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolSwitches, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// What a profile shows.
+#[derive(Debug, Default, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct ProfileEntry {
+    /// Its servers, each with the names or globs of its tools; with none of them, all its tools.
+    pub(super) servers: BTreeMap<String, Vec<String>>,
 }
 
 /// Which parts of a server are used.

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConfigError, ConfigFile, ToolRules, TrustStore,
+    ConfigError, ConfigFile, Dialect, ToolRules, TrustStore,
     characters::is_invisible,
     document::Document,
     format::{Edit, Format},
@@ -61,20 +61,23 @@ impl ToolChanges {
     }
 
     /// The edits that bring them into a file in which this server has this entry.
-    fn edits(&self, server: &str, entry: &Value) -> Vec<Edit> {
+    fn edits(&self, server: &str, dialect: Option<Dialect>, entry: &Value) -> Vec<Edit> {
+        let servers = dialect.map_or("mcpServers", Dialect::servers_key);
         let place = |steps: &[&str]| -> Vec<String> {
-            let base = ["mcpServers", server, "tools"];
+            let base = [servers, server, "tools"];
             base.iter().chain(steps).map(|step| (*step).to_owned()).collect()
         };
         if self.is_empty() {
             return Vec::new();
         }
+        // So that multi-mcp can still read its own file.
+        let on = if dialect.is_some() { json!({"enabled": true}) } else { Value::Bool(true) };
         let Some(switches) = entry.get("tools").filter(|switches| !switches.is_null()) else {
             let switches: Map<String, Value> =
-                self.added.iter().map(|tool| (tool.clone(), Value::Bool(true))).collect();
+                self.added.iter().map(|tool| (tool.clone(), on.clone())).collect();
             return vec![Edit::Set { path: place(&[]), value: Value::Object(switches) }];
         };
-        let enabled = |tool: &String| Edit::Set { path: place(&[tool]), value: Value::Bool(true) };
+        let enabled = |tool: &String| Edit::Set { path: place(&[tool]), value: on.clone() };
         let stale = |tool: &String| match &switches[tool] {
             Value::Bool(enabled) => {
                 let value = json!({"enabled": enabled, "stale": true});
@@ -112,7 +115,13 @@ impl ConfigFile {
         let by_hand = |reason: String| MergeError::Edit { server: server.to_owned(), reason };
         let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
         let document = Document::parse(text, &self.path)?;
-        let edits = changes.edits(server, &document.value()["mcpServers"][server]);
+        let dialect = document.dialect();
+        if let Some(dialect) = dialect.filter(|dialect| !dialect.has_tools()) {
+            let name = dialect.name();
+            return Err(by_hand(format!("a config of {name} has no place for tools")));
+        }
+        let servers = dialect.map_or("mcpServers", Dialect::servers_key);
+        let edits = changes.edits(server, dialect, &document.written()[servers][server]);
         let edited = Format::of(&self.path).edit(text, &edits);
         let edited = edited.map_err(|error| by_hand(error.to_string()))?;
         Ok(Self { text: edited.into_bytes(), ..self.clone() })

@@ -5,6 +5,7 @@
 
 mod characters;
 mod check;
+mod dialect;
 mod document;
 mod duration;
 mod environment;
@@ -22,6 +23,7 @@ mod transport;
 mod trust;
 
 pub use characters::{hex, is_hidden, is_invisible, visible};
+pub use dialect::Dialect;
 pub use duration::parse_duration;
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find};
@@ -29,7 +31,8 @@ pub use lock::lock;
 pub use merge::{MergeError, ToolChanges};
 pub use model::{
     AlwaysLoad, Config, Features, Framing, HttpSettings, Isolation, Launch, Listing, Loads, Pin,
-    Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Unavailable,
+    Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport,
+    Unavailable,
 };
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference};

@@ -5,13 +5,25 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use url::Url;
 
 pub use super::file::{AlwaysLoad, Isolation, Listing, Loads, Pin, Protocol, Startup, Surface};
-use super::tools::ToolRules;
+use super::{Dialect, Problem, tools::ToolRules};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     pub settings: Settings,
     /// In the order of the file, which is the order of precedence between servers.
     pub servers: Vec<ServerConfig>,
+    pub profiles: BTreeMap<String, Profile>,
+    /// The system that the file was written for, where it is another than this.
+    pub dialect: Option<Dialect>,
+    /// What of such a file is not done, or otherwise.
+    pub warnings: Vec<Problem>,
+}
+
+/// A choice of servers and of their tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Names or globs of the tools of each server; none for all of them.
+    pub servers: BTreeMap<String, Vec<String>>,
 }
 
 /// What holds for all servers.
@@ -50,6 +62,10 @@ pub struct HttpSettings {
     pub allowed_origins: Vec<String>,
     /// How long a session lives without an open stream or a request.
     pub session_timeout: Duration,
+    /// The address to listen on, as it is written.
+    pub listen: Option<String>,
+    /// What is at `/servers/<name>/` is at `/<name>/` too.
+    pub servers_at_root: bool,
 }
 
 impl Default for HttpSettings {
@@ -57,7 +73,15 @@ impl Default for HttpSettings {
         let (auth_tokens, allowed_hosts, allowed_origins) = Default::default();
         // A host may be left open over night; what it holds here is small.
         let session_timeout = Duration::from_hours(24);
-        Self { auth_tokens, allowed_hosts, allowed_origins, session_timeout }
+        let (listen, servers_at_root) = Default::default();
+        Self {
+            auth_tokens,
+            allowed_hosts,
+            allowed_origins,
+            session_timeout,
+            listen,
+            servers_at_root,
+        }
     }
 }
 
@@ -68,6 +92,8 @@ impl std::fmt::Debug for HttpSettings {
             .field("allowed_hosts", &self.allowed_hosts)
             .field("allowed_origins", &self.allowed_origins)
             .field("session_timeout", &self.session_timeout)
+            .field("listen", &self.listen)
+            .field("servers_at_root", &self.servers_at_root)
             .finish()
     }
 }
@@ -111,6 +137,8 @@ pub struct ServerConfig {
     pub max_result_bytes: Option<usize>,
     /// Any of them opens the endpoints of this server alone.
     pub auth_tokens: Vec<String>,
+    /// The form in which it is shown at its own endpoints.
+    pub surface: Surface,
     /// How to reach it, or why that cannot be.
     pub transport: Result<Transport, Unavailable>,
 }
@@ -213,6 +241,19 @@ impl Default for Timeouts {
     }
 }
 
+impl Config {
+    /// Leaves only what a profile shows.
+    pub fn choose(&mut self, profile: &Profile) {
+        for server in &mut self.servers {
+            match profile.servers.get(&server.name) {
+                None => server.enabled = false,
+                Some(tools) if tools.is_empty() => {}
+                Some(tools) => server.tools.restrict(tools),
+            }
+        }
+    }
+}
+
 impl ServerConfig {
     /// A server with nothing said of it but how to reach it.
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
@@ -230,6 +271,7 @@ impl ServerConfig {
             pin: Pin::Warn,
             max_result_bytes: None,
             auth_tokens: Vec::new(),
+            surface: Surface::Direct,
             transport: Ok(transport),
         }
     }

@@ -44,6 +44,8 @@ pub enum ConfigError {
         path = path.display()
     )]
     Untrusted { path: PathBuf },
+    #[error("there is no profile {name:?}; there are: {}", profiles.join(", "))]
+    NoProfile { name: String, profiles: Vec<String> },
     #[error("cannot record what is trusted in {}", path.display())]
     TrustStore { path: PathBuf, source: io::Error },
 }

@@ -82,7 +82,11 @@ impl JsonSchema for ToolSwitch {
 
 /// Which tools of a server are on. Without a rule that matches, a tool is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolRules(Vec<ToolRule>);
+pub struct ToolRules {
+    rules: Vec<ToolRule>,
+    /// A profile's choice, by name or glob: no other tool is on.
+    chosen: Option<Vec<String>>,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 struct ToolRule {
@@ -95,13 +99,20 @@ struct ToolRule {
 impl ToolRules {
     pub(super) fn new(switches: ToolSwitches) -> Self {
         let rule = |(pattern, ToolSwitch { enabled, stale })| ToolRule { pattern, enabled, stale };
-        Self(switches.into_iter().map(rule).collect())
+        Self { rules: switches.into_iter().map(rule).collect(), chosen: None }
+    }
+
+    /// Leaves only those of the tools on that are among these names or globs.
+    pub(super) fn restrict(&mut self, chosen: &[String]) {
+        self.chosen = Some(chosen.to_vec());
     }
 
     /// Whether hosts see and may call this tool: an exact name decides before a glob, a longer glob before
     /// a shorter one, of equals the last.
     pub fn allow(&self, tool: &str) -> bool {
-        self.rule_for(tool).is_none_or(|rule| rule.enabled)
+        let matches = |pattern: &String| pattern == tool || WildMatch::new(pattern).matches(tool);
+        let is_chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.iter().any(matches));
+        is_chosen && self.rule_for(tool).is_none_or(|rule| rule.enabled)
     }
 
     /// Whether the config says something of this tool.
@@ -110,9 +121,9 @@ impl ToolRules {
     }
 
     fn rule_for(&self, tool: &str) -> Option<&ToolRule> {
-        let exact = self.0.iter().find(|rule| rule.pattern == tool);
+        let exact = self.rules.iter().find(|rule| rule.pattern == tool);
         exact.or_else(|| {
-            let globs = self.0.iter().filter(|rule| is_glob(&rule.pattern));
+            let globs = self.rules.iter().filter(|rule| is_glob(&rule.pattern));
             let matching = globs.filter(|rule| WildMatch::new(&rule.pattern).matches(tool));
             matching.max_by_key(|rule| rule.pattern.chars().count())
         })
@@ -120,12 +131,12 @@ impl ToolRules {
 
     /// Whether the config says nothing of tools.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.rules.is_empty()
     }
 
     /// The tools that are named, with whether they are marked as gone from their server.
     pub fn named(&self) -> impl Iterator<Item = (&str, bool)> {
-        let named = self.0.iter().filter(|rule| !is_glob(&rule.pattern));
+        let named = self.rules.iter().filter(|rule| !is_glob(&rule.pattern));
         named.map(|rule| (rule.pattern.as_str(), rule.stale))
     }
 }

@@ -86,7 +86,7 @@ pub struct Subscriber {
 impl Fleet {
     /// Makes the fleet. Nothing is connected.
     pub fn new(config: Config, watchdog: &Watchdog, storage: Storage) -> Arc<Self> {
-        let Config { settings, servers } = config;
+        let Config { settings, servers, .. } = config;
         let context = Context {
             max_message_bytes: settings.max_message_bytes,
             watchdog: watchdog.clone(),

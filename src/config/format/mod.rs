@@ -78,6 +78,21 @@ impl Node {
         }
     }
 
+    /// A value that is all at one place.
+    pub(super) fn of_value(at: usize, value: Value) -> Self {
+        let content = match value {
+            Value::Array(elements) => Content::Sequence(
+                elements.into_iter().map(|value| Self::of_value(at, value)).collect(),
+            ),
+            Value::Object(members) => {
+                let member = |(key, value)| Member { key, at, node: Self::of_value(at, value) };
+                Content::Mapping(members.into_iter().map(member).collect())
+            }
+            scalar => Content::Scalar(scalar),
+        };
+        Self { at, content }
+    }
+
     pub(super) fn to_value(&self) -> Value {
         match &self.content {
             Content::Scalar(value) => value.clone(),

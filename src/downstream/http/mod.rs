@@ -77,6 +77,10 @@ pub async fn serve(
         stop: CancellationToken::new(),
     });
     let router = router(&front, guard);
+    // What rewrites an address has to stand before what looks at it.
+    let router = Router::new()
+        .fallback_service(router)
+        .layer(middleware::map_request_with_state(front.clone(), servers_at_root));
     let expiring = tokio::spawn(sessions::expire(front.clone()));
     let stopping = {
         let (front, stop) = (front.clone(), stop.clone());
@@ -123,6 +127,32 @@ fn router(front: &Arc<Front>, guard: Arc<Guard>) -> Router {
         // Ready means that the config is loaded: servers come and go.
         .route("/readyz", get(|| async { "ready\n" }))
         .with_state(front.clone())
+}
+
+/// Takes `/<name>/…` for `/servers/<name>/…`, where the config is one of mcp-proxy, whose endpoints are there.
+async fn servers_at_root(State(front): State<Arc<Front>>, mut request: Request) -> Request {
+    if !front.fleet.settings().http.servers_at_root {
+        return request;
+    }
+    let uri = request.uri();
+    let path = uri.path().trim_end_matches('/');
+    let mut parts = path.trim_start_matches('/').split('/');
+    let (name, rest, end) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
+    let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+    let place = match (rest, end) {
+        (None | Some("mcp"), None) => "mcp",
+        (Some("sse"), None) => "sse",
+        (Some("messages"), None) => "messages",
+        _ => return request,
+    };
+    if front.fleet.find(&decoded).is_none() {
+        return request;
+    }
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    if let Ok(meant) = format!("/servers/{name}/{place}{query}").parse() {
+        *request.uri_mut() = meant;
+    }
+    request
 }
 
 /// What may follow the `?` of an endpoint.
@@ -180,8 +210,8 @@ fn endpoint(
         let own = front.fleet.endpoint();
         return Ok(Endpoint { surface: asked.unwrap_or(own.surface), ..own });
     };
-    if let Some((server, _)) = front.fleet.find(&name) {
-        let surface = asked.unwrap_or(Surface::Direct);
+    if let Some((server, config)) = front.fleet.find(&name) {
+        let surface = asked.unwrap_or(config.surface);
         Ok(Endpoint { surface, only: Some(server) })
     } else {
         let message = format!("there is no server {name:?}");

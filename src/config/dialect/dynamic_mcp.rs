@@ -1,0 +1,97 @@
+//! dynamic-mcp (asyrjasalo/dynamic-mcp), with what its proposal for a lazy start adds.
+
+use serde_json::Value;
+
+use super::{Manner, Members, Notes, Written, literal, servers};
+use crate::config::{document::Step, schema};
+
+/// Keys of its entries that are not ours.
+pub(super) const OWN_KEYS: [&str; 5] =
+    ["lazy_startup", "idle_timeout", "timeout", "oauth_client_id", "oauth_scopes"];
+
+/// How long it waits for tools where nothing is said, and for resources and prompts.
+const TOOLS: &str = "30s";
+const RESOURCES: &str = "10s";
+
+/// Whether a config has a key that only ours have.
+pub(super) fn has_keys_of_ours(value: &Value) -> bool {
+    let shared = |key: &String| {
+        let theirs = ["mcpServers", "description", "enabled", "features", "type", "command"];
+        theirs.contains(&key.as_str()) || ["args", "env", "url", "headers"].contains(&key.as_str())
+    };
+    let has = |value: &Value, known: &[String]| {
+        let keys = value.as_object().into_iter().flat_map(serde_json::Map::keys);
+        keys.filter(|key| !shared(key)).any(|key| known.contains(key))
+    };
+    let of_entries = [Step::Key("mcpServers".to_owned()), Step::Key("any".to_owned())];
+    let of_entries = schema::known_keys(&of_entries);
+    let mut entries = value["mcpServers"].as_object().into_iter().flat_map(|all| all.values());
+    has(value, &schema::known_keys(&[])) || entries.any(|entry| has(entry, &of_entries))
+}
+
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+    let mut written = Written::default();
+    root.take("$schema");
+    written.set(root.at, "surface", "groups");
+    written.push(servers(root.take("mcpServers"), notes, |_, entry, notes| server(entry, notes)));
+    root.end(notes);
+    (written, Manner { keeps_undefined: true, ..Manner::default() })
+}
+
+fn server(mut entry: Members, notes: &mut Notes) -> Written {
+    let mut written = Written::default();
+    // Everything else in it may hold variables.
+    if let Some((at, command)) = entry.text("command", notes) {
+        written.set(at, "command", literal(&command));
+    }
+    let kept = ["type", "description", "args", "env", "url", "headers", "features", "enabled"];
+    written.keep(&mut entry, &kept);
+    let startup = match entry.take("lazy_startup") {
+        None => (entry.at, "hybrid"),
+        Some(member) => match member.node.to_value() {
+            Value::Bool(false) => (member.at, "eager"),
+            Value::String(mode) if mode == "pure" => (member.at, "lazy"),
+            Value::String(mode) if mode == "hybrid" => (member.at, "hybrid"),
+            _ => {
+                notes.problem(member.at, "expected false, \"pure\" or \"hybrid\"");
+                (member.at, "hybrid")
+            }
+        },
+    };
+    written.set(startup.0, "startup", startup.1);
+    if let Some(member) = entry.take("idle_timeout") {
+        written.set_node(member.at, "idleTimeout", member.node);
+    }
+    timeouts(&mut entry, &mut written, notes);
+    let login = "dormouse cannot log in yet: requests are sent without a token";
+    entry.give_up(&["oauth_client_id"], login, notes);
+    entry.take("oauth_scopes");
+    entry.end(notes);
+    written
+}
+
+fn timeouts(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
+    let mut timeouts = entry.mapping("timeout", notes);
+    let mut own = Written::default();
+    match timeouts.take("tools") {
+        Some(member) => own.set_node(member.at, "call", member.node),
+        None => own.set(timeouts.at, "call", TOOLS),
+    }
+    let others = [timeouts.take("resources"), timeouts.take("prompts")];
+    match others {
+        [None, None] => own.set(timeouts.at, "request", RESOURCES),
+        [Some(resources), Some(prompts)]
+            if resources.node.to_value() != prompts.node.to_value() =>
+        {
+            let instead = "dormouse has one deadline for resources and prompts: that of resources";
+            notes.warn(prompts.at, instead);
+            own.set_node(resources.at, "request", resources.node);
+        }
+        [Some(either), _] | [None, Some(either)] => {
+            own.set_node(either.at, "request", either.node);
+        }
+    }
+    let at = timeouts.at;
+    timeouts.end(notes);
+    written.set_node(at, "timeouts", own.node(at));
+}

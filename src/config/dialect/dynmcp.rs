@@ -1,0 +1,44 @@
+//! dynmcp (brandonburrus/dynamic-discovery-mcp): `mcp`, each entry with its `transport`.
+
+use super::{Manner, Members, Notes, Variables, Written, servers};
+
+const LOGIN: &str = "dormouse cannot log in yet: requests are sent without a token";
+
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+    let mut written = Written::default();
+    root.take("$schema");
+    let variables = match root.text("env", notes) {
+        None => Variables::default(),
+        Some((at, mode)) => match mode.as_str() {
+            "enable" => Variables::FileAndProcess,
+            "dotenv" => Variables::File,
+            "process" => Variables::Process,
+            "disable" => Variables::Nowhere,
+            _ => {
+                notes.problem(at, "expected \"enable\", \"dotenv\", \"process\" or \"disable\"");
+                Variables::default()
+            }
+        },
+    };
+    written.set(root.at, "surface", "discover");
+    // What it has connected stays connected.
+    written.set(root.at, "idleTimeout", 0);
+    written.push(servers(root.take("mcp"), notes, |_, entry, notes| server(entry, notes)));
+    root.end(notes);
+    (written, Manner { variables, ..Manner::default() })
+}
+
+fn server(mut entry: Members, notes: &mut Notes) -> Written {
+    let mut written = Written::default();
+    match entry.text("transport", notes) {
+        None => notes.problem(entry.at, "a server of dynmcp needs a \"transport\""),
+        Some((at, transport)) => match transport.as_str() {
+            "stdio" | "streamable-http" | "sse" => written.set(at, "type", transport),
+            _ => notes.problem(at, "expected \"stdio\", \"streamable-http\" or \"sse\""),
+        },
+    }
+    written.keep(&mut entry, &["description", "command", "args", "env", "url", "headers"]);
+    entry.give_up(&["auth"], LOGIN, notes);
+    entry.end(notes);
+    written
+}

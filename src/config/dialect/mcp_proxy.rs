@@ -1,0 +1,130 @@
+//! mcp-proxy (TBXark/mcp-proxy, with the `lazyLoad` of its fork): one HTTP endpoint for each server.
+
+use serde_json::{Map, Value};
+
+use super::{Manner, Members, Notes, Written, servers};
+use crate::config::format::{Content, Member, Node};
+
+/// What holds for a server unless its entry says otherwise.
+#[derive(Clone, Default)]
+struct Inherited {
+    lazy_load: bool,
+    auth_tokens: Option<Node>,
+}
+
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+    let mut written = Written::default();
+    let mut proxy = root.mapping("mcpProxy", notes);
+    written.set(root.at, "surface", "direct");
+    let mut options = proxy.mapping("options", notes);
+    let inherited = Inherited {
+        lazy_load: options.flag("lazyLoad", notes).is_some_and(|(_, is_lazy)| is_lazy),
+        auth_tokens: options.take("authTokens").map(|member| member.node),
+    };
+    give_up(&mut options, notes);
+    options.end(notes);
+    if let Some((at, address)) = proxy.text("addr", notes) {
+        written.set(at, "listen", listen(at, &address, &inherited, notes));
+    }
+    // Names that it shows to hosts, and the transport of its endpoints: here they have both.
+    for key in ["baseURL", "name", "version", "type"] {
+        proxy.take(key);
+    }
+    proxy.end(notes);
+    let entries = root.take("mcpServers");
+    written.push(servers(entries, notes, |_, entry, notes| server(entry, &inherited, notes)));
+    root.end(notes);
+    (written, Manner { servers_at_root: true, ..Manner::default() })
+}
+
+/// `:9090` means every address of the machine there. Without a token that is not for others to use.
+fn listen(at: usize, address: &str, inherited: &Inherited, notes: &mut Notes) -> String {
+    match address.strip_prefix(':') {
+        Some(port) if inherited.auth_tokens.is_some() => format!("0.0.0.0:{port}"),
+        Some(port) => {
+            notes.warn(at, "without authTokens dormouse listens for this machine alone; to be reached from elsewhere, write an address, and authTokens");
+            format!("127.0.0.1:{port}")
+        }
+        None => address.to_owned(),
+    }
+}
+
+fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Written {
+    let mut written = Written::default();
+    match entry.text("transportType", notes) {
+        None => {}
+        Some((at, kind)) => match kind.as_str() {
+            "stdio" | "sse" | "streamable-http" => written.set(at, "type", kind),
+            _ => notes.problem(at, "expected \"stdio\", \"sse\" or \"streamable-http\""),
+        },
+    }
+    written.keep(&mut entry, &["command", "args", "env", "url", "headers"]);
+    if let Some((at, nanoseconds)) = entry.number("timeout", notes) {
+        let mut timeouts = Written::default();
+        for key in ["call", "request"] {
+            timeouts.set(at, key, nanoseconds / 1e9);
+        }
+        written.set_node(at, "timeouts", timeouts.node(at));
+    }
+    let login = "dormouse cannot log in yet: requests are sent without a token";
+    entry.give_up(&["oauth"], login, notes);
+    let mut options = entry.mapping("options", notes);
+    entry.end(notes);
+
+    let (at, is_lazy) =
+        options.flag("lazyLoad", notes).unwrap_or((options.at, inherited.lazy_load));
+    written.set(at, "startup", if is_lazy { "lazy" } else { "eager" });
+    written.set(at, "surface", if is_lazy { "activate" } else { "direct" });
+    let own_tokens = options.take("authTokens").map(|member| member.node);
+    if let Some(tokens) = own_tokens.or_else(|| inherited.auth_tokens.clone()) {
+        written.set_node(tokens.at, "authTokens", tokens);
+    }
+    if let Some((at, is_disabled)) = options.flag("disabled", notes) {
+        written.set(at, "enabled", !is_disabled);
+    }
+    tool_filter(&mut options, &mut written, notes);
+    give_up(&mut options, notes);
+    options.end(notes);
+    written
+}
+
+fn tool_filter(options: &mut Members, written: &mut Written, notes: &mut Notes) {
+    let Some(member) = options.take("toolFilter") else { return };
+    let at = member.at;
+    let mut filter = Members::of(member.node, notes);
+    let allows = match filter.text("mode", notes) {
+        Some((_, mode)) if mode.eq_ignore_ascii_case("allow") => true,
+        Some((_, mode)) if mode.eq_ignore_ascii_case("block") => false,
+        Some((at, _)) => return notes.problem(at, "expected \"allow\" or \"block\""),
+        None => return notes.problem(at, "a filter needs a \"mode\": \"allow\" or \"block\""),
+    };
+    let names = filter.take("list");
+    filter.end(notes);
+    let mut tools = Map::new();
+    match names.map(|Member { at, node, .. }| (at, node.content)) {
+        None => {}
+        Some((_, Content::Sequence(names))) => {
+            for name in names {
+                match name.to_value() {
+                    Value::String(name) => {
+                        tools.insert(name, allows.into());
+                    }
+                    _ => notes.problem(name.at, "expected a string"),
+                }
+            }
+        }
+        Some((at, _)) => notes.problem(at, "expected a list"),
+    }
+    // An empty list filters nothing.
+    if allows && !tools.is_empty() {
+        tools.insert("*".to_owned(), false.into());
+    }
+    written.set(at, "tools", Value::Object(tools));
+}
+
+fn give_up(options: &mut Members, notes: &mut Notes) {
+    options.take("logEnabled");
+    if let Some((at, true)) = options.flag("panicIfInvalid", notes) {
+        notes.warn(at, "a server that cannot be reached does not end dormouse: it is tried again");
+    }
+}

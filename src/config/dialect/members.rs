@@ -1,0 +1,127 @@
+//! A mapping as it is taken apart, and one as it is put together.
+
+use serde_json::Value;
+
+use super::Notes;
+use crate::config::{
+    check::unknown_key,
+    format::{Content, Member, Node},
+};
+
+/// The members of a mapping, to be taken one by one.
+pub(super) struct Members {
+    pub(super) at: usize,
+    left: Vec<Member>,
+    taken: Vec<String>,
+}
+
+impl Members {
+    /// None, and a problem, where the value is no mapping.
+    pub(super) fn of(node: Node, notes: &mut Notes) -> Self {
+        let Node { at, content } = node;
+        let left = match content {
+            Content::Mapping(members) => members,
+            Content::Scalar(Value::Null) => Vec::new(),
+            _ => {
+                notes.problem(at, "expected an object");
+                Vec::new()
+            }
+        };
+        Self { at, left, taken: Vec::new() }
+    }
+
+    /// The member of this name. One without a value is none.
+    pub(super) fn take(&mut self, key: &str) -> Option<Member> {
+        self.taken.push(key.to_owned());
+        // Keys that stand there twice are reported elsewhere.
+        let position = self.left.iter().rposition(|member| member.key == key)?;
+        let member = self.left.remove(position);
+        (!matches!(member.node.content, Content::Scalar(Value::Null))).then_some(member)
+    }
+
+    pub(super) fn flag(&mut self, key: &str, notes: &mut Notes) -> Option<(usize, bool)> {
+        let member = self.take(key)?;
+        let Content::Scalar(Value::Bool(flag)) = member.node.content else {
+            notes.problem(member.at, "expected true or false");
+            return None;
+        };
+        Some((member.at, flag))
+    }
+
+    pub(super) fn text(&mut self, key: &str, notes: &mut Notes) -> Option<(usize, String)> {
+        let member = self.take(key)?;
+        let Content::Scalar(Value::String(text)) = member.node.content else {
+            notes.problem(member.at, "expected a string");
+            return None;
+        };
+        Some((member.at, text))
+    }
+
+    pub(super) fn number(&mut self, key: &str, notes: &mut Notes) -> Option<(usize, f64)> {
+        let member = self.take(key)?;
+        let number = match &member.node.content {
+            Content::Scalar(value) => value.as_f64().filter(|number| *number >= 0.0),
+            _ => None,
+        };
+        if number.is_none() {
+            notes.problem(member.at, "expected a number");
+        }
+        Some((member.at, number?))
+    }
+
+    /// The mapping of this name; an empty one where there is none.
+    pub(super) fn mapping(&mut self, key: &str, notes: &mut Notes) -> Self {
+        match self.take(key) {
+            Some(member) => Self::of(member.node, notes),
+            None => Self { at: self.at, left: Vec::new(), taken: Vec::new() },
+        }
+    }
+
+    /// Takes what has no meaning here, and says what happens instead.
+    pub(super) fn give_up(&mut self, keys: &[&str], instead: &str, notes: &mut Notes) {
+        for key in keys {
+            if let Some(member) = self.take(key) {
+                notes.warn(member.at, instead);
+            }
+        }
+    }
+
+    /// What is left is unknown.
+    pub(super) fn end(self, notes: &mut Notes) {
+        for member in self.left {
+            notes.problem(member.at, unknown_key(&member.key, &self.taken));
+        }
+    }
+
+    pub(super) fn into_all(self) -> Vec<Member> {
+        self.left
+    }
+}
+
+/// A mapping of our own config.
+#[derive(Default)]
+pub(super) struct Written(Vec<Member>);
+
+impl Written {
+    pub(super) fn set(&mut self, at: usize, key: &str, value: impl Into<Value>) {
+        let node = Node::of_value(at, value.into());
+        self.0.push(Member { key: key.to_owned(), at, node });
+    }
+
+    pub(super) fn set_node(&mut self, at: usize, key: &str, node: Node) {
+        self.0.push(Member { key: key.to_owned(), at, node });
+    }
+
+    pub(super) fn push(&mut self, member: Member) {
+        self.0.push(member);
+    }
+
+    /// Takes over those of these members that there are, as they are.
+    pub(super) fn keep(&mut self, from: &mut Members, keys: &[&str]) {
+        self.0.extend(keys.iter().filter_map(|key| from.take(key)));
+    }
+
+    pub(super) fn node(self, at: usize) -> Node {
+        Node { at, content: Content::Mapping(self.0) }
+    }
+}

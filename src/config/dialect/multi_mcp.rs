@@ -1,0 +1,88 @@
+//! multi-mcp (itstanner5216/multi-mcp): `servers` with `always_on` and the tools that it has found.
+
+use super::{Manner, Members, Notes, Variables, Written, servers};
+use crate::config::format::{Content, Member, Node};
+
+pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
+    let mut written = Written::default();
+    written.set(root.at, "surface", "direct");
+    written.keep(&mut root, &["profiles"]);
+    written.push(servers(root.take("servers"), notes, |_, entry, notes| server(entry, notes)));
+    let sources = "other programs' servers are not read while dormouse runs: see `dormouse import`";
+    root.give_up(&["sources", "exclude_sources", "exclude_servers"], sources, notes);
+    root.give_up(&["retrieval"], "every surface of dormouse can be searched as it is", notes);
+    root.give_up(&["backup_dir"], "edits of the config are made in place, without a copy", notes);
+    root.end(notes);
+    (written, Manner { variables: Variables::Nowhere, ..Manner::default() })
+}
+
+fn server(mut entry: Members, notes: &mut Notes) -> Written {
+    let mut written = Written::default();
+    command(&mut entry, &mut written, notes);
+    written.keep(&mut entry, &["description", "enabled", "env", "url", "headers"]);
+    if let Some((at, kind)) = entry.text("type", notes) {
+        match kind.as_str() {
+            "stdio" | "sse" | "http" => written.set(at, "type", kind),
+            "streamablehttp" | "streamable-http" => written.set(at, "type", "http"),
+            _ => notes.problem(at, "expected \"stdio\", \"sse\", \"http\" or \"streamablehttp\""),
+        }
+    }
+    let (at, always_on) = entry.flag("always_on", notes).unwrap_or((entry.at, false));
+    written.set(at, "startup", if always_on { "eager" } else { "hybrid" });
+    if let Some((at, minutes)) = entry.number("idle_timeout_minutes", notes) {
+        written.set(at, "idleTimeout", minutes * 60.0);
+    }
+    let mut tools = Written::default();
+    let all = entry.mapping("tools", notes);
+    let at = all.at;
+    for tool in all.into_all() {
+        tools.push(switch(tool, notes));
+    }
+    written.set_node(at, "tools", tools.node(at));
+    let triggers = "words in calls wake no server: each wakes when one of its tools is called";
+    entry.give_up(&["triggers"], triggers, notes);
+    entry.end(notes);
+    written
+}
+
+/// A command may be written with its arguments.
+fn command(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
+    let mut args = Vec::new();
+    if let Some((at, command)) = entry.text("command", notes) {
+        match shlex::split(&command) {
+            Some(words) => {
+                let mut words = words.into_iter();
+                written.set(at, "command", words.next().unwrap_or_default());
+                args.extend(words.map(|word| Node::of_value(at, word.into())));
+            }
+            None => notes.problem(at, "a quotation mark is not closed"),
+        }
+    }
+    let own = entry.take("args");
+    let at = own.as_ref().map_or(entry.at, |member| member.at);
+    match own.map(|member| member.node.content) {
+        None => {}
+        Some(Content::Sequence(own)) => args.extend(own),
+        Some(_) => notes.problem(at, "expected a list"),
+    }
+    if !args.is_empty() {
+        written.set_node(at, "args", Node { at, content: Content::Sequence(args) });
+    }
+}
+
+/// What it knows of a tool is learned anew; what its user has said of it stays.
+fn switch(tool: Member, notes: &mut Notes) -> Member {
+    let Member { key, at, node } = tool;
+    if !matches!(node.content, Content::Mapping(_)) {
+        let is_empty = matches!(&node.content, Content::Scalar(value) if value.is_null());
+        let node = if is_empty { Node::of_value(at, true.into()) } else { node };
+        return Member { key, at, node };
+    }
+    let mut members = Members::of(node, notes);
+    let mut switch = Written::default();
+    switch.keep(&mut members, &["enabled", "stale"]);
+    members.take("description");
+    members.take("input_schema");
+    members.end(notes);
+    Member { key, at, node: switch.node(at) }
+}
