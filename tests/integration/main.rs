@@ -6,6 +6,7 @@ mod clients;
 mod commands;
 mod control;
 mod crossing;
+mod dialects;
 mod eras;
 mod fidelity;
 mod groups;

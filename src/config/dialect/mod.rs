@@ -153,10 +153,13 @@ fn servers(
 fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find("${").filter(|start| rest[*start..].contains('}')) {
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else { break };
+        let end = start + length + 1;
         escaped.push_str(&rest[..start]);
-        escaped.push_str("$${");
-        rest = &rest[start + 2..];
+        escaped.push('$');
+        escaped.push_str(&rest[start..end]);
+        rest = &rest[end..];
     }
     escaped.push_str(rest);
     escaped
@@ -164,7 +167,164 @@ fn literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{path::Path, time::Duration};
+
     use super::*;
+    use crate::config::{Config, ConfigError, Environment, Startup, Surface, Transport, parse};
+
+    fn read(text: &str) -> Result<Config, ConfigError> {
+        let file = b"SET=file\nONLY=file\n";
+        let environment = Environment::from_pairs([("SET", "process"), ("TOKEN", "process")]);
+        let environment = environment.with_lines_beside(Path::new("c.json"), file);
+        parse(text, Path::new("c.json"), &environment)
+    }
+
+    fn said(notes: &[crate::config::Problem]) -> Vec<String> {
+        notes.iter().map(|note| format!("{}: {}", note.key_path, note.message)).collect()
+    }
+
+    #[test]
+    fn a_file_is_whose_keys_it_has() {
+        for (text, expected) in [
+            (r#"{"mcpProxy": {}, "mcpServers": {}}"#, Some(Dialect::McpProxy)),
+            (r#"{"mcp": {"a": {"transport": "stdio"}}}"#, Some(Dialect::Dynmcp)),
+            (r#"{"mcp": {"a": {"type": "local"}}}"#, None),
+            (r#"{"servers": {"a": {"always_on": true}}}"#, Some(Dialect::MultiMcp)),
+            (r#"{"servers": {"a": {"command": "x"}}}"#, None),
+            (r#"{"mcpServers": {"a": {"timeout": {}}}}"#, Some(Dialect::DynamicMcp)),
+            (r#"{"mcpServers": {"a": {"features": {}}}}"#, Some(Dialect::DynamicMcp)),
+            (r#"{"mcpServers": {"a": {"features": {}, "tools": {}}}}"#, None),
+            (r#"{"surface": "discover", "mcpServers": {"a": {"features": {}}}}"#, None),
+            (r#"{"mcpServers": {"a": {"command": "x", "description": "y"}}}"#, None),
+        ] {
+            let root = crate::config::format::Format::Json.read(text).unwrap();
+            assert_eq!(Dialect::of(&root, false), expected, "{text}");
+        }
+        let ours = r#"{"mcpServers": {"a": {"features": {}}}}"#;
+        let root = crate::config::format::Format::Json.read(ours).unwrap();
+        assert_eq!(Dialect::of(&root, true), None, "dormouse.json is ours");
+    }
+
+    #[test]
+    fn dynmcp_looks_variables_up_where_it_is_told() {
+        for (mode, expected) in [
+            ("enable", "file file process"),
+            ("dotenv", "file file ${TOKEN:-}"),
+            ("process", "process ${ONLY:-} process"),
+            ("disable", "${SET} ${ONLY:-} ${TOKEN:-}"),
+        ] {
+            let text = format!(
+                r#"{{"env": "{mode}", "mcp": {{"a": {{"transport": "stdio", "command": "${{SET}} ${{ONLY:-}} ${{TOKEN:-}}"}}}}}}"#
+            );
+            let config = read(&text).unwrap();
+            let Ok(Transport::Stdio(launch)) = &config.servers[0].transport else { panic!() };
+            let expected = expected.to_owned();
+            let expected = match mode {
+                "dotenv" => expected.replace("${TOKEN:-}", ""),
+                "process" => expected.replace("${ONLY:-}", ""),
+                _ => expected,
+            };
+            assert_eq!(launch.command, expected, "{mode}");
+        }
+    }
+
+    #[test]
+    fn dynamic_mcp_waits_as_long_as_it_says_and_leaves_what_is_undefined() {
+        let config = read(
+            r#"{"mcpServers": {
+                "a": {"command": "${SET}", "args": ["${SET}", "${NOPE}"], "idle_timeout": 60,
+                      "timeout": {"tools": "1min", "resources": 5, "prompts": 7}},
+                "b": {"url": "http://x/", "lazy_startup": false, "oauth_client_id": "c"},
+                "c": {"command": "x", "lazy_startup": "pure"}
+            }}"#,
+        )
+        .unwrap();
+        assert_eq!(config.settings.surface, Surface::Groups);
+        let [a, b, c] = config.servers.as_slice() else { panic!("{config:?}") };
+        let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
+        assert_eq!(
+            (launch.command.as_str(), launch.args.join(" ")),
+            ("${SET}", "file ${NOPE}".to_owned())
+        );
+        assert_eq!(
+            (a.timeouts.call, a.timeouts.request),
+            (Duration::from_mins(1), Duration::from_secs(5))
+        );
+        assert_eq!(
+            (b.timeouts.call, b.timeouts.request),
+            (Duration::from_secs(30), Duration::from_secs(10))
+        );
+        assert_eq!(a.idle_timeout, Some(Duration::from_mins(1)));
+        let startups = [a, b, c].map(|server| server.startup);
+        assert_eq!(startups, [Startup::Hybrid, Startup::Eager, Startup::Lazy]);
+        insta::assert_snapshot!(said(&config.warnings).join("\n"));
+    }
+
+    #[test]
+    fn multi_mcp_expands_nothing_and_splits_commands() {
+        let config = read(
+            r#"{"servers": {"a": {
+                "command": "npx -y 'a b' ${SET}", "args": ["z"], "idle_timeout_minutes": 2,
+                "type": "stdio", "always_on": false, "triggers": ["x"],
+                "tools": {"t": {"enabled": false, "description": "d", "input_schema": {}}, "u": null}
+            }}, "retrieval": {"enabled": true}, "sources": {}}"#,
+        )
+        .unwrap();
+        let [a] = config.servers.as_slice() else { panic!("{config:?}") };
+        let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
+        assert_eq!(launch.args, ["-y", "a b", "${SET}", "z"]);
+        assert_eq!(a.idle_timeout, Some(Duration::from_mins(2)));
+        assert!(!a.tools.allow("t") && a.tools.allow("u"));
+        insta::assert_snapshot!(said(&config.warnings).join("\n"));
+    }
+
+    #[test]
+    fn mcp_proxy_hands_its_options_on() {
+        let config = read(
+            r#"{"mcpProxy": {"addr": ":9090", "options": {"lazyLoad": true, "authTokens": ["${TOKEN}"], "panicIfInvalid": true}},
+                "mcpServers": {
+                    "a": {"command": "x", "timeout": 1500000000},
+                    "b": {"transportType": "sse", "url": "http://x/", "options": {
+                        "lazyLoad": false, "authTokens": ["b"], "toolFilter": {"mode": "Allow", "list": []}}}
+                }}"#,
+        )
+        .unwrap();
+        let [a, b] = config.servers.as_slice() else { panic!("{config:?}") };
+        assert_eq!((a.startup, a.surface), (Startup::Lazy, Surface::Activate));
+        assert_eq!((b.startup, b.surface), (Startup::Eager, Surface::Direct));
+        assert_eq!(
+            (a.auth_tokens.join(""), b.auth_tokens.join("")),
+            ("process".to_owned(), "b".to_owned())
+        );
+        assert_eq!(a.timeouts.call, Duration::from_millis(1500));
+        assert!(b.tools.allow("anything"), "an empty list filters nothing");
+        let http = &config.settings.http;
+        assert_eq!((http.listen.as_deref(), http.servers_at_root), (Some("0.0.0.0:9090"), true));
+        insta::assert_snapshot!(said(&config.warnings).join("\n"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_the_words_of_the_file() {
+        let problems = |text| match read(text) {
+            Err(ConfigError::Invalid(problems)) => said(&problems),
+            other => panic!("{other:?}"),
+        };
+        let found = [
+            problems(
+                r#"{"mcp": {"a": {"transport": "pipe", "comand": "x"}, "b": {}}, "env": "on"}"#,
+            ),
+            problems(
+                r#"{"servers": {"a": {"always_on": "yes", "command": "'"}, "b": {"url": 3, "idle_timeout_minutes": -1}}}"#,
+            ),
+            problems(
+                r#"{"mcpServers": {"a": {"command": "x", "lazy_startup": true, "startup": "lazy", "timeout": {"tool": 1}}}}"#,
+            ),
+            problems(
+                r#"{"mcpProxy": {"port": 1}, "mcpServers": {"a": {"command": "x", "options": {"toolFilter": {"list": [1]}}}}}"#,
+            ),
+        ];
+        insta::assert_snapshot!(found.map(|problems| problems.join("\n")).join("\n\n"));
+    }
 
     #[test]
     fn a_literal_text_expands_to_itself() {

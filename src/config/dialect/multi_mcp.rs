@@ -8,7 +8,8 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     written.set(root.at, "surface", "direct");
     written.keep(&mut root, &["profiles"]);
     written.push(servers(root.take("servers"), notes, |_, entry, notes| server(entry, notes)));
-    let sources = "other programs' servers are not read while dormouse runs: see `dormouse import`";
+    let sources =
+        "other programs' servers are not read while dormouse runs: put them into the config";
     root.give_up(&["sources", "exclude_sources", "exclude_servers"], sources, notes);
     root.give_up(&["retrieval"], "every surface of dormouse can be searched as it is", notes);
     root.give_up(&["backup_dir"], "edits of the config are made in place, without a copy", notes);

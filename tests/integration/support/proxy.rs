@@ -20,6 +20,8 @@ pub struct Proxy {
     home: Option<PathBuf>,
     servers: Vec<Server>,
     config: Map<String, Value>,
+    /// The name and the text of a config to use instead.
+    written: Option<(String, String)>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     wrapped: Vec<String>,
@@ -39,10 +41,17 @@ impl Proxy {
             home: None,
             servers: servers.into_iter().collect(),
             config: Map::new(),
+            written: None,
             arguments: Vec::new(),
             environment: Vec::new(),
             wrapped: Vec::new(),
         }
+    }
+
+    /// With a config as somebody has written it, in which `DORMOUSE` is this program.
+    pub fn reading(name: &str, text: &str) -> Self {
+        let text = text.replace("DORMOUSE", env!("CARGO_BIN_EXE_dormouse"));
+        Self { written: Some((name.to_owned(), text)), ..Self::with([]) }
     }
 
     /// `dormouse -- <fixture>`
@@ -81,6 +90,11 @@ impl Proxy {
     }
 
     fn write_config(&self) -> PathBuf {
+        if let Some((name, text)) = &self.written {
+            let path = self.home().join(name);
+            std::fs::write(&path, text).expect("it is writable");
+            return path;
+        }
         let servers: Map<String, Value> = self
             .servers
             .iter()

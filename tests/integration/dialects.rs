@@ -1,0 +1,202 @@
+//! Configs of the systems that came before, as their own documents have them: each does here what it did there.
+//! The commands are servers that are at hand; all else is as it was written.
+
+use serde_json::{Value, json};
+
+use crate::support::{Host, Proxy, descendants, eventually, text_of};
+
+/// The one of dynmcp's "Dynamic Discovery".
+const DYNMCP: &str = r#"{ "$schema": "https://dynamicmcp.tools/config.json", "mcp": {
+    "filesystem": { "transport": "stdio", "command": "DORMOUSE", "args": ["__demo-server", "notes"] },
+    "chrome-devtools": {
+        "description": "Chrome browser automation and DevTools control.",
+        "transport": "stdio", "command": "DORMOUSE", "args": ["__demo-server", "weather"]
+    },
+    "aws-knowledge": {
+        "description": "AWS documentation, code samples, and best-practice guidance.",
+        "transport": "streamable-http", "url": "http://127.0.0.1:9/"
+    }
+}}"#;
+
+#[tokio::test]
+async fn a_config_of_dynmcp_shows_servers_with_a_description_to_be_loaded() {
+    let mut host = Proxy::reading("mcp.json", DYNMCP).serve().await;
+    assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
+    let description = host.description().await;
+    assert!(description.contains("- chrome-devtools: Chrome browser automation"), "{description}");
+    assert!(description.contains("- aws-knowledge: AWS documentation"), "{description}");
+    assert!(description.contains("filesystem:"), "it has no description: {description}");
+    assert_eq!(descendants(host.id()).len(), 2, "the eager one, and what looks after it");
+    let loaded = host.load("chrome-devtools").await;
+    assert_eq!(loaded["isError"], Value::Null, "{loaded}");
+    host.end().await;
+}
+
+/// As dynamic-mcp's README and its proposal for a lazy start have it.
+const DYNAMIC_MCP: &str = r#"{ "mcpServers": {
+    "critical": {
+        "type": "stdio", "description": "Used all the time", "command": "DORMOUSE",
+        "args": ["__demo-server", "notes"], "env": {"TOKEN": "${NOT_SET_ANYWHERE}"},
+        "features": {"tools": true, "resources": false, "prompts": false},
+        "lazy_startup": false
+    },
+    "rare": {
+        "description": "Rarely used", "command": "DORMOUSE", "args": ["__demo-server", "weather"],
+        "lazy_startup": "pure", "idle_timeout": 60, "timeout": {"tools": "1min", "resources": "10s"}
+    },
+    "mixed": { "description": "Sometimes used", "command": "DORMOUSE", "args": ["__demo-server", "notes"] },
+    "off": { "description": "Not used", "command": "nothing", "enabled": false }
+}}"#;
+
+#[tokio::test]
+async fn a_config_of_dynamic_mcp_shows_its_servers_as_groups() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = Proxy::reading("dynamic-mcp.json", DYNAMIC_MCP).at_home(home.path());
+    let mut host = proxy.serve().await;
+    let tools = host.request("tools/list", json!({})).await;
+    let groups = &tools["tools"][0]["description"];
+    assert_eq!(host.tool_names().await, ["get_dynamic_tools", "call_dynamic_tool"]);
+    for (group, is_there) in [("critical", true), ("rare", true), ("mixed", true), ("off", false)] {
+        let line = format!("- {group}: ");
+        assert_eq!(groups.as_str().unwrap().contains(&line), is_there, "{groups}");
+    }
+    let only_the_critical = || descendants(host.id()).len() == 2;
+    eventually("the hybrid one sleeps, and the lazy one has never been started", only_the_critical)
+        .await;
+    let listed = host.call("get_dynamic_tools", json!({"group": "rare"})).await;
+    let listed: Value = serde_json::from_str(text_of(&listed)).unwrap();
+    assert!(listed[0]["inputSchema"].is_object(), "{listed}");
+    let call = json!({"group": "critical", "name": "list_notes", "args": {}});
+    let called = host.call("call_dynamic_tool", call).await;
+    assert_eq!(
+        called["isError"],
+        Value::Null,
+        "a variable that is not set changes nothing: {called}"
+    );
+    host.end().await;
+}
+
+/// The one of multi-mcp's redesign.
+const MULTI_MCP: &str = "servers:
+  github:
+    command: DORMOUSE __demo-server notes
+    always_on: true                  # stays connected at all times
+    tools:
+      list_notes:
+        enabled: true
+      add_note:
+        enabled: false               # user disabled this
+      search_notes:
+        enabled: false
+      # ... rest of 26 tools
+
+  sequential-thinking:
+    command: DORMOUSE __demo-server weather
+    always_on: false
+    idle_timeout_minutes: 5
+    tools:
+      # all enabled: true by default
+
+profiles:
+  work:
+    servers:
+      github: [list_notes]
+";
+
+#[tokio::test]
+async fn a_config_of_multi_mcp_shows_the_tools_that_are_enabled() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = || Proxy::reading("servers.yaml", MULTI_MCP).at_home(home.path());
+    let mut host = proxy().serve().await;
+    let is_hidden = |names: &[String], tool: &str| !names.contains(&format!("github__{tool}"));
+    let names = host.tool_names().await;
+    assert!(is_hidden(&names, "add_note") && is_hidden(&names, "search_notes"), "{names:?}");
+    assert!(!is_hidden(&names, "list_notes") && !is_hidden(&names, "delete_note"), "{names:?}");
+    assert!(names.iter().any(|name| name.starts_with("sequential-thinking__")), "{names:?}");
+    eventually("the one that is not always on sleeps", || descendants(host.id()).len() == 2).await;
+    let refused = host.call("github__add_note", json!({"text": "x"})).await;
+    assert!(text_of(&refused).contains("switched off"), "{refused}");
+    host.end().await;
+
+    let mut host = proxy().argument("--profile").argument("work").serve().await;
+    assert_eq!(host.tool_names().await, ["github__list_notes"]);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn refresh_writes_into_a_config_of_multi_mcp_as_multi_mcp_would() {
+    let home = tempfile::tempdir().unwrap();
+    let config = home.path().join("servers.yaml");
+    let before = MULTI_MCP.replace("DORMOUSE", env!("CARGO_BIN_EXE_dormouse"));
+    std::fs::write(&config, before.replace("      search_notes:", "      burn_notes:")).unwrap();
+    let mut refresh = crate::support::dormouse();
+    refresh.env("XDG_CACHE_HOME", home.path()).args(["refresh", "github", "--config"]).arg(&config);
+    let refreshed = refresh.output().await.unwrap();
+    assert!(refreshed.status.success(), "{refreshed:?}");
+    let after = std::fs::read_to_string(&config).unwrap();
+    let expected = "      add_note:
+        enabled: false               # user disabled this
+      burn_notes:
+        enabled: false
+        stale: true
+";
+    assert!(after.contains(expected), "{after}");
+    let tools = after.split("  sequential-thinking:").next().unwrap();
+    for tool in ["search_notes", "delete_note"] {
+        assert!(tools.contains(&format!("{tool}:")), "{after}");
+    }
+    assert!(!tools.contains("_note: true") && !tools.contains("_notes: true"), "{after}");
+}
+
+/// The one of the lazy loading of mcp-proxy's fork, with what the original's README has of options.
+const MCP_PROXY: &str = r#"{
+  "mcpProxy": {
+    "baseURL": "http://localhost:9090", "addr": "127.0.0.1:0", "name": "MCP Proxy", "version": "1.0.0",
+    "type": "streamable-http",
+    "options": { "lazyLoad": true, "logEnabled": true }
+  },
+  "mcpServers": {
+    "serena": { "command": "DORMOUSE", "args": ["__demo-server", "notes"], "env": {} },
+    "playwright": {
+      "command": "DORMOUSE", "args": ["__demo-server", "notes"], "timeout": 30000000000,
+      "options": {
+        "lazyLoad": false, "authTokens": ["secret"],
+        "toolFilter": { "mode": "block", "list": ["delete_note"] }
+      }
+    },
+    "filtered": {
+      "command": "DORMOUSE", "args": ["__demo-server", "notes"],
+      "options": { "lazyLoad": false, "toolFilter": { "mode": "allow", "list": ["list_notes"] } }
+    },
+    "gone": { "command": "nothing", "options": { "disabled": true } }
+  }
+}"#;
+
+#[tokio::test]
+async fn a_config_of_mcp_proxy_has_an_endpoint_for_each_server() {
+    let proxy = Proxy::reading("config.json", MCP_PROXY).run_as_service();
+    let mut serena = proxy.host("/serena/").await;
+    serena.initialize(json!({})).await;
+    assert_eq!(serena.tool_names().await, ["activate_serena"]);
+    let activated = serena.call("activate_serena", json!({})).await;
+    let activated: Value = serde_json::from_str(text_of(&activated)).unwrap();
+    assert_eq!((&activated["activated"], &activated["toolCount"]), (&json!(true), &json!(4)));
+    assert_eq!(serena.tool_names().await.len(), 5, "the meta-tool stays");
+
+    let mut filtered = proxy.host("/filtered/mcp").await;
+    filtered.initialize(json!({})).await;
+    assert_eq!(filtered.tool_names().await, ["list_notes"]);
+    let mut over_sse = proxy.sse_host("/filtered/sse").await;
+    over_sse.initialize(json!({})).await;
+    assert_eq!(over_sse.tool_names().await, ["list_notes"]);
+
+    let token = [("authorization", "Bearer secret")];
+    let mut playwright = Host::over_http(&proxy.url("/playwright/").await, &token);
+    playwright.initialize(json!({})).await;
+    assert_eq!(playwright.tool_names().await, ["add_note", "list_notes", "search_notes"]);
+    let client = crate::support::http_client();
+    for (path, status) in [("/playwright/", 401), ("/gone/", 401), ("/mcp", 401)] {
+        let asked = client.post(proxy.url(path).await).body("{}").send().await.unwrap();
+        assert_eq!(asked.status(), status, "{path}");
+    }
+}
