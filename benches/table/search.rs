@@ -7,7 +7,7 @@ use std::{
 };
 
 use dormouse::{
-    catalog::{Exposed, Item, ServerCatalog, Snapshot, Tool},
+    catalog::{Exposed, Item, ServerCatalog, ServerId, Snapshot, Tool},
     config::{Environment, parse},
     protocol::{Era, Greeting},
     wire::Raw,
@@ -78,11 +78,11 @@ fn snapshot() -> Snapshot {
         (0..SERVERS).map(|number| (format!("server-{number}"), entry.clone())).collect();
     let config = json!({"mcpServers": servers}).to_string();
     let config = parse(&config, "bench.json".as_ref(), &Environment::default()).expect("valid");
-    let snapshot = Snapshot::new(&config.servers, None);
+    let snapshot = Snapshot::new(&ServerId::number(&config.servers), false);
     let known = config.servers.iter().enumerate().map(|(at, server)| {
         let catalog = Arc::new(catalog(at));
         let exposed = Exposed::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
-        (at, Arc::new(exposed))
+        (ServerId(at), Arc::new(exposed))
     });
     snapshot.recalled(known.collect())
 }

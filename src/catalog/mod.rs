@@ -26,6 +26,6 @@ pub use record::{Kept, Record, RecordError};
 pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Documents, Found, Index, Match};
 pub use server::{Changes, Discovery, ServerCatalog, Spoken, read_items};
-pub use snapshot::{Origin, Presence, ServerView, Shown, Snapshot};
+pub use snapshot::{Origin, Presence, ServerId, ServerView, Shown, Snapshot};
 
 use crate::config::hex;

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::{
-    Exposed, Presence, Prompt, ServerCatalog, ServerView, Shown, Snapshot, Tool, Withheld, template,
+    Exposed, Presence, Prompt, ServerCatalog, ServerId, ServerView, Shown, Snapshot, Tool,
+    Withheld, template,
 };
 use crate::{config::Listing, wire::Raw};
 
@@ -38,7 +39,7 @@ pub enum Resolved {
 /// Where a resource request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceRoute {
-    Server(usize),
+    Server(ServerId),
     /// Nobody lists it; the awake servers may still have it.
     Unlisted,
 }
@@ -233,7 +234,7 @@ impl Snapshot {
     }
 
     /// The server of a prompt and the prompt's name there. Every prompt also answers to its long name.
-    pub fn resolve_prompt(&self, name: &str, listing: Listing) -> Option<(usize, String)> {
+    pub fn resolve_prompt(&self, name: &str, listing: Listing) -> Option<(ServerId, String)> {
         let prompts = self.prompts(listing);
         let is_long = |exposed: &&ExposedPrompt<'_>| {
             let part = &self.servers[exposed.server].part;
@@ -242,7 +243,7 @@ impl Snapshot {
         };
         let exact = prompts.iter().find(|exposed| exposed.name == name);
         let found = exact.or_else(|| prompts.iter().find(is_long))?;
-        Some((found.server, found.prompt.name.clone()))
+        Some((self.servers[found.server].id, found.prompt.name.clone()))
     }
 
     /// The resources to list; of equal URIs the first claimant's.
@@ -289,7 +290,8 @@ impl Snapshot {
             .iter()
             .find(|claimant| is_listed(claimant.catalog))
             .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)));
-        found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(claimant.server))
+        let id = |claimant: &Claimant<'_>| self.servers[claimant.server].id;
+        found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(id(claimant)))
     }
 }
 

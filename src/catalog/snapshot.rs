@@ -8,6 +8,18 @@ use std::{
 use super::{Changes, Exposed, Index, Naming, ToolRef, names};
 use crate::config::{Features, Listing, ServerConfig, Startup, ToolRules};
 
+/// A server's name as a number, for as long as the process lives. Where a server stands in a snapshot may
+/// change when the config does; this does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServerId(pub usize);
+
+impl ServerId {
+    /// The servers of a first config, numbered in their order.
+    pub fn number(servers: &[ServerConfig]) -> Vec<(Self, &ServerConfig)> {
+        servers.iter().enumerate().map(|(number, server)| (Self(number), server)).collect()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// In config order.
@@ -25,6 +37,7 @@ pub struct Snapshot {
 /// One server as the host may see it.
 #[derive(Clone, Debug)]
 pub struct ServerView {
+    pub id: ServerId,
     pub name: String,
     /// The server's part of directly listed names.
     pub part: String,
@@ -73,34 +86,30 @@ pub enum Shown<'a> {
 }
 
 impl Snapshot {
-    /// The state before anything was connected.
-    pub fn new(servers: &[ServerConfig], sole: Option<usize>) -> Self {
-        let server_names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        let views = servers.iter().zip(names::server_parts(&server_names)).map(|(server, part)| {
-            Arc::new(ServerView {
-                name: server.name.clone(),
-                part,
-                description: server.description.clone(),
-                is_lazy: server.startup == Startup::Lazy,
-                features: server.features,
-                rules: server.tools.clone(),
-                presence: if server.enabled {
-                    Presence::Offered { trouble: None }
-                } else {
-                    Presence::Disabled
-                },
-                known: None,
-                failure: None,
-            })
-        });
-        let by_listed_name = HashMap::new();
+    /// The state before anything was connected. `sole`: whether the only server is shown as itself.
+    pub fn new(servers: &[(ServerId, &ServerConfig)], is_sole: bool) -> Self {
+        let views: Vec<_> = servers
+            .iter()
+            .zip(parts(servers))
+            .map(|((id, config), part)| Arc::new(ServerView::unloaded(*id, part, config)))
+            .collect();
         Self {
-            servers: views.collect(),
-            by_listed_name,
-            sole,
+            servers: views,
+            by_listed_name: HashMap::new(),
+            sole: is_sole.then_some(0),
             is_recalled: false,
             search_index: Arc::default(),
         }
+    }
+
+    /// Where the server of this id stands.
+    pub fn position(&self, id: ServerId) -> Option<usize> {
+        self.servers.iter().position(|view| view.id == id)
+    }
+
+    /// The server of this id, if the config still has it.
+    pub fn view(&self, id: ServerId) -> Option<&ServerView> {
+        self.position(id).map(|position| self.servers[position].as_ref())
     }
 
     /// How the tools of a server are named.
@@ -112,7 +121,7 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot in which `server` has the given presence, and what differs.
+    /// The snapshot in which the server at this position has the given presence, and what differs.
     #[must_use]
     pub fn with(&self, server: usize, presence: Presence) -> (Self, Changes) {
         let before = &self.servers[server];
@@ -124,9 +133,10 @@ impl Snapshot {
         (self.with_servers(servers), changes)
     }
 
-    /// The snapshot in which a load of `server` has failed. Lists do not show it.
+    /// The snapshot in which a load of the server has failed. Lists do not show it.
     #[must_use]
-    pub fn with_failure(&self, server: usize, cause: String) -> Self {
+    pub fn with_failure(&self, server: ServerId, cause: String) -> Self {
+        let Some(server) = self.position(server) else { return self.clone() };
         let mut servers = self.servers.clone();
         let before = ServerView::clone(&servers[server]);
         servers[server] = Arc::new(ServerView { failure: Some(cause), ..before });
@@ -135,39 +145,45 @@ impl Snapshot {
 
     /// The snapshot in which these servers had these catalogs when they were last connected.
     #[must_use]
-    pub fn recalled(&self, known: Vec<(usize, Arc<Exposed>)>) -> Self {
+    pub fn recalled(&self, known: Vec<(ServerId, Arc<Exposed>)>) -> Self {
         let mut servers = self.servers.clone();
         for (server, exposed) in known {
+            let Some(server) = self.position(server) else { continue };
             let before = ServerView::clone(&servers[server]);
             servers[server] = Arc::new(ServerView { known: Some(exposed), ..before });
         }
         Self { is_recalled: true, ..self.with_servers(servers) }
     }
 
-    /// What there is to see of `server` alone, under bare names. Positions stay what they are.
+    /// What there is to see of `server` alone, under bare names. Positions stay what they are. Of a server that is
+    /// gone there is nothing.
     #[must_use]
-    pub fn only(&self, server: usize) -> Self {
+    pub fn only(&self, server: ServerId) -> Self {
         let hidden = |view: &Arc<ServerView>| {
             let view = ServerView::clone(view);
             Arc::new(ServerView { presence: Presence::Disabled, known: None, ..view })
         };
-        let positions = self.servers.iter().enumerate();
-        let servers: Vec<Arc<ServerView>> = positions
-            .map(|(at, view)| if at == server { Arc::new(view.bare()) } else { hidden(view) })
+        let mut servers: Vec<Arc<ServerView>> = self
+            .servers
+            .iter()
+            .map(|view| if view.id == server { Arc::new(view.bare()) } else { hidden(view) })
             .collect();
-        Self { sole: Some(server), ..self.with_servers(servers) }
+        let position = self.position(server).unwrap_or_else(|| {
+            servers.push(Arc::new(ServerView::gone(server)));
+            servers.len() - 1
+        });
+        Self { sole: Some(position), ..self.with_servers(servers) }
     }
 
     /// What somebody sees who has not loaded the servers that `is_loaded` denies. What others' loads have shown of
     /// them can be found by a search, but where lists are to stay the same.
     #[must_use]
-    pub fn seen_by(&self, listing: Listing, is_loaded: impl Fn(usize) -> bool) -> Self {
+    pub fn seen_by(&self, listing: Listing, is_loaded: impl Fn(ServerId) -> bool) -> Self {
         let servers: Vec<Arc<ServerView>> = self
             .servers
             .iter()
-            .enumerate()
-            .map(|(server, view)| match &view.presence {
-                Presence::Live { exposed, origin: Origin::HostsRequest } if !is_loaded(server) => {
+            .map(|view| match &view.presence {
+                Presence::Live { exposed, origin: Origin::HostsRequest } if !is_loaded(view.id) => {
                     let presence = Presence::Offered { trouble: None };
                     let known = match listing {
                         Listing::Growing => Some(exposed.clone()),
@@ -248,7 +264,49 @@ fn changes(before: &Presence, after: &Presence) -> Changes {
     }
 }
 
+/// The servers' parts of directly listed names.
+fn parts(servers: &[(ServerId, &ServerConfig)]) -> Vec<String> {
+    let names: Vec<&str> = servers.iter().map(|(_, server)| server.name.as_str()).collect();
+    names::server_parts(&names)
+}
+
 impl ServerView {
+    /// A server that the config does not have any more.
+    fn gone(id: ServerId) -> Self {
+        Self {
+            id,
+            name: "removed from the config".to_owned(),
+            part: String::new(),
+            description: None,
+            is_lazy: false,
+            features: Features::default(),
+            rules: ToolRules::default(),
+            presence: Presence::Disabled,
+            known: None,
+            failure: None,
+        }
+    }
+
+    /// A server of which nothing is known.
+    fn unloaded(id: ServerId, part: String, config: &ServerConfig) -> Self {
+        Self {
+            id,
+            name: config.name.clone(),
+            part,
+            description: config.description.clone(),
+            is_lazy: config.startup == Startup::Lazy,
+            features: config.features,
+            rules: config.tools.clone(),
+            presence: if config.enabled {
+                Presence::Offered { trouble: None }
+            } else {
+                Presence::Disabled
+            },
+            known: None,
+            failure: None,
+        }
+    }
+
     /// What is live of it, or else what it had when it was last connected.
     pub fn exposed(&self) -> Option<&Exposed> {
         match &self.presence {

@@ -2,6 +2,7 @@
 
 use super::{Caller, Fleet, forward::ForwardError, instance::Instance};
 use crate::{
+    catalog::ServerId,
     config::{Listing, Pin},
     peer::CallError,
     protocol::adapt,
@@ -53,8 +54,8 @@ impl Fleet {
     }
 
     /// Whether no tool of the server may be called before it is known to be what was approved.
-    fn must_compare(&self, server: usize) -> bool {
-        self.shared(server).config().pin == Pin::Block
+    fn must_compare(&self, server: ServerId) -> bool {
+        self.config_of(server).pin == Pin::Block
     }
 
     /// Calls a server whose tools have to be what was approved. What it has may change with each connection, so the
@@ -82,21 +83,20 @@ impl Fleet {
             }
             let tool = edit::get_str(forwarded, "name").unwrap_or_default();
             if self.has_changed(instance, &tool) {
-                return Some(Ok(own(caller, blocked(self.shared(*server).name(), &tool))));
+                return Some(Ok(own(caller, blocked(&self.config_of(*server).name, &tool))));
             }
             let forwarded = Some(forwarded.clone());
             match self.request(lease, instance, caller, "tools/call", forwarded).await {
                 // The connection ended before the request was sent.
                 Err(CallError::NotSent) => {}
                 answered => {
-                    let name = self.shared(*server).name();
-                    let answered =
-                        answered.map_err(|cause| ForwardError::new(name.to_owned(), cause));
+                    let name = &self.config_of(*server).name;
+                    let answered = answered.map_err(|cause| ForwardError::new(name.clone(), cause));
                     return Some(self.called(caller, *server, answered));
                 }
             }
         }
-        let name = self.shared(*server).name().to_owned();
+        let name = self.config_of(*server).name.clone();
         failed_with(ForwardError::new(name, CallError::NotSent))
     }
 
@@ -112,7 +112,7 @@ impl Fleet {
         match action {
             Action::Answer(result) | Action::Reexamine { result, .. } => result,
             Action::Load { server } | Action::Forward { server, .. } => {
-                let name = self.shared(server).name();
+                let name = &self.config_of(server).name;
                 failed(format!("server {name:?} was loaded, and what was asked for is not there"))
             }
             Action::Recall => failed("what is known of the servers cannot be read"),
@@ -123,7 +123,7 @@ impl Fleet {
         self.view(&self.snapshot_for(caller.host.as_ref()), caller.endpoint()).call(params)
     }
 
-    async fn call_server(&self, caller: &Caller, server: usize, params: Raw) -> Outcome {
+    async fn call_server(&self, caller: &Caller, server: ServerId, params: Raw) -> Outcome {
         let forwarded = self.forward(server, caller, "tools/call", Some(params)).await;
         self.called(caller, server, forwarded)
     }
@@ -132,7 +132,7 @@ impl Fleet {
     pub(super) fn called(
         &self,
         caller: &Caller,
-        server: usize,
+        server: ServerId,
         forwarded: Result<Outcome, ForwardError>,
     ) -> Outcome {
         match forwarded {
@@ -142,7 +142,11 @@ impl Fleet {
     }
 
     /// As `load`. What is known from other runs is read before, where lists must not depend on which came first.
-    async fn load_first(&self, caller: &Caller, server: usize) -> Result<Option<u64>, LoadError> {
+    async fn load_first(
+        &self,
+        caller: &Caller,
+        server: ServerId,
+    ) -> Result<Option<u64>, LoadError> {
         if self.settings.listing == Listing::Stable {
             self.recall_all().await;
         }
@@ -151,7 +155,7 @@ impl Fleet {
 
     /// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
     /// which the host has to fetch the list before it is given the result.
-    async fn load(&self, caller: &Caller, server: usize) -> Result<Option<u64>, LoadError> {
+    async fn load(&self, caller: &Caller, server: ServerId) -> Result<Option<u64>, LoadError> {
         let names_before = self.listed_tool_names(caller);
         let announced_before = caller.host.tool_lists_announced();
         self.lease(self.instance(server, caller), caller).await?;

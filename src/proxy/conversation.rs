@@ -21,6 +21,7 @@ use super::{
     resources::reply,
 };
 use crate::{
+    catalog::ServerId,
     peer::{CallError, CallOptions, Pulse},
     protocol::{Era, adapt, error, random_token},
     upstream::{Lease, Question},
@@ -52,7 +53,7 @@ struct Conversation {
     /// Who is to hear of progress.
     audience: Arc<Mutex<Caller>>,
     entered: Entered,
-    server: usize,
+    server: ServerId,
     method: String,
     /// The server is in use as long as the call is.
     _lease: Lease,
@@ -292,7 +293,7 @@ impl Fleet {
         }
         let (server, method) = (conversation.server, conversation.method.clone());
         let answered = go_on(self, conversation, caller).await;
-        let name = || self.shared(server).name().to_owned();
+        let name = || self.config_of(server).name.clone();
         let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
         Some(if method == "tools/call" {
             self.called(caller, server, answered)

@@ -1,16 +1,16 @@
 //! What part of the fleet a host has connected to, and the form in which it is shown.
 
-use crate::config::Surface;
+use crate::{catalog::ServerId, config::Surface};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub surface: Surface,
-    /// The one server that there is to see, by its position; its names are bare, and what is unknown passes.
-    pub only: Option<usize>,
+    /// The one server that there is to see, by its id; its names are bare, and what is unknown passes.
+    pub only: Option<ServerId>,
 }
 
 impl Endpoint {
-    pub(super) fn shows(&self, server: usize) -> bool {
+    pub(super) fn shows(&self, server: ServerId) -> bool {
         self.only.is_none_or(|only| only == server)
     }
 }

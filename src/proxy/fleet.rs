@@ -15,14 +15,15 @@ use super::{
     Endpoint, Host, HostId, Principal,
     conversation::Parked,
     in_flight::InFlight,
-    instance::{Instance, InstanceObserver},
+    instance::Instance,
     levels::Levels,
     loads::Loads,
     memory::Memory,
     results::Results,
+    roster::{Roster, Slot},
 };
 use crate::{
-    catalog::{Cache, Exposed, Origin, Presence, Snapshot},
+    catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
     protocol::{Era, offered_capabilities},
@@ -38,8 +39,7 @@ pub struct Fleet {
     pub(super) this: Weak<Self>,
     pub(super) settings: Settings,
     pub(super) context: Context,
-    /// The instance of each server that hosts share.
-    shared: Vec<Upstream>,
+    roster: ArcSwap<Roster>,
     // A std mutex: held to find or make one; nothing is awaited under it.
     own: Mutex<HashMap<Instance, Upstream>>,
     snapshot: ArcSwap<Snapshot>,
@@ -96,21 +96,23 @@ impl Fleet {
             stop: CancellationToken::new(),
         };
         let starting = servers.iter().filter(|server| has_first_attempt(server)).count();
-        let snapshot = Snapshot::new(&servers, settings.single_server.then_some(0));
-        let memory = Memory::new(storage.catalogs, &servers);
+        let numbered = ServerId::number(&servers);
+        let snapshot = Snapshot::new(&numbered, settings.single_server);
+        let memory = Memory::new(storage.catalogs);
+        for (id, config) in numbered {
+            memory.adopt(id, config);
+        }
         let loads = Loads::new(settings.loads, storage.loads.filter(|_| settings.remember_loads));
         let fleet = Arc::new_cyclic(|this| {
-            let start = |(server, config): (usize, ServerConfig)| {
-                let instance = Instance { server, owner: None };
-                let observer = InstanceObserver { fleet: this.clone(), instance };
-                Upstream::start(Arc::new(config), Arc::new(observer), &context, None)
-            };
-            let shared = servers.into_iter().enumerate().map(start).collect();
+            let mut roster = Roster::default();
+            for config in servers {
+                roster.add(|id| Slot::start(this, &context, id, 0, config));
+            }
             Self {
                 this: this.clone(),
                 settings,
                 context,
-                shared,
+                roster: ArcSwap::from_pointee(roster),
                 own: Mutex::default(),
                 snapshot: ArcSwap::from_pointee(snapshot),
                 publishing: Mutex::default(),
@@ -138,13 +140,12 @@ impl Fleet {
         let client = self.hosts().iter().find_map(|host| host.client());
         let era = client.map_or(Era::Legacy, |client| client.era);
         let remembered = self.remembered_loads();
-        for upstream in &self.shared {
-            let config = upstream.config();
-            match config.startup {
-                Startup::Eager if has_first_attempt(config) => upstream.begin(era),
-                Startup::Hybrid if has_first_attempt(config) => upstream.learn(),
-                Startup::Lazy if remembered.contains(&config.name) => upstream.restore(),
-                _ => {}
+        for (_, slot) in self.roster().all() {
+            let config = slot.upstream.config();
+            if config.startup == Startup::Lazy && remembered.contains(&config.name) {
+                slot.upstream.restore();
+            } else {
+                begin(&slot.upstream, era);
             }
         }
     }
@@ -163,18 +164,22 @@ impl Fleet {
 
     /// What a host gets that asks for nothing else.
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint { surface: self.settings.surface, only: self.settings.single_server.then_some(0) }
+        let only = self.settings.single_server.then(|| self.roster().ids().next()).flatten();
+        Endpoint { surface: self.settings.surface, only }
     }
 
-    /// The position and config of the server of this name, unless it is switched off.
-    pub fn find(&self, name: &str) -> Option<(usize, &ServerConfig)> {
-        let configs = self.shared.iter().map(|upstream| upstream.config().as_ref());
-        configs.enumerate().find(|(_, config)| config.enabled && config.name == name)
+    /// The id and config of the server of this name, unless it is switched off.
+    pub fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
+        let roster = self.roster();
+        let mut configs = roster.all().map(|(id, slot)| (id, slot.upstream.config()));
+        let found = configs.find(|(_, config)| config.enabled && config.name == name);
+        found.map(|(id, config)| (id, config.clone()))
     }
 
     /// The bearer tokens that open one server's endpoints alone, under its name.
     pub fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
-        let configs = self.shared.iter().map(Upstream::config);
+        let roster = self.roster();
+        let configs = roster.all().map(|(_, slot)| slot.upstream.config());
         let with_tokens = configs.filter(|config| !config.auth_tokens.is_empty());
         with_tokens.map(|config| (config.name.clone(), config.auth_tokens.clone())).collect()
     }
@@ -238,12 +243,17 @@ impl Fleet {
         offered
     }
 
-    pub(super) fn all_shared(&self) -> &[Upstream] {
-        &self.shared
+    pub(super) fn roster(&self) -> Arc<Roster> {
+        self.roster.load_full()
     }
 
-    pub(super) fn shared(&self, server: usize) -> &Upstream {
-        &self.shared[server]
+    /// The instance of a server that hosts share.
+    pub(super) fn shared(&self, server: ServerId) -> Upstream {
+        self.roster.load().slot(server).upstream.clone()
+    }
+
+    pub(super) fn config_of(&self, server: ServerId) -> Arc<ServerConfig> {
+        self.roster.load().slot(server).upstream.config().clone()
     }
 
     pub(super) fn lock_own(&self) -> MutexGuard<'_, HashMap<Instance, Upstream>> {
@@ -314,14 +324,14 @@ impl Fleet {
     }
 
     /// Adds what is known of servers that have not been loaded. Nobody is told: it is looked at when somebody asks.
-    pub(super) fn publish_recalled(&self, known: Vec<(usize, Arc<Exposed>)>) {
+    pub(super) fn publish_recalled(&self, known: Vec<(ServerId, Arc<Exposed>)>) {
         let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let recalled = self.snapshot.load().recalled(known);
         self.snapshot.store(Arc::new(recalled));
     }
 
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
-    pub(super) fn note_failure(&self, server: usize, cause: String) {
+    pub(super) fn note_failure(&self, server: ServerId, cause: String) {
         let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let after = self.snapshot.load().with_failure(server, cause);
         self.snapshot.store(Arc::new(after));
@@ -330,28 +340,30 @@ impl Fleet {
     /// Swaps the snapshot, and announces what differs before anything else can be published.
     pub(super) fn publish(
         &self,
-        server: usize,
+        server: ServerId,
         announce: Announce,
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
         let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = self.snapshot.load();
-        let Some(presence) = presence(&before.servers[server].presence) else { return };
+        // What the config does not have any more shows nowhere.
+        let Some(position) = before.position(server) else { return };
+        let Some(presence) = presence(&before.servers[position].presence) else { return };
         let is_listed = match self.settings.listing {
             Listing::Growing => true,
             Listing::Stable => {
                 matches!(presence, Presence::Live { origin: Origin::OwnAccord, .. })
             }
         };
-        let was_live = matches!(before.servers[server].presence, Presence::Live { .. });
+        let was_live = matches!(before.servers[position].presence, Presence::Live { .. });
         let is_loaded =
             matches!(presence, Presence::Live { origin: Origin::HostsRequest, .. }) && !was_live;
-        let (after, changes) = before.with(server, presence.clone());
+        let (after, changes) = before.with(position, presence.clone());
         if is_loaded {
             self.remember_load(server);
         }
         if !was_live {
-            for collision in after.collisions(server) {
+            for collision in after.collisions(position) {
                 tracing::warn!("{collision}");
             }
         }
@@ -368,6 +380,16 @@ impl Fleet {
                 host.announce(changes);
             }
         }
+    }
+}
+
+/// Connects an eager server in the background, or finds out what a hybrid one has.
+pub(super) fn begin(upstream: &Upstream, era: Era) {
+    let config = upstream.config();
+    match config.startup {
+        Startup::Eager if has_first_attempt(config) => upstream.begin(era),
+        Startup::Hybrid if has_first_attempt(config) => upstream.learn(),
+        _ => {}
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Caller, Fleet, conversation, in_flight::Entry, instance::Instance, rounds};
 use crate::{
+    catalog::ServerId,
     peer::{CallError, CallOptions},
     protocol::{Era, adapt},
     upstream::{Lease, LoadError},
@@ -41,13 +42,13 @@ impl Fleet {
     /// Sends a request to a server, which is woken or loaded for it, and returns its answer.
     pub(super) async fn forward(
         &self,
-        server: usize,
+        server: ServerId,
         caller: &Caller,
         method: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, ForwardError> {
         self.check_feature(server, method)?;
-        let failed = |cause| ForwardError::new(self.shared(server).name().to_owned(), cause);
+        let failed = |cause| ForwardError::new(self.config_of(server).name.clone(), cause);
         let instance = self.instance(server, caller);
         for _ in 0..2 {
             let lease = self.lease(instance, caller).await?;
@@ -61,8 +62,8 @@ impl Fleet {
     }
 
     /// Whether the config lets the part of a server be used that a method is for.
-    pub(super) fn check_feature(&self, server: usize, method: &str) -> Result<(), ForwardError> {
-        let config = self.shared(server).config();
+    pub(super) fn check_feature(&self, server: ServerId, method: &str) -> Result<(), ForwardError> {
+        let config = self.config_of(server);
         let (feature, is_on) = match method.split_once('/') {
             Some(("tools", _)) => ("tools", config.features.tools),
             Some(("resources", _)) => ("resources", config.features.resources),
@@ -125,7 +126,7 @@ pub(super) struct Forwarded<'a> {
 impl Forwarded<'_> {
     /// How long the server may be silent.
     pub(super) fn silence(&self) -> Duration {
-        let timeouts = self.fleet.shared(self.instance.server).config().timeouts;
+        let timeouts = self.fleet.config_of(self.instance.server).timeouts;
         if self.method == "tools/call" { timeouts.call } else { timeouts.request }
     }
 

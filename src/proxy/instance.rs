@@ -5,9 +5,9 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use super::{Caller, Fleet, Host, Principal, fleet::Announce, questions};
+use super::{Caller, Fleet, Host, Principal, fleet::Announce, questions, roster::Slot};
 use crate::{
-    catalog::{Origin, Presence, ServerCatalog},
+    catalog::{Origin, Presence, ServerCatalog, ServerId},
     config::Isolation,
     protocol::Era,
     upstream::{Observer, Question, Recalled, Upstream},
@@ -16,19 +16,23 @@ use crate::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Instance {
-    pub(super) server: usize,
+    pub(super) server: ServerId,
+    /// Of the server's config.
+    pub(super) version: u32,
     /// Whose it is, where hosts do not share it.
     pub(super) owner: Option<Principal>,
 }
 
 impl Fleet {
     /// The instance of a server that this caller uses.
-    pub(super) fn instance(&self, server: usize, caller: &Caller) -> Instance {
-        let owner = match self.shared(server).config().isolation {
+    pub(super) fn instance(&self, server: ServerId, caller: &Caller) -> Instance {
+        let roster = self.roster();
+        let slot = roster.slot(server);
+        let owner = match slot.upstream.config().isolation {
             Isolation::Shared => None,
             Isolation::Session => Some(caller.host.principal()),
         };
-        Instance { server, owner }
+        Instance { server, version: slot.version, owner }
     }
 
     /// The instance's handle. A host's own is made when it is first asked for.
@@ -39,8 +43,9 @@ impl Fleet {
         }
         let mut own = self.lock_own();
         let start = || {
-            let known = match &self.snapshot().servers[instance.server].presence {
-                Presence::Live { .. } => shared.catalog(),
+            let snapshot = self.snapshot();
+            let known = match snapshot.view(instance.server).map(|view| &view.presence) {
+                Some(Presence::Live { .. }) => shared.catalog(),
                 _ => None,
             };
             let observer = InstanceObserver { fleet: self.this.clone(), instance };
@@ -59,9 +64,10 @@ impl Fleet {
 
     /// Every instance that has been made so far, with its handle, in config order.
     pub(super) fn instances(&self) -> Vec<(Instance, Upstream)> {
-        let shared = self.all_shared().iter().enumerate();
-        let shared =
-            shared.map(|(server, upstream)| (Instance { server, owner: None }, upstream.clone()));
+        let roster = self.roster();
+        let shared = roster.all().map(|(server, Slot { upstream, version })| {
+            (Instance { server, version: *version, owner: None }, upstream.clone())
+        });
         let own = self.lock_own();
         shared.chain(own.iter().map(|(at, upstream)| (*at, upstream.clone()))).collect()
     }
@@ -87,18 +93,27 @@ pub(super) struct InstanceObserver {
 }
 
 impl InstanceObserver {
-    fn tell(&self, tell: impl FnOnce(&Fleet, usize)) {
+    fn tell(&self, tell: impl FnOnce(&Fleet, ServerId)) {
         // The fleet is gone only when everything ends.
         if let Some(fleet) = self.fleet.upgrade() {
             tell(&fleet, self.instance.server);
         }
+    }
+
+    /// The same of what hosts see of the server, unless its config has changed: then another instance says that.
+    fn show(&self, tell: impl FnOnce(&Fleet, ServerId)) {
+        self.tell(|fleet, server| {
+            if fleet.roster().slot(server).version == self.instance.version {
+                tell(fleet, server);
+            }
+        });
     }
 }
 
 impl Observer for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
         let announce = if origin.is_some() { Announce::ToAll } else { Announce::ToThoseNotListing };
-        self.tell(|fleet, server| {
+        self.show(|fleet, server| {
             fleet.memory.tell_learned();
             let exposed = fleet.expose(server, &catalog);
             fleet.publish(server, announce, |before| {
@@ -113,7 +128,7 @@ impl Observer for InstanceObserver {
     }
 
     fn learned(&self, catalog: &Arc<ServerCatalog>) {
-        self.tell(|fleet, server| fleet.keep(server, catalog));
+        self.show(|fleet, server| fleet.keep(server, catalog));
     }
 
     fn recall(&self) -> Option<Recalled> {
@@ -121,7 +136,7 @@ impl Observer for InstanceObserver {
     }
 
     fn unreachable(&self, cause: String) {
-        self.tell(|fleet, server| {
+        self.show(|fleet, server| {
             fleet.publish(server, Announce::ToAll, |before| match before {
                 // What is known of it stays: a call tries to reach it again.
                 Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
@@ -131,11 +146,11 @@ impl Observer for InstanceObserver {
     }
 
     fn failed(&self, cause: String) {
-        self.tell(|fleet, server| fleet.note_failure(server, cause));
+        self.show(|fleet, server| fleet.note_failure(server, cause));
     }
 
     fn evicted(&self) {
-        self.tell(|fleet, server| {
+        self.show(|fleet, server| {
             fleet.publish(server, Announce::ToAll, |before| match before {
                 // Another host's own instance has shown that it can be had.
                 Presence::Live { .. } => None,

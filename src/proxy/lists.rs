@@ -62,12 +62,11 @@ impl Fleet {
         let Some(server) = endpoint.only.filter(|_| endpoint.surface == Surface::Direct) else {
             return Ok(());
         };
-        let is_unknown = matches!(
-            self.snapshot_for(caller.host.as_ref()).servers[server].presence,
-            Presence::Offered { .. }
-        );
+        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let presence = snapshot.view(server).map(|view| &view.presence);
+        let is_unknown = matches!(presence, Some(Presence::Offered { .. }));
         // An eager one is on its way, and is announced when it comes.
-        if !is_unknown || self.shared(server).config().startup == Startup::Eager {
+        if !is_unknown || self.config_of(server).startup == Startup::Eager {
             return Ok(());
         }
         match self.lease(self.instance(server, caller), caller).await {
@@ -88,7 +87,7 @@ impl Fleet {
         let _listing = self.listing(caller.host.id());
         let quiet_until = Instant::now() + PATIENCE;
         let asking = TaskTracker::new();
-        for server in (0..self.all_shared().len()).filter(|server| endpoint.shows(*server)) {
+        for server in self.roster().ids().filter(|server| endpoint.shows(*server)) {
             let upstream = self.existing(self.instance(server, caller));
             if let Some(upstream) = upstream.filter(|upstream| upstream.awake().is_some()) {
                 asking.spawn(async move { upstream.relist(kinds, quiet_until).await });

@@ -10,7 +10,7 @@ use std::{
 
 use super::{Fleet, Host, Principal};
 use crate::{
-    catalog::{Origin, Presence, Snapshot},
+    catalog::{Origin, Presence, ServerId, Snapshot},
     config,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 pub(super) struct Loads {
     policy: config::Loads,
     // A std mutex: held for a look or a change.
-    by_principal: Mutex<HashMap<Principal, HashSet<usize>>>,
+    by_principal: Mutex<HashMap<Principal, HashSet<ServerId>>>,
     /// Where what is loaded is remembered from one run to the next, if it is.
     file: Option<PathBuf>,
 }
@@ -29,13 +29,13 @@ impl Loads {
     }
 
     /// Whether a host sees what hosts have loaded of this server.
-    fn are_seen_by(&self, principal: Principal, server: usize) -> bool {
+    fn are_seen_by(&self, principal: Principal, server: ServerId) -> bool {
         self.policy == config::Loads::Process
             || self.lock().get(&principal).is_some_and(|loaded| loaded.contains(&server))
     }
 
     /// Takes note that a host has loaded a server; whether that is new to it alone.
-    fn add(&self, principal: Principal, server: usize) -> bool {
+    fn add(&self, principal: Principal, server: ServerId) -> bool {
         self.policy == config::Loads::Session
             && self.lock().entry(principal).or_default().insert(server)
     }
@@ -44,7 +44,7 @@ impl Loads {
         self.lock().remove(&principal);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashSet<usize>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashSet<ServerId>>> {
         self.by_principal.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -63,26 +63,27 @@ impl Fleet {
 
     /// Whether a host has to do with a server: it, or any other where loads are everybody's, has loaded it, or
     /// nobody had to.
-    pub(super) fn has_loaded(&self, host: &dyn Host, server: usize) -> bool {
+    pub(super) fn has_loaded(&self, host: &dyn Host, server: ServerId) -> bool {
         let snapshot = self.snapshot();
-        self.concerns(host, server, &snapshot.servers[server].presence)
+        let view = snapshot.view(server);
+        view.is_some_and(|view| self.concerns(host, server, &view.presence))
     }
 
     /// Whether a host is to hear of what becomes of a server.
-    pub(super) fn concerns(&self, host: &dyn Host, server: usize, presence: &Presence) -> bool {
+    pub(super) fn concerns(&self, host: &dyn Host, server: ServerId, presence: &Presence) -> bool {
         let is_a_load = matches!(presence, Presence::Live { origin: Origin::HostsRequest, .. });
         host.endpoint().shows(server)
             && (!is_a_load || self.loads.are_seen_by(host.principal(), server))
     }
 
     /// A host has loaded a server that others may have loaded before it: it is told what that brings it.
-    pub(super) fn loaded_by(&self, principal: Principal, server: usize) {
+    pub(super) fn loaded_by(&self, principal: Principal, server: ServerId) {
         if !self.loads.add(principal, server) {
             return;
         }
         let snapshot = self.snapshot();
-        let Presence::Live { exposed, origin: Origin::HostsRequest } =
-            &snapshot.servers[server].presence
+        let Some(Presence::Live { exposed, origin: Origin::HostsRequest }) =
+            snapshot.view(server).map(|view| &view.presence)
         else {
             return;
         };
@@ -99,9 +100,9 @@ impl Fleet {
     }
 
     /// Remembers that a server was loaded.
-    pub(super) fn remember_load(&self, server: usize) {
+    pub(super) fn remember_load(&self, server: ServerId) {
         let Some(file) = self.loads.file.clone() else { return };
-        let name = self.shared(server).name().to_owned();
+        let name = self.config_of(server).name.clone();
         self.context.tasks.spawn_blocking(move || {
             if let Err(error) = add(&file, name) {
                 tracing::warn!(path = %file.display(), %error, "cannot remember what is loaded");

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     catalog::{
-        Cache, CatalogKey, Digests, Exposed, Origin, Pins, Presence, Record, ServerCatalog,
-        hidden_characters,
+        Cache, CatalogKey, Digests, Exposed, Naming, Origin, Pins, Presence, Record, ServerCatalog,
+        ServerId, ServerView, hidden_characters,
     },
     config::{Pin, ServerConfig, Startup},
     protocol::Era,
@@ -28,73 +28,82 @@ use crate::{
 const KEEP_AGAIN: Duration = Duration::from_mins(10);
 
 /// What was seen last of each server by those who declare the same capabilities, and when it was written.
-type Seen = HashMap<(usize, Vec<String>), (Arc<ServerCatalog>, Instant)>;
+type Seen = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instant)>;
 
 pub(super) struct Memory {
     /// `None` where there is no place to keep anything.
     cache: Option<Cache>,
-    /// Of each server, in config order.
-    keys: Vec<Option<CatalogKey>>,
+    // A std mutex: held for a look or a change. Of the servers that can be reached as they are configured.
+    keys: Mutex<HashMap<ServerId, CatalogKey>>,
     // A std mutex: held for a look or a change.
     kept: Mutex<Seen>,
     // As above. Of the servers whose tools have to be approved when they change: what they were.
-    pins: Mutex<HashMap<usize, Pins>>,
+    pins: Mutex<HashMap<ServerId, Pins>>,
     // As above. What has been said of a tool once is not said again.
-    reported: Mutex<HashSet<(usize, String)>>,
+    reported: Mutex<HashSet<(ServerId, String)>>,
     /// Counts the catalogs that have become known or are new.
     learned: watch::Sender<u64>,
 }
 
 impl Memory {
-    pub(super) fn new(cache: Option<Cache>, servers: &[ServerConfig]) -> Self {
-        let keys: Vec<_> = servers.iter().map(CatalogKey::of).collect();
-        let (learned, kept, reported) = Default::default();
-        let memory = Self { cache, keys, kept, pins: Mutex::default(), reported, learned };
-        let must_approve =
-            servers.iter().enumerate().filter(|(_, config)| config.pin == Pin::Block);
-        for (server, config) in must_approve {
-            if memory.cache.is_none() {
+    pub(super) fn new(cache: Option<Cache>) -> Self {
+        let (keys, kept, pins, reported, learned) = Default::default();
+        Self { cache, keys, kept, pins, reported, learned }
+    }
+
+    /// Takes a server as its config has it from now on.
+    pub(super) fn adopt(&self, server: ServerId, config: &ServerConfig) {
+        let key = CatalogKey::of(config);
+        let mut keys = self.lock_keys();
+        match key {
+            Some(key) => keys.insert(server, key),
+            None => keys.remove(&server),
+        };
+        drop(keys);
+        self.lock_kept().retain(|(other, _), _| *other != server);
+        self.lock_pins().remove(&server);
+        if config.pin == Pin::Block {
+            if self.cache.is_none() {
                 let server = &config.name;
                 tracing::warn!(
                     server,
                     "there is no place to keep what its tools are: they are blocked only for what changes from now on"
                 );
             }
-            let pins = memory.pins_now(server);
-            memory.lock_pins().insert(server, pins);
+            let pins = self.pins_now(server);
+            self.lock_pins().insert(server, pins);
         }
-        memory
     }
 
-    fn place(&self, server: usize) -> Option<(&Cache, &CatalogKey)> {
-        Some((self.cache.as_ref()?, self.keys[server].as_ref()?))
+    fn place(&self, server: ServerId) -> Option<(&Cache, CatalogKey)> {
+        Some((self.cache.as_ref()?, self.lock_keys().get(&server)?.clone()))
     }
 
     /// What a server had, best as it shows itself to those who declare this; `None` for nobody in particular.
-    pub(super) fn read(&self, server: usize, declared: Option<&[String]>) -> Option<Record> {
+    pub(super) fn read(&self, server: ServerId, declared: Option<&[String]>) -> Option<Record> {
         let (cache, key) = self.place(server)?;
-        cache.read(key, declared)
+        cache.read(&key, declared)
     }
 
     /// What the tools of a server were, as the file has it now; and those of which it has nothing, because it could
     /// not be written or is gone, as this process has seen them.
-    fn pins_now(&self, server: usize) -> Pins {
-        let mut pins = self.place(server).map(|(cache, key)| cache.pins(key)).unwrap_or_default();
+    fn pins_now(&self, server: ServerId) -> Pins {
+        let mut pins = self.place(server).map(|(cache, key)| cache.pins(&key)).unwrap_or_default();
         pins.add_missing(&self.pins_seen(server));
         pins
     }
 
-    fn pins_seen(&self, server: usize) -> Pins {
+    fn pins_seen(&self, server: ServerId) -> Pins {
         self.lock_pins().get(&server).cloned().unwrap_or_default()
     }
 
     /// The tools that are not what they were when they were first seen.
-    pub(super) fn changed(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
+    pub(super) fn changed(&self, server: ServerId, catalog: &ServerCatalog) -> BTreeSet<String> {
         self.pins_now(server).changed(&Digests::of(catalog))
     }
 
     /// The tools that must not be called before they are approved. What is seen first is pinned by that.
-    pub(super) fn blocked(&self, server: usize, catalog: &ServerCatalog) -> BTreeSet<String> {
+    pub(super) fn blocked(&self, server: ServerId, catalog: &ServerCatalog) -> BTreeSet<String> {
         if !self.lock_pins().contains_key(&server) {
             return BTreeSet::new();
         }
@@ -106,7 +115,7 @@ impl Memory {
     }
 
     /// Whether this catalog has to be written.
-    fn is_news(&self, server: usize, catalog: &Arc<ServerCatalog>) -> bool {
+    fn is_news(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> bool {
         let mut kept = self.lock_kept();
         let place = (server, catalog.discovery.declared.clone());
         let is_kept = kept
@@ -120,11 +129,11 @@ impl Memory {
 
     /// Writes what was seen last of a server by those who declare this, in whatever order those who write come;
     /// returns the tools that are not what they were.
-    fn write(&self, server: usize, name: &str, declared: &[String]) -> Option<BTreeSet<String>> {
+    fn write(&self, server: ServerId, name: &str, declared: &[String]) -> Option<BTreeSet<String>> {
         let (cache, key) = self.place(server)?;
         let place = (server, declared.to_vec());
         let newest = self.lock_kept().get(&place)?.0.clone();
-        match cache.learn(key, name, &newest, &self.pins_seen(server)) {
+        match cache.learn(&key, name, &newest, &self.pins_seen(server)) {
             Ok(changed) => Some(changed),
             Err(error) => {
                 tracing::warn!(server = name, %error, "cannot keep the catalog");
@@ -138,11 +147,15 @@ impl Memory {
         self.learned.send_modify(|count| *count += 1);
     }
 
-    fn lock_pins(&self) -> MutexGuard<'_, HashMap<usize, Pins>> {
+    fn lock_keys(&self) -> MutexGuard<'_, HashMap<ServerId, CatalogKey>> {
+        self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn lock_pins(&self) -> MutexGuard<'_, HashMap<ServerId, Pins>> {
         self.pins.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn is_first_report(&self, server: usize, what: String) -> bool {
+    fn is_first_report(&self, server: ServerId, what: String) -> bool {
         let mut reported = self.reported.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         reported.insert((server, what))
     }
@@ -154,30 +167,33 @@ impl Memory {
 
 impl Fleet {
     /// What may be seen of a server's catalog.
-    pub(super) fn expose(&self, server: usize, catalog: &Arc<ServerCatalog>) -> Arc<Exposed> {
+    pub(super) fn expose(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> Arc<Exposed> {
         let blocked = self.memory.blocked(server, catalog);
         let snapshot = self.snapshot();
-        let config = self.shared(server).config();
-        Arc::new(Exposed::new(catalog, config, &blocked, snapshot.naming(server)))
+        let config = self.config_of(server);
+        let naming = snapshot.position(server).map(|at| snapshot.naming(at));
+        // One that is gone is not shown under any name.
+        let naming = naming.unwrap_or(Naming::Bare);
+        Arc::new(Exposed::new(catalog, &config, &blocked, naming))
     }
 
     /// Looks whether tools that were withheld because they had changed have been approved meanwhile.
-    pub(super) async fn reexamine(&self, server: usize) {
+    pub(super) async fn reexamine(&self, server: ServerId) {
         let Some(fleet) = self.this.upgrade() else { return };
         let reading = self.context.tasks.spawn_blocking(move || fleet.reread_pins(server));
         // It only fails when everything ends.
         let _ = reading.await;
     }
 
-    fn reread_pins(&self, server: usize) {
+    fn reread_pins(&self, server: ServerId) {
         let pins = self.memory.pins_now(server);
         self.memory.lock_pins().insert(server, pins);
         self.expose_anew(server);
     }
 
-    fn expose_anew(&self, server: usize) {
+    fn expose_anew(&self, server: ServerId) {
         let snapshot = self.snapshot();
-        let view = &snapshot.servers[server];
+        let Some(view) = snapshot.view(server) else { return };
         if let Some(known) = &view.known {
             self.publish_recalled(vec![(server, self.expose(server, &known.whole))]);
         }
@@ -200,7 +216,7 @@ impl Fleet {
     }
 
     /// Keeps what a server has just shown, and says what is strange about it.
-    pub(super) fn keep(&self, server: usize, catalog: &Arc<ServerCatalog>) {
+    pub(super) fn keep(&self, server: ServerId, catalog: &Arc<ServerCatalog>) {
         if !self.memory.is_news(server, catalog) {
             return;
         }
@@ -208,7 +224,7 @@ impl Fleet {
         self.context.tasks.spawn_blocking(move || {
             let Some(fleet) = fleet.upgrade() else { return };
             fleet.report_hidden(server, &catalog);
-            let config = fleet.shared(server).config();
+            let config = fleet.config_of(server);
             let Some(changed) =
                 fleet.memory.write(server, &config.name, &catalog.discovery.declared)
             else {
@@ -231,13 +247,14 @@ impl Fleet {
 
     /// What the servers that are in use have, as far as that is known.
     pub fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
-        let shared = self.all_shared().iter();
-        let enabled = shared.filter(|upstream| upstream.config().enabled);
+        let roster = self.roster();
+        let upstreams = roster.all().map(|(_, slot)| &slot.upstream);
+        let enabled = upstreams.filter(|upstream| upstream.config().enabled);
         enabled.map(|upstream| (upstream.config().clone(), upstream.catalog())).collect()
     }
 
-    fn report_changed(&self, server: usize, changed: &BTreeSet<String>) {
-        let config = self.shared(server).config();
+    fn report_changed(&self, server: ServerId, changed: &BTreeSet<String>) {
+        let config = self.config_of(server);
         let blocked =
             if config.pin == Pin::Block { "; it cannot be called before that" } else { "" };
         for tool in changed {
@@ -252,10 +269,10 @@ impl Fleet {
         }
     }
 
-    fn report_hidden(&self, server: usize, catalog: &ServerCatalog) {
+    fn report_hidden(&self, server: ServerId, catalog: &ServerCatalog) {
         for (place, hidden) in hidden_characters(catalog) {
             if self.memory.is_first_report(server, format!("hidden {place}")) {
-                let server = self.shared(server).name();
+                let server = &self.config_of(server).name;
                 let character = format!("U+{:04X}", u32::from(hidden));
                 tracing::warn!(server, place, character, "holds characters that cannot be seen");
             }
@@ -279,8 +296,8 @@ impl Fleet {
 
     /// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
     pub(super) fn seed(&self) {
-        for (server, upstream) in self.all_shared().iter().enumerate() {
-            let config = upstream.config();
+        for (server, slot) in self.roster().all() {
+            let config = slot.upstream.config();
             if config.startup == Startup::Hybrid
                 && has_first_attempt(config)
                 && let Some(record) = self.memory.read(server, None)
@@ -302,12 +319,11 @@ impl Fleet {
         }
         let Some(fleet) = self.this.upgrade() else { return };
         let reading = self.context.tasks.spawn_blocking(move || {
-            let servers = 0..snapshot.servers.len();
-            let unloaded = servers.filter(|server| {
-                matches!(snapshot.servers[*server].presence, Presence::Offered { .. })
-            });
+            let is_unloaded =
+                |view: &&Arc<ServerView>| matches!(view.presence, Presence::Offered { .. });
+            let unloaded = snapshot.servers.iter().filter(is_unloaded).map(|view| view.id);
             let known = unloaded.filter_map(|server| {
-                let recalled = fleet.recall(Instance { server, owner: None })?;
+                let recalled = fleet.recall(Instance { server, version: 0, owner: None })?;
                 Some((server, fleet.expose(server, &recalled.catalog)))
             });
             fleet.publish_recalled(known.collect());

@@ -20,6 +20,7 @@ mod overview;
 mod questions;
 mod resources;
 mod results;
+mod roster;
 mod rounds;
 mod router;
 

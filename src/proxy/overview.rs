@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Fleet, instance::Instance};
 use crate::{
-    catalog::Inventory,
+    catalog::{Inventory, ServerId},
     config::ServerConfig,
     upstream::{Phase, Status, Upstream},
 };
@@ -24,10 +24,10 @@ impl Fleet {
     /// All servers, in config order. Reads from disk what is known of those that have not been loaded.
     pub fn overview(&self) -> Vec<Overview> {
         let instances = self.instances();
-        (0..self.all_shared().len()).map(|server| self.overview_of(server, &instances)).collect()
+        self.roster().ids().map(|server| self.overview_of(server, &instances)).collect()
     }
 
-    fn overview_of(&self, server: usize, instances: &[(Instance, Upstream)]) -> Overview {
+    fn overview_of(&self, server: ServerId, instances: &[(Instance, Upstream)]) -> Overview {
         let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
         let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
         let is_awake = |status: &&Status| status.phase == Phase::Awake;

@@ -89,7 +89,7 @@ fn addressee(fleet: &Fleet, instance: Instance, question: &Question) -> Option<A
         let is_others = |entry: &Entry| entry.caller.host.id() != last.caller.host.id();
         if in_flight.iter().any(is_others) {
             tracing::warn!(
-                server = fleet.shared(instance.server).name(),
+                server = fleet.config_of(instance.server).name,
                 method,
                 host = last.caller.host.id().0,
                 "several hosts have calls in flight; the question is taken for that of the last one"

@@ -42,7 +42,7 @@ impl Fleet {
     /// awake are asked in config order.
     async fn read_unlisted(&self, caller: &Caller, uri: &str, params: &Raw) -> Outcome {
         let mut refusals = Vec::new();
-        for server in 0..self.all_shared().len() {
+        for server in self.roster().ids() {
             let instance = self.instance(server, caller);
             if self.check_feature(server, "resources/read").is_err() {
                 continue;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{Caller, Fleet, Principal};
 use crate::{
+    catalog::ServerId,
     protocol::{adapt, error, random_token},
     wire::{Outcome, Raw, edit},
 };
@@ -55,8 +56,8 @@ impl Results {
 
 impl Fleet {
     /// A tool's result with no more text than the config allows.
-    pub(super) fn bounded(&self, caller: &Caller, server: usize, result: Raw) -> Raw {
-        let config = self.shared(server).config();
+    pub(super) fn bounded(&self, caller: &Caller, server: ServerId, result: Raw) -> Raw {
+        let config = self.config_of(server);
         let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
             return result;
         };

@@ -2,7 +2,7 @@
 
 use super::{Caller, Fleet, resources::reply};
 use crate::{
-    catalog::ResourceRoute,
+    catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error},
     wire::{Outcome, Raw, edit},
 };
@@ -67,7 +67,7 @@ impl Fleet {
     }
 
     /// The server of a prompt, and its name there. A single server has whatever nobody else can have.
-    fn resolve_prompt(&self, caller: &Caller, name: &str) -> Option<(usize, String)> {
+    fn resolve_prompt(&self, caller: &Caller, name: &str) -> Option<(ServerId, String)> {
         if let Some(server) = caller.endpoint().only {
             return Some((server, name.to_owned()));
         }

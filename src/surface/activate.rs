@@ -77,7 +77,7 @@ pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
         Presence::Live { exposed, .. } => {
             Action::Answer(answered(&report(view, server, shown, exposed).to_string()))
         }
-        Presence::Offered { .. } => Action::Load { server },
+        Presence::Offered { .. } => Action::Load { server: shown.id },
         Presence::Evicted | Presence::Disabled => load::unknown_server(view, &shown.name),
     })
 }

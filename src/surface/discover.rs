@@ -247,7 +247,7 @@ fn found_line(view: View<'_>, found: &Found, detail: Detail) -> Raw {
 
 fn all_of(view: View<'_>, server: usize, detail: Detail) -> Action {
     let Some(exposed) = view.snapshot.servers[server].exposed() else {
-        return view.recall_or(Action::Load { server });
+        return view.recall_or(Action::Load { server: view.id(server) });
     };
     let tools = 0..exposed.catalog.tools.len();
     let lines: Vec<Raw> = tools.map(|tool| line(view, ToolRef { server, tool }, detail)).collect();

@@ -96,7 +96,7 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
             failure("get_dynamic_tools needs \"group\", the name of a group, or \"query\"")
         }
         (None, Some(server)) => match view.snapshot.servers[server].exposed() {
-            None => view.recall_or(Action::Load { server }),
+            None => view.recall_or(Action::Load { server: view.id(server) }),
             Some(exposed) => {
                 let tools = 0..exposed.catalog.tools.len();
                 let tools = tools.map(|tool| definition_of(view, ToolRef { server, tool }));

@@ -50,7 +50,7 @@ pub(super) fn load_mcp(view: View<'_>, arguments: &Raw) -> Action {
         Presence::Live { exposed, .. } => {
             Action::Answer(report(view, server, shown, &exposed.catalog))
         }
-        _ => Action::Load { server },
+        _ => Action::Load { server: shown.id },
     }
 }
 

@@ -14,7 +14,7 @@ mod text;
 pub use text::one_line;
 
 use crate::{
-    catalog::{Presence, Resolved, Snapshot, ToolRef, Withheld},
+    catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, Withheld},
     config::{Settings, Surface},
     wire::{Raw, edit},
 };
@@ -33,14 +33,14 @@ pub enum Action {
     /// A complete result of our own.
     Answer(Raw),
     /// Load this server, and look at the request once more.
-    Load { server: usize },
+    Load { server: ServerId },
     /// Read what is known of the servers that are not loaded, and look once more.
     Recall,
     /// This tool is withheld because it has changed. Where it has been approved meanwhile, look once more;
     /// else `result` is the answer.
-    Reexamine { server: usize, result: Raw },
+    Reexamine { server: ServerId, result: Raw },
     /// Pass `params` on to this server's `tools/call`, and its result back unchanged.
-    Forward { server: usize, params: Raw },
+    Forward { server: ServerId, params: Raw },
 }
 
 impl View<'_> {
@@ -103,6 +103,11 @@ impl View<'_> {
         own.unwrap_or_else(|| self.call_directly(&name, params))
     }
 
+    /// Of the server at this position.
+    fn id(self, server: usize) -> ServerId {
+        self.snapshot.servers[server].id
+    }
+
     /// Whether tools of servers stand in the list under their own names.
     fn lists_tools(self) -> bool {
         matches!(self.surface, Surface::Activate | Surface::Direct)
@@ -119,8 +124,10 @@ impl View<'_> {
         match self.snapshot.resolve_in(server, name) {
             Resolved::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
             _ => match &shown.presence {
-                Presence::Live { .. } => Action::Forward { server, params: params.clone() },
-                Presence::Offered { .. } => Action::Load { server },
+                Presence::Live { .. } => {
+                    Action::Forward { server: shown.id, params: params.clone() }
+                }
+                Presence::Offered { .. } => Action::Load { server: shown.id },
                 Presence::Evicted | Presence::Disabled => {
                     failure(format!("server {:?} is not available", shown.name))
                 }
@@ -137,7 +144,7 @@ impl View<'_> {
                 } else {
                     edit::set(params, "name", &Raw::encode(&tool.name))
                 };
-                Action::Forward { server: at.server, params }
+                Action::Forward { server: self.id(at.server), params }
             }
             Err(action) => action,
         }
@@ -148,7 +155,7 @@ impl View<'_> {
         let (_, tool) = self.snapshot.tool(at);
         let name = Raw::encode(&tool.name);
         let params = edit::set_each(params, &[("name", &name), ("arguments", arguments)]);
-        Action::Forward { server: at.server, params }
+        Action::Forward { server: self.id(at.server), params }
     }
 
     /// The live tool of this name, or what to do instead.
@@ -167,7 +174,7 @@ impl View<'_> {
     fn judge(self, name: &str, resolved: Resolved) -> Result<ToolRef, Action> {
         match resolved {
             Resolved::Tool(at) => Ok(at),
-            Resolved::NeedsLoad { server } => Err(Action::Load { server }),
+            Resolved::NeedsLoad { server } => Err(Action::Load { server: self.id(server) }),
             Resolved::Ambiguous { candidates } => Err(failure(format!(
                 "The tool name {name:?} is ambiguous. It could be: {}",
                 candidates.join(", ")
@@ -188,7 +195,9 @@ impl View<'_> {
             Withheld::SwitchedOff => failure(format!(
                 "The tool {tool:?} of server {name:?} is switched off by the config of dormouse"
             )),
-            Withheld::Changed => Action::Reexamine { server, result: blocked(name, tool) },
+            Withheld::Changed => {
+                Action::Reexamine { server: self.id(server), result: blocked(name, tool) }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use dormouse::{
-    catalog::{Cache, Exposed, Snapshot},
+    catalog::{Cache, Exposed, ServerId, Snapshot},
     config::{self, Environment},
 };
 
@@ -18,7 +18,7 @@ pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
     let path = Path::new("tests/search/config.json");
     let config = config::parse(CONFIG, path, &Environment::of_process())?;
     let servers = &config.servers[..count];
-    let snapshot = Snapshot::new(servers, None);
+    let snapshot = Snapshot::new(&ServerId::number(servers), false);
     let cache = Cache::new(catalogs);
     let mut known = Vec::new();
     for (at, server) in servers.iter().enumerate() {
@@ -26,7 +26,7 @@ pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
             cache.last(server).with_context(|| format!("nothing is known of {}", server.name))?;
         let catalog = Arc::new(record.catalog);
         let exposed = Exposed::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
-        known.push((at, Arc::new(exposed)));
+        known.push((ServerId(at), Arc::new(exposed)));
     }
     Ok(snapshot.recalled(known))
 }

@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        catalog::{Exposed, Item as _, ServerCatalog, Tool},
+        catalog::{Exposed, Item as _, ServerCatalog, ServerId, Tool},
         config::{self, Environment},
         wire::Raw,
     };
@@ -110,13 +110,13 @@ mod tests {
         let entries: serde_json::Map<_, _> = names[..servers.len()].iter().map(entry).collect();
         let text = json!({"mcpServers": entries}).to_string();
         let config = config::parse(&text, Path::new("c.json"), &Environment::default()).unwrap();
-        let snapshot = Snapshot::new(&config.servers, None);
+        let snapshot = Snapshot::new(&ServerId::number(&config.servers), false);
         let known = servers.iter().enumerate().filter(|(_, tools)| !tools.is_empty());
         let known = known.map(|(at, tools)| {
             let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
             let catalog = Arc::new(ServerCatalog { tools, ..ServerCatalog::unknown() });
             let (config, naming) = (&config.servers[at], snapshot.naming(at));
-            (at, Arc::new(Exposed::new(&catalog, config, &BTreeSet::new(), naming)))
+            (ServerId(at), Arc::new(Exposed::new(&catalog, config, &BTreeSet::new(), naming)))
         });
         snapshot.recalled(known.collect())
     }

@@ -22,6 +22,7 @@ use super::{
     stream::MessageStream,
 };
 use crate::{
+    catalog::ServerId,
     downstream::{
         Identity, Session,
         identity::Relisting,
@@ -43,7 +44,7 @@ const MOST_PRINCIPALS: usize = 10_000;
 pub(super) struct Principals(Mutex<HashMap<Likeness, Known>>);
 
 /// What requests of the same host have in common.
-type Likeness = (Pass, Option<usize>, [u8; 32]);
+type Likeness = (Pass, Option<ServerId>, [u8; 32]);
 
 #[derive(Clone)]
 struct Known {
