@@ -78,7 +78,7 @@ fn snapshot() -> Snapshot {
         (0..SERVERS).map(|number| (format!("server-{number}"), entry.clone())).collect();
     let config = json!({"mcpServers": servers}).to_string();
     let config = parse(&config, "bench.json".as_ref(), &Environment::default()).expect("valid");
-    let snapshot = Snapshot::new(&ServerId::number(&config.servers), false);
+    let snapshot = Snapshot::new(Arc::default(), &ServerId::number(&config.servers));
     let known = config.servers.iter().enumerate().map(|(at, server)| {
         let catalog = Arc::new(catalog(at));
         let exposed = Exposed::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Changes, Exposed, Index, Naming, ToolRef, names};
-use crate::config::{Features, Listing, ServerConfig, Startup, ToolRules};
+use super::{Changes, Exposed, Index, Naming, ServerCatalog, ToolRef, names};
+use crate::config::{Features, Listing, ServerConfig, Settings, Startup, ToolRules};
 
 /// A server's name as a number, for as long as the process lives. Where a server stands in a snapshot may
 /// change when the config does; this does not.
@@ -22,6 +22,7 @@ impl ServerId {
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
+    pub settings: Arc<Settings>,
     /// In config order.
     pub servers: Vec<Arc<ServerView>>,
     /// Directly listed names of all tools that are known.
@@ -86,20 +87,54 @@ pub enum Shown<'a> {
 }
 
 impl Snapshot {
-    /// The state before anything was connected. `sole`: whether the only server is shown as itself.
-    pub fn new(servers: &[(ServerId, &ServerConfig)], is_sole: bool) -> Self {
+    /// The state before anything was connected.
+    pub fn new(settings: Arc<Settings>, servers: &[(ServerId, &ServerConfig)]) -> Self {
         let views: Vec<_> = servers
             .iter()
             .zip(parts(servers))
             .map(|((id, config), part)| Arc::new(ServerView::unloaded(*id, part, config)))
             .collect();
         Self {
+            sole: settings.single_server.then_some(0),
+            settings,
             servers: views,
             by_listed_name: HashMap::new(),
-            sole: is_sole.then_some(0),
             is_recalled: false,
             search_index: Arc::default(),
         }
+    }
+
+    /// The snapshot after the config has changed. A server that `is_kept` is as it was, but for what the config says of
+    /// it; `expose` makes anew what is exposed of it. Of the others nothing is known.
+    #[must_use]
+    pub fn reconfigured(
+        &self,
+        settings: Arc<Settings>,
+        servers: &[(ServerId, &ServerConfig)],
+        is_kept: impl Fn(ServerId) -> bool,
+        expose: impl Fn(ServerId, &Arc<ServerCatalog>, Naming<'_>) -> Arc<Exposed>,
+    ) -> Self {
+        let after = Self::new(settings, servers);
+        let views = after.servers.iter().enumerate().map(|(at, fresh)| {
+            let Some(before) = self.view(fresh.id).filter(|_| is_kept(fresh.id)) else {
+                return fresh.clone();
+            };
+            let naming = after.naming(at);
+            let presence = match &before.presence {
+                Presence::Live { exposed, origin } => Presence::Live {
+                    exposed: expose(fresh.id, &exposed.whole, naming),
+                    origin: *origin,
+                },
+                other => other.clone(),
+            };
+            let known = before.known.as_ref();
+            let known = known.map(|known| expose(fresh.id, &known.whole, naming));
+            let failure = before.failure.clone();
+            Arc::new(ServerView { presence, known, failure, ..ServerView::clone(fresh) })
+        });
+        let views = views.collect();
+        let is_all_kept = after.servers.iter().all(|view| is_kept(view.id));
+        Self { is_recalled: self.is_recalled && is_all_kept, ..after.with_servers(views) }
     }
 
     /// Where the server of this id stands.
@@ -205,6 +240,7 @@ impl Snapshot {
     fn with_servers(&self, servers: Vec<Arc<ServerView>>) -> Self {
         let by_listed_name = index(&servers);
         Self {
+            settings: self.settings.clone(),
             servers,
             by_listed_name,
             sole: self.sole,

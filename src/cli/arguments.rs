@@ -87,7 +87,7 @@ pub(super) enum Command {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Options {
     /// The config file [env: `DORMOUSE_CONFIG`]
     #[arg(long, global = true, value_name = "FILE")]
@@ -121,7 +121,7 @@ pub(super) struct Options {
 }
 
 /// One of them at most, for all servers.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct StartupFlags {
     /// Connect every server at start
     #[arg(long, global = true, group = "startup", alias = "eager-startup")]

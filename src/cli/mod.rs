@@ -16,6 +16,7 @@ mod call;
 mod check;
 mod demo;
 mod first_run;
+mod follow;
 mod footprint;
 mod list;
 mod logging;

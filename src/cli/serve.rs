@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{UsageError, arguments::Options, first_run, footprint, runtime, settings};
+use super::{UsageError, arguments::Options, first_run, follow, footprint, runtime, settings};
 use crate::{
     config::{Config, ConfigFile, HttpSettings},
     control,
@@ -47,7 +47,8 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     };
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.
-    let served = runtime.block_on(async { tokio::spawn(serve(config, file, ways)).await });
+    let origin = file.map(|file| (file, options.clone()));
+    let served = runtime.block_on(async { tokio::spawn(serve(config, origin, ways)).await });
     // A thread may be left that waits for a terminal's input and cannot be woken.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
@@ -75,18 +76,24 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
-async fn serve(config: Config, file: Option<ConfigFile>, ways: Ways) -> anyhow::Result<()> {
+/// `origin`: the file of the config, and what was typed beside it.
+async fn serve(
+    config: Config,
+    origin: Option<(ConfigFile, Options)>,
+    ways: Ways,
+) -> anyhow::Result<()> {
+    let file = origin.as_ref().map(|(file, _)| file);
     let stop = CancellationToken::new();
     let listener = match &ways.http {
         Some(addresses) => Some(listen(addresses).await?),
         None => None,
     };
-    let signals = tokio::spawn(stop_on_signals(stop.clone()));
+    let signals = tokio::spawn(stop_on_signals(stop.clone(), origin.is_some()));
     let watchdog = Watchdog::default();
-    let is_first_run = file.as_ref().is_some_and(|file| first_run::is_due(file, &config));
-    let fleet = Fleet::new(config, &watchdog, settings::storage(file.as_ref()));
+    let is_first_run = file.is_some_and(|file| first_run::is_due(file, &config));
+    let fleet = Fleet::new(config, &watchdog, settings::storage(file));
     footprint::give_back_start();
-    let companions = Companions::start(&fleet, file, is_first_run);
+    let companions = Companions::start(&fleet, origin, is_first_run);
     let served = match (listener, ways.stdio) {
         (None, _) => stdio::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {
@@ -122,9 +129,14 @@ struct Companions {
 }
 
 impl Companions {
-    fn start(fleet: &Arc<Fleet>, file: Option<ConfigFile>, is_first_run: bool) -> Self {
+    fn start(
+        fleet: &Arc<Fleet>,
+        origin: Option<(ConfigFile, Options)>,
+        is_first_run: bool,
+    ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let Some(file) = file else { return Self { tasks, stop } };
+        let Some((file, options)) = origin else { return Self { tasks, stop } };
+        tasks.spawn(follow::follow(fleet.clone(), file.clone(), options, stop.clone()));
         #[cfg(unix)]
         if let Some(place) = settings::control_place(&file) {
             let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
@@ -178,8 +190,9 @@ async fn serve_http(
     http::serve(fleet, listener, access, stop).await
 }
 
+/// `has_config`: a hangup is a word about that.
 #[cfg(unix)]
-async fn stop_on_signals(stop: CancellationToken) {
+async fn stop_on_signals(stop: CancellationToken, has_config: bool) {
     use tokio::signal::unix::{SignalKind, signal};
 
     let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
@@ -190,13 +203,13 @@ async fn stop_on_signals(stop: CancellationToken) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        _ = hangup.recv() => {}
+        _ = hangup.recv(), if !has_config => {}
     }
     stop.cancel();
 }
 
 #[cfg(not(unix))]
-async fn stop_on_signals(stop: CancellationToken) {
+async fn stop_on_signals(stop: CancellationToken, _: bool) {
     if tokio::signal::ctrl_c().await.is_ok() {
         stop.cancel();
     }

@@ -21,6 +21,7 @@ mod schema;
 mod tools;
 mod transport;
 mod trust;
+mod watch;
 
 pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use dialect::Dialect;
@@ -38,6 +39,7 @@ pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference};
 pub use tools::ToolRules;
 pub use trust::TrustStore;
+pub use watch::Watch;
 
 use std::path::Path;
 

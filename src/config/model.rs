@@ -27,7 +27,7 @@ pub struct Profile {
 }
 
 /// What holds for all servers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub surface: Surface,
     pub listing: Listing,
@@ -52,7 +52,7 @@ pub struct Settings {
 }
 
 /// How hosts may connect over HTTP.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct HttpSettings {
     /// Any of them opens everything; empty for none.
     pub auth_tokens: Vec<String>,
@@ -118,7 +118,7 @@ impl Default for Settings {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     pub name: String,
     /// Never blank.
@@ -274,6 +274,20 @@ impl ServerConfig {
             surface: Surface::Direct,
             transport: Ok(transport),
         }
+    }
+
+    /// Whether a connection that was made for `other` is one for this: what differs is only what hosts see of the
+    /// server.
+    pub fn has_same_connection(&self, other: &Self) -> bool {
+        let shown_as_other = Self {
+            description: other.description.clone(),
+            tools: other.tools.clone(),
+            max_result_bytes: other.max_result_bytes,
+            auth_tokens: other.auth_tokens.clone(),
+            surface: other.surface,
+            ..self.clone()
+        };
+        shown_as_other == *other
     }
 
     pub(super) const IDLE_TIMEOUT: Duration = Duration::from_mins(5);

@@ -48,7 +48,7 @@ impl Fleet {
         if let Some(announced) = hold {
             // Hosts build the model's next request from the list that they have when the result comes.
             let relisted = caller.host.relisted(announced);
-            let _ = tokio::time::timeout(self.settings.settle, relisted).await;
+            let _ = tokio::time::timeout(self.settings().settle, relisted).await;
         }
         outcome
     }
@@ -68,14 +68,13 @@ impl Fleet {
         forward: &Action,
     ) -> Option<Outcome> {
         let Action::Forward { server, params: forwarded } = forward else { return None };
-        let instance = self.instance(*server, caller);
         let failed_with = |error: ForwardError| Some(self.called(caller, *server, Err(error)));
         if let Err(error) = self.check_feature(*server, "tools/call") {
             return failed_with(error);
         }
         for _ in 0..MOST_CONNECTIONS {
-            let lease = match self.lease(instance, caller).await {
-                Ok(lease) => lease,
+            let (instance, lease) = match self.lease(*server, caller).await {
+                Ok(leased) => leased,
                 Err(error) => return failed_with(error.into()),
             };
             if self.evaluate(caller, params) != *forward {
@@ -120,7 +119,7 @@ impl Fleet {
     }
 
     fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
-        self.view(&self.snapshot_for(caller.host.as_ref()), caller.endpoint()).call(params)
+        caller.endpoint().view(&self.snapshot_for(caller.host.as_ref())).call(params)
     }
 
     async fn call_server(&self, caller: &Caller, server: ServerId, params: Raw) -> Outcome {
@@ -147,7 +146,7 @@ impl Fleet {
         caller: &Caller,
         server: ServerId,
     ) -> Result<Option<u64>, LoadError> {
-        if self.settings.listing == Listing::Stable {
+        if self.settings().listing == Listing::Stable {
             self.recall_all().await;
         }
         self.load(caller, server).await
@@ -158,7 +157,7 @@ impl Fleet {
     async fn load(&self, caller: &Caller, server: ServerId) -> Result<Option<u64>, LoadError> {
         let names_before = self.listed_tool_names(caller);
         let announced_before = caller.host.tool_lists_announced();
-        self.lease(self.instance(server, caller), caller).await?;
+        self.lease(server, caller).await?;
         self.loaded_by(caller.host.principal(), server);
         let announced = caller.host.tool_lists_announced();
         let must_hold =
@@ -168,7 +167,7 @@ impl Fleet {
 
     fn listed_tool_names(&self, caller: &Caller) -> Vec<Option<Raw>> {
         let snapshot = self.snapshot_for(caller.host.as_ref());
-        let tools = self.view(&snapshot, caller.endpoint()).tools();
+        let tools = caller.endpoint().view(&snapshot).tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
 }

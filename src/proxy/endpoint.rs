@@ -1,16 +1,34 @@
 //! What part of the fleet a host has connected to, and the form in which it is shown.
 
-use crate::{catalog::ServerId, config::Surface};
+use std::sync::Arc;
+
+use crate::{
+    catalog::{ServerId, Snapshot},
+    config::Surface,
+    surface::View,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub surface: Surface,
-    /// The one server that there is to see, by its id; its names are bare, and what is unknown passes.
+    /// The one server that there is to see; its names are bare, and what is unknown passes.
     pub only: Option<ServerId>,
 }
 
 impl Endpoint {
     pub(super) fn shows(&self, server: ServerId) -> bool {
         self.only.is_none_or(|only| only == server)
+    }
+
+    /// What of a snapshot there is to see here.
+    pub(super) fn narrow(&self, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+        match self.only {
+            Some(server) if snapshot.sole.is_none() => Arc::new(snapshot.only(server)),
+            _ => snapshot,
+        }
+    }
+
+    pub(super) fn view<'a>(&self, snapshot: &'a Snapshot) -> View<'a> {
+        View { snapshot, settings: &snapshot.settings, surface: self.surface }
     }
 }

@@ -12,7 +12,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Endpoint, Host, HostId, Principal,
+    Endpoint, Host, HostId,
     conversation::Parked,
     in_flight::InFlight,
     instance::Instance,
@@ -27,7 +27,6 @@ use crate::{
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
     protocol::{Era, offered_capabilities},
-    surface::View,
     upstream::{Context, HttpClient, Upstream, Watchdog},
     wire::{Id, Raw, edit},
 };
@@ -37,14 +36,13 @@ const PATIENCE_WITH_HOST: Duration = Duration::from_secs(5);
 
 pub struct Fleet {
     pub(super) this: Weak<Self>,
-    pub(super) settings: Settings,
     pub(super) context: Context,
-    roster: ArcSwap<Roster>,
+    pub(super) roster: ArcSwap<Roster>,
     // A std mutex: held to find or make one; nothing is awaited under it.
     own: Mutex<HashMap<Instance, Upstream>>,
-    snapshot: ArcSwap<Snapshot>,
+    pub(super) snapshot: ArcSwap<Snapshot>,
     // A std mutex: orders publications and their announcements; nothing is awaited under it.
-    publishing: Mutex<()>,
+    pub(super) publishing: Mutex<()>,
     // A std mutex: held to copy or edit it. In the order in which they came.
     hosts: Mutex<BTreeMap<HostId, Weak<dyn Host>>>,
     // As above. The peers of those that servers wait for.
@@ -97,20 +95,19 @@ impl Fleet {
         };
         let starting = servers.iter().filter(|server| has_first_attempt(server)).count();
         let numbered = ServerId::number(&servers);
-        let snapshot = Snapshot::new(&numbered, settings.single_server);
+        let settings = Arc::new(settings);
+        let snapshot = Snapshot::new(settings.clone(), &numbered);
         let memory = Memory::new(storage.catalogs);
         for (id, config) in numbered {
             memory.adopt(id, config);
         }
         let loads = Loads::new(settings.loads, storage.loads.filter(|_| settings.remember_loads));
         let fleet = Arc::new_cyclic(|this| {
-            let mut roster = Roster::default();
-            for config in servers {
-                roster.add(|id| Slot::start(this, &context, id, 0, config));
-            }
+            let roster = Roster::default().reconfigured(servers, |id, _, version, config| {
+                Slot::start(this, &context, id, version, config)
+            });
             Self {
                 this: this.clone(),
-                settings,
                 context,
                 roster: ArcSwap::from_pointee(roster),
                 own: Mutex::default(),
@@ -141,11 +138,11 @@ impl Fleet {
         let era = client.map_or(Era::Legacy, |client| client.era);
         let remembered = self.remembered_loads();
         for (_, slot) in self.roster().all() {
-            let config = slot.upstream.config();
+            let config = &slot.config;
             if config.startup == Startup::Lazy && remembered.contains(&config.name) {
                 slot.upstream.restore();
             } else {
-                begin(&slot.upstream, era);
+                slot.begin(era);
             }
         }
     }
@@ -158,20 +155,21 @@ impl Fleet {
         self.context.tasks.wait().await;
     }
 
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+    pub fn settings(&self) -> Arc<Settings> {
+        self.snapshot.load().settings.clone()
     }
 
     /// What a host gets that asks for nothing else.
     pub fn endpoint(&self) -> Endpoint {
-        let only = self.settings.single_server.then(|| self.roster().ids().next()).flatten();
-        Endpoint { surface: self.settings.surface, only }
+        let settings = self.settings();
+        let only = settings.single_server.then(|| self.roster().ids().next()).flatten();
+        Endpoint { surface: settings.surface, only }
     }
 
     /// The id and config of the server of this name, unless it is switched off.
     pub fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
         let roster = self.roster();
-        let mut configs = roster.all().map(|(id, slot)| (id, slot.upstream.config()));
+        let mut configs = roster.all().map(|(id, slot)| (id, &slot.config));
         let found = configs.find(|(_, config)| config.enabled && config.name == name);
         found.map(|(id, config)| (id, config.clone()))
     }
@@ -179,14 +177,14 @@ impl Fleet {
     /// The bearer tokens that open one server's endpoints alone, under its name.
     pub fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
         let roster = self.roster();
-        let configs = roster.all().map(|(_, slot)| slot.upstream.config());
+        let configs = roster.all().map(|(_, slot)| &slot.config);
         let with_tokens = configs.filter(|config| !config.auth_tokens.is_empty());
         with_tokens.map(|config| (config.name.clone(), config.auth_tokens.clone())).collect()
     }
 
     /// The definition of a server's tool that is listed under this name.
     pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
-        let snapshot = self.snapshot_at(endpoint, None);
+        let snapshot = endpoint.narrow(self.snapshot());
         let (_, tool) = snapshot.tool(snapshot.listed(name)?);
         Some(tool.raw.clone())
     }
@@ -197,28 +195,17 @@ impl Fleet {
 
     /// What there is to see for a host.
     pub(super) fn snapshot_for(&self, host: &dyn Host) -> Arc<Snapshot> {
-        self.snapshot_at(host.endpoint(), Some(host.principal()))
+        self.seen_from(self.snapshot(), host)
     }
 
-    /// What there is to see at an endpoint, for somebody in particular or for all.
-    fn snapshot_at(&self, endpoint: Endpoint, principal: Option<Principal>) -> Arc<Snapshot> {
-        let snapshot = match principal {
-            Some(principal) => self.seen_by(self.snapshot(), principal),
-            None => self.snapshot(),
-        };
-        match endpoint.only {
-            Some(server) if snapshot.sole.is_none() => Arc::new(snapshot.only(server)),
-            _ => snapshot,
-        }
-    }
-
-    pub(super) fn view<'a>(&'a self, snapshot: &'a Snapshot, endpoint: Endpoint) -> View<'a> {
-        View { snapshot, settings: &self.settings, surface: endpoint.surface }
+    /// What of a snapshot a host sees.
+    pub(super) fn seen_from(&self, snapshot: Arc<Snapshot>, host: &dyn Host) -> Arc<Snapshot> {
+        host.endpoint().narrow(self.seen_by(snapshot, host.principal()))
     }
 
     /// The `instructions` for a host that connects now.
     pub fn instructions(&self, host: &dyn Host) -> String {
-        self.view(&self.snapshot_for(host), host.endpoint()).instructions()
+        host.endpoint().view(&self.snapshot_for(host)).instructions()
     }
 
     /// The capabilities for a host that connects now: what servers have or may have, and what those whose
@@ -253,7 +240,7 @@ impl Fleet {
     }
 
     pub(super) fn config_of(&self, server: ServerId) -> Arc<ServerConfig> {
-        self.roster.load().slot(server).upstream.config().clone()
+        self.roster.load().slot(server).config.clone()
     }
 
     pub(super) fn lock_own(&self) -> MutexGuard<'_, HashMap<Instance, Upstream>> {
@@ -269,7 +256,7 @@ impl Fleet {
         let mut starting = self.starting.subscribe();
         let all = starting.wait_for(|starting| *starting == 0);
         // Late ones are announced when they come.
-        let _ = tokio::time::timeout_at(self.started_at + self.settings.startup_wait, all).await;
+        let _ = tokio::time::timeout_at(self.started_at + self.settings().startup_wait, all).await;
     }
 
     pub fn attach(&self, host: &Arc<dyn Host>) {
@@ -349,7 +336,7 @@ impl Fleet {
         // What the config does not have any more shows nowhere.
         let Some(position) = before.position(server) else { return };
         let Some(presence) = presence(&before.servers[position].presence) else { return };
-        let is_listed = match self.settings.listing {
+        let is_listed = match before.settings.listing {
             Listing::Growing => true,
             Listing::Stable => {
                 matches!(presence, Presence::Live { origin: Origin::OwnAccord, .. })
@@ -372,24 +359,15 @@ impl Fleet {
             return;
         }
         let spared = match announce {
-            Announce::ToAll => Vec::new(),
-            Announce::ToThoseNotListing => self.lock_listing().clone(),
+            Announce::All | Announce::Nobody => Vec::new(),
+            Announce::NotListing => self.lock_listing().clone(),
         };
-        for host in self.hosts() {
+        let hosts = if announce == Announce::Nobody { Vec::new() } else { self.hosts() };
+        for host in hosts {
             if self.concerns(host.as_ref(), server, &presence) && !spared.contains(&host.id()) {
                 host.announce(changes);
             }
         }
-    }
-}
-
-/// Connects an eager server in the background, or finds out what a hybrid one has.
-pub(super) fn begin(upstream: &Upstream, era: Era) {
-    let config = upstream.config();
-    match config.startup {
-        Startup::Eager if has_first_attempt(config) => upstream.begin(era),
-        Startup::Hybrid if has_first_attempt(config) => upstream.learn(),
-        _ => {}
     }
 }
 
@@ -401,9 +379,11 @@ pub(super) fn has_first_attempt(server: &ServerConfig) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Announce {
-    ToAll,
+    All,
     /// Those that have just asked for a list get what is new with it, and must not be told to ask again.
-    ToThoseNotListing,
+    NotListing,
+    /// Whoever publishes it says so.
+    Nobody,
 }
 
 /// A host that waits for a list.

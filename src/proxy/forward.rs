@@ -49,9 +49,8 @@ impl Fleet {
     ) -> Result<Outcome, ForwardError> {
         self.check_feature(server, method)?;
         let failed = |cause| ForwardError::new(self.config_of(server).name.clone(), cause);
-        let instance = self.instance(server, caller);
         for _ in 0..2 {
-            let lease = self.lease(instance, caller).await?;
+            let (instance, lease) = self.lease(server, caller).await?;
             match self.request(lease, instance, caller, method, params.clone()).await {
                 // It ended before the request was sent, so trying again repeats nothing.
                 Err(CallError::NotSent) => {}
@@ -94,12 +93,24 @@ impl Fleet {
         }
     }
 
-    /// The server, awake. A host that asked for progress is told that it takes a while.
+    /// The instance of a server that this caller uses, awake.
     pub(super) async fn lease(
         &self,
-        instance: Instance,
+        server: ServerId,
         caller: &Caller,
-    ) -> Result<Lease, LoadError> {
+    ) -> Result<(Instance, Lease), LoadError> {
+        loop {
+            let instance = self.instance(server, caller);
+            match self.wake(instance, caller).await {
+                // The config has changed meanwhile, and it is another instance's turn.
+                Err(_) if self.instance(server, caller) != instance => {}
+                leased => return leased.map(|lease| (instance, lease)),
+            }
+        }
+    }
+
+    /// A host that asked for progress is told that it takes a while.
+    async fn wake(&self, instance: Instance, caller: &Caller) -> Result<Lease, LoadError> {
         let upstream = self.upstream(instance);
         let era = caller.client.era;
         let mut leasing = std::pin::pin!(upstream.lease(era));

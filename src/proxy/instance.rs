@@ -28,7 +28,7 @@ impl Fleet {
     pub(super) fn instance(&self, server: ServerId, caller: &Caller) -> Instance {
         let roster = self.roster();
         let slot = roster.slot(server);
-        let owner = match slot.upstream.config().isolation {
+        let owner = match slot.config.isolation {
             Isolation::Shared => None,
             Isolation::Session => Some(caller.host.principal()),
         };
@@ -49,7 +49,8 @@ impl Fleet {
                 _ => None,
             };
             let observer = InstanceObserver { fleet: self.this.clone(), instance };
-            Upstream::start(shared.config().clone(), Arc::new(observer), &self.context, known)
+            let config = self.config_of(instance.server);
+            Upstream::start(config, Arc::new(observer), &self.context, known)
         };
         own.entry(instance).or_insert_with(start).clone()
     }
@@ -65,7 +66,7 @@ impl Fleet {
     /// Every instance that has been made so far, with its handle, in config order.
     pub(super) fn instances(&self) -> Vec<(Instance, Upstream)> {
         let roster = self.roster();
-        let shared = roster.all().map(|(server, Slot { upstream, version })| {
+        let shared = roster.all().map(|(server, Slot { upstream, version, .. })| {
             (Instance { server, version: *version, owner: None }, upstream.clone())
         });
         let own = self.lock_own();
@@ -112,7 +113,7 @@ impl InstanceObserver {
 
 impl Observer for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
-        let announce = if origin.is_some() { Announce::ToAll } else { Announce::ToThoseNotListing };
+        let announce = if origin.is_some() { Announce::All } else { Announce::NotListing };
         self.show(|fleet, server| {
             fleet.memory.tell_learned();
             let exposed = fleet.expose(server, &catalog);
@@ -137,7 +138,7 @@ impl Observer for InstanceObserver {
 
     fn unreachable(&self, cause: String) {
         self.show(|fleet, server| {
-            fleet.publish(server, Announce::ToAll, |before| match before {
+            fleet.publish(server, Announce::All, |before| match before {
                 // What is known of it stays: a call tries to reach it again.
                 Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
                 Presence::Offered { .. } => Some(Presence::Offered { trouble: Some(cause) }),
@@ -151,7 +152,7 @@ impl Observer for InstanceObserver {
 
     fn evicted(&self) {
         self.show(|fleet, server| {
-            fleet.publish(server, Announce::ToAll, |before| match before {
+            fleet.publish(server, Announce::All, |before| match before {
                 // Another host's own instance has shown that it can be had.
                 Presence::Live { .. } => None,
                 _ => Some(Presence::Evicted),

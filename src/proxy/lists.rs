@@ -22,26 +22,26 @@ impl Fleet {
         self.started().await;
         self.load_sole(caller).await?;
         let host = caller.host.as_ref();
-        if self.view(&self.snapshot(), host.endpoint()).shows_known() {
+        if host.endpoint().view(&self.snapshot()).shows_known() {
             self.recall_all().await;
         }
         let snapshot = self.snapshot_for(host);
-        Ok(list("tools", &self.view(&snapshot, host.endpoint()).tools()))
+        Ok(list("tools", &host.endpoint().view(&snapshot).tools()))
     }
 
     pub(super) async fn list_resources(&self, caller: &Caller) -> Outcome {
         let snapshot = self.fresh(caller, Kinds::RESOURCES).await?;
-        Ok(list("resources", &snapshot.resources(self.settings.listing)))
+        Ok(list("resources", &snapshot.resources(self.settings().listing)))
     }
 
     pub(super) async fn list_templates(&self, caller: &Caller) -> Outcome {
         let snapshot = self.fresh(caller, Kinds::TEMPLATES).await?;
-        Ok(list("resourceTemplates", &snapshot.templates(self.settings.listing)))
+        Ok(list("resourceTemplates", &snapshot.templates(self.settings().listing)))
     }
 
     pub(super) async fn list_prompts(&self, caller: &Caller) -> Outcome {
         let snapshot = self.fresh(caller, Kinds::PROMPTS).await?;
-        let prompts = snapshot.prompts(self.settings.listing).into_iter();
+        let prompts = snapshot.prompts(self.settings().listing).into_iter();
         let prompts: Vec<Raw> = prompts
             .filter(|exposed| exposed.is_listed)
             .map(|exposed| {
@@ -69,7 +69,7 @@ impl Fleet {
         if !is_unknown || self.config_of(server).startup == Startup::Eager {
             return Ok(());
         }
-        match self.lease(self.instance(server, caller), caller).await {
+        match self.lease(server, caller).await {
             Ok(_) => {
                 self.loaded_by(caller.host.principal(), server);
                 Ok(())

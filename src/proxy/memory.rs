@@ -177,6 +177,18 @@ impl Fleet {
         Arc::new(Exposed::new(catalog, &config, &blocked, naming))
     }
 
+    /// The same as a config has it that is not in force yet.
+    pub(super) fn expose_as(
+        &self,
+        server: ServerId,
+        catalog: &Arc<ServerCatalog>,
+        config: &ServerConfig,
+        naming: Naming<'_>,
+    ) -> Arc<Exposed> {
+        let blocked = self.memory.blocked(server, catalog);
+        Arc::new(Exposed::new(catalog, config, &blocked, naming))
+    }
+
     /// Looks whether tools that were withheld because they had changed have been approved meanwhile.
     pub(super) async fn reexamine(&self, server: ServerId) {
         let Some(fleet) = self.this.upgrade() else { return };
@@ -202,7 +214,7 @@ impl Fleet {
         while let Presence::Live { exposed, .. } = &seen {
             let (whole, anew) = (exposed.whole.clone(), self.expose(server, &exposed.whole));
             let mut newer = Presence::Disabled;
-            self.publish(server, Announce::ToAll, |before| match before {
+            self.publish(server, Announce::All, |before| match before {
                 Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
                     Some(Presence::Live { exposed: anew, origin: *origin })
                 }
@@ -248,9 +260,8 @@ impl Fleet {
     /// What the servers that are in use have, as far as that is known.
     pub fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
         let roster = self.roster();
-        let upstreams = roster.all().map(|(_, slot)| &slot.upstream);
-        let enabled = upstreams.filter(|upstream| upstream.config().enabled);
-        enabled.map(|upstream| (upstream.config().clone(), upstream.catalog())).collect()
+        let enabled = roster.all().filter(|(_, slot)| slot.config.enabled);
+        enabled.map(|(_, slot)| (slot.config.clone(), slot.upstream.catalog())).collect()
     }
 
     fn report_changed(&self, server: ServerId, changed: &BTreeSet<String>) {
@@ -297,14 +308,15 @@ impl Fleet {
     /// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
     pub(super) fn seed(&self) {
         for (server, slot) in self.roster().all() {
-            let config = slot.upstream.config();
+            let config = &slot.config;
             if config.startup == Startup::Hybrid
                 && has_first_attempt(config)
                 && let Some(record) = self.memory.read(server, None)
             {
                 let exposed = self.expose(server, &Arc::new(record.catalog));
-                self.publish(server, Announce::ToAll, |_| {
-                    Some(Presence::Live { exposed, origin: Origin::OwnAccord })
+                self.publish(server, Announce::Nobody, |before| match before {
+                    Presence::Live { .. } => None,
+                    _ => Some(Presence::Live { exposed, origin: Origin::OwnAccord }),
                 });
             }
         }

@@ -31,15 +31,15 @@ impl Fleet {
         let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
         let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
         let is_awake = |status: &&Status| status.phase == Phase::Awake;
-        let shared = self.shared(server);
+        let (shared, config) = (self.shared(server), self.config_of(server));
         let catalog = shared.catalog();
         let recalled = || Some(Arc::new(self.memory.read(server, None)?.catalog));
         let inventory = catalog.or_else(recalled).map(|catalog| {
             let changed: BTreeSet<String> = self.memory.changed(server, &catalog);
-            Inventory::of(shared.config(), &catalog, &changed)
+            Inventory::of(&config, &catalog, &changed)
         });
         Overview {
-            config: shared.config().clone(),
+            config,
             awake: statuses.iter().filter(is_awake).count(),
             status: statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status()),
             inventory,

@@ -35,7 +35,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return ResourceRoute::Server(server);
         }
-        self.snapshot_for(caller.host.as_ref()).route_resource(uri, self.settings.listing)
+        self.snapshot_for(caller.host.as_ref()).route_resource(uri, self.settings().listing)
     }
 
     /// A server may have what it does not list (the target of a `resource_link`, say): those that are
@@ -90,9 +90,8 @@ impl Fleet {
         };
         let refused = |error: ForwardError| error::internal(error.to_string());
         self.check_feature(server, "resources/subscribe").map_err(refused)?;
-        let instance = self.instance(server, caller);
-        let lease = self.lease(instance, caller).await;
-        let lease = lease.map_err(|error| refused(error.into()))?;
+        let leased = self.lease(server, caller).await;
+        let (instance, lease) = leased.map_err(|error| refused(error.into()))?;
         // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
         let key = (instance, uri.to_owned());
         self.lock_subscribers().entry(key).or_default().insert(subscriber.clone());
@@ -194,7 +193,7 @@ impl Fleet {
         }
     }
 
-    fn lock_subscribers(&self) -> std::sync::MutexGuard<'_, Subscribers> {
+    pub(super) fn lock_subscribers(&self) -> std::sync::MutexGuard<'_, Subscribers> {
         self.subscribers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

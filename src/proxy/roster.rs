@@ -4,11 +4,13 @@ use std::sync::{Arc, Weak};
 
 use super::{
     Fleet,
+    fleet::has_first_attempt,
     instance::{Instance, InstanceObserver},
 };
 use crate::{
     catalog::ServerId,
-    config::ServerConfig,
+    config::{ServerConfig, Startup},
+    protocol::Era,
     upstream::{Context, Upstream},
 };
 
@@ -25,7 +27,9 @@ pub(super) struct Roster {
 pub(super) struct Slot {
     /// The instance that hosts share.
     pub(super) upstream: Upstream,
-    /// How often its config has changed.
+    /// As it is now. What of it concerns the connection is as it was when the instance was started.
+    pub(super) config: Arc<ServerConfig>,
+    /// How often that has changed.
     pub(super) version: u32,
 }
 
@@ -35,12 +39,23 @@ impl Slot {
         context: &Context,
         id: ServerId,
         version: u32,
-        config: ServerConfig,
+        config: Arc<ServerConfig>,
     ) -> Self {
         let instance = Instance { server: id, version, owner: None };
         let observer = InstanceObserver { fleet: fleet.clone(), instance };
-        let upstream = Upstream::start(Arc::new(config), Arc::new(observer), context, None);
-        Self { upstream, version }
+        let upstream = Upstream::start(config.clone(), Arc::new(observer), context, None);
+        Self { upstream, config, version }
+    }
+}
+
+impl Slot {
+    /// Connects an eager server in the background, or finds out what a hybrid one has.
+    pub(super) fn begin(&self, era: Era) {
+        match self.config.startup {
+            Startup::Eager if has_first_attempt(&self.config) => self.upstream.begin(era),
+            Startup::Hybrid if has_first_attempt(&self.config) => self.upstream.learn(),
+            _ => {}
+        }
     }
 }
 
@@ -58,11 +73,31 @@ impl Roster {
         self.order.iter().map(|id| (*id, self.slot(*id)))
     }
 
-    /// Adds a server that had no place.
-    pub(super) fn add(&mut self, start: impl FnOnce(ServerId) -> Slot) -> ServerId {
-        let id = ServerId(self.slots.len());
-        self.slots.push(start(id));
-        self.order.push(id);
-        id
+    /// The place of the server of this name, whether the config has it at this moment or once had it.
+    fn find(&self, name: &str) -> Option<ServerId> {
+        self.slots.iter().position(|slot| slot.config.name == name).map(ServerId)
+    }
+
+    /// The roster for these servers. `replace` says what becomes of one, given its place, and what was there if
+    /// the config has it at this moment.
+    pub(super) fn reconfigured(
+        &self,
+        servers: Vec<ServerConfig>,
+        mut replace: impl FnMut(ServerId, Option<&Slot>, u32, Arc<ServerConfig>) -> Slot,
+    ) -> Self {
+        let mut after = Self { slots: self.slots.clone(), order: Vec::new() };
+        for config in servers {
+            let known = self.find(&config.name);
+            let id = known.unwrap_or(ServerId(after.slots.len()));
+            let before = self.slots.get(id.0).filter(|_| self.order.contains(&id));
+            let version = self.slots.get(id.0).map_or(0, |slot| slot.version + 1);
+            let slot = replace(id, before, version, Arc::new(config));
+            match after.slots.get_mut(id.0) {
+                Some(place) => *place = slot,
+                None => after.slots.push(slot),
+            }
+            after.order.push(id);
+        }
+        after
     }
 }

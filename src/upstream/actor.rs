@@ -42,6 +42,8 @@ pub(super) enum Command {
     Restore,
     /// Something that this task cannot wait for has changed.
     LookAgain,
+    /// Another takes its place: end as soon as nothing is in flight.
+    Retire,
 }
 
 /// Everything that can wake the actor.
@@ -86,6 +88,7 @@ pub(super) struct Actor {
     spoken: Option<Spoken>,
     freshness: Freshness,
     is_first_attempt_over: bool,
+    is_retiring: bool,
 }
 
 impl Actor {
@@ -113,6 +116,7 @@ impl Actor {
             spoken: None,
             freshness,
             is_first_attempt_over: false,
+            is_retiring: false,
         }
     }
 
@@ -129,6 +133,11 @@ impl Actor {
                 Happening::Command(command) => self.obey(command),
                 Happening::Attempted(outcome) => self.attempted(outcome),
                 Happening::Died => self.died(),
+                Happening::Idled if self.is_retiring => {
+                    if self.is_closed_for_use() {
+                        return self.stop().await;
+                    }
+                }
                 Happening::Idled => self.idled(),
                 Happening::RetryDue => self.play(Event::RetryDue),
                 Happening::Expired => {
@@ -142,6 +151,9 @@ impl Actor {
                 Happening::ListsChanged(kinds) => self.begin_refresh(kinds),
                 Happening::Refreshed(outcome) => self.refreshed(outcome),
             }
+            if self.is_retiring && !matches!(self.state, Some(State::Awake { .. })) {
+                return self.stop().await;
+            }
         }
     }
 
@@ -152,8 +164,12 @@ impl Actor {
             _ => (None, None),
         };
         let may_idle = self.shared.subscriptions.uris().is_empty();
-        let idle_timeout = self.surroundings.config.idle_timeout.filter(|_| may_idle);
-        let may_sleep = self.surroundings.config.startup != Startup::Eager;
+        let idle_timeout = if self.is_retiring {
+            Some(Duration::ZERO)
+        } else {
+            self.surroundings.config.idle_timeout.filter(|_| may_idle)
+        };
+        let may_sleep = self.is_retiring || self.surroundings.config.startup != Startup::Eager;
         let is_asleep = matches!(self.state, Some(State::Asleep { .. }));
         let is_awake = link.is_some() && self.refresh.is_none();
         let expires_at = self.freshness.ends(is_awake).filter(|_| is_awake || is_asleep);
@@ -213,6 +229,7 @@ impl Actor {
                 self.take_recalled(Origin::HostsRequest);
             }
             Command::LookAgain => {}
+            Command::Retire => self.is_retiring = true,
         }
     }
 
@@ -293,13 +310,18 @@ impl Actor {
     }
 
     fn idled(&mut self) {
-        // A use may have begun since the clock ran out.
-        if let Some(State::Awake { connection: link, .. }) = &self.state
-            && link.connection.activity.try_close()
-        {
+        if self.is_closed_for_use() {
             tracing::info!(server = self.name(), "asleep");
             self.give_refresh_up();
             self.play(Event::Idled);
+        }
+    }
+
+    /// Closes the connection for further use, unless a use has begun since the clock ran out.
+    fn is_closed_for_use(&self) -> bool {
+        match &self.state {
+            Some(State::Awake { connection: link, .. }) => link.connection.activity.try_close(),
+            _ => false,
         }
     }
 

@@ -151,6 +151,17 @@ impl Upstream {
         Self(shared)
     }
 
+    /// Hosts want to hear of a resource; the server is told when it is connected.
+    pub fn want(&self, uri: &str) {
+        self.0.subscriptions.set(uri, true);
+    }
+
+    /// Ends the server for good once nothing is in flight on it, and does not wait for that. Whoever waits for it to be
+    /// connected is refused.
+    pub fn retire(&self) {
+        self.send(Command::Retire);
+    }
+
     /// Ends the server for good, without waiting.
     pub fn stop(&self) {
         self.0.stop.cancel();
@@ -158,10 +169,6 @@ impl Upstream {
 
     pub fn name(&self) -> &str {
         &self.0.config.name
-    }
-
-    pub fn config(&self) -> &Arc<ServerConfig> {
-        &self.0.config
     }
 
     /// Connects in the background, without waiting.
@@ -219,7 +226,7 @@ impl Upstream {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
         let Connection { peer, greeting, terms, .. } = lease.connection.as_ref();
-        match fetch::fetch(self.config(), peer, (greeting, terms), kinds, silence).await {
+        match fetch::fetch(&self.0.config, peer, (greeting, terms), kinds, silence).await {
             Ok(lists) => {
                 let is_late = Instant::now() >= quiet_until;
                 self.0.merge(lists, is_late.then_some(Origin::OwnAccord));

@@ -18,6 +18,7 @@ mod loading;
 mod matrix;
 mod messages;
 mod real_servers;
+mod reload;
 mod remote;
 mod resources;
 mod sharing;

@@ -18,7 +18,7 @@ pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
     let path = Path::new("tests/search/config.json");
     let config = config::parse(CONFIG, path, &Environment::of_process())?;
     let servers = &config.servers[..count];
-    let snapshot = Snapshot::new(&ServerId::number(servers), false);
+    let snapshot = Snapshot::new(Arc::default(), &ServerId::number(servers));
     let cache = Cache::new(catalogs);
     let mut known = Vec::new();
     for (at, server) in servers.iter().enumerate() {

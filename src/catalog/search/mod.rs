@@ -110,7 +110,7 @@ mod tests {
         let entries: serde_json::Map<_, _> = names[..servers.len()].iter().map(entry).collect();
         let text = json!({"mcpServers": entries}).to_string();
         let config = config::parse(&text, Path::new("c.json"), &Environment::default()).unwrap();
-        let snapshot = Snapshot::new(&ServerId::number(&config.servers), false);
+        let snapshot = Snapshot::new(Arc::default(), &ServerId::number(&config.servers));
         let known = servers.iter().enumerate().filter(|(_, tools)| !tools.is_empty());
         let known = known.map(|(at, tools)| {
             let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();

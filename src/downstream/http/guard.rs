@@ -14,6 +14,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use url::Url;
 
@@ -36,22 +37,30 @@ pub(super) struct Guard {
     address: SocketAddr,
     /// How nearly every host writes the address.
     usual_hosts: [String; 2],
-    /// Tokens for one server each, under its name.
-    of_servers: Vec<(String, Vec<String>)>,
 }
 
-/// What a request has shown to come in with: which token, where one is needed. Sessions are bound to it.
+/// Tokens for one server each, under its name.
+type OfServers = [(String, Vec<String>)];
+
+/// The guard, and whom it asks for what may change while hosts are served.
+pub(super) struct Gate {
+    pub(super) guard: Guard,
+    pub(super) fleet: Arc<Fleet>,
+}
+
+/// What a request has shown to come in with: the hash of a token, where one is needed. Sessions are bound to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Pass(Option<usize>);
+pub(super) struct Pass(Option<[u8; 32]>);
+
+impl Pass {
+    fn of(token: &str) -> Self {
+        Self(Some(Sha256::digest(token).into()))
+    }
+}
 
 impl Guard {
-    pub(super) fn new(access: Access, address: SocketAddr, fleet: &Fleet) -> Self {
-        Self {
-            access,
-            address,
-            usual_hosts: usual_hosts(address),
-            of_servers: fleet.tokens_of_servers(),
-        }
+    pub(super) fn new(access: Access, address: SocketAddr) -> Self {
+        Self { access, address, usual_hosts: usual_hosts(address) }
     }
 
     /// DNS rebinding makes a browser send requests for another name to our address.
@@ -90,13 +99,12 @@ impl Guard {
     }
 
     /// The token that the request shows, among those that open this path; `None` where it shows none of them.
-    fn admit(&self, path: &str, headers: &HeaderMap) -> Option<Pass> {
-        let of_server = self.of_servers.iter().position(|(name, _)| is_below(path, name));
-        let (before, rest) = self.of_servers.split_at(of_server.unwrap_or(self.of_servers.len()));
-        let of_server = rest.first().map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
+    fn admit(&self, path: &str, headers: &HeaderMap, of_servers: &OfServers) -> Option<Pass> {
+        let of_server = of_servers.iter().find(|(name, _)| is_below(path, name));
+        let of_server = of_server.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
         // Where all servers are to be had, those with tokens of their own are too.
         let is_everything = !path.starts_with("/servers/");
-        let is_closed = is_everything && !self.of_servers.is_empty();
+        let is_closed = is_everything && !of_servers.is_empty();
         if self.access.tokens.is_empty() && of_server.is_empty() && !is_closed {
             return Some(Pass(None));
         }
@@ -106,14 +114,10 @@ impl Guard {
             return None;
         }
         let mut found = None;
-        // Each token of the config has a number of its own.
-        let skipped: usize = before.iter().map(|(_, tokens)| tokens.len()).sum();
-        let general = self.access.tokens.len();
         // All of them are compared, whichever it is, so that the time taken says nothing.
-        for (number, token) in self.access.tokens.iter().chain(of_server).enumerate() {
+        for token in self.access.tokens.iter().chain(of_server) {
             if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
-                let number = if number < general { number } else { number + skipped };
-                found = Some(Pass(Some(number)));
+                found = Some(Pass::of(token));
             }
         }
         found
@@ -144,10 +148,11 @@ fn is_below(path: &str, name: &str) -> bool {
 
 /// Lets a request in, or answers it.
 pub(super) async fn pass(
-    State(guard): State<Arc<Guard>>,
+    State(gate): State<Arc<Gate>>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let guard = &gate.guard;
     let headers = request.headers();
     if !guard.knows_host(headers) {
         return refusal(
@@ -163,7 +168,8 @@ pub(super) async fn pass(
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
-    let Some(pass) = guard.admit(request.uri().path(), headers) else {
+    let of_servers = gate.fleet.tokens_of_servers();
+    let Some(pass) = guard.admit(request.uri().path(), headers, &of_servers) else {
         let mut refused =
             refusal(StatusCode::UNAUTHORIZED, None, "a bearer token is needed; see authTokens");
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -201,7 +207,7 @@ mod tests {
             origins: vec!["https://app.example.com".to_owned()],
         };
         let address = address.parse().unwrap();
-        Guard { access, address, usual_hosts: usual_hosts(address), of_servers: Vec::new() }
+        Guard::new(access, address)
     }
 
     fn headers(name: &'static str, value: &str) -> HeaderMap {
@@ -248,18 +254,22 @@ mod tests {
     fn a_token_of_a_server_opens_that_server_alone() {
         let mut guard = guard("127.0.0.1:80");
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
-        assert_eq!(guard.admit("/mcp", &HeaderMap::new()), Some(Pass(None)));
-        guard.of_servers = vec![("a&b".to_owned(), vec!["own".to_owned()])];
-        assert_eq!(guard.admit("/mcp", &HeaderMap::new()), None);
-        assert_eq!(guard.admit("/mcp", &shown("own")), None);
-        assert_eq!(guard.admit("/servers/a&b/mcp", &HeaderMap::new()), None);
-        assert_eq!(guard.admit("/servers/b/mcp", &HeaderMap::new()), Some(Pass(None)));
-        assert_eq!(guard.admit("/servers/a%26b/mcp", &HeaderMap::new()), None);
-        assert_eq!(guard.admit("/servers/a%26b/mcp", &shown("own")), Some(Pass(Some(0))));
+        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[]), Some(Pass(None)));
+        let of_servers = [("a&b".to_owned(), vec!["own".to_owned()])];
+        let admit =
+            |guard: &Guard, path, headers: &HeaderMap| guard.admit(path, headers, &of_servers);
+        let nothing = HeaderMap::new();
+        assert_eq!(admit(&guard, "/mcp", &nothing), None);
+        assert_eq!(admit(&guard, "/mcp", &shown("own")), None);
+        assert_eq!(admit(&guard, "/servers/a&b/mcp", &nothing), None);
+        assert_eq!(admit(&guard, "/servers/b/mcp", &nothing), Some(Pass(None)));
+        assert_eq!(admit(&guard, "/servers/a%26b/mcp", &nothing), None);
+        let own = Some(Pass::of("own"));
+        assert_eq!(admit(&guard, "/servers/a%26b/mcp", &shown("own")), own);
         guard.access.tokens = vec!["all".to_owned(), "too".to_owned()];
-        assert_eq!(guard.admit("/mcp", &shown("own")), None);
-        assert_eq!(guard.admit("/mcp", &shown("too")), Some(Pass(Some(1))));
-        assert_eq!(guard.admit("/servers/a%26b/mcp", &shown("all")), Some(Pass(Some(0))));
-        assert_eq!(guard.admit("/mcp", &headers("authorization", "Basic all")), None);
+        assert_eq!(admit(&guard, "/mcp", &shown("own")), None);
+        assert_eq!(admit(&guard, "/mcp", &shown("too")), Some(Pass::of("too")));
+        assert_eq!(admit(&guard, "/servers/a%26b/mcp", &shown("all")), Some(Pass::of("all")));
+        assert_eq!(admit(&guard, "/mcp", &headers("authorization", "Basic all")), None);
     }
 }

@@ -32,7 +32,7 @@ use crate::{
     config::Surface,
     proxy::{Endpoint, Fleet},
 };
-use guard::{Guard, Pass};
+use guard::{Gate, Guard, Pass};
 use modern::Principals;
 use request::refusal;
 use sessions::Sessions;
@@ -68,7 +68,8 @@ pub async fn serve(
     access: Access,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let guard = Arc::new(Guard::new(access, listener.local_addr()?, &fleet));
+    let guard = Guard::new(access, listener.local_addr()?);
+    let gate = Arc::new(Gate { guard, fleet: fleet.clone() });
     let front = Arc::new(Front {
         sessions: Sessions::new(fleet.settings().http.session_timeout),
         principals: Principals::default(),
@@ -76,7 +77,7 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
     });
-    let router = router(&front, guard);
+    let router = router(&front, gate);
     // What rewrites an address has to stand before what looks at it.
     let router = Router::new()
         .fallback_service(router)
@@ -113,7 +114,7 @@ pub async fn serve(
     served.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-fn router(front: &Arc<Front>, guard: Arc<Guard>) -> Router {
+fn router(front: &Arc<Front>, gate: Arc<Gate>) -> Router {
     Router::new()
         .route("/mcp", any(mcp))
         .route("/servers/{name}/mcp", any(mcp))
@@ -121,7 +122,7 @@ fn router(front: &Arc<Front>, guard: Arc<Guard>) -> Router {
         .route("/servers/{name}/sse", get(sse))
         .route("/messages", post(sse::message))
         .route("/servers/{name}/messages", post(sse::message))
-        .layer(middleware::from_fn_with_state(guard, guard::pass))
+        .layer(middleware::from_fn_with_state(gate, guard::pass))
         // Whoever looks after the process needs neither a token nor to be a known host.
         .route("/healthz", get(|| async { "ok\n" }))
         // Ready means that the config is loaded: servers come and go.

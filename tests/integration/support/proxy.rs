@@ -22,6 +22,8 @@ pub struct Proxy {
     config: Map<String, Value>,
     /// The name and the text of a config to use instead.
     written: Option<(String, String)>,
+    /// The path of a config to use as it lies.
+    lying: Option<PathBuf>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     wrapped: Vec<String>,
@@ -42,6 +44,7 @@ impl Proxy {
             servers: servers.into_iter().collect(),
             config: Map::new(),
             written: None,
+            lying: None,
             arguments: Vec::new(),
             environment: Vec::new(),
             wrapped: Vec::new(),
@@ -89,7 +92,15 @@ impl Proxy {
         self
     }
 
+    /// With a config that a test has written itself.
+    pub fn with_config_at(path: &Path) -> Self {
+        Self { lying: Some(path.to_owned()), ..Self::with([]) }
+    }
+
     fn write_config(&self) -> PathBuf {
+        if let Some(path) = &self.lying {
+            return path.clone();
+        }
         if let Some((name, text)) = &self.written {
             let path = self.home().join(name);
             std::fs::write(&path, text).expect("it is writable");

@@ -1,0 +1,260 @@
+//! The config changes while hosts are served.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Host, Proxy, Server, alive, eventually, text_of};
+
+/// A home whose config is written again and again.
+struct Home {
+    directory: tempfile::TempDir,
+    servers: Vec<Server>,
+}
+
+impl Home {
+    fn with(servers: impl IntoIterator<Item = Server>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { directory, servers: servers.into_iter().collect() }
+    }
+
+    fn proxy(&self) -> Proxy {
+        Proxy::with(self.servers.clone()).at_home(self.directory.path()).set("surface", "direct")
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("dormouse.json")
+    }
+
+    fn config(&self) -> Value {
+        serde_json::from_slice(&std::fs::read(self.path()).unwrap()).unwrap()
+    }
+
+    /// As an editor does that writes another file and gives it the name.
+    fn write(&self, text: &str) {
+        let fresh = self.directory.path().join("fresh");
+        std::fs::write(&fresh, text).unwrap();
+        std::fs::rename(fresh, self.path()).unwrap();
+    }
+
+    fn edit(&self, edit: impl FnOnce(&mut Value)) {
+        let mut config = self.config();
+        edit(&mut config);
+        self.write(&config.to_string());
+    }
+}
+
+async fn reloaded(host: &Host, times: usize) {
+    let is_reload = |line: &String| line.contains("the config has changed");
+    eventually("it has reloaded", || {
+        host.log().iter().filter(|line| is_reload(line)).count() >= times
+    })
+    .await;
+}
+
+fn list_changes(host: &Host) -> usize {
+    let notifications = host.notifications();
+    notifications
+        .iter()
+        .filter(|method| method.as_str() == "notifications/tools/list_changed")
+        .count()
+}
+
+#[tokio::test]
+async fn servers_come_go_and_change_while_the_others_stay_as_they_are() {
+    let home =
+        Home::with([Server::eager("stays"), Server::eager("changes"), Server::eager("goes")]);
+    let mut host = home.proxy().serve().await;
+    assert!(host.tool_names().await.contains(&"goes__echo".to_owned()));
+    let (stays, changes) = (host.started("stays"), host.started("changes"));
+    let goes = host.started("goes");
+
+    home.edit(|config| {
+        let servers = config["mcpServers"].as_object_mut().unwrap();
+        servers.remove("goes");
+        servers["changes"]["env"] = json!({"FIXTURE_WORDING": " New."});
+        let entry = servers["stays"].clone();
+        servers.shift_insert(0, "comes".to_owned(), entry);
+    });
+    reloaded(&host, 1).await;
+    host.notification("notifications/tools/list_changed").await;
+    eventually("what went is gone", || goes.iter().all(|process| !alive(*process))).await;
+    eventually("what changed is started anew", || host.started("changes").len() == 2).await;
+    eventually("the old one is gone", || changes.iter().all(|process| !alive(*process))).await;
+    host.logged("awake server=\"comes\"").await;
+    let tools = host.request("tools/list", json!({})).await;
+    let names: Vec<&str> = tools["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert!(names[0].starts_with("comes__"), "in config order: {names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("goes__")), "{names:?}");
+    assert!(host.call("goes__echo", json!({})).await["isError"] == true);
+    assert!(host.call("changes__echo", json!({})).await["isError"].is_null());
+    assert_eq!(host.started("stays")[..1], stays[..], "it was not started anew");
+    assert!(stays.iter().all(|process| alive(*process)));
+}
+
+#[tokio::test]
+async fn what_is_in_flight_on_a_server_that_changes_is_finished() {
+    let home = Home::with([Server::eager("a")]);
+    let mut host = home.proxy().serve().await;
+    host.tool_names().await;
+    let (old, before) = (host.started("a"), list_changes(&host));
+    let slow = json!({"name": "a__slow", "arguments": {"ms": 1500}});
+    let slow = host.send("tools/call", slow).await;
+    host.server_noted("a", "tools/call").await;
+    home.edit(|config| config["mcpServers"]["a"]["timeouts"] = json!({"call": "1m"}));
+    reloaded(&host, 1).await;
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "another serves already");
+    let answer = host.answer(slow).await;
+    assert_eq!(text_of(&answer["result"]), "slept");
+    eventually("the old one ends", || !alive(old[0])).await;
+    assert_eq!(list_changes(&host), before, "its list has not changed");
+}
+
+#[tokio::test]
+async fn what_is_shown_of_a_server_changes_without_a_new_connection() {
+    let home = Home::with([Server::eager("a")]);
+    let mut host = home.proxy().serve().await;
+    assert!(host.tool_names().await.contains(&"a__echo".to_owned()));
+    let before = list_changes(&host);
+    home.edit(|config| config["mcpServers"]["a"]["tools"] = json!({"echo": false}));
+    reloaded(&host, 1).await;
+    assert!(!host.tool_names().await.contains(&"a__echo".to_owned()));
+    assert_eq!(list_changes(&host), before + 1);
+    let refused = host.call("a__echo", json!({})).await;
+    assert!(text_of(&refused).contains("switched off"), "{refused}");
+    // Written anew, and nothing is different.
+    home.edit(|_| {});
+    home.edit(|config| config["mcpServers"]["a"]["maxResultBytes"] = json!(1000));
+    reloaded(&host, 2).await;
+    assert_eq!((host.started("a").len(), list_changes(&host)), (1, before + 1));
+}
+
+#[tokio::test]
+async fn a_config_that_is_wrong_changes_nothing_and_is_reported_once_with_the_place() {
+    let home = Home::with([Server::eager("a")]);
+    let mut host = home.proxy().serve().await;
+    let names = host.tool_names().await;
+    for _ in 0..3 {
+        home.write("{\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}}\n}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    host.logged("dormouse.json:2:24: mcpServers.a.comand: unknown key").await;
+    let said = host.log().iter().filter(|line| line.contains("stays what it was")).count();
+    assert_eq!(said, 1);
+    assert_eq!(host.tool_names().await, names);
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null());
+}
+
+#[tokio::test]
+async fn strikes_of_a_server_that_changes_are_forgotten() {
+    let home = Home::with([Server::lazy("a").script("exit_at", "spawn")]);
+    let mut host = home.proxy().set("surface", "discover").serve().await;
+    for _ in 0..3 {
+        assert_eq!(host.load("a").await["isError"], true);
+    }
+    assert!(!host.description().await.contains("- a: "));
+    home.edit(|config| {
+        let script: Value =
+            serde_json::from_str(config["mcpServers"]["a"]["args"][0].as_str().unwrap()).unwrap();
+        let mut script = script;
+        script.as_object_mut().unwrap().remove("exit_at");
+        config["mcpServers"]["a"]["args"][0] = json!(script.to_string());
+    });
+    reloaded(&host, 1).await;
+    assert!(host.description().await.contains("- a: "), "it is offered again");
+    assert_eq!(host.load("a").await["isError"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_config_behind_links_is_followed_and_a_hangup_reads_it_at_once() {
+    let home = Home::with([Server::eager("a")]);
+    let mut host = home.proxy().serve().await;
+    host.tool_names().await;
+    let config = home.config();
+    host.end().await;
+
+    // As Kubernetes mounts a ConfigMap.
+    let volume = home.directory.path().join("volume");
+    let publish = |version: &str, config: &Value| {
+        let directory = volume.join(version);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.json"), config.to_string()).unwrap();
+        std::os::unix::fs::symlink(version, volume.join("fresh")).unwrap();
+        std::fs::rename(volume.join("fresh"), volume.join("..data")).unwrap();
+    };
+    publish("..1", &config);
+    std::os::unix::fs::symlink("..data/config.json", volume.join("config.json")).unwrap();
+    let mut host = serve(&volume.join("config.json"), home.directory.path()).await;
+    assert!(host.tool_names().await.contains(&"a__echo".to_owned()));
+    for (times, version, is_shown) in [(1, "..2", false), (2, "..3", true)] {
+        let mut config = config.clone();
+        config["mcpServers"]["a"]["tools"] = json!({"echo": is_shown});
+        publish(version, &config);
+        reloaded(&host, times).await;
+        assert_eq!(host.tool_names().await.contains(&"a__echo".to_owned()), is_shown);
+    }
+    host.signal(nix::sys::signal::Signal::SIGHUP);
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "it goes on");
+    host.end().await;
+}
+
+/// Dormouse with a config that lies where it lies.
+async fn serve(config: &Path, home: &Path) -> Host {
+    let mut host = Proxy::with_config_at(config).at_home(home).start();
+    host.initialize(json!({})).await;
+    host
+}
+
+#[tokio::test]
+async fn no_call_to_a_server_that_stays_fails_while_the_config_is_rewritten() {
+    const CALLS: usize = 1000;
+    const REWRITES: usize = 50;
+    let names = ["a", "b", "c", "d", "e"];
+    let home = Home::with(names.map(Server::eager));
+    let mut host = home.proxy().serve().await;
+    host.tool_names().await;
+    let config = home.config();
+    let mut calls = Vec::new();
+    for number in 0..CALLS {
+        let call = json!({"name": format!("{}__slow", names[number % 5]), "arguments": {"ms": number % 40}});
+        calls.push((number % 5, host.send("tools/call", call).await));
+        if number % (CALLS / REWRITES) == 0 {
+            let mut config = config.clone();
+            let servers = config["mcpServers"].as_object_mut().unwrap();
+            match (number / (CALLS / REWRITES)) % 4 {
+                // Of `a` and `b` nothing is ever said.
+                0 => servers["d"]["env"] = json!({"ROUND": number.to_string()}),
+                1 => drop(servers.remove("e")),
+                2 => {
+                    let entry = servers["c"].clone();
+                    servers.shift_insert(0, format!("new{number}"), entry);
+                }
+                _ => {
+                    home.write("{\"mcpServers\": ");
+                    continue;
+                }
+            }
+            home.write(&config.to_string());
+            tokio::time::sleep(Duration::from_millis(120)).await;
+        }
+    }
+    let mut failed = Vec::new();
+    for (server, id) in calls {
+        let answer = host.answer(id).await;
+        if server < 2 && answer["result"]["content"][0]["text"] != "slept" {
+            failed.push(answer);
+        }
+    }
+    assert!(failed.is_empty(), "{} failed: {:?}", failed.len(), failed[0]);
+    assert_eq!((host.started("a").len(), host.started("b").len()), (1, 1));
+    let reloads = host.log().iter().filter(|line| line.contains("the config has changed")).count();
+    assert!(reloads > 20, "{reloads} reloads");
+}
