@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{Surface, parse_duration};
+use crate::config::{Startup, Surface, parse_duration};
 
 /// One MCP server in front of all of yours: they sleep until an agent wakes them.
 #[derive(Debug, Parser)]
@@ -26,6 +26,34 @@ pub(super) enum Command {
     Serve,
     /// Validate the config and print every problem
     Check,
+    /// Write an empty config: your own, or the one that --config names
+    Init,
+    /// Add a server to the config: `add NAME COMMAND ARGS…`, `add NAME URL`, or a pasted JSON snippet
+    Add(AddArguments),
+    /// Take servers out of the config
+    Remove {
+        #[arg(required = true)]
+        servers: Vec<String>,
+        /// Change nothing; print what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Switch servers on that are switched off in the config
+    Enable {
+        #[arg(required = true)]
+        servers: Vec<String>,
+        /// Change nothing; print what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Switch servers off without deleting their entries
+    Disable {
+        #[arg(required = true)]
+        servers: Vec<String>,
+        /// Change nothing; print what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Allow a config found in the working directory to run its commands
     Trust {
         /// The config; by default the one in the working directory
@@ -87,6 +115,37 @@ pub(super) enum Command {
     },
 }
 
+/// As of `claude mcp add`.
+#[derive(Debug, Args)]
+pub(super) struct AddArguments {
+    /// What to call it; or a JSON snippet that names it
+    pub(super) name: String,
+    /// The command and its arguments, after `--` if they begin with a dash; a URL; or the entry as JSON
+    #[arg(value_name = "COMMAND|URL|JSON")]
+    pub(super) what: Vec<String>,
+    /// stdio, http or sse; by default stdio for a command and http, or sse where that is refused, for a URL
+    #[arg(short, long)]
+    pub(super) transport: Option<String>,
+    /// A variable for the server; as often as there are any
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub(super) env: Vec<String>,
+    /// A header for each request to the URL; as often as there are any
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(super) headers: Vec<String>,
+    /// What it is for and when to use it: the server sleeps until an agent asks for it
+    #[arg(short, long)]
+    pub(super) description: Option<String>,
+    /// The directory to start it in
+    #[arg(long)]
+    pub(super) cwd: Option<String>,
+    /// Put it in the place of one of that name
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Change nothing; print what would change
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
 #[derive(Clone, Debug, Args)]
 pub(super) struct Options {
     /// The config file [env: `DORMOUSE_CONFIG`]
@@ -132,6 +191,18 @@ pub(super) struct StartupFlags {
     /// Connect every server once to learn what it has, then on use
     #[arg(long, global = true, group = "startup", alias = "hybrid-lazy")]
     pub(super) hybrid: bool,
+}
+
+impl StartupFlags {
+    /// What was typed.
+    pub(super) fn chosen(&self) -> Option<Startup> {
+        let typed = [
+            (self.eager, Startup::Eager),
+            (self.lazy, Startup::Lazy),
+            (self.hybrid, Startup::Hybrid),
+        ];
+        typed.into_iter().find(|(is_typed, _)| *is_typed).map(|(_, startup)| startup)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -15,6 +15,7 @@ mod arguments;
 mod call;
 mod check;
 mod demo;
+mod edit;
 mod first_run;
 mod follow;
 mod footprint;
@@ -111,6 +112,11 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve => serve::run(&options, wrapped),
         Command::Check => check::run(&options),
+        Command::Init => edit::init(&options),
+        Command::Add(typed) => edit::add(&options, &typed),
+        Command::Remove { servers, dry_run } => edit::remove(&options, &servers, dry_run),
+        Command::Enable { servers, dry_run } => edit::switch(&options, &servers, true, dry_run),
+        Command::Disable { servers, dry_run } => edit::switch(&options, &servers, false, dry_run),
         Command::Approve { server, tool } => approve::run(&options, &server, tool.as_deref()),
         Command::Call { server, tool, input, json } => {
             call::run(&options, &call::Wanted { server, tool, input, json })

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use similar::TextDiff;
 
 use super::{
     arguments::Options,
+    edit::print_difference,
     plain, probe,
     probe::Seen,
     runtime,
@@ -105,20 +105,5 @@ fn keep(file: &ConfigFile, seen: &[Seen]) {
         if let Err(error) = cache.learn(&key, &config.name, catalog, &Pins::default()) {
             errln!("{}: what it has is not kept: {error}", config.name);
         }
-    }
-}
-
-fn print_difference(before: &ConfigFile, after: &ConfigFile) {
-    let (before_text, after_text) = (before.text(), after.text());
-    let difference = TextDiff::from_lines(&before_text, &after_text);
-    let name = before.path.display().to_string();
-    let hunks = difference.unified_diff().header(&name, &name).to_string();
-    for line in hunks.lines() {
-        let style = match line.as_bytes().first() {
-            Some(b'+') => anstyle::AnsiColor::Green.on_default(),
-            Some(b'-') => anstyle::AnsiColor::Red.on_default(),
-            _ => anstyle::Style::new(),
-        };
-        outln!("{style}{}{style:#}", visible(line));
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
-        Startup, Transport, TrustStore,
+        Transport, TrustStore,
     },
     control::{self, Report},
     proxy::Storage,
@@ -134,12 +134,7 @@ pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerCon
 
 /// What was typed, in place of what the config says of a server.
 fn override_server(server: &mut ServerConfig, options: &Options) {
-    let typed = [
-        (options.startup.eager, Startup::Eager),
-        (options.startup.lazy, Startup::Lazy),
-        (options.startup.hybrid, Startup::Hybrid),
-    ];
-    if let Some((_, startup)) = typed.into_iter().find(|(is_typed, _)| *is_typed) {
+    if let Some(startup) = options.startup.chosen() {
         server.startup = startup;
     }
     if let Some(timeout) = options.idle_timeout {

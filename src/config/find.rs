@@ -44,6 +44,11 @@ pub fn find(named: Option<&Path>, working_directory: &Path) -> Result<Found, Con
     })
 }
 
+/// Where the user's own config is, if there is one.
+pub fn own_place() -> Option<PathBuf> {
+    Some(user_directory()?.join(OWN_NAMES[0]))
+}
+
 fn user_directory() -> Option<PathBuf> {
     let strategy = etcetera::choose_base_strategy().ok()?;
     Some(strategy.config_dir().join("dormouse"))
@@ -81,6 +86,12 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
+    /// A file that is not there yet.
+    pub fn unwritten(path: PathBuf, text: &str) -> Self {
+        let text = text.as_bytes().to_vec();
+        Self { path, needs_trust: false, text, variables: Vec::new() }
+    }
+
     /// The file as it is now.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use serde_json::{Map, Value, json};
@@ -125,6 +125,70 @@ impl ConfigFile {
         let edited = Format::of(&self.path).edit(text, &edits);
         let edited = edited.map_err(|error| by_hand(error.to_string()))?;
         Ok(Self { text: edited.into_bytes(), ..self.clone() })
+    }
+
+    /// The file with this server in it, in the place of one of that name or behind all others.
+    ///
+    /// # Errors
+    /// When that cannot be done without touching more, or the file is one of another system.
+    pub fn with_server(&self, name: &str, entry: Value) -> Result<Self, MergeError> {
+        self.edited(name, |servers, value| {
+            if value[servers].is_object() {
+                Edit::Set { path: vec![servers.to_owned(), name.to_owned()], value: entry }
+            } else {
+                Edit::Set { path: vec![servers.to_owned()], value: json!({name: entry}) }
+            }
+        })
+    }
+
+    /// The file without this server.
+    ///
+    /// # Errors
+    /// As for `with_server`.
+    pub fn without_server(&self, name: &str) -> Result<Self, MergeError> {
+        self.edited(name, |servers, _| Edit::Remove {
+            path: vec![servers.to_owned(), name.to_owned()],
+        })
+    }
+
+    /// The file with this server switched on or off.
+    ///
+    /// # Errors
+    /// As for `with_server`.
+    pub fn with_enabled(&self, name: &str, enabled: bool) -> Result<Self, MergeError> {
+        self.edited(name, |servers, _| Edit::Set {
+            path: [servers, name, "enabled"].map(str::to_owned).to_vec(),
+            value: Value::Bool(enabled),
+        })
+    }
+
+    /// `edit` gets the key under which the servers are, and the file's value.
+    fn edited(
+        &self,
+        server: &str,
+        edit: impl FnOnce(&str, &Value) -> Edit,
+    ) -> Result<Self, MergeError> {
+        let by_hand = |reason: String| MergeError::Edit { server: server.to_owned(), reason };
+        let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
+        let document = Document::parse(text, &self.path)?;
+        if let Some(dialect) = document.dialect() {
+            return Err(by_hand(format!("the file is a config of {}", dialect.name())));
+        }
+        let edit = edit("mcpServers", &document.value());
+        let edited = Format::of(&self.path).edit(text, &[edit]);
+        let edited = edited.map_err(|error| by_hand(error.to_string()))?;
+        Ok(Self { text: edited.into_bytes(), ..self.clone() })
+    }
+
+    /// Writes a file where there is none.
+    ///
+    /// # Errors
+    /// When there is one, or it cannot be written.
+    pub fn create(path: &Path, text: &str) -> io::Result<()> {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        File::create_new(path)?.write_all(text.as_bytes())
     }
 
     /// Puts this in the place of `before`. Whoever trusted that trusts this.

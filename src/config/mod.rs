@@ -18,6 +18,7 @@ mod merge;
 mod model;
 mod problem;
 mod schema;
+mod snippet;
 mod tools;
 mod transport;
 mod trust;
@@ -27,7 +28,7 @@ pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use dialect::Dialect;
 pub use duration::parse_duration;
 pub use environment::Environment;
-pub use find::{ConfigFile, Found, find};
+pub use find::{ConfigFile, Found, find, own_place};
 pub use lock::lock;
 pub use merge::{MergeError, ToolChanges};
 pub use model::{
@@ -37,6 +38,7 @@ pub use model::{
 };
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference};
+pub use snippet::{Snippet, snippets};
 pub use tools::ToolRules;
 pub use trust::TrustStore;
 pub use watch::Watch;

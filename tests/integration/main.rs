@@ -7,6 +7,7 @@ mod commands;
 mod control;
 mod crossing;
 mod dialects;
+mod editing;
 mod eras;
 mod fidelity;
 mod groups;

@@ -58,6 +58,7 @@ fn edit_inline(text: &str, edit: &Edit) -> Option<String> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?;
     let root = parsed.value.as_ref()?.as_object()?;
     let object = parents.iter().try_fold(root, |object, step| object.get_object(step))?;
+    let is_nested = value.as_object().is_some_and(|members| !members.is_empty());
     let value = one_line(value);
     if let Some(old) = object.get(name) {
         let old = old.value.range();
@@ -65,7 +66,8 @@ fn edit_inline(text: &str, edit: &Edit) -> Option<String> {
     }
     let member = format!("{}: {value}", Value::from(name));
     let whole = object.range();
-    if text[whole.start..whole.end].contains('\n') {
+    let is_first_of_lines = object.properties.is_empty() && text.contains('\n');
+    if text[whole.start..whole.end].contains('\n') || is_first_of_lines && is_nested {
         return None;
     }
     let (at, new) = match object.properties.last() {
@@ -83,6 +85,10 @@ fn one_line(value: &Value) -> String {
             let members: Vec<String> =
                 members.iter().map(|(name, value)| member((name.as_str(), value))).collect();
             format!("{{ {} }}", members.join(", "))
+        }
+        Value::Array(elements) => {
+            let elements: Vec<String> = elements.iter().map(one_line).collect();
+            format!("[{}]", elements.join(", "))
         }
         value => value.to_string(),
     }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, str::FromStr};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Number, Value};
-use yaml_edit::{Mapping, MappingEntry, YamlFile, YamlNode};
+use yaml_edit::{Mapping, MappingEntry, Sequence, YamlFile, YamlNode};
 
 use super::{Content, Edit, EditError, Member, Node, Unreadable};
 
@@ -224,10 +224,23 @@ fn child(mapping: &Mapping, name: &str) -> Option<Mapping> {
     })
 }
 
-/// `None` for values that no edit needs.
+/// `None` for values that YAML cannot say like this.
 fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
     match value {
         Value::Bool(flag) => parent.set(name, *flag),
+        Value::String(text) => parent.set(name, text.as_str()),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => parent.set(name, integer),
+            None => parent.set(name, number.as_f64()?),
+        },
+        Value::Array(elements) => {
+            let sequence = Sequence::new_flow();
+            elements.iter().try_for_each(|element| {
+                sequence.push(element.as_str()?);
+                Some(())
+            })?;
+            parent.set(name, sequence);
+        }
         Value::Object(members) => {
             // What stands in the place of a single value stays on its line.
             let is_inline = parent.get(name).is_some_and(|old| !is_blank(&old));
@@ -236,7 +249,7 @@ fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
             let mapping = parent.get_mapping(name)?;
             members.iter().try_for_each(|(name, value)| set(&mapping, name, value))?;
         }
-        _ => return None,
+        Value::Null => return None,
     }
     Some(())
 }

@@ -1,0 +1,256 @@
+//! `dormouse init`, `add`, `remove`, `enable` and `disable`: changes of the config in place, valid or not made at all.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use serde_json::{Map, Value, json};
+use similar::TextDiff;
+
+use super::{
+    UsageError,
+    arguments::{AddArguments, Options},
+    settings,
+};
+use crate::config::{self, ConfigError, ConfigFile, Found, MergeError, Snippet, snippets, visible};
+
+/// Somebody else may be editing the config at the same time.
+const MOST_TRIES: usize = 10;
+
+/// What a new config begins with.
+const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds a server; docs/config.md has every key.
+{
+  \"mcpServers\": {}
+}
+";
+
+pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
+    let path = options.config.clone().map_or_else(own_place, Ok)?;
+    if path.extension().is_some_and(|extension| extension != "json") {
+        let message = "`init` writes JSON: name a file that ends in .json".to_owned();
+        return Err(UsageError(message).into());
+    }
+    create(&path)?;
+    outln!("wrote {}; next: dormouse add NAME COMMAND…", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn own_place() -> anyhow::Result<PathBuf> {
+    config::own_place().context("cannot tell where your config would be: is HOME set?")
+}
+
+fn create(path: &std::path::Path) -> anyhow::Result<()> {
+    ConfigFile::create(path, FRESH).with_context(|| format!("cannot create {}", path.display()))
+}
+
+pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<ExitCode> {
+    let wanted = entries(options, typed)?;
+    let before = match settings::find(options) {
+        Ok(file) => file,
+        // The first server makes the config.
+        Err(error) if matches!(error.downcast_ref(), Some(ConfigError::NotFound { .. })) => {
+            let path = own_place()?;
+            if !typed.dry_run {
+                create(&path)?;
+                outln!("wrote {}", path.display());
+            }
+            fresh(path)?
+        }
+        Err(error) => return Err(error),
+    };
+    change(&before, typed.dry_run, |file| {
+        let mut after = file.clone();
+        for (name, entry) in &wanted {
+            let is_there =
+                after.parse(&after.environment())?.servers.iter().any(|s| s.name == *name);
+            if is_there && !typed.force {
+                let message =
+                    format!("there is a server {name:?} already; --force puts this in its place");
+                return Err(UsageError(message).into());
+            }
+            after = after.with_server(name, entry.clone())?;
+        }
+        Ok(after)
+    })?;
+    for (name, _) in &wanted {
+        outln!("added {}; see whether it works: dormouse test {}", visible(name), visible(name));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A config that there may not be, as if it had just been made.
+fn fresh(path: PathBuf) -> anyhow::Result<ConfigFile> {
+    if path.exists() {
+        return Ok(Found { path, needs_trust: false }.read()?);
+    }
+    Ok(ConfigFile::unwritten(path, FRESH))
+}
+
+/// What to add: what was typed, or what was pasted.
+fn entries(options: &Options, typed: &AddArguments) -> anyhow::Result<Vec<(String, Value)>> {
+    let AddArguments { name, what, .. } = typed;
+    let pasted = match what.as_slice() {
+        [] => Some((None, name)),
+        [text] if text.trim_start().starts_with('{') => Some((Some(name), text)),
+        _ => None,
+    };
+    let Some((given, text)) = pasted else {
+        return Ok(vec![(name.clone(), with_typed(typed_entry(typed)?, options, typed)?)]);
+    };
+    if given.is_none() && !text.contains(':') {
+        let message =
+            format!("what is {name:?}? Write: dormouse add NAME COMMAND… or add NAME URL");
+        return Err(UsageError(message).into());
+    }
+    let read =
+        snippets(text).map_err(|why| UsageError(format!("cannot read the snippet: {why}")))?;
+    if read.is_empty() || given.is_some() && read.len() > 1 {
+        let message = format!("the snippet has {} servers", read.len());
+        return Err(UsageError(message).into());
+    }
+    let entry = |Snippet { name, entry, left_out }| {
+        let name = given.cloned().or(name);
+        let name = name.ok_or_else(|| {
+            UsageError("the snippet has no name: write dormouse add NAME '{…}'".to_owned())
+        })?;
+        if !left_out.is_empty() {
+            let keys = visible(&left_out.join(", "));
+            errln!("{}: left out, as it means nothing to dormouse: {keys}", visible(&name));
+        }
+        Ok((name, with_typed(entry, options, typed)?))
+    };
+    read.into_iter().map(entry).collect()
+}
+
+/// The command or the URL.
+fn typed_entry(typed: &AddArguments) -> Result<Value, UsageError> {
+    let is_url = |word: &str| word.starts_with("http://") || word.starts_with("https://");
+    let kind = typed.transport.as_deref();
+    let (first, rest) =
+        typed.what.split_first().map_or(("", [].as_slice()), |(f, r)| (f.as_str(), r));
+    let mut entry = Map::new();
+    match kind {
+        None if is_url(first) => {}
+        None | Some("stdio") => {
+            entry.insert("command".to_owned(), json!(first));
+            if !rest.is_empty() {
+                entry.insert("args".to_owned(), json!(rest));
+            }
+            return Ok(Value::Object(entry));
+        }
+        Some("http" | "streamable-http") => drop(entry.insert("type".to_owned(), json!("http"))),
+        Some("sse") => drop(entry.insert("type".to_owned(), json!("sse"))),
+        Some(other) => {
+            return Err(UsageError(format!("{other:?} is no transport: stdio, http or sse")));
+        }
+    }
+    if !is_url(first) || !rest.is_empty() {
+        return Err(UsageError(format!("expected one URL, found {:?}", typed.what.join(" "))));
+    }
+    entry.insert("url".to_owned(), json!(first));
+    Ok(Value::Object(entry))
+}
+
+/// With the options that were typed beside it.
+fn with_typed(
+    mut entry: Value,
+    options: &Options,
+    typed: &AddArguments,
+) -> Result<Value, UsageError> {
+    if let Some(description) = &typed.description {
+        entry["description"] = json!(description);
+    }
+    if let Some(startup) = options.startup.chosen() {
+        entry["startup"] = json!(startup.name());
+    }
+    let pairs = [
+        ("env", "=", "-e NAME=VALUE", &typed.env),
+        ("headers", ":", "-H 'Name: value'", &typed.headers),
+    ];
+    for (key, separator, form, given) in pairs {
+        for pair in given {
+            let Some((name, value)) = pair.split_once(separator) else {
+                return Err(UsageError(format!("{pair:?} is no {form}")));
+            };
+            entry[key][name.trim()] = json!(value.trim_start());
+        }
+    }
+    if let Some(directory) = &typed.cwd {
+        entry["cwd"] = json!(directory);
+    }
+    Ok(entry)
+}
+
+pub(super) fn remove(options: &Options, names: &[String], dry: bool) -> anyhow::Result<ExitCode> {
+    edit_each(options, names, dry, ConfigFile::without_server)
+}
+
+pub(super) fn switch(
+    options: &Options,
+    names: &[String],
+    enabled: bool,
+    dry: bool,
+) -> anyhow::Result<ExitCode> {
+    edit_each(options, names, dry, |file, name| file.with_enabled(name, enabled))
+}
+
+fn edit_each(
+    options: &Options,
+    names: &[String],
+    dry: bool,
+    edit: impl Fn(&ConfigFile, &str) -> Result<ConfigFile, MergeError>,
+) -> anyhow::Result<ExitCode> {
+    let before = settings::find(options)?;
+    change(&before, dry, |file| {
+        let config = file.parse(&file.environment())?;
+        let mut after = file.clone();
+        for name in names {
+            settings::server(&config, name)?;
+            after = edit(&after, name)?;
+        }
+        Ok(after)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Changes the config, which somebody else may be changing too, unless the result would not be valid.
+fn change(
+    before: &ConfigFile,
+    dry: bool,
+    edit: impl Fn(&ConfigFile) -> anyhow::Result<ConfigFile>,
+) -> anyhow::Result<()> {
+    let mut before = before.clone();
+    for _ in 0..MOST_TRIES {
+        let after = edit(&before)?;
+        after
+            .parse(&after.environment())
+            .context("the config would not be valid, and is left as it was")?;
+        if dry {
+            print_difference(&before, &after);
+            return Ok(());
+        }
+        if before.text() == after.text() {
+            return Ok(());
+        }
+        match after.replace(&before, settings::trust_store().ok().as_ref()) {
+            Ok(()) => return Ok(()),
+            Err(MergeError::Changed) => before = before.read_again()?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(MergeError::Changed.into())
+}
+
+pub(super) fn print_difference(before: &ConfigFile, after: &ConfigFile) {
+    let (before_text, after_text) = (before.text(), after.text());
+    let difference = TextDiff::from_lines(&before_text, &after_text);
+    let name = before.path.display().to_string();
+    let hunks = difference.unified_diff().header(&name, &name).to_string();
+    for line in hunks.lines() {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => anstyle::AnsiColor::Green.on_default(),
+            Some(b'-') => anstyle::AnsiColor::Red.on_default(),
+            _ => anstyle::Style::new(),
+        };
+        outln!("{style}{}{style:#}", visible(line));
+    }
+}

@@ -1,0 +1,156 @@
+//! `init`, `add`, `remove`, `enable` and `disable`.
+
+use std::{path::Path, process::Output};
+
+use crate::support::dormouse;
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("the temporary directory is writable"))
+    }
+
+    fn with(name: &str, config: &str) -> Self {
+        let home = Self::new();
+        std::fs::write(home.path().join(name), config).unwrap();
+        home
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    async fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = dormouse();
+        command.args(arguments).current_dir(self.path()).env("HOME", self.path());
+        for variable in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(variable);
+        }
+        command.stdin(std::process::Stdio::null());
+        let Output { status, stdout, stderr } = command.output().await.expect("dormouse runs");
+        let said = [stdout, stderr].concat();
+        (status.code(), String::from_utf8(said).expect("UTF-8"))
+    }
+
+    #[track_caller]
+    fn is(&self, name: &str, expected: &str) {
+        assert_eq!(self.read(name), expected);
+    }
+}
+
+const OWN: &str = ".config/dormouse/dormouse.json";
+
+#[tokio::test]
+async fn the_first_server_makes_the_config_and_more_are_added_as_they_are_found() {
+    let home = Home::new();
+    let typed: [&[&str]; 5] = [
+        &["add", "notes", "--", "npx", "-y", "notes server"],
+        &[
+            "add",
+            "airtable",
+            "--env",
+            "KEY=a=b",
+            "--description",
+            "Tables.",
+            "--",
+            "npx",
+            "airtable",
+        ],
+        &[
+            "add",
+            "--transport",
+            "http",
+            "docs",
+            "https://docs.example/mcp",
+            "-H",
+            "Authorization: Bearer x",
+        ],
+        &["add", r#""pasted": {"command": "npx", "args": ["-y", "x"], "autoApprove": []}"#],
+        &["add", "named", r#"{"url": "https://e.example/"}"#, "--hybrid"],
+    ];
+    for arguments in typed {
+        let (code, said) = home.run(arguments).await;
+        assert_eq!(code, Some(0), "{said}");
+    }
+    insta::assert_snapshot!(home.read(OWN));
+    let (code, said) = home.run(&["check"]).await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_added_leaves_the_config_as_it_was() {
+    let home = Home::new();
+    assert_eq!(home.run(&["add", "a", "x"]).await.0, Some(0));
+    let before = home.read(OWN);
+    for (arguments, message) in [
+        (&["add", "a", "y"][..], "there is a server \"a\" already"),
+        (&["add", "b"], "what is \"b\"?"),
+        (&["add", "b", "https://x.example/", "more"], "expected one URL"),
+        (&["add", "b", r#"{"command": 3}"#], "would not be valid"),
+        (&["add", "b", r#"{"comand": "x"}"#], "it has neither"),
+        (&["add", "b", "-e", "KEY", "x"], "is no -e NAME=VALUE"),
+        (&["add", "b", "-t", "pipe", "x"], "is no transport"),
+        (&["remove", "b"], "there is no server \"b\""),
+        (&["enable", "a", "b"], "there is no server \"b\""),
+    ] {
+        let (code, said) = home.run(arguments).await;
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(message), "{arguments:?}: {said}");
+        home.is(OWN, &before);
+    }
+    assert_eq!(home.run(&["add", "--force", "a", "y"]).await.0, Some(0));
+    assert!(home.read(OWN).contains(r#""command": "y""#));
+}
+
+#[tokio::test]
+async fn servers_are_switched_and_removed_in_place_in_every_form() {
+    for (name, before, after) in [
+        (
+            "c.json",
+            "{ // mine\n  \"mcpServers\": {\n    // one\n    \"a\": {\"command\": \"x\"}, /* why */\n    \"b\": {\n      \"command\": \"y\",\n    },\n  },\n}\n",
+            "{ // mine\n  \"mcpServers\": {\n    // one\n    \"a\": {\"command\": \"x\", \"enabled\": false}, /* why */\n  },\n}\n",
+        ),
+        (
+            "c.yaml",
+            "# mine\nmcpServers:\n    # one\n    a:\n        command: x   # why\n    b: {command: y}\nsurface: direct\n",
+            "# mine\nmcpServers:\n    # one\n    a:\n        command: x   # why\n        enabled: false\nsurface: direct\n",
+        ),
+        (
+            "c.toml",
+            "# mine\n\n# one\n[mcpServers.a]\ncommand = \"x\" # why\n\n[mcpServers.b]\ncommand = \"y\"\n",
+            "# mine\n\n# one\n[mcpServers.a]\ncommand = \"x\" # why\nenabled = false\n",
+        ),
+    ] {
+        let home = Home::with(name, before);
+        let (code, said) = home.run(&["remove", "b", "--dry-run", "--config", name]).await;
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("-") && said.contains('y'), "{said}");
+        home.is(name, before);
+        for arguments in [["disable", "a"], ["remove", "b"]] {
+            let (code, said) = home.run(&[&arguments[..], &["--config", name]].concat()).await;
+            assert_eq!(code, Some(0), "{said}");
+        }
+        home.is(name, after);
+        assert_eq!(home.run(&["enable", "a", "--config", name]).await.0, Some(0));
+        home.is(name, &after.replace("false", "true"));
+    }
+}
+
+#[tokio::test]
+async fn init_writes_a_config_and_never_over_another() {
+    let home = Home::new();
+    assert_eq!(home.run(&["init"]).await.0, Some(0));
+    let (code, said) = home.run(&["check"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let before = home.read(OWN);
+    let (code, said) = home.run(&["init"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    home.is(OWN, &before);
+    assert_eq!(home.run(&["init", "--config", "project/dormouse.json"]).await.0, Some(0));
+    assert_eq!(home.run(&["init", "--config", "x.yaml"]).await.0, Some(2));
+}
