@@ -107,6 +107,8 @@ pub(super) enum Command {
         #[arg(long, hide = true)]
         reference: bool,
     },
+    /// Print a script that completes what is typed, for a shell
+    Completions { shell: clap_complete::Shell },
     /// Show what an agent would see, on embedded servers
     Demo {
         /// Print the steps as JSON

@@ -38,7 +38,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use comfy_table::Table;
 use serde::Serialize;
 
@@ -126,6 +126,12 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Status { json } => status::run(&options, json),
         Command::Test { servers } => test::run(&options, &servers),
         Command::Trust { path } => trust::run(path.as_deref()),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "dormouse", &mut script);
+            outln!("{}", String::from_utf8_lossy(&script).trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Schema { reference } => schema::run(reference),
         Command::Demo { json } => demo::run(json),
     }
