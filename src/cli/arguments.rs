@@ -170,8 +170,8 @@ pub(super) struct Options {
     /// Serve hosts over HTTP on this address: `127.0.0.1:8080`, `:8080` for loopback, port 0 for a free one
     #[arg(long, global = true, value_name = "ADDR")]
     pub(super) http: Option<String>,
-    /// With --http: serve a host on standard input and output as well
-    #[arg(long, global = true, requires = "http")]
+    /// Where hosts are served over HTTP: serve one on standard input and output as well
+    #[arg(long, global = true)]
     pub(super) stdio: bool,
     /// error, warn, info, debug or trace; also `target=level,…` [env: `DORMOUSE_LOG`]
     #[arg(long, global = true, value_name = "LEVEL")]

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings;
 use crate::{
     catalog::ServerCatalog,
-    config::{Config, ConfigFile, MergeError, ServerConfig},
+    config::{Config, ConfigFile, Dialect, MergeError, ServerConfig},
     proxy::Fleet,
 };
 
@@ -19,7 +19,9 @@ const MOST_TRIES: usize = 10;
 const AGAIN: Duration = Duration::from_secs(2);
 
 pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
-    file.is_yaml() && config.servers.iter().all(|server| server.tools.is_empty())
+    file.is_yaml()
+        && config.dialect.is_none_or(Dialect::has_tools)
+        && config.servers.iter().all(|server| server.tools.is_empty())
 }
 
 /// Writes the tools of each server once they are known, until all are written or `stop`.

@@ -83,8 +83,12 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
         None => anyhow!("{error}"),
     })?;
     // As the file is now, which may not be what was read first.
-    let config = file.parse(&file.environment())?;
-    let config = settings::server(&config, &seen.config.name)?;
+    let all = file.parse(&file.environment())?;
+    let config = settings::server(&all, &seen.config.name)?;
+    if let Some(dialect) = all.dialect.filter(|dialect| !dialect.has_tools()) {
+        let count = catalog.tools.len();
+        return Ok(format!("{count} tools; a config of {} does not name them", dialect.name()));
+    }
     let changes = catalog.tool_changes(config);
     *file = file.with_tools(&config.name, &changes)?;
     let ToolChanges { added, gone, back, left_out } = changes;

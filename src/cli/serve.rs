@@ -183,7 +183,10 @@ async fn serve_http(
     let mut access = Access { tokens: auth_tokens, hosts: allowed_hosts, origins: allowed_origins };
     if access.tokens.is_empty() && !address.ip().is_loopback() {
         let token = random_token::<32>();
-        errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
+        // Where servers have tokens of their own those open them, and nothing is to open all.
+        if fleet.tokens_of_servers().is_empty() {
+            errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
+        }
         access.tokens.push(token);
     }
     errln!("dormouse: listening on http://{address}/mcp");

@@ -12,7 +12,7 @@ use super::{
     dialect::{Manner, Variables},
     document::{Document, Step},
     expand::expand,
-    file::{FeaturesEntry, File, Protocol, ServerEntry, TimeoutsEntry},
+    file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
     schema,
     transport::{problems, transport},
 };
@@ -38,6 +38,10 @@ pub(super) fn check(
     let written = document.value();
     let mut file: File = checker.read(&[], &written, written.clone());
     checker.expand_tokens(&mut file, environment);
+    checker.expand_listen(&mut file, environment);
+    for (profile, entry) in &file.profiles {
+        checker.check_profile(profile, entry, &file);
+    }
     let settings = settings(&file, manner);
     if settings.max_message_bytes < LEAST_MESSAGE_BYTES {
         let at = [Step::Key("maxMessageBytes".to_owned())];
@@ -53,9 +57,18 @@ pub(super) fn check(
     }
     let mut problems = checker.problems;
     problems.sort_by_key(|problem| (problem.line, problem.column));
+    problems.dedup();
+    if let (Some(dialect), Some(first)) = (document.dialect(), problems.first_mut()) {
+        let name = dialect.name();
+        first.message.push_str(&format!(" (the file is read as a config of {name})"));
+    }
     if problems.is_empty() {
         let profiles = file.profiles.into_iter();
-        let profiles = profiles.map(|(name, entry)| (name, Profile { servers: entry.servers }));
+        let tools =
+            |(server, tools): (String, Option<Vec<String>>)| (server, tools.unwrap_or_default());
+        let profiles = profiles.map(|(name, entry)| {
+            (name, Profile { servers: entry.servers.into_iter().map(tools).collect() })
+        });
         Ok(Config {
             settings,
             servers,
@@ -157,7 +170,7 @@ impl Checker<'_, '_> {
                 Some(Value::String(text)) if text.contains("${") => {
                     format!("{text:?} does not expand to a value that can stand here")
                 }
-                _ => error.to_string(),
+                _ => without_text(&error.to_string()),
             };
             self.report(&[base, &found].concat(), message);
             if found.is_empty() || !neutralise(&mut value, &found) {
@@ -190,6 +203,25 @@ impl Checker<'_, '_> {
         }
     }
 
+    fn expand_listen(&mut self, file: &mut File, environment: &Environment) {
+        let mut address = Value::from(file.listen.take());
+        let undefined = self.expand(&mut address, environment);
+        if !undefined.is_empty() {
+            let at = [Step::Key("listen".to_owned())];
+            self.report(&at, format!("undefined: {}", undefined.join(", ")));
+        }
+        file.listen = address.as_str().map(str::to_owned);
+    }
+
+    fn check_profile(&mut self, name: &str, profile: &ProfileEntry, file: &File) {
+        for server in
+            profile.servers.keys().filter(|server| !file.mcp_servers.contains_key(*server))
+        {
+            let at = ["profiles", name, "servers", server].map(|key| Step::Key(key.to_owned()));
+            self.report(&at, format!("there is no server {server:?}"));
+        }
+    }
+
     fn server(
         &mut self,
         name: &str,
@@ -214,6 +246,14 @@ impl Checker<'_, '_> {
         }
         let directory = path.parent().unwrap_or(Path::new("."));
         configure(name, entry, file, directory, undefined)
+    }
+}
+
+/// A message of serde's without the text that it found, which may be secret.
+fn without_text(message: &str) -> String {
+    match (message.strip_prefix("invalid type: string \""), message.rfind("\", expected ")) {
+        (Some(_), Some(end)) => format!("invalid type: string{}", &message[end + 1..]),
+        _ => message.to_owned(),
     }
 }
 
@@ -410,6 +450,31 @@ mod tests {
             )
             .join("\n")
         );
+    }
+
+    #[test]
+    fn what_may_be_secret_is_not_repeated() {
+        let found = problems(
+            r#"{"authTokens": "s3cret", "mcpServers": {"a": {"url": "https://x", "headers": "s3cret"},
+                "b": {"command": "x", "args": "--token=\"s3cret\", expected x", "env": "s3cret"}}}"#,
+        );
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().all(|problem| !problem.contains("s3cret")), "{found:?}");
+        assert!(
+            found[0].ends_with("authTokens: invalid type: string, expected a sequence"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_profile_of_a_server_that_is_not_there_is_a_problem() {
+        let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}}, "mcpServers": {"a": {"command": "x"}}}"#;
+        let found = problems(text);
+        assert!(
+            found[0].ends_with("profiles.p.servers.gihub: there is no server \"gihub\""),
+            "{found:?}"
+        );
+        assert_eq!(found.len(), 1);
     }
 
     #[test]

@@ -64,7 +64,8 @@ impl<'a> Document<'a> {
         })?;
         let is_ours = file.file_stem().is_some_and(|stem| stem == "dormouse");
         let file = file.to_owned();
-        let Some(dialect) = Dialect::of(&root, is_ours) else {
+        let is_yaml = Format::of(&file) == Format::Yaml;
+        let Some(dialect) = Dialect::of(&root, is_ours, is_yaml) else {
             return Ok(Self { file, text, root, foreign: None });
         };
         let Translated { root: ours, manner, notes } = dialect.translate(&root);
@@ -119,7 +120,8 @@ impl<'a> Document<'a> {
     fn problem_at(&self, at: usize, path: &[Step], message: String) -> Problem {
         let (line, column) = place(self.text, at);
         // Whoever wrote it for another system knows its keys.
-        let written = self.foreign.as_ref().map(|foreign| path_to(&foreign.root, at));
+        let written =
+            self.foreign.as_ref().map(|foreign| path_to(&foreign.root, at).unwrap_or_default());
         let key_path = show_path(written.as_deref().unwrap_or(path));
         Problem { file: self.file.clone(), line, column, key_path, message }
     }
@@ -179,27 +181,23 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The way to the deepest part that is at this byte, or whose key is.
-fn path_to(node: &Node, at: usize) -> Vec<Step> {
-    let below = |step: Step, node: &Node| [vec![step], path_to(node, at)].concat();
-    let is_within =
-        |start: usize, next: Option<usize>| start <= at && next.is_none_or(|next| at < next);
+/// The way to what is at this byte, or whose key is; of several the first, which is what others refer to.
+fn path_to(node: &Node, at: usize) -> Option<Vec<Step>> {
+    let below = |step: Step, node: &Node, start: usize| {
+        let deeper = path_to(node, at).or_else(|| (start == at).then(Vec::new));
+        deeper.map(|rest| [vec![step], rest].concat())
+    };
     match &node.content {
-        Content::Mapping(members) => {
-            let starts = members.iter().skip(1).map(|member| Some(member.at)).chain([None]);
-            let found =
-                members.iter().zip(starts).find(|(member, next)| is_within(member.at, *next));
-            found.map(|(member, _)| below(Step::Key(member.key.clone()), &member.node))
-        }
+        Content::Mapping(members) => members
+            .iter()
+            .find_map(|member| below(Step::Key(member.key.clone()), &member.node, member.at)),
         Content::Sequence(elements) => {
-            let starts = elements.iter().skip(1).map(|element| Some(element.at)).chain([None]);
-            let found = elements.iter().zip(starts).enumerate();
-            let mut found = found.filter(|(_, (element, next))| is_within(element.at, *next));
-            found.next().map(|(index, (element, _))| below(Step::Index(index), element))
+            let mut elements = elements.iter().enumerate();
+            elements.find_map(|(index, element)| below(Step::Index(index), element, element.at))
         }
         Content::Scalar(_) => None,
     }
-    .unwrap_or_default()
+    .or_else(|| (node.at == at).then(Vec::new))
 }
 
 /// Line and column from 1, of a byte offset.

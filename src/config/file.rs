@@ -146,7 +146,7 @@ fn or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolSwitches
 #[schemars(deny_unknown_fields)]
 pub(super) struct ProfileEntry {
     /// Its servers, each with the names or globs of its tools; with none of them, all its tools.
-    pub(super) servers: BTreeMap<String, Vec<String>>,
+    pub(super) servers: BTreeMap<String, Option<Vec<String>>>,
 }
 
 /// Which parts of a server are used.

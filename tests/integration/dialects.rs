@@ -123,6 +123,48 @@ async fn a_config_of_multi_mcp_shows_the_tools_that_are_enabled() {
     host.end().await;
 }
 
+/// As multi-mcp writes its file: every key of every server, with a value or without.
+const WRITTEN_BY_MULTI_MCP: &str = "servers:
+  notes:
+    always_on: off
+    args: [__demo-server, notes]
+    command: DORMOUSE
+    env: {}
+    idle_timeout_minutes: 5
+    tools: {}
+    triggers: []
+    type: stdio
+    url: null
+  remote:
+    always_on: false
+    args: []
+    command: null
+    env: {}
+    idle_timeout_minutes: 5
+    tools:
+      t: {enabled: true, stale: false, description: '', input_schema: {}}
+    triggers: []
+    type: stdio
+    url: http://127.0.0.1:9/
+profiles: {}
+retrieval: {enabled: false, top_k: 10}
+sources: []
+";
+
+#[tokio::test]
+async fn a_config_that_multi_mcp_has_written_loads_without_a_word_and_its_servers_have_the_environment()
+ {
+    let config = WRITTEN_BY_MULTI_MCP
+        .replace("[__demo-server, notes]", "['-c', 'exec \"$DEMO\" __demo-server notes']");
+    let config = config.replace("command: DORMOUSE", "command: sh");
+    let proxy = Proxy::reading("servers.yaml", &config);
+    let mut host = proxy.environment("DEMO", env!("CARGO_BIN_EXE_dormouse")).serve().await;
+    assert!(host.tool_names().await.contains(&"notes__list_notes".to_owned()));
+    let is_warning = |line: &&String| line.contains("servers.yaml:");
+    assert_eq!(host.log().iter().find(is_warning), None);
+    host.end().await;
+}
+
 #[tokio::test]
 async fn refresh_writes_into_a_config_of_multi_mcp_as_multi_mcp_would() {
     let home = tempfile::tempdir().unwrap();
@@ -151,7 +193,7 @@ async fn refresh_writes_into_a_config_of_multi_mcp_as_multi_mcp_would() {
 /// The one of the lazy loading of mcp-proxy's fork, with what the original's README has of options.
 const MCP_PROXY: &str = r#"{
   "mcpProxy": {
-    "baseURL": "http://localhost:9090", "addr": "127.0.0.1:0", "name": "MCP Proxy", "version": "1.0.0",
+    "baseURL": "https://mcp.example.com", "addr": "127.0.0.1:0", "name": "MCP Proxy", "version": "1.0.0",
     "type": "streamable-http",
     "options": { "lazyLoad": true, "logEnabled": true }
   },
@@ -195,6 +237,12 @@ async fn a_config_of_mcp_proxy_has_an_endpoint_for_each_server() {
     playwright.initialize(json!({})).await;
     assert_eq!(playwright.tool_names().await, ["add_note", "list_notes", "search_notes"]);
     let client = crate::support::http_client();
+    for path in ["/_healthz", "/healthz"] {
+        let asked = client.get(proxy.url(path).await).header("host", "mcp.example.com").send();
+        assert_eq!(asked.await.unwrap().status(), 200, "{path}");
+    }
+    let from_elsewhere = client.post(proxy.url("/serena/").await).header("host", "mcp.example.com");
+    assert_ne!(from_elsewhere.body("{}").send().await.unwrap().status(), 403, "baseURL names it");
     for (path, status) in [("/playwright/", 401), ("/gone/", 401), ("/mcp", 401)] {
         let asked = client.post(proxy.url(path).await).body("{}").send().await.unwrap();
         assert_eq!(asked.status(), status, "{path}");

@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Manner, Members, Notes, Written, literal, servers};
+use super::{Manner, Members, NO_LOGIN, Notes, Variables, Written, literal, servers};
 use crate::config::{document::Step, schema};
 
-/// Keys of its entries that are not ours.
-pub(super) const OWN_KEYS: [&str; 5] =
-    ["lazy_startup", "idle_timeout", "timeout", "oauth_client_id", "oauth_scopes"];
+/// Whether an entry has a key that it has and we have not, or one that both have.
+pub(super) fn has_own_keys(entry: &Value) -> bool {
+    let keys = ["lazy_startup", "idle_timeout", "oauth_client_id", "oauth_scopes", "features"];
+    // Elsewhere it is a number.
+    keys.iter().any(|key| entry.get(key).is_some()) || entry["timeout"].is_object()
+}
 
 /// How long it waits for tools where nothing is said, and for resources and prompts.
 const TOOLS: &str = "30s";
@@ -35,7 +38,8 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     written.set(root.at, "surface", "groups");
     written.push(servers(root.take("mcpServers"), notes, |_, entry, notes| server(entry, notes)));
     root.end(notes);
-    (written, Manner { keeps_undefined: true, ..Manner::default() })
+    let variables = Variables::Process;
+    (written, Manner { variables, keeps_undefined: true, ..Manner::default() })
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {
@@ -43,6 +47,8 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
     // Everything else in it may hold variables.
     if let Some((at, command)) = entry.text("command", notes) {
         written.set(at, "command", literal(&command));
+        // Its servers have its whole environment.
+        written.set(at, "inheritEnv", true);
     }
     let kept = ["type", "description", "args", "env", "url", "headers", "features", "enabled"];
     written.keep(&mut entry, &kept);
@@ -50,6 +56,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         None => (entry.at, "hybrid"),
         Some(member) => match member.node.to_value() {
             Value::Bool(false) => (member.at, "eager"),
+            Value::String(mode) if mode == "false" => (member.at, "eager"),
             Value::String(mode) if mode == "pure" => (member.at, "lazy"),
             Value::String(mode) if mode == "hybrid" => (member.at, "hybrid"),
             _ => {
@@ -63,8 +70,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         written.set_node(member.at, "idleTimeout", member.node);
     }
     timeouts(&mut entry, &mut written, notes);
-    let login = "dormouse cannot log in yet: requests are sent without a token";
-    entry.give_up(&["oauth_client_id"], login, notes);
+    entry.give_up(&["oauth_client_id"], NO_LOGIN, notes);
     entry.take("oauth_scopes");
     entry.end(notes);
     written

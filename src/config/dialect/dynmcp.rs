@@ -1,8 +1,6 @@
 //! dynmcp (brandonburrus/dynamic-discovery-mcp): `mcp`, each entry with its `transport`.
 
-use super::{Manner, Members, Notes, Variables, Written, servers};
-
-const LOGIN: &str = "dormouse cannot log in yet: requests are sent without a token";
+use super::{Manner, Members, NO_LOGIN, Notes, Variables, Written, servers};
 
 pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
     let mut written = Written::default();
@@ -38,7 +36,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         },
     }
     written.keep(&mut entry, &["description", "command", "args", "env", "url", "headers"]);
-    entry.give_up(&["auth"], LOGIN, notes);
+    entry.give_up(&["auth"], NO_LOGIN, notes);
     entry.end(notes);
     written
 }

@@ -1,8 +1,9 @@
 //! mcp-proxy (TBXark/mcp-proxy, with the `lazyLoad` of its fork): one HTTP endpoint for each server.
 
 use serde_json::{Map, Value};
+use url::Url;
 
-use super::{Manner, Members, Notes, Written, servers};
+use super::{Manner, Members, NO_LOGIN, Notes, Variables, Written, servers};
 use crate::config::format::{Content, Member, Node};
 
 /// What holds for a server unless its entry says otherwise.
@@ -19,22 +20,56 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     let mut options = proxy.mapping("options", notes);
     let inherited = Inherited {
         lazy_load: options.flag("lazyLoad", notes).is_some_and(|(_, is_lazy)| is_lazy),
-        auth_tokens: options.take("authTokens").map(|member| member.node),
+        auth_tokens: tokens(&mut options, notes),
     };
     give_up(&mut options, notes);
-    options.end(notes);
+    // They are for servers.
+    options.take("toolFilter");
+    options.take("disabled");
+    options.end_leniently(notes);
+    if let Some((at, url)) = proxy.text("baseURL", notes) {
+        base_url(at, &url, &mut written, notes);
+    }
     if let Some((at, address)) = proxy.text("addr", notes) {
         written.set(at, "listen", listen(at, &address, &inherited, notes));
     }
     // Names that it shows to hosts, and the transport of its endpoints: here they have both.
-    for key in ["baseURL", "name", "version", "type"] {
+    for key in ["name", "version", "type"] {
         proxy.take(key);
     }
-    proxy.end(notes);
+    proxy.end_leniently(notes);
     let entries = root.take("mcpServers");
     written.push(servers(entries, notes, |_, entry, notes| server(entry, &inherited, notes)));
-    root.end(notes);
-    (written, Manner { servers_at_root: true, ..Manner::default() })
+    root.end_leniently(notes);
+    let variables = Variables::Process;
+    (written, Manner { variables, servers_at_root: true, ..Manner::default() })
+}
+
+/// Under what name hosts come.
+fn base_url(at: usize, url: &str, written: &mut Written, notes: &mut Notes) {
+    let Ok(url) = Url::parse(url) else { return };
+    if let Some(host) = url.host_str() {
+        written.set(at, "allowedHosts", vec![host.to_owned()]);
+    }
+    if url.path() != "/" {
+        notes.warn(
+            at,
+            "the path of baseURL is not part of the endpoints here: they are at /<name>/",
+        );
+    }
+}
+
+/// A list of strings, if it is one.
+fn tokens(options: &mut Members, notes: &mut Notes) -> Option<Node> {
+    let member = options.take("authTokens")?;
+    let is_text = |node: &Node| node.to_value().is_string();
+    match &member.node.content {
+        Content::Sequence(tokens) if tokens.iter().all(is_text) => Some(member.node),
+        _ => {
+            notes.problem(member.at, "expected a list of strings");
+            None
+        }
+    }
 }
 
 /// `:9090` means every address of the machine there. Without a token that is not for others to use.
@@ -58,6 +93,12 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
             _ => notes.problem(at, "expected \"stdio\", \"sse\" or \"streamable-http\""),
         },
     }
+    if entry.has("command") {
+        entry.take("url");
+        entry.take("headers");
+        // Its servers have its whole environment.
+        written.set(entry.at, "inheritEnv", true);
+    }
     written.keep(&mut entry, &["command", "args", "env", "url", "headers"]);
     if let Some((at, nanoseconds)) = entry.number("timeout", notes) {
         let mut timeouts = Written::default();
@@ -66,17 +107,15 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
         }
         written.set_node(at, "timeouts", timeouts.node(at));
     }
-    let login = "dormouse cannot log in yet: requests are sent without a token";
-    entry.give_up(&["oauth"], login, notes);
+    entry.give_up(&["oauth"], NO_LOGIN, notes);
     let mut options = entry.mapping("options", notes);
-    entry.end(notes);
+    entry.end_leniently(notes);
 
     let (at, is_lazy) =
         options.flag("lazyLoad", notes).unwrap_or((options.at, inherited.lazy_load));
     written.set(at, "startup", if is_lazy { "lazy" } else { "eager" });
     written.set(at, "surface", if is_lazy { "activate" } else { "direct" });
-    let own_tokens = options.take("authTokens").map(|member| member.node);
-    if let Some(tokens) = own_tokens.or_else(|| inherited.auth_tokens.clone()) {
+    if let Some(tokens) = tokens(&mut options, notes).or_else(|| inherited.auth_tokens.clone()) {
         written.set_node(tokens.at, "authTokens", tokens);
     }
     if let Some((at, is_disabled)) = options.flag("disabled", notes) {
@@ -84,7 +123,7 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
     }
     tool_filter(&mut options, &mut written, notes);
     give_up(&mut options, notes);
-    options.end(notes);
+    options.end_leniently(notes);
     written
 }
 
@@ -96,10 +135,10 @@ fn tool_filter(options: &mut Members, written: &mut Written, notes: &mut Notes) 
         Some((_, mode)) if mode.eq_ignore_ascii_case("allow") => true,
         Some((_, mode)) if mode.eq_ignore_ascii_case("block") => false,
         Some((at, _)) => return notes.problem(at, "expected \"allow\" or \"block\""),
-        None => return notes.problem(at, "a filter needs a \"mode\": \"allow\" or \"block\""),
+        None => return notes.warn(at, "a filter without a \"mode\" filters nothing"),
     };
     let names = filter.take("list");
-    filter.end(notes);
+    filter.end_leniently(notes);
     let mut tools = Map::new();
     match names.map(|Member { at, node, .. }| (at, node.content)) {
         None => {}

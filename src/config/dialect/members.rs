@@ -36,16 +36,26 @@ impl Members {
         // Keys that stand there twice are reported elsewhere.
         let position = self.left.iter().rposition(|member| member.key == key)?;
         let member = self.left.remove(position);
+        self.left.retain(|other| other.key != key);
         (!matches!(member.node.content, Content::Scalar(Value::Null))).then_some(member)
     }
 
     pub(super) fn flag(&mut self, key: &str, notes: &mut Notes) -> Option<(usize, bool)> {
         let member = self.take(key)?;
-        let Content::Scalar(Value::Bool(flag)) = member.node.content else {
-            notes.problem(member.at, "expected true or false");
-            return None;
+        let flag = match &member.node.content {
+            Content::Scalar(Value::Bool(flag)) => Some(*flag),
+            // As YAML 1.1 has it, which other systems read.
+            Content::Scalar(Value::String(word)) => match word.to_lowercase().as_str() {
+                "yes" | "on" => Some(true),
+                "no" | "off" => Some(false),
+                _ => None,
+            },
+            _ => None,
         };
-        Some((member.at, flag))
+        if flag.is_none() {
+            notes.problem(member.at, "expected true or false");
+        }
+        Some((member.at, flag?))
     }
 
     pub(super) fn text(&mut self, key: &str, notes: &mut Notes) -> Option<(usize, String)> {
@@ -77,24 +87,44 @@ impl Members {
         }
     }
 
-    /// Takes what has no meaning here, and says what happens instead.
+    pub(super) fn has(&self, key: &str) -> bool {
+        let is_there = |member: &&Member| member.key == key;
+        self.left.iter().find(is_there).is_some_and(|member| !is_empty(&member.node))
+    }
+
+    /// Takes what has no meaning here, and says what happens instead where it says anything.
     pub(super) fn give_up(&mut self, keys: &[&str], instead: &str, notes: &mut Notes) {
         for key in keys {
-            if let Some(member) = self.take(key) {
+            if let Some(member) = self.take(key).filter(|member| !is_empty(&member.node)) {
                 notes.warn(member.at, instead);
             }
         }
     }
 
-    /// What is left is unknown.
+    /// What is left is unknown, which its system refuses.
     pub(super) fn end(self, notes: &mut Notes) {
         for member in self.left {
             notes.problem(member.at, unknown_key(&member.key, &self.taken));
         }
     }
 
+    /// The same of a system that passes over what it does not know.
+    pub(super) fn end_leniently(self, notes: &mut Notes) {
+        for member in self.left {
+            notes.warn(member.at, unknown_key(&member.key, &self.taken));
+        }
+    }
+
     pub(super) fn into_all(self) -> Vec<Member> {
         self.left
+    }
+}
+
+fn is_empty(node: &Node) -> bool {
+    match &node.content {
+        Content::Scalar(value) => matches!(value, Value::Null | Value::Bool(false)),
+        Content::Sequence(elements) => elements.is_empty(),
+        Content::Mapping(members) => members.is_empty(),
     }
 }
 

@@ -62,6 +62,8 @@ impl Notes {
     }
 }
 
+const NO_LOGIN: &str = "dormouse cannot log in yet: requests are sent without a token";
+
 /// A config of another system as one of ours.
 pub(super) struct Translated {
     pub(super) root: Node,
@@ -70,9 +72,9 @@ pub(super) struct Translated {
 }
 
 impl Dialect {
-    /// By the keys that only this system has. `is_ours`: the file's name says so, and a key that both have decides
-    /// nothing.
-    pub(super) fn of(root: &Node, is_ours: bool) -> Option<Self> {
+    /// By the keys that only this system has. dynamic-mcp has them beside `mcpServers` as we have, so that they
+    /// decide nothing where a file is ours by its name or by a key.
+    pub(super) fn of(root: &Node, is_ours: bool, is_yaml: bool) -> Option<Self> {
         let value = root.to_value();
         let any_entry = |servers: &str, is_theirs: &dyn Fn(&Value) -> bool| {
             value[servers].as_object().is_some_and(|entries| entries.values().any(is_theirs))
@@ -82,12 +84,14 @@ impl Dialect {
             Some(Self::McpProxy)
         } else if any_entry("mcp", &|entry| has(entry, &["transport"])) {
             Some(Self::Dynmcp)
-        } else if any_entry("servers", &|entry| has(entry, &["always_on", "tools"])) {
+        } else if any_entry("servers", &|entry| has(entry, &["always_on", "tools"]))
+            // Before its first run it has neither. Other programs that have `servers` write them in JSON.
+            || is_yaml && any_entry("servers", &|entry| has(entry, &["command", "url"]))
+        {
             Some(Self::MultiMcp)
-        } else if any_entry("mcpServers", &|entry| has(entry, &dynamic_mcp::OWN_KEYS))
-            || !is_ours
-                && any_entry("mcpServers", &|entry| has(entry, &["features"]))
-                && !dynamic_mcp::has_keys_of_ours(&value)
+        } else if !is_ours
+            && any_entry("mcpServers", &dynamic_mcp::has_own_keys)
+            && !dynamic_mcp::has_keys_of_ours(&value)
         {
             Some(Self::DynamicMcp)
         } else {
@@ -105,7 +109,7 @@ impl Dialect {
     }
 
     /// Whether its entries have a place for tools and whether each is on.
-    pub(super) fn has_tools(self) -> bool {
+    pub fn has_tools(self) -> bool {
         self == Self::MultiMcp
     }
 
@@ -194,15 +198,20 @@ mod tests {
             (r#"{"mcpServers": {"a": {"timeout": {}}}}"#, Some(Dialect::DynamicMcp)),
             (r#"{"mcpServers": {"a": {"features": {}}}}"#, Some(Dialect::DynamicMcp)),
             (r#"{"mcpServers": {"a": {"features": {}, "tools": {}}}}"#, None),
+            (r#"{"mcpServers": {"a": {"timeout": 30, "startup": "lazy"}}}"#, None),
+            (r#"{"mcpServers": {"a": {"timeout": 30000}}}"#, None),
             (r#"{"surface": "discover", "mcpServers": {"a": {"features": {}}}}"#, None),
             (r#"{"mcpServers": {"a": {"command": "x", "description": "y"}}}"#, None),
         ] {
             let root = crate::config::format::Format::Json.read(text).unwrap();
-            assert_eq!(Dialect::of(&root, false), expected, "{text}");
+            assert_eq!(Dialect::of(&root, false, false), expected, "{text}");
         }
         let ours = r#"{"mcpServers": {"a": {"features": {}}}}"#;
         let root = crate::config::format::Format::Json.read(ours).unwrap();
-        assert_eq!(Dialect::of(&root, true), None, "dormouse.json is ours");
+        assert_eq!(Dialect::of(&root, true, false), None, "dormouse.json is ours");
+        let first_run =
+            crate::config::format::Format::Yaml.read("servers: {a: {command: x}}").unwrap();
+        assert_eq!(Dialect::of(&first_run, false, true), Some(Dialect::MultiMcp));
     }
 
     #[test]
@@ -244,7 +253,7 @@ mod tests {
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(
             (launch.command.as_str(), launch.args.join(" ")),
-            ("${SET}", "file ${NOPE}".to_owned())
+            ("${SET}", "process ${NOPE}".to_owned())
         );
         assert_eq!(
             (a.timeouts.call, a.timeouts.request),
@@ -320,7 +329,7 @@ mod tests {
                 r#"{"mcpServers": {"a": {"command": "x", "lazy_startup": true, "startup": "lazy", "timeout": {"tool": 1}}}}"#,
             ),
             problems(
-                r#"{"mcpProxy": {"port": 1}, "mcpServers": {"a": {"command": "x", "options": {"toolFilter": {"list": [1]}}}}}"#,
+                r#"{"mcpProxy": {"options": {"authTokens": "t"}}, "mcpServers": {"a": {"command": "x", "options": {"toolFilter": {"mode": "x"}}}, "b": {"command": "x", "options": {"toolFilter": {"mode": "allow", "list": [1]}}}}}"#,
             ),
         ];
         insta::assert_snapshot!(found.map(|problems| problems.join("\n")).join("\n\n"));

@@ -11,20 +11,35 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     let sources =
         "other programs' servers are not read while dormouse runs: put them into the config";
     root.give_up(&["sources", "exclude_sources", "exclude_servers"], sources, notes);
-    root.give_up(&["retrieval"], "every surface of dormouse can be searched as it is", notes);
+    if root.mapping("retrieval", notes).flag("enabled", notes).is_some_and(|(_, is_on)| is_on) {
+        notes.warn(root.at, "retrieval: every surface of dormouse can be searched as it is");
+    }
     root.give_up(&["backup_dir"], "edits of the config are made in place, without a copy", notes);
-    root.end(notes);
+    root.end_leniently(notes);
     (written, Manner { variables: Variables::Nowhere, ..Manner::default() })
 }
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {
     let mut written = Written::default();
-    command(&mut entry, &mut written, notes);
-    written.keep(&mut entry, &["description", "enabled", "env", "url", "headers"]);
+    let is_remote = entry.has("url");
+    if is_remote {
+        // It writes out every key, also those that are for others.
+        for key in ["command", "args", "env"] {
+            entry.take(key);
+        }
+    } else {
+        command(&mut entry, &mut written, notes);
+        written.keep(&mut entry, &["env"]);
+        // Its servers have its whole environment.
+        written.set(entry.at, "inheritEnv", true);
+    }
+    written.keep(&mut entry, &["description", "enabled", "url", "headers"]);
     if let Some((at, kind)) = entry.text("type", notes) {
         match kind.as_str() {
-            "stdio" | "sse" | "http" => written.set(at, "type", kind),
-            "streamablehttp" | "streamable-http" => written.set(at, "type", "http"),
+            "sse" if is_remote => written.set(at, "type", "sse"),
+            "streamablehttp" | "streamable-http" if is_remote => written.set(at, "type", "http"),
+            // `http` falls back to SSE there, as what says nothing does here.
+            "stdio" | "sse" | "http" | "streamablehttp" | "streamable-http" => {}
             _ => notes.problem(at, "expected \"stdio\", \"sse\", \"http\" or \"streamablehttp\""),
         }
     }
@@ -42,7 +57,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
     written.set_node(at, "tools", tools.node(at));
     let triggers = "words in calls wake no server: each wakes when one of its tools is called";
     entry.give_up(&["triggers"], triggers, notes);
-    entry.end(notes);
+    entry.end_leniently(notes);
     written
 }
 
@@ -84,6 +99,6 @@ fn switch(tool: Member, notes: &mut Notes) -> Member {
     switch.keep(&mut members, &["enabled", "stale"]);
     members.take("description");
     members.take("input_schema");
-    members.end(notes);
+    members.end_leniently(notes);
     Member { key, at, node: switch.node(at) }
 }

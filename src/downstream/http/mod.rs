@@ -17,7 +17,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Query, Request, State},
-    http::{Method, StatusCode},
+    http::{Method, StatusCode, Uri},
     middleware,
     response::{IntoResponse, Response},
     routing::{any, get, post},
@@ -127,6 +127,9 @@ fn router(front: &Arc<Front>, gate: Arc<Gate>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         // Ready means that the config is loaded: servers come and go.
         .route("/readyz", get(|| async { "ready\n" }))
+        // As mcp-proxy calls them.
+        .route("/_healthz", get(|| async { "ok\n" }))
+        .route("/_readyz", get(|| async { "ready\n" }))
         .with_state(front.clone())
 }
 
@@ -146,15 +149,24 @@ async fn servers_at_root(State(front): State<Arc<Front>>, mut request: Request) 
         (Some("messages"), None) => "messages",
         _ => return request,
     };
-    if front.fleet.find(&decoded).is_none() {
+    let is_ours = rest.is_none() && OWN_PATHS.contains(&name);
+    if is_ours || front.fleet.find(&decoded).is_none() {
         return request;
     }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     if let Ok(meant) = format!("/servers/{name}/{place}{query}").parse() {
-        *request.uri_mut() = meant;
+        let written = std::mem::replace(request.uri_mut(), meant);
+        request.extensions_mut().insert(AsWritten(written));
     }
     request
 }
+
+/// Not for servers of these names.
+const OWN_PATHS: [&str; 7] = ["mcp", "sse", "messages", "healthz", "readyz", "_healthz", "_readyz"];
+
+/// The address that a host used, where another was meant.
+#[derive(Clone)]
+struct AsWritten(Uri);
 
 /// What may follow the `?` of an endpoint.
 #[derive(Deserialize)]
@@ -181,7 +193,8 @@ async fn sse(
     request: Request,
 ) -> Response {
     // Beside the address that the host used, as it wrote it.
-    let path = request.uri().path();
+    let written = request.extensions().get::<AsWritten>();
+    let path = written.map_or(request.uri(), |AsWritten(uri)| uri).path();
     let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
     match endpoint(&front, name, &options) {
         Ok(endpoint) => sse::open(&front, endpoint, &messages, &request),
