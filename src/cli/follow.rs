@@ -1,6 +1,6 @@
 //! A running dormouse follows its config: whatever is written into it is in force at once.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -10,9 +10,6 @@ use crate::{
     proxy::{Fleet, Reloaded},
 };
 
-/// A file is often written in several steps.
-const SETTLED: Duration = Duration::from_millis(100);
-
 /// Takes over every change of the config until `stop`, and on every hangup what it is then.
 pub(super) async fn follow(
     fleet: Arc<Fleet>,
@@ -20,62 +17,112 @@ pub(super) async fn follow(
     options: Options,
     stop: CancellationToken,
 ) {
-    let files =
-        [Some(file.path.clone()), Some(file.path.with_file_name(".env")), options.env_file.clone()];
+    let beside = file.path.with_file_name(".env");
+    let files = [Some(file.path.clone()), Some(beside), options.env_file.clone()];
     let mut watch = Watch::new(files.into_iter().flatten().collect())
-        .inspect_err(
-            |error| tracing::warn!(%error, "the config is not followed; say it with SIGHUP"),
-        )
+        .inspect_err(|error| {
+            tracing::warn!(%error, "the config is not followed; say it with SIGHUP");
+        })
         .ok();
     let mut hangups = Hangups::new();
-    let mut said = None;
+    let mut follower =
+        Follower { fleet, seen: content(&file, &options), file, options, said: None };
     // It may have been written between the start and the watch.
-    let mut is_due = file.read_again().is_ok_and(|now| now.text() != file.text());
+    let mut is_due = true;
     loop {
         let changed = async {
             match &mut watch {
                 Some(watch) => watch.changed().await,
                 None => std::future::pending().await,
             }
-            tokio::time::sleep(SETTLED).await;
         };
         tokio::select! {
             () = stop.cancelled() => return,
             () = std::future::ready(()), if is_due => is_due = false,
             () = changed => {}
-            () = hangups.next() => said = None,
+            () = hangups.next() => follower.forget(),
         }
-        let (fleet, file, options) = (fleet.clone(), file.clone(), options.clone());
-        let taking = tokio::task::spawn_blocking(move || take(&fleet, &file, &options));
-        let Ok(taken) = taking.await else { return };
-        let problem = taken.err().map(|error| error.to_string());
-        if let Some(problem) = problem.as_ref().filter(|problem| said.as_ref() != Some(*problem)) {
-            tracing::error!("the config cannot be used, and stays what it was: {problem}");
-        }
-        said = problem;
+        let looking = tokio::task::spawn_blocking(move || {
+            follower.look();
+            follower
+        });
+        let Ok(after) = looking.await else { return };
+        follower = after;
     }
 }
 
-fn take(fleet: &Fleet, file: &ConfigFile, options: &Options) -> Result<(), ConfigError> {
-    let now = file.read_again()?;
-    if let Ok(store) = settings::trust_store() {
-        now.check_trust(&store)?;
+struct Follower {
+    fleet: Arc<Fleet>,
+    file: ConfigFile,
+    options: Options,
+    /// What was looked at last.
+    seen: Vec<u8>,
+    /// What is wrong with that, or waits for the next start.
+    said: Option<String>,
+}
+
+impl Follower {
+    /// So that the next look is the first one.
+    fn forget(&mut self) {
+        self.seen = Vec::new();
+        self.said = None;
     }
-    let config = settings::parse(&now, options)?;
-    let warnings = config.warnings.clone();
-    let reloaded = fleet.reload(config);
-    if !reloaded.is_nothing() {
-        tell(&reloaded);
-        for warning in warnings {
-            tracing::warn!("{warning}");
+
+    fn look(&mut self) {
+        let now = self.file.read_again();
+        let content = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
+        if now.is_ok() && content == self.seen {
+            return;
+        }
+        self.seen = content;
+        match now.and_then(|now| self.take(&now)) {
+            Ok(reloaded) => self.tell(&reloaded),
+            Err(error) => {
+                self.say(format!("the config cannot be used, and stays what it was: {error}"));
+            }
         }
     }
-    Ok(())
+
+    fn take(&self, now: &ConfigFile) -> Result<Reloaded, ConfigError> {
+        if let Ok(store) = settings::trust_store() {
+            now.check_trust(&store)?;
+        }
+        let config = settings::parse(now, &self.options)?;
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(self.fleet.reload(config))
+    }
+
+    fn tell(&mut self, reloaded: &Reloaded) {
+        if reloaded.is_change() {
+            tell(reloaded);
+        }
+        let keys = reloaded.at_next_start.join(", ");
+        if keys.is_empty() {
+            self.said = None;
+        } else {
+            self.say(format!("in force when dormouse is started anew: {keys}"));
+        }
+    }
+
+    /// Once.
+    fn say(&mut self, problem: String) {
+        if self.said.as_ref() != Some(&problem) {
+            tracing::error!("{problem}");
+            self.said = Some(problem);
+        }
+    }
+}
+
+/// All that the config is made of.
+fn content(file: &ConfigFile, options: &Options) -> Vec<u8> {
+    let more = options.env_file.as_ref().and_then(|path| std::fs::read(path).ok());
+    [file.content(), more.unwrap_or_default()].join(&0)
 }
 
 fn tell(reloaded: &Reloaded) {
-    let Reloaded { added, changed, shown_otherwise, removed, are_settings_new, at_next_start } =
-        reloaded;
+    let Reloaded { added, changed, shown_otherwise, removed, are_settings_new, .. } = reloaded;
     let list = |names: &[String]| names.join(", ");
     tracing::info!(
         added = list(added),
@@ -85,10 +132,6 @@ fn tell(reloaded: &Reloaded) {
         settings = are_settings_new,
         "the config has changed"
     );
-    if !at_next_start.is_empty() {
-        let keys = at_next_start.join(", ");
-        tracing::warn!(keys, "these are in force when dormouse is started anew");
-    }
 }
 
 /// The signal by which daemons are told to read their config.

@@ -105,7 +105,11 @@ impl ConfigFile {
     /// # Errors
     /// Every problem of the text.
     pub fn parse(&self, environment: &Environment) -> Result<Config, ConfigError> {
-        super::parse(&self.text(), &self.path, environment)
+        let text = str::from_utf8(&self.text).map_err(|error| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+            ConfigError::Unreadable { path: self.path.clone(), source }
+        })?;
+        super::parse(text, &self.path, environment)
     }
 
     pub fn is_yaml(&self) -> bool {
@@ -150,7 +154,7 @@ impl ConfigFile {
     }
 
     /// What `.env` says can be part of a command, so it is trusted together with the config.
-    fn content(&self) -> Vec<u8> {
+    pub fn content(&self) -> Vec<u8> {
         [self.text.as_slice(), b"\0", &self.variables].concat()
     }
 }

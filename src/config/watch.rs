@@ -1,14 +1,23 @@
 //! Notices that a file may have changed: edited in place, replaced by another of its name as editors do, or
-//! swapped by a link as in a Kubernetes volume. What is watched are directories, since a file that is replaced takes
-//! its watch with it.
+//! swapped by a link on the way to it, as in a Kubernetes volume. What is watched are directories, since a file that is
+//! replaced takes its watch with it.
 
 use std::{
     collections::BTreeSet,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
+    time::Duration,
 };
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
-use tokio::sync::mpsc;
+use notify::{
+    EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+    event::{AccessKind, AccessMode},
+};
+use tokio::{sync::mpsc, time::Instant};
+
+/// A file is often written in several steps: this long nothing must happen to it.
+const SETTLED: Duration = Duration::from_millis(100);
+/// But a file that is written all the time is not waited for longer than this.
+const LONGEST: Duration = Duration::from_secs(2);
 
 pub struct Watch {
     files: Vec<PathBuf>,
@@ -27,67 +36,181 @@ impl Watch {
         let (tell, happened) = mpsc::unbounded_channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // An error is that something was missed: look at everything then.
-            let paths = event.map(|event| event.paths).unwrap_or_default();
-            let paths = if paths.is_empty() { vec![PathBuf::new()] } else { paths };
+            let paths = match event {
+                Ok(event) if is_a_look(event.kind) => return,
+                Ok(event) => event.paths,
+                Err(_) => vec![PathBuf::new()],
+            };
             for path in paths {
                 // Nobody listens any more when the process ends.
                 let _ = tell.send(path);
             }
         })?;
         let mut watch = Self { files, watcher, watched: BTreeSet::new(), happened };
-        watch.follow_links()?;
+        watch.follow_links();
         Ok(watch)
     }
 
-    /// Resolves when one of the files may be another. Several changes may be one.
+    /// Resolves when one of the files may be another, and nothing happens to them any more.
     pub async fn changed(&mut self) {
+        self.concerning().await;
+        let latest = Instant::now() + LONGEST;
+        while Instant::now() < latest
+            && tokio::time::timeout(SETTLED, self.concerning()).await.is_ok()
+        {}
+        // Whatever happens from here on is another change, and what has happened is read after this.
+        self.follow_links();
+    }
+
+    async fn concerning(&mut self) {
         loop {
             match self.happened.recv().await {
                 None => return std::future::pending().await,
-                Some(path) if self.concerns(&path) => break,
+                Some(path) if self.concerns(&path) => return,
                 Some(_) => {}
             }
         }
-        // What can be reached through links may be elsewhere now; where that is, nothing can be missed, since the
-        // file is read after this.
-        if let Err(error) = self.follow_links() {
-            tracing::debug!(%error, "cannot watch what the config links to");
-        }
     }
 
-    /// Watches the directories of all the places that the files' names lead through.
-    fn follow_links(&mut self) -> notify::Result<()> {
+    /// Watches the directories of all the places that the files' names lead through: anew, since a directory that was
+    /// replaced has taken its watch with it.
+    fn follow_links(&mut self) {
+        for directory in std::mem::take(&mut self.watched) {
+            // It may be gone.
+            let _ = self.watcher.unwatch(&directory);
+        }
         let places: Vec<PathBuf> = self.files.iter().flat_map(|file| places(file)).collect();
-        for directory in places.iter().filter_map(|place| place.parent()) {
-            if !self.watched.contains(directory) && directory.is_dir() {
-                self.watcher.watch(directory, RecursiveMode::NonRecursive)?;
-                self.watched.insert(directory.to_owned());
+        for place in places {
+            let Some(directory) = place.ancestors().skip(1).find(|directory| directory.is_dir())
+            else {
+                continue;
+            };
+            if self.watched.insert(directory.to_owned())
+                && let Err(error) = self.watcher.watch(directory, RecursiveMode::NonRecursive)
+            {
+                let directory = directory.display();
+                tracing::warn!(%directory, %error, "changes of the config are not noticed here");
             }
         }
-        Ok(())
     }
 
-    /// Whether what happened to `path` may be a change of a file.
+    /// Whether what happened to `path` may be a change of a file: it is on the way to one.
     fn concerns(&self, path: &Path) -> bool {
         path.as_os_str().is_empty()
-            || self.files.iter().flat_map(|file| places(file)).any(|place| place == path)
-            // A link to a directory on the way: `..data` in a Kubernetes volume.
-            || path.is_symlink()
-            || self.watched.contains(path)
+            || self.files.iter().flat_map(|file| places(file)).any(|place| place.starts_with(path))
     }
 }
 
-/// The absolute path of a file, and those of all the links that lead from it to what it is.
+/// Whether somebody has only looked at a file, as we do.
+fn is_a_look(kind: EventKind) -> bool {
+    let written = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    matches!(kind, EventKind::Access(_)) && kind != written
+}
+
+/// The links on the way to a file, and the file itself, by absolute paths.
 fn places(file: &Path) -> Vec<PathBuf> {
-    /// Longer ways are circles.
-    const LONGEST: usize = 16;
+    /// More are a circle.
+    const MOST_LINKS: usize = 32;
     let mut places = Vec::new();
-    let mut place = std::path::absolute(file).ok();
-    while let Some(path) = place.take().filter(|_| places.len() < LONGEST) {
-        let target = std::fs::read_link(&path).ok();
-        place = target.map(|target| path.parent().unwrap_or(Path::new("/")).join(target));
-        places.push(path);
+    let Ok(mut path) = std::path::absolute(file) else { return places };
+    while places.len() < MOST_LINKS {
+        match first_link(&path) {
+            Some((link, whole)) => {
+                places.push(link);
+                path = whole;
+            }
+            None => break,
+        }
     }
-    places.extend(file.canonicalize());
+    places.push(path);
     places
+}
+
+/// The first link on the way, and the path with that followed.
+fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut way = PathBuf::new();
+    let mut components = path.components();
+    while let Some(component) = components.next() {
+        if component == Component::ParentDir {
+            way.pop();
+            continue;
+        }
+        let directory = way.clone();
+        way.push(component);
+        if let Ok(target) = std::fs::read_link(&way) {
+            return Some((way, directory.join(target).join(components.as_path())));
+        }
+    }
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    async fn notices(watch: &mut Watch) -> bool {
+        tokio::time::timeout(Duration::from_secs(1), watch.changed()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn every_way_in_which_a_file_becomes_another_is_noticed_and_a_look_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        // Without links of the system's own.
+        let root = place.path().canonicalize().unwrap();
+        for release in ["one", "two", "three"] {
+            std::fs::create_dir_all(root.join(release)).unwrap();
+            std::fs::write(root.join(release).join("c"), release).unwrap();
+        }
+        symlink("one", root.join("current")).unwrap();
+        let file = root.join("current/c");
+        let mut watch = Watch::new(vec![file.clone(), root.join("current/.env")]).unwrap();
+        for _ in 0..3 {
+            std::fs::read(&file).unwrap();
+        }
+        assert!(!notices(&mut watch).await, "it was only read");
+        let change = |what: &str| match what {
+            "written in place" => std::fs::write(&file, "new").unwrap(),
+            "a neighbour" => std::fs::write(root.join("current/other"), "x").unwrap(),
+            "variables" => std::fs::write(root.join("current/.env"), "A=1").unwrap(),
+            "replaced" => {
+                std::fs::write(root.join("fresh"), "x").unwrap();
+                std::fs::rename(root.join("fresh"), &file).unwrap();
+            }
+            "removed" => std::fs::remove_file(&file).unwrap(),
+            "a link to a directory" => {
+                let target = if root.join("current").read_link().unwrap().ends_with("one") {
+                    "two"
+                } else {
+                    "three"
+                };
+                symlink(target, root.join("link")).unwrap();
+                std::fs::rename(root.join("link"), root.join("current")).unwrap();
+            }
+            "the directory is made anew" => {
+                std::fs::remove_dir_all(root.join("three")).unwrap();
+                std::fs::create_dir(root.join("three")).unwrap();
+                std::fs::write(&file, "x").unwrap();
+            }
+            other => panic!("{other}"),
+        };
+        for (what, expected) in [
+            ("written in place", true),
+            ("a neighbour", false),
+            ("variables", true),
+            ("replaced", true),
+            ("removed", true),
+            ("written in place", true),
+            ("a link to a directory", true),
+            ("written in place", true),
+            ("a link to a directory", true),
+            ("written in place", true),
+            ("the directory is made anew", true),
+            ("written in place", true),
+        ] {
+            change(what);
+            assert_eq!(notices(&mut watch).await, expected, "{what}");
+        }
+    }
 }

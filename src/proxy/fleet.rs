@@ -239,12 +239,22 @@ impl Fleet {
         self.roster.load().slot(server).upstream.clone()
     }
 
+    /// Whether an instance is of the config that is in force.
+    pub(super) fn is_current(&self, instance: Instance) -> bool {
+        let roster = self.roster.load();
+        roster.has(instance.server) && roster.slot(instance.server).version == instance.version
+    }
+
     pub(super) fn config_of(&self, server: ServerId) -> Arc<ServerConfig> {
         self.roster.load().slot(server).config.clone()
     }
 
     pub(super) fn lock_own(&self) -> MutexGuard<'_, HashMap<Instance, Upstream>> {
         self.own.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(super) fn another_first_attempt(&self) {
+        self.starting.send_modify(|starting| *starting += 1);
     }
 
     pub(super) fn first_attempt_over(&self) {
@@ -310,28 +320,44 @@ impl Fleet {
         self.listing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Adds what is known of servers that have not been loaded. Nobody is told: it is looked at when somebody asks.
-    pub(super) fn publish_recalled(&self, known: Vec<(ServerId, Arc<Exposed>)>) {
+    /// Adds what is known of servers that have not been loaded, as `roster` has them. Nobody is told: it is looked at
+    /// when somebody asks.
+    pub(super) fn publish_recalled(
+        &self,
+        roster: &Arc<Roster>,
+        known: Vec<(ServerId, Arc<Exposed>)>,
+    ) {
         let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !Arc::ptr_eq(&self.roster(), roster) {
+            return;
+        }
         let recalled = self.snapshot.load().recalled(known);
         self.snapshot.store(Arc::new(recalled));
     }
 
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
-    pub(super) fn note_failure(&self, server: ServerId, cause: String) {
+    pub(super) fn note_failure(&self, from: Instance, cause: String) {
         let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let after = self.snapshot.load().with_failure(server, cause);
+        if !self.is_current(from) {
+            return;
+        }
+        let after = self.snapshot.load().with_failure(from.server, cause);
         self.snapshot.store(Arc::new(after));
     }
 
-    /// Swaps the snapshot, and announces what differs before anything else can be published.
+    /// Swaps the snapshot, and announces what differs before anything else can be published. What an instance says
+    /// whose config has changed meanwhile is not heard.
     pub(super) fn publish(
         &self,
-        server: ServerId,
+        from: Instance,
         announce: Announce,
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
         let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !self.is_current(from) {
+            return;
+        }
+        let server = from.server;
         let before = self.snapshot.load();
         // What the config does not have any more shows nowhere.
         let Some(position) = before.position(server) else { return };

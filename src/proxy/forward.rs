@@ -101,9 +101,12 @@ impl Fleet {
     ) -> Result<(Instance, Lease), LoadError> {
         loop {
             let instance = self.instance(server, caller);
+            if !self.is_current(instance) {
+                return Err(LoadError::Gone { server: self.config_of(server).name.clone() });
+            }
             match self.wake(instance, caller).await {
                 // The config has changed meanwhile, and it is another instance's turn.
-                Err(_) if self.instance(server, caller) != instance => {}
+                Err(_) if !self.is_current(instance) => {}
                 leased => return leased.map(|lease| (instance, lease)),
             }
         }

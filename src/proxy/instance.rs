@@ -52,7 +52,11 @@ impl Fleet {
             let config = self.config_of(instance.server);
             Upstream::start(config, Arc::new(observer), &self.context, known)
         };
-        own.entry(instance).or_insert_with(start).clone()
+        let upstream = own.entry(instance).or_insert_with(start).clone();
+        for uri in self.wanted_of(instance) {
+            upstream.want(&uri);
+        }
+        upstream
     }
 
     /// The instance's handle, where it has been made.
@@ -100,24 +104,15 @@ impl InstanceObserver {
             tell(&fleet, self.instance.server);
         }
     }
-
-    /// The same of what hosts see of the server, unless its config has changed: then another instance says that.
-    fn show(&self, tell: impl FnOnce(&Fleet, ServerId)) {
-        self.tell(|fleet, server| {
-            if fleet.roster().slot(server).version == self.instance.version {
-                tell(fleet, server);
-            }
-        });
-    }
 }
 
 impl Observer for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
         let announce = if origin.is_some() { Announce::All } else { Announce::NotListing };
-        self.show(|fleet, server| {
+        self.tell(|fleet, server| {
             fleet.memory.tell_learned();
             let exposed = fleet.expose(server, &catalog);
-            fleet.publish(server, announce, |before| {
+            fleet.publish(self.instance, announce, |before| {
                 let origin = match before {
                     // Whose doing it was that a server is live does not change while it is.
                     Presence::Live { origin, .. } => *origin,
@@ -129,7 +124,7 @@ impl Observer for InstanceObserver {
     }
 
     fn learned(&self, catalog: &Arc<ServerCatalog>) {
-        self.show(|fleet, server| fleet.keep(server, catalog));
+        self.tell(|fleet, _| fleet.keep(self.instance, catalog));
     }
 
     fn recall(&self) -> Option<Recalled> {
@@ -137,8 +132,8 @@ impl Observer for InstanceObserver {
     }
 
     fn unreachable(&self, cause: String) {
-        self.show(|fleet, server| {
-            fleet.publish(server, Announce::All, |before| match before {
+        self.tell(|fleet, _| {
+            fleet.publish(self.instance, Announce::All, |before| match before {
                 // What is known of it stays: a call tries to reach it again.
                 Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
                 Presence::Offered { .. } => Some(Presence::Offered { trouble: Some(cause) }),
@@ -147,12 +142,12 @@ impl Observer for InstanceObserver {
     }
 
     fn failed(&self, cause: String) {
-        self.show(|fleet, server| fleet.note_failure(server, cause));
+        self.tell(|fleet, _| fleet.note_failure(self.instance, cause));
     }
 
     fn evicted(&self) {
-        self.show(|fleet, server| {
-            fleet.publish(server, Announce::All, |before| match before {
+        self.tell(|fleet, _| {
+            fleet.publish(self.instance, Announce::All, |before| match before {
                 // Another host's own instance has shown that it can be had.
                 Presence::Live { .. } => None,
                 _ => Some(Presence::Evicted),

@@ -55,13 +55,15 @@ impl Memory {
     pub(super) fn adopt(&self, server: ServerId, config: &ServerConfig) {
         let key = CatalogKey::of(config);
         let mut keys = self.lock_keys();
+        let is_same_server = key.is_some() && keys.get(&server) == key.as_ref();
         match key {
             Some(key) => keys.insert(server, key),
             None => keys.remove(&server),
         };
         drop(keys);
-        self.lock_kept().retain(|(other, _), _| *other != server);
-        self.lock_pins().remove(&server);
+        if !is_same_server {
+            self.forget(server);
+        }
         if config.pin == Pin::Block {
             if self.cache.is_none() {
                 let server = &config.name;
@@ -72,7 +74,15 @@ impl Memory {
             }
             let pins = self.pins_now(server);
             self.lock_pins().insert(server, pins);
+        } else {
+            self.lock_pins().remove(&server);
         }
+    }
+
+    /// What it was matters no more.
+    pub(super) fn forget(&self, server: ServerId) {
+        self.lock_kept().retain(|(other, _), _| *other != server);
+        self.lock_pins().remove(&server);
     }
 
     fn place(&self, server: ServerId) -> Option<(&Cache, CatalogKey)> {
@@ -204,17 +214,17 @@ impl Fleet {
     }
 
     fn expose_anew(&self, server: ServerId) {
-        let snapshot = self.snapshot();
+        let (roster, snapshot) = (self.roster(), self.snapshot());
         let Some(view) = snapshot.view(server) else { return };
         if let Some(known) = &view.known {
-            self.publish_recalled(vec![(server, self.expose(server, &known.whole))]);
+            self.publish_recalled(&roster, vec![(server, self.expose(server, &known.whole))]);
         }
         let mut seen = view.presence.clone();
         // A newer catalog that was published meanwhile must not be lost: then it is looked at instead.
         while let Presence::Live { exposed, .. } = &seen {
             let (whole, anew) = (exposed.whole.clone(), self.expose(server, &exposed.whole));
             let mut newer = Presence::Disabled;
-            self.publish(server, Announce::All, |before| match before {
+            self.publish(roster.shared(server), Announce::All, |before| match before {
                 Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
                     Some(Presence::Live { exposed: anew, origin: *origin })
                 }
@@ -228,13 +238,16 @@ impl Fleet {
     }
 
     /// Keeps what a server has just shown, and says what is strange about it.
-    pub(super) fn keep(&self, server: ServerId, catalog: &Arc<ServerCatalog>) {
-        if !self.memory.is_news(server, catalog) {
+    pub(super) fn keep(&self, instance: Instance, catalog: &Arc<ServerCatalog>) {
+        let server = instance.server;
+        if !self.is_current(instance) || !self.memory.is_news(server, catalog) {
             return;
         }
         let (fleet, catalog) = (self.this.clone(), catalog.clone());
         self.context.tasks.spawn_blocking(move || {
-            let Some(fleet) = fleet.upgrade() else { return };
+            let Some(fleet) = fleet.upgrade().filter(|fleet| fleet.is_current(instance)) else {
+                return;
+            };
             fleet.report_hidden(server, &catalog);
             let config = fleet.config_of(server);
             let Some(changed) =
@@ -307,14 +320,15 @@ impl Fleet {
 
     /// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
     pub(super) fn seed(&self) {
-        for (server, slot) in self.roster().all() {
+        let roster = self.roster();
+        for (server, slot) in roster.all() {
             let config = &slot.config;
             if config.startup == Startup::Hybrid
                 && has_first_attempt(config)
                 && let Some(record) = self.memory.read(server, None)
             {
                 let exposed = self.expose(server, &Arc::new(record.catalog));
-                self.publish(server, Announce::Nobody, |before| match before {
+                self.publish(roster.shared(server), Announce::Nobody, |before| match before {
                     Presence::Live { .. } => None,
                     _ => Some(Presence::Live { exposed, origin: Origin::OwnAccord }),
                 });
@@ -325,7 +339,7 @@ impl Fleet {
     /// Reads what is known of the servers that have not been loaded, once. It feeds search, counts and the
     /// `direct` surface.
     pub(super) async fn recall_all(&self) {
-        let snapshot = self.snapshot();
+        let (roster, snapshot) = (self.roster(), self.snapshot());
         if snapshot.is_recalled {
             return;
         }
@@ -338,7 +352,7 @@ impl Fleet {
                 let recalled = fleet.recall(Instance { server, version: 0, owner: None })?;
                 Some((server, fleet.expose(server, &recalled.catalog)))
             });
-            fleet.publish_recalled(known.collect());
+            fleet.publish_recalled(&roster, known.collect());
         });
         // It only fails when everything ends.
         let _ = reading.await;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Fleet,
+    fleet::has_first_attempt,
     instance::Instance,
     roster::{Roster, Slot},
 };
@@ -29,8 +30,10 @@ pub struct Reloaded {
 }
 
 impl Reloaded {
-    pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
+    /// Whether anything is otherwise now.
+    pub fn is_change(&self) -> bool {
+        let names = [&self.added, &self.changed, &self.shown_otherwise, &self.removed];
+        self.are_settings_new || names.iter().any(|names| !names.is_empty())
     }
 }
 
@@ -87,11 +90,15 @@ impl Fleet {
         let (mut kept, mut carried, mut changed) = <(Vec<_>, Vec<_>, Vec<_>)>::default();
         let mut reloaded = Reloaded::default();
         let snapshot = self.snapshot();
-        let is_live = |id| {
-            snapshot.view(id).is_some_and(|view| matches!(view.presence, Presence::Live { .. }))
-        };
+        let presence = |id| snapshot.view(id).map(|view| &view.presence);
+        let is_live = |id| matches!(presence(id), Some(Presence::Live { .. }));
+        // Whatever is changed of it, it is to be tried again.
+        let is_evicted = |id| matches!(presence(id), Some(Presence::Evicted));
         let roster = before.reconfigured(servers, |id, was, version, config| match was {
-            Some(was) if config.has_same_connection(&was.config) => {
+            Some(was)
+                if config.has_same_connection(&was.config)
+                    && (!is_evicted(id) || config == was.config) =>
+            {
                 kept.push(id);
                 if config != was.config {
                     reloaded.shown_otherwise.push(config.name.clone());
@@ -102,7 +109,9 @@ impl Fleet {
                 match was {
                     Some(was) => {
                         let has_same = CatalogKey::of(&was.config) == CatalogKey::of(&config);
-                        if has_same && config.enabled && is_live(id) {
+                        // Who sees that a server is live depends on who has made it so.
+                        let is_as_before = config.startup == was.config.startup;
+                        if has_same && is_as_before && config.enabled && is_live(id) {
                             carried.push(id);
                         }
                         reloaded.changed.push(config.name.clone());
@@ -131,6 +140,9 @@ impl Fleet {
             let was_loaded = before.view(id).is_some_and(|view| {
                 matches!(view.presence, Presence::Live { origin: Origin::HostsRequest, .. })
             });
+            if has_first_attempt(&slot.config) {
+                self.another_first_attempt();
+            }
             if was_loaded && slot.config.startup == Startup::Lazy {
                 // What hosts have loaded stays loaded where it is known what that comes to.
                 slot.upstream.restore();
@@ -140,7 +152,10 @@ impl Fleet {
         }
         for (id, was) in &difference.changed {
             let slot = difference.roster.slot(*id);
-            self.move_subscriptions(*id, was.version, slot.version, &slot.upstream);
+            self.move_subscriptions(*id, was.version, slot.version, &slot.upstream, era);
+        }
+        for id in difference.removed.iter().filter_map(|was| before.find_id(&was.config.name)) {
+            self.memory.forget(id);
         }
         let gone = difference.changed.iter().map(|(_, was)| was).chain(&difference.removed);
         gone.for_each(|was| was.upstream.retire());
@@ -153,20 +168,34 @@ impl Fleet {
         });
     }
 
-    /// Those of shared instances; a host's own instance goes with them.
-    fn move_subscriptions(&self, server: ServerId, from: u32, to: u32, upstream: &Upstream) {
-        let at = |version| Instance { server, version, owner: None };
+    /// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told
+    /// when it is made.
+    fn move_subscriptions(
+        &self,
+        server: ServerId,
+        from: u32,
+        to: u32,
+        upstream: &Upstream,
+        era: Era,
+    ) {
         let mut subscribers = self.lock_subscribers();
-        let moved: Vec<String> = subscribers
-            .keys()
-            .filter(|(instance, _)| *instance == at(from))
-            .map(|(_, uri)| uri.clone())
-            .collect();
-        for uri in moved {
-            if let Some(of) = subscribers.remove(&(at(from), uri.clone())) {
+        let of_old = |(instance, _): &&(Instance, String)| {
+            instance.server == server && instance.version == from
+        };
+        let moved: Vec<(Instance, String)> = subscribers.keys().filter(of_old).cloned().collect();
+        let mut is_wanted = false;
+        for key in moved {
+            let Some(of) = subscribers.remove(&key) else { continue };
+            let (instance, uri) = key;
+            if instance.owner.is_none() {
                 upstream.want(&uri);
-                subscribers.insert((at(to), uri), of);
+                is_wanted = true;
             }
+            subscribers.insert((Instance { version: to, ..instance }, uri), of);
+        }
+        drop(subscribers);
+        if is_wanted {
+            upstream.begin(era);
         }
     }
 
@@ -217,6 +246,7 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         ("loads", wanted.loads != now.loads),
         ("rememberLoads", wanted.remember_loads != now.remember_loads),
         ("catalogTtl", wanted.catalog_ttl != now.catalog_ttl),
+        ("startupWait", wanted.startup_wait != now.startup_wait),
         ("maxMessageBytes", wanted.max_message_bytes != now.max_message_bytes),
         ("listen", wanted.http.listen != now.http.listen),
         ("authTokens", wanted.http.auth_tokens != now.http.auth_tokens),

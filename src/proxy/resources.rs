@@ -162,6 +162,13 @@ impl Fleet {
         ended.unwrap_or_else(|cause| Err(error::internal(cause.to_string())))
     }
 
+    /// The resources of an instance that hosts want to hear of.
+    pub(super) fn wanted_of(&self, instance: Instance) -> Vec<String> {
+        let subscribers = self.lock_subscribers();
+        let of_instance = subscribers.keys().filter(|(of, _)| *of == instance);
+        of_instance.map(|(_, uri)| uri.clone()).collect()
+    }
+
     fn is_wanted(&self, instance: Instance, uri: &str) -> bool {
         self.lock_subscribers().contains_key(&(instance, uri.to_owned()))
     }

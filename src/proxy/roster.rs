@@ -64,6 +64,16 @@ impl Roster {
         &self.slots[id.0]
     }
 
+    /// Whether the config has it at this moment.
+    pub(super) fn has(&self, id: ServerId) -> bool {
+        self.order.contains(&id)
+    }
+
+    /// The instance of a server that hosts share.
+    pub(super) fn shared(&self, id: ServerId) -> Instance {
+        Instance { server: id, version: self.slot(id).version, owner: None }
+    }
+
     /// The servers that there are, in config order.
     pub(super) fn ids(&self) -> impl Iterator<Item = ServerId> {
         self.order.iter().copied()

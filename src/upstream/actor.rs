@@ -486,6 +486,11 @@ impl Actor {
     }
 
     async fn stop(mut self) {
+        self.first_attempt_over();
+        if self.is_retiring {
+            // The handle may be kept long after.
+            self.shared.catalog.store(None);
+        }
         if !self.waiting.is_empty() {
             self.refuse(&Refusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
         }

@@ -13,6 +13,9 @@ pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
         at: error.span().map_or(0, |span| span.start),
         message: format!("not TOML: {}", error.message().replace('\n', ", ")),
     })?;
+    if document.as_table().is_empty() {
+        return Err(Unreadable { at: 0, message: "the file is empty".to_owned() });
+    }
     Ok(Node { at: 0, content: table(document.as_table()) })
 }
 
