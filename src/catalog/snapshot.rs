@@ -142,11 +142,6 @@ impl Snapshot {
         self.servers.iter().position(|view| view.id == id)
     }
 
-    /// The id of the server of this name.
-    pub fn find_id(&self, name: &str) -> Option<ServerId> {
-        self.servers.iter().find(|view| view.name == name).map(|view| view.id)
-    }
-
     /// The server of this id, if the config still has it.
     pub fn view(&self, id: ServerId) -> Option<&ServerView> {
         self.position(id).map(|position| self.servers[position].as_ref())

@@ -1,14 +1,16 @@
 //! A running dormouse follows its config: whatever is written into it is in force at once.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{arguments::Options, settings};
+use super::{arguments::Options, footprint, settings};
 use crate::{
     config::{ConfigError, ConfigFile, Watch},
     proxy::{Fleet, Reloaded},
 };
+
+const AFTER_START: Duration = Duration::from_millis(200);
 
 /// Takes over every change of the config until `stop`, and on every hangup what it is then.
 pub(super) async fn follow(
@@ -17,6 +19,11 @@ pub(super) async fn follow(
     options: Options,
     stop: CancellationToken,
 ) {
+    tokio::select! {
+        () = stop.cancelled() => return,
+        // Whoever waits for the first answer is served first.
+        () = tokio::time::sleep(AFTER_START) => {}
+    }
     let beside = file.path.with_file_name(".env");
     let files = [Some(file.path.clone()), Some(beside), options.env_file.clone()];
     let mut watch = Watch::new(files.into_iter().flatten().collect())
@@ -24,6 +31,7 @@ pub(super) async fn follow(
             tracing::warn!(%error, "the config is not followed; say it with SIGHUP");
         })
         .ok();
+    footprint::give_back_start();
     let mut hangups = Hangups::new();
     let mut follower =
         Follower { fleet, seen: content(&file, &options), file, options, said: None };
@@ -41,6 +49,9 @@ pub(super) async fn follow(
             () = std::future::ready(()), if is_due => is_due = false,
             () = changed => {}
             () = hangups.next() => follower.forget(),
+        }
+        if !follower.is_news() {
+            continue;
         }
         let looking = tokio::task::spawn_blocking(move || {
             follower.look();
@@ -68,13 +79,15 @@ impl Follower {
         self.said = None;
     }
 
+    /// Whether what there is now has not been looked at.
+    fn is_news(&self) -> bool {
+        let now = self.file.read_again();
+        now.map_or(true, |now| content(&now, &self.options) != self.seen)
+    }
+
     fn look(&mut self) {
         let now = self.file.read_again();
-        let content = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
-        if now.is_ok() && content == self.seen {
-            return;
-        }
-        self.seen = content;
+        self.seen = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
         match now.and_then(|now| self.take(&now)) {
             Ok(reloaded) => self.tell(&reloaded),
             Err(error) => {

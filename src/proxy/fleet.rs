@@ -94,16 +94,13 @@ impl Fleet {
             stop: CancellationToken::new(),
         };
         let starting = servers.iter().filter(|server| has_first_attempt(server)).count();
-        let numbered = ServerId::number(&servers);
         let settings = Arc::new(settings);
-        let snapshot = Snapshot::new(settings.clone(), &numbered);
+        let snapshot = Snapshot::new(settings.clone(), &ServerId::number(&servers));
         let memory = Memory::new(storage.catalogs);
-        for (id, config) in numbered {
-            memory.adopt(id, config);
-        }
         let loads = Loads::new(settings.loads, storage.loads.filter(|_| settings.remember_loads));
         let fleet = Arc::new_cyclic(|this| {
             let roster = Roster::default().reconfigured(servers, |id, _, version, config| {
+                memory.adopt(id, &config);
                 Slot::start(this, &context, id, version, config)
             });
             Self {

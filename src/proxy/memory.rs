@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -30,11 +30,24 @@ const KEEP_AGAIN: Duration = Duration::from_mins(10);
 /// What was seen last of each server by those who declare the same capabilities, and when it was written.
 type Seen = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instant)>;
 
+/// A server's config, and the key of its catalog: made when it is needed, since it takes looks at the disk.
+struct Keyed {
+    config: Arc<ServerConfig>,
+    key: OnceLock<Option<CatalogKey>>,
+}
+
+impl Keyed {
+    /// `None` for a server that cannot be reached as it is configured.
+    fn key(&self) -> Option<&CatalogKey> {
+        self.key.get_or_init(|| CatalogKey::of(&self.config)).as_ref()
+    }
+}
+
 pub(super) struct Memory {
     /// `None` where there is no place to keep anything.
     cache: Option<Cache>,
-    // A std mutex: held for a look or a change. Of the servers that can be reached as they are configured.
-    keys: Mutex<HashMap<ServerId, CatalogKey>>,
+    // A std mutex: held for a look or a change.
+    keys: Mutex<HashMap<ServerId, Arc<Keyed>>>,
     // A std mutex: held for a look or a change.
     kept: Mutex<Seen>,
     // As above. Of the servers whose tools have to be approved when they change: what they were.
@@ -52,16 +65,10 @@ impl Memory {
     }
 
     /// Takes a server as its config has it from now on.
-    pub(super) fn adopt(&self, server: ServerId, config: &ServerConfig) {
-        let key = CatalogKey::of(config);
-        let mut keys = self.lock_keys();
-        let is_same_server = key.is_some() && keys.get(&server) == key.as_ref();
-        match key {
-            Some(key) => keys.insert(server, key),
-            None => keys.remove(&server),
-        };
-        drop(keys);
-        if !is_same_server {
+    pub(super) fn adopt(&self, server: ServerId, config: &Arc<ServerConfig>) {
+        let keyed = Arc::new(Keyed { config: config.clone(), key: OnceLock::new() });
+        let was = self.lock_keys().insert(server, keyed.clone());
+        if was.is_some_and(|was| was.key().is_none() || was.key() != keyed.key()) {
             self.forget(server);
         }
         if config.pin == Pin::Block {
@@ -86,7 +93,8 @@ impl Memory {
     }
 
     fn place(&self, server: ServerId) -> Option<(&Cache, CatalogKey)> {
-        Some((self.cache.as_ref()?, self.lock_keys().get(&server)?.clone()))
+        let keyed = self.lock_keys().get(&server)?.clone();
+        Some((self.cache.as_ref()?, keyed.key()?.clone()))
     }
 
     /// What a server had, best as it shows itself to those who declare this; `None` for nobody in particular.
@@ -157,7 +165,7 @@ impl Memory {
         self.learned.send_modify(|count| *count += 1);
     }
 
-    fn lock_keys(&self) -> MutexGuard<'_, HashMap<ServerId, CatalogKey>> {
+    fn lock_keys(&self) -> MutexGuard<'_, HashMap<ServerId, Arc<Keyed>>> {
         self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

@@ -12,7 +12,6 @@ use crate::{
     catalog::{CatalogKey, Changes, Origin, Presence, ServerId, Snapshot},
     config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
-    upstream::Upstream,
 };
 
 /// What a reload has changed, by the names of servers.
@@ -37,17 +36,55 @@ impl Reloaded {
     }
 }
 
-/// What becomes of the servers.
+/// What becomes of a server that the config has.
+enum Fate {
+    /// Its connection and its state stay.
+    Kept {
+        is_shown_otherwise: bool,
+    },
+    /// It is started anew. `stays_live`: with what it had, since nothing that decides that has changed.
+    Restarted {
+        was: Slot,
+        stays_live: bool,
+    },
+    Added,
+}
+
 struct Difference {
     roster: Roster,
-    /// Their connections and states stay.
-    kept: Vec<ServerId>,
-    /// Started anew, and live with what they had before: nothing that decides that has changed.
-    carried: Vec<ServerId>,
-    /// Were there before, and are started anew.
-    changed: Vec<(ServerId, Slot)>,
-    removed: Vec<Slot>,
-    reloaded: Reloaded,
+    fates: BTreeMap<ServerId, Fate>,
+    removed: Vec<(ServerId, Slot)>,
+}
+
+impl Difference {
+    fn keeps_connection(&self, id: ServerId) -> bool {
+        matches!(self.fates.get(&id), Some(Fate::Kept { .. }))
+    }
+
+    fn stays_live(&self, id: ServerId) -> bool {
+        let fate = self.fates.get(&id);
+        matches!(fate, Some(Fate::Kept { .. } | Fate::Restarted { stays_live: true, .. }))
+    }
+
+    /// Those that are started now.
+    fn started(&self) -> impl Iterator<Item = (ServerId, &Slot)> {
+        self.roster.all().filter(|(id, _)| !self.keeps_connection(*id))
+    }
+
+    fn report(&self, are_settings_new: bool, at_next_start: Vec<&'static str>) -> Reloaded {
+        let mut reloaded = Reloaded { are_settings_new, at_next_start, ..Reloaded::default() };
+        for (id, slot) in self.roster.all() {
+            let names = match self.fates.get(&id) {
+                Some(Fate::Kept { is_shown_otherwise: true }) => &mut reloaded.shown_otherwise,
+                Some(Fate::Restarted { .. }) => &mut reloaded.changed,
+                Some(Fate::Added) => &mut reloaded.added,
+                Some(Fate::Kept { is_shown_otherwise: false }) | None => continue,
+            };
+            names.push(slot.config.name.clone());
+        }
+        let removed = self.removed.iter().map(|(_, slot)| slot.config.name.clone());
+        Reloaded { removed: removed.collect(), ..reloaded }
+    }
 }
 
 impl Fleet {
@@ -55,85 +92,81 @@ impl Fleet {
     /// what is in flight, and are started anew or not at all. Hosts whose lists that changes are told. It reads
     /// from disk.
     pub fn reload(&self, config: Config) -> Reloaded {
-        let Config { settings, servers, .. } = config;
-        // One at a time.
-        let publishing = self.publishing.lock();
-        let order = publishing.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Config { settings: wanted, servers, .. } = config;
+        // Nothing is published meanwhile.
+        let order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = self.snapshot();
-        let settings = with_fixed(&settings, &before.settings);
-        let mut difference = self.difference(servers);
-        difference.reloaded.are_settings_new = settings.0 != *before.settings;
-        difference.reloaded.at_next_start = settings.1;
-        let settings = Arc::new(settings.0);
-        let configs = difference.roster.all().map(|(id, slot)| (id, slot.config.clone()));
-        let configs: BTreeMap<ServerId, Arc<ServerConfig>> = configs.collect();
-        let numbered: Vec<(ServerId, &ServerConfig)> =
-            difference.roster.ids().map(|id| (id, configs[&id].as_ref())).collect();
-        for (id, config) in numbered.iter().filter(|(id, _)| !difference.kept.contains(id)) {
-            self.memory.adopt(*id, config);
-        }
-        let is_kept = |id| difference.kept.contains(&id) || difference.carried.contains(&id);
-        let after = before.reconfigured(settings, &numbered, is_kept, |id, catalog, naming| {
-            self.expose_as(id, catalog, &configs[&id], naming)
-        });
+        let difference = self.difference(&before, servers);
+        let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
+        let are_settings_new = settings != *before.settings;
+        let after = self.reconfigured(&before, settings, &difference);
         self.roster.store(Arc::new(difference.roster.clone()));
         self.snapshot.store(Arc::new(after));
         drop(order);
         self.seed();
         self.hand_over(&before, &difference);
         self.announce_difference(&before);
-        difference.reloaded
+        difference.report(are_settings_new, at_next_start)
     }
 
-    fn difference(&self, servers: Vec<ServerConfig>) -> Difference {
+    fn difference(&self, snapshot: &Snapshot, servers: Vec<ServerConfig>) -> Difference {
         let before = self.roster();
-        let (mut kept, mut carried, mut changed) = <(Vec<_>, Vec<_>, Vec<_>)>::default();
-        let mut reloaded = Reloaded::default();
-        let snapshot = self.snapshot();
-        let presence = |id| snapshot.view(id).map(|view| &view.presence);
-        let is_live = |id| matches!(presence(id), Some(Presence::Live { .. }));
-        // Whatever is changed of it, it is to be tried again.
-        let is_evicted = |id| matches!(presence(id), Some(Presence::Evicted));
-        let roster = before.reconfigured(servers, |id, was, version, config| match was {
-            Some(was)
-                if config.has_same_connection(&was.config)
-                    && (!is_evicted(id) || config == was.config) =>
-            {
-                kept.push(id);
-                if config != was.config {
-                    reloaded.shown_otherwise.push(config.name.clone());
+        let mut fates = BTreeMap::new();
+        let roster = before.reconfigured(servers, |id, was, version, config| {
+            let presence = snapshot.view(id).map(|view| &view.presence);
+            let (fate, slot) = match was {
+                // One that was given up is tried again, whatever is changed of it.
+                Some(was)
+                    if config.has_same_connection(&was.config)
+                        && (!matches!(presence, Some(Presence::Evicted))
+                            || config == was.config) =>
+                {
+                    let is_shown_otherwise = config != was.config;
+                    (Fate::Kept { is_shown_otherwise }, Slot { config, ..was.clone() })
                 }
-                Slot { config, ..was.clone() }
-            }
-            was => {
-                match was {
-                    Some(was) => {
-                        let has_same = CatalogKey::of(&was.config) == CatalogKey::of(&config);
-                        // Who sees that a server is live depends on who has made it so.
-                        let is_as_before = config.startup == was.config.startup;
-                        if has_same && is_as_before && config.enabled && is_live(id) {
-                            carried.push(id);
-                        }
-                        reloaded.changed.push(config.name.clone());
-                        changed.push((id, was.clone()));
-                    }
-                    None => reloaded.added.push(config.name.clone()),
+                was => {
+                    let fate = was.map_or(Fate::Added, |was| Fate::Restarted {
+                        was: was.clone(),
+                        stays_live: matches!(presence, Some(Presence::Live { .. }))
+                            && has_same_catalog(&config, &was.config),
+                    });
+                    (fate, Slot::start(&self.this, &self.context, id, version, config))
                 }
-                Slot::start(&self.this, &self.context, id, version, config)
-            }
+            };
+            fates.insert(id, fate);
+            slot
         });
-        let is_gone = |id: &ServerId| !roster.ids().any(|other| other == *id);
-        let gone = before.all().filter(|(id, _)| is_gone(id));
-        let removed: Vec<Slot> = gone.map(|(_, slot)| slot.clone()).collect();
-        reloaded.removed = removed.iter().map(|slot| slot.config.name.clone()).collect();
-        Difference { roster, kept, carried, changed, removed, reloaded }
+        let gone = before.all().filter(|(id, _)| !roster.has(*id));
+        let removed = gone.map(|(id, slot)| (id, slot.clone())).collect();
+        Difference { roster, fates, removed }
+    }
+
+    /// The snapshot for a roster that is not in force yet.
+    fn reconfigured(
+        &self,
+        before: &Snapshot,
+        settings: Settings,
+        difference: &Difference,
+    ) -> Snapshot {
+        let roster = &difference.roster;
+        for (id, slot) in difference.started() {
+            self.memory.adopt(id, &slot.config);
+        }
+        let numbered: Vec<(ServerId, &ServerConfig)> =
+            roster.all().map(|(id, slot)| (id, slot.config.as_ref())).collect();
+        before.reconfigured(
+            Arc::new(settings),
+            &numbered,
+            |id| difference.stays_live(id),
+            |id, catalog, naming| self.expose_as(id, catalog, &roster.slot(id).config, naming),
+        )
     }
 
     /// Starts what is new, lets what was there before finish, and gives to the one what hosts wanted of the other.
     fn hand_over(&self, before: &Snapshot, difference: &Difference) {
         let client = self.hosts().iter().find_map(|host| host.client());
         let era = client.map_or(Era::Legacy, |client| client.era);
-        for (id, slot) in difference.roster.all().filter(|(id, _)| !difference.kept.contains(id)) {
+        for (id, slot) in difference.started() {
             if let Some(level) = self.levels.most_verbose() {
                 slot.upstream.want_log_level(level);
             }
@@ -149,18 +182,17 @@ impl Fleet {
             } else {
                 slot.begin(era);
             }
+            if let Some(Fate::Restarted { was, .. }) = difference.fates.get(&id) {
+                self.move_subscriptions(id, was.version, slot, era);
+                was.upstream.retire();
+            }
         }
-        for (id, was) in &difference.changed {
-            let slot = difference.roster.slot(*id);
-            self.move_subscriptions(*id, was.version, slot.version, &slot.upstream, era);
+        for (id, was) in &difference.removed {
+            self.memory.forget(*id);
+            was.upstream.retire();
         }
-        for id in difference.removed.iter().filter_map(|was| before.find_id(&was.config.name)) {
-            self.memory.forget(id);
-        }
-        let gone = difference.changed.iter().map(|(_, was)| was).chain(&difference.removed);
-        gone.for_each(|was| was.upstream.retire());
         self.lock_own().retain(|instance, upstream| {
-            let is_kept = difference.kept.contains(&instance.server);
+            let is_kept = difference.keeps_connection(instance.server);
             if !is_kept {
                 upstream.retire();
             }
@@ -170,14 +202,7 @@ impl Fleet {
 
     /// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told
     /// when it is made.
-    fn move_subscriptions(
-        &self,
-        server: ServerId,
-        from: u32,
-        to: u32,
-        upstream: &Upstream,
-        era: Era,
-    ) {
+    fn move_subscriptions(&self, server: ServerId, from: u32, slot: &Slot, era: Era) {
         let mut subscribers = self.lock_subscribers();
         let of_old = |(instance, _): &&(Instance, String)| {
             instance.server == server && instance.version == from
@@ -188,14 +213,14 @@ impl Fleet {
             let Some(of) = subscribers.remove(&key) else { continue };
             let (instance, uri) = key;
             if instance.owner.is_none() {
-                upstream.want(&uri);
+                slot.upstream.want(&uri);
                 is_wanted = true;
             }
-            subscribers.insert((Instance { version: to, ..instance }, uri), of);
+            subscribers.insert((Instance { version: slot.version, ..instance }, uri), of);
         }
         drop(subscribers);
         if is_wanted {
-            upstream.begin(era);
+            slot.upstream.begin(era);
         }
     }
 
@@ -227,6 +252,11 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Whether what a server has, and who sees it, is what it was with its other config.
+fn has_same_catalog(now: &ServerConfig, was: &ServerConfig) -> bool {
+    now.enabled && now.startup == was.startup && CatalogKey::of(now) == CatalogKey::of(was)
 }
 
 /// The settings of another config, with those that cannot change while hosts are served as they are; and which of
