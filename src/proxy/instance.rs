@@ -26,7 +26,7 @@ pub(super) struct Instance {
 impl Fleet {
     /// The instance of a server that this caller uses.
     pub(super) fn instance(&self, server: ServerId, caller: &Caller) -> Instance {
-        let roster = self.roster();
+        let roster = self.roster.load();
         let slot = roster.slot(server);
         let owner = match slot.config.isolation {
             Isolation::Shared => None,
