@@ -39,7 +39,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     }
     proxy.end_leniently(notes);
     let entries = root.take("mcpServers");
-    written.push(servers(entries, notes, |_, entry, notes| server(entry, &inherited, notes)));
+    written.push(servers(entries, notes, |entry, notes| server(entry, &inherited, notes)));
     root.end_leniently(notes);
     let variables = Variables::Process;
     (written, Manner { variables, servers_at_root: true, ..Manner::default() })

@@ -139,14 +139,14 @@ impl Dialect {
 fn servers(
     servers: Option<Member>,
     notes: &mut Notes,
-    mut translate: impl FnMut(&str, Members, &mut Notes) -> Written,
+    mut translate: impl FnMut(Members, &mut Notes) -> Written,
 ) -> Member {
     let at = servers.as_ref().map_or(0, |member| member.at);
     let entries = servers.map(|member| Members::of(member.node, notes).into_all());
     let translated = entries.into_iter().flatten().map(|Member { key, at, node }| {
         let node_at = node.at;
         let members = Members::of(node, notes);
-        let node = translate(&key, members, notes).node(node_at);
+        let node = translate(members, notes).node(node_at);
         Member { key, at, node }
     });
     let content = Content::Mapping(translated.collect());
