@@ -36,7 +36,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     let mut written = Written::default();
     root.take("$schema");
     written.set(root.at, "surface", "groups");
-    written.push(servers(root.take("mcpServers"), notes, |entry, notes| server(entry, notes)));
+    written.push(servers(root.take("mcpServers"), notes, server));
     root.end(notes);
     let variables = Variables::Process;
     (written, Manner { variables, keeps_undefined: true, ..Manner::default() })

@@ -21,7 +21,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     written.set(root.at, "surface", "discover");
     // What it has connected stays connected.
     written.set(root.at, "idleTimeout", 0);
-    written.push(servers(root.take("mcp"), notes, |entry, notes| server(entry, notes)));
+    written.push(servers(root.take("mcp"), notes, server));
     root.end(notes);
     (written, Manner { variables, ..Manner::default() })
 }

@@ -7,7 +7,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     let mut written = Written::default();
     written.set(root.at, "surface", "direct");
     written.keep(&mut root, &["profiles"]);
-    written.push(servers(root.take("servers"), notes, |entry, notes| server(entry, notes)));
+    written.push(servers(root.take("servers"), notes, server));
     let sources =
         "other programs' servers are not read while dormouse runs: put them into the config";
     root.give_up(&["sources", "exclude_sources", "exclude_servers"], sources, notes);
