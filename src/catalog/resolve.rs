@@ -6,7 +6,7 @@ use super::{
     Exposed, Presence, Prompt, ServerCatalog, ServerId, ServerView, Shown, Snapshot, Tool,
     Withheld, template,
 };
-use crate::{config::Listing, wire::Raw};
+use crate::wire::Raw;
 
 /// One tool of a server whose catalog is known, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,14 +202,14 @@ impl Snapshot {
 
     /// Every live server, in the order in which it has a claim to a name or a URI: config order, but
     /// in stable lists what hosts have loaded comes last, so that it changes nothing that is listed.
-    fn claimants(&self, listing: Listing) -> Vec<Claimant<'_>> {
+    fn claimants(&self) -> Vec<Claimant<'_>> {
         let mut claimants: Vec<Claimant<'_>> = self
             .live()
             .map(|(server, view, exposed)| Claimant {
                 server,
                 view,
                 catalog: &exposed.catalog,
-                is_listed: matches!(view.shown(listing), Shown::Live(_)),
+                is_listed: matches!(view.shown(self.settings.listing), Shown::Live(_)),
             })
             .collect();
         claimants.sort_by_key(|claimant| !claimant.is_listed);
@@ -217,10 +217,10 @@ impl Snapshot {
     }
 
     /// Every prompt of every live server.
-    pub fn prompts(&self, listing: Listing) -> Vec<ExposedPrompt<'_>> {
+    pub fn prompts(&self) -> Vec<ExposedPrompt<'_>> {
         let mut taken = HashSet::new();
         let mut exposed = Vec::new();
-        for Claimant { server, view, catalog, is_listed } in self.claimants(listing) {
+        for Claimant { server, view, catalog, is_listed } in self.claimants() {
             for prompt in &catalog.prompts {
                 let name = if taken.insert(prompt.name.as_str()) {
                     prompt.name.clone()
@@ -234,8 +234,8 @@ impl Snapshot {
     }
 
     /// The server of a prompt and the prompt's name there. Every prompt also answers to its long name.
-    pub fn resolve_prompt(&self, name: &str, listing: Listing) -> Option<(ServerId, String)> {
-        let prompts = self.prompts(listing);
+    pub fn resolve_prompt(&self, name: &str) -> Option<(ServerId, String)> {
+        let prompts = self.prompts();
         let is_long = |exposed: &&ExposedPrompt<'_>| {
             let part = &self.servers[exposed.server].part;
             name.strip_prefix(part.as_str()).and_then(|rest| rest.strip_prefix("__"))
@@ -247,8 +247,8 @@ impl Snapshot {
     }
 
     /// The resources to list; of equal URIs the first claimant's.
-    pub fn resources(&self, listing: Listing) -> Vec<Raw> {
-        self.unique(listing, |catalog| {
+    pub fn resources(&self) -> Vec<Raw> {
+        self.unique(|catalog| {
             catalog
                 .resources
                 .iter()
@@ -258,8 +258,8 @@ impl Snapshot {
     }
 
     /// The resource templates to list; of equal ones the first claimant's.
-    pub fn templates(&self, listing: Listing) -> Vec<Raw> {
-        self.unique(listing, |catalog| {
+    pub fn templates(&self) -> Vec<Raw> {
+        self.unique(|catalog| {
             let templates = catalog.templates.iter();
             templates.map(|template| (template.uri_template.as_str(), &template.raw)).collect()
         })
@@ -267,18 +267,17 @@ impl Snapshot {
 
     fn unique<'a>(
         &'a self,
-        listing: Listing,
         items: impl Fn(&'a ServerCatalog) -> Vec<(&'a str, &'a Raw)>,
     ) -> Vec<Raw> {
         let mut taken = HashSet::new();
-        let listed = self.claimants(listing).into_iter().filter(|claimant| claimant.is_listed);
+        let listed = self.claimants().into_iter().filter(|claimant| claimant.is_listed);
         let all = listed.flat_map(|claimant| items(claimant.catalog));
         all.filter(|(key, _)| taken.insert(*key)).map(|(_, raw)| raw.clone()).collect()
     }
 
     /// The server that a URI, or a template named in a completion, belongs to.
-    pub fn route_resource(&self, uri: &str, listing: Listing) -> ResourceRoute {
-        let claimants = self.claimants(listing);
+    pub fn route_resource(&self, uri: &str) -> ResourceRoute {
+        let claimants = self.claimants();
         let is_listed = |catalog: &ServerCatalog| {
             catalog.resources.iter().any(|resource| resource.uri == uri)
                 || catalog.templates.iter().any(|template| template.uri_template == uri)

@@ -213,7 +213,8 @@ impl Snapshot {
     /// What somebody sees who has not loaded the servers that `is_loaded` denies. What others' loads have shown of
     /// them can be found by a search, but where lists are to stay the same.
     #[must_use]
-    pub fn seen_by(&self, listing: Listing, is_loaded: impl Fn(ServerId) -> bool) -> Self {
+    pub fn seen_by(&self, is_loaded: impl Fn(ServerId) -> bool) -> Self {
+        let listing = self.settings.listing;
         let servers: Vec<Arc<ServerView>> = self
             .servers
             .iter()

@@ -49,15 +49,17 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
         // The first server makes the config.
         Err(error) if matches!(error.downcast_ref(), Some(ConfigError::NotFound { .. })) => {
             let path = own_place()?;
-            if !typed.dry_run {
+            if typed.dry_run {
+                ConfigFile::unwritten(path, FRESH)
+            } else {
                 create(&path)?;
                 outln!("wrote {}", path.display());
+                Found { path, needs_trust: false }.read()?
             }
-            fresh(path)?
         }
         Err(error) => return Err(error),
     };
-    change(&before, typed.dry_run, |file| {
+    rewrite(before, typed.dry_run, |file| {
         let mut after = file.clone();
         for (name, entry) in &wanted {
             let is_there =
@@ -69,20 +71,12 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
             }
             after = after.with_server(name, entry.clone())?;
         }
-        Ok(after)
+        valid(after)
     })?;
     for (name, _) in &wanted {
         outln!("added {}; see whether it works: dormouse test {}", visible(name), visible(name));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A config that there may not be, as if it had just been made.
-fn fresh(path: PathBuf) -> anyhow::Result<ConfigFile> {
-    if path.exists() {
-        return Ok(Found { path, needs_trust: false }.read()?);
-    }
-    Ok(ConfigFile::unwritten(path, FRESH))
 }
 
 /// What to add: what was typed, or what was pasted.
@@ -200,39 +194,43 @@ fn edit_each(
     edit: impl Fn(&ConfigFile, &str) -> Result<ConfigFile, MergeError>,
 ) -> anyhow::Result<ExitCode> {
     let before = settings::find(options)?;
-    change(&before, dry, |file| {
+    rewrite(before, dry, |file| {
         let config = file.parse(&file.environment())?;
         let mut after = file.clone();
         for name in names {
             settings::server(&config, name)?;
             after = edit(&after, name)?;
         }
-        Ok(after)
+        valid(after)
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Changes the config, which somebody else may be changing too, unless the result would not be valid.
-fn change(
-    before: &ConfigFile,
+/// The file, unless it is not valid.
+fn valid(after: ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
+    let parsed = after.parse(&after.environment());
+    parsed.context("the config would not be valid, and is left as it was")?;
+    Ok((after, ()))
+}
+
+/// Changes the config, which somebody else may be changing too: `edit` is made of what there is then. A `dry` run only
+/// shows what would change.
+pub(super) fn rewrite<T>(
+    mut before: ConfigFile,
     dry: bool,
-    edit: impl Fn(&ConfigFile) -> anyhow::Result<ConfigFile>,
-) -> anyhow::Result<()> {
-    let mut before = before.clone();
+    mut edit: impl FnMut(&ConfigFile) -> anyhow::Result<(ConfigFile, T)>,
+) -> anyhow::Result<T> {
     for _ in 0..MOST_TRIES {
-        let after = edit(&before)?;
-        after
-            .parse(&after.environment())
-            .context("the config would not be valid, and is left as it was")?;
+        let (after, outcome) = edit(&before)?;
         if dry {
             print_difference(&before, &after);
-            return Ok(());
+            return Ok(outcome);
         }
         if before.text() == after.text() {
-            return Ok(());
+            return Ok(outcome);
         }
         match after.replace(&before, settings::trust_store().ok().as_ref()) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(outcome),
             Err(MergeError::Changed) => before = before.read_again()?,
             Err(error) => return Err(error.into()),
         }
@@ -240,7 +238,7 @@ fn change(
     Err(MergeError::Changed.into())
 }
 
-pub(super) fn print_difference(before: &ConfigFile, after: &ConfigFile) {
+fn print_difference(before: &ConfigFile, after: &ConfigFile) {
     let (before_text, after_text) = (before.text(), after.text());
     let difference = TextDiff::from_lines(&before_text, &after_text);
     let name = before.path.display().to_string();

@@ -50,11 +50,12 @@ pub(super) async fn follow(
             () = changed => {}
             () = hangups.next() => follower.forget(),
         }
-        if !follower.is_news() {
+        let now = follower.file.read_again();
+        if now.as_ref().is_ok_and(|now| content(now, &follower.options) == follower.seen) {
             continue;
         }
         let looking = tokio::task::spawn_blocking(move || {
-            follower.look();
+            follower.look(now);
             follower
         });
         let Ok(after) = looking.await else { return };
@@ -79,14 +80,7 @@ impl Follower {
         self.said = None;
     }
 
-    /// Whether what there is now has not been looked at.
-    fn is_news(&self) -> bool {
-        let now = self.file.read_again();
-        now.map_or(true, |now| content(&now, &self.options) != self.seen)
-    }
-
-    fn look(&mut self) {
-        let now = self.file.read_again();
+    fn look(&mut self, now: Result<ConfigFile, ConfigError>) {
         self.seen = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
         match now.and_then(|now| self.take(&now)) {
             Ok(reloaded) => self.tell(&reloaded),

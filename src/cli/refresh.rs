@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use super::{
     arguments::Options,
-    edit::print_difference,
+    edit::rewrite,
     plain, probe,
     probe::Seen,
     runtime,
@@ -14,11 +14,8 @@ use super::{
 };
 use crate::{
     catalog::{CatalogKey, Pins},
-    config::{ConfigFile, MergeError, ToolChanges, visible},
+    config::{ConfigFile, ToolChanges, visible},
 };
-
-/// Somebody else may be editing the config at the same time.
-const MOST_TRIES: usize = 10;
 
 pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
@@ -27,7 +24,7 @@ pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::R
     if !dry {
         keep(&file, &seen);
     }
-    let reports = merge_into(file, &seen, dry)?;
+    let reports = rewrite(file, dry, |file| Ok(merge_all(file, &seen)))?;
     let mut all_went_well = true;
     for (seen, report) in seen.iter().zip(reports) {
         match report {
@@ -43,28 +40,7 @@ pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::R
 
 type Reports = Vec<anyhow::Result<String>>;
 
-/// Brings what was seen into the config, which may change meanwhile; what there is to say of each server.
-fn merge_into(file: ConfigFile, seen: &[Seen], dry: bool) -> anyhow::Result<Reports> {
-    let mut before = file;
-    for _ in 0..MOST_TRIES {
-        let (after, reports) = merge_all(&before, seen);
-        if dry {
-            print_difference(&before, &after);
-            return Ok(reports);
-        }
-        if before.text() == after.text() {
-            return Ok(reports);
-        }
-        match after.replace(&before, settings::trust_store().ok().as_ref()) {
-            Ok(()) => return Ok(reports),
-            Err(MergeError::Changed) => before = before.read_again()?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(MergeError::Changed.into())
-}
-
-/// In two rounds: an entry that an alias shares with another can be edited once that has tools of its own.
+/// What was seen, brought into the config, and what there is to say of each server. In two rounds: an entry that an alias shares with another can be edited once that has tools of its own.
 fn merge_all(before: &ConfigFile, seen: &[Seen]) -> (ConfigFile, Reports) {
     let mut after = before.clone();
     let mut reports: Reports = seen.iter().map(|seen| merge(&mut after, seen)).collect();

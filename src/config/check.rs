@@ -27,13 +27,7 @@ pub(super) fn check(
 ) -> Result<Config, ConfigError> {
     let problems = [document.repeated_keys(), document.problems()].concat();
     let manner = document.manner();
-    let (from_file, from_process) = match manner.variables {
-        Variables::FileAndProcess => (true, true),
-        Variables::File => (true, false),
-        Variables::Process => (false, true),
-        Variables::Nowhere => (false, false),
-    };
-    let environment = &environment.restricted(from_file, from_process);
+    let environment = &*manner.variables.of(environment);
     let mut checker = Checker { document, manner, problems };
     let written = document.value();
     let mut file: File = checker.read(&[], &written, written.clone());
@@ -191,26 +185,28 @@ impl Checker<'_, '_> {
 
     /// An undefined variable in a token would leave a door open, or locked for ever.
     fn expand_tokens(&mut self, file: &mut File, environment: &Environment) {
-        let at = [Step::Key("authTokens".to_owned())];
-        let mut tokens = Value::from(std::mem::take(&mut file.auth_tokens));
-        let undefined = self.expand(&mut tokens, environment);
-        if !undefined.is_empty() {
-            self.report(&at, format!("undefined: {}", undefined.join(", ")));
-        }
+        let tokens = Value::from(std::mem::take(&mut file.auth_tokens));
+        let tokens = self.expand_setting("authTokens", tokens, environment);
         file.auth_tokens = serde_json::from_value(tokens).unwrap_or_default();
         if file.auth_tokens.iter().any(|token| token.trim().is_empty()) {
-            self.report(&at, "a token must not be blank");
+            self.report(&[Step::Key("authTokens".to_owned())], "a token must not be blank");
         }
     }
 
     fn expand_listen(&mut self, file: &mut File, environment: &Environment) {
-        let mut address = Value::from(file.listen.take());
-        let undefined = self.expand(&mut address, environment);
-        if !undefined.is_empty() {
-            let at = [Step::Key("listen".to_owned())];
-            self.report(&at, format!("undefined: {}", undefined.join(", ")));
-        }
+        let address = Value::from(file.listen.take());
+        let address = self.expand_setting("listen", address, environment);
         file.listen = address.as_str().map(str::to_owned);
+    }
+
+    /// The value of a setting for all servers, which must not lack a variable.
+    fn expand_setting(&mut self, key: &str, mut value: Value, environment: &Environment) -> Value {
+        let undefined = self.expand(&mut value, environment);
+        if !undefined.is_empty() {
+            let message = format!("undefined: {}", undefined.join(", "));
+            self.report(&[Step::Key(key.to_owned())], message);
+        }
+        value
     }
 
     fn check_profile(&mut self, name: &str, profile: &ProfileEntry, file: &File) {

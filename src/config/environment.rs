@@ -79,13 +79,14 @@ impl Environment {
         malformed
     }
 
-    /// Those of the two that are to be looked at.
-    #[must_use]
-    pub(super) fn restricted(&self, file: bool, process: bool) -> Self {
-        let kept = |variables: &HashMap<String, String>, is_kept: bool| {
-            if is_kept { variables.clone() } else { HashMap::new() }
-        };
-        Self { file: kept(&self.file, file), process: kept(&self.process, process) }
+    /// The variables of `.env` alone.
+    pub(super) fn of_file(&self) -> Self {
+        Self { file: self.file.clone(), process: HashMap::new() }
+    }
+
+    /// The variables of the process alone.
+    pub(super) fn without_file(&self) -> Self {
+        Self { file: HashMap::new(), process: self.process.clone() }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

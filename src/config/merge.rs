@@ -1,18 +1,9 @@
 //! Brings the `tools` of a config up to what its servers have (DESIGN.md section 6, `refresh`).
 
-use std::{
-    fs::File,
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-};
-
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConfigError, ConfigFile, Dialect, ToolRules, TrustStore,
-    characters::is_invisible,
-    document::Document,
-    format::{Edit, Format},
+    ConfigFile, Dialect, MergeError, ToolRules, characters::is_invisible, format::Edit,
     tools::is_glob,
 };
 
@@ -60,12 +51,10 @@ impl ToolChanges {
         self.added.is_empty() && self.gone.is_empty() && self.back.is_empty()
     }
 
-    /// The edits that bring them into a file in which this server has this entry.
-    fn edits(&self, server: &str, dialect: Option<Dialect>, entry: &Value) -> Vec<Edit> {
-        let servers = dialect.map_or("mcpServers", Dialect::servers_key);
+    /// The edits that bring them into a file in which the server has this entry, and its tools are there.
+    fn edits(&self, at: &[&str], dialect: Option<Dialect>, entry: &Value) -> Vec<Edit> {
         let place = |steps: &[&str]| -> Vec<String> {
-            let base = [servers, server, "tools"];
-            base.iter().chain(steps).map(|step| (*step).to_owned()).collect()
+            at.iter().chain(steps).map(|step| (*step).to_owned()).collect()
         };
         if self.is_empty() {
             return Vec::new();
@@ -91,135 +80,21 @@ impl ToolChanges {
     }
 }
 
-/// Why a config is left as it is.
-#[derive(Debug, thiserror::Error)]
-pub enum MergeError {
-    #[error("cannot edit the entry of {server:?}, which has to be done by hand: {reason}")]
-    Edit { server: String, reason: String },
-    #[error("the config was changed meanwhile; say it again")]
-    Changed,
-    #[error("{0} may not be written")]
-    ReadOnly(PathBuf),
-    #[error("cannot write the config")]
-    Write(#[from] io::Error),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-}
-
 impl ConfigFile {
     /// The file with these changes in it. Only what has to be different is.
     ///
     /// # Errors
     /// When the server's entry is written in a way that cannot be edited without touching more.
     pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, MergeError> {
-        let by_hand = |reason: String| MergeError::Edit { server: server.to_owned(), reason };
-        let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
-        let document = Document::parse(text, &self.path)?;
-        let dialect = document.dialect();
-        if let Some(dialect) = dialect.filter(|dialect| !dialect.has_tools()) {
-            let name = dialect.name();
-            return Err(by_hand(format!("a config of {name} has no place for tools")));
-        }
-        let servers = dialect.map_or("mcpServers", Dialect::servers_key);
-        let edits = changes.edits(server, dialect, &document.written()[servers][server]);
-        let edited = Format::of(&self.path).edit(text, &edits);
-        let edited = edited.map_err(|error| by_hand(error.to_string()))?;
-        Ok(Self { text: edited.into_bytes(), ..self.clone() })
-    }
-
-    /// The file with this server in it, in the place of one of that name or behind all others.
-    ///
-    /// # Errors
-    /// When that cannot be done without touching more, or the file is one of another system.
-    pub fn with_server(&self, name: &str, entry: Value) -> Result<Self, MergeError> {
-        self.edited(name, |servers, value| {
-            if value[servers].is_object() {
-                Edit::Set { path: vec![servers.to_owned(), name.to_owned()], value: entry }
-            } else {
-                Edit::Set { path: vec![servers.to_owned()], value: json!({name: entry}) }
+        self.edited(server, |document| {
+            let dialect = document.dialect();
+            if let Some(dialect) = dialect.filter(|dialect| !dialect.has_tools()) {
+                return Err(format!("a config of {} has no place for tools", dialect.name()));
             }
+            let servers = dialect.map_or("mcpServers", Dialect::servers_key);
+            let entry = &document.written()[servers][server];
+            Ok(changes.edits(&[servers, server, "tools"], dialect, entry))
         })
-    }
-
-    /// The file without this server.
-    ///
-    /// # Errors
-    /// As for `with_server`.
-    pub fn without_server(&self, name: &str) -> Result<Self, MergeError> {
-        self.edited(name, |servers, _| Edit::Remove {
-            path: vec![servers.to_owned(), name.to_owned()],
-        })
-    }
-
-    /// The file with this server switched on or off.
-    ///
-    /// # Errors
-    /// As for `with_server`.
-    pub fn with_enabled(&self, name: &str, enabled: bool) -> Result<Self, MergeError> {
-        self.edited(name, |servers, _| Edit::Set {
-            path: [servers, name, "enabled"].map(str::to_owned).to_vec(),
-            value: Value::Bool(enabled),
-        })
-    }
-
-    /// `edit` gets the key under which the servers are, and the file's value.
-    fn edited(
-        &self,
-        server: &str,
-        edit: impl FnOnce(&str, &Value) -> Edit,
-    ) -> Result<Self, MergeError> {
-        let by_hand = |reason: String| MergeError::Edit { server: server.to_owned(), reason };
-        let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
-        let document = Document::parse(text, &self.path)?;
-        if let Some(dialect) = document.dialect() {
-            return Err(by_hand(format!("the file is a config of {}", dialect.name())));
-        }
-        let edit = edit("mcpServers", &document.value());
-        let edited = Format::of(&self.path).edit(text, &[edit]);
-        let edited = edited.map_err(|error| by_hand(error.to_string()))?;
-        Ok(Self { text: edited.into_bytes(), ..self.clone() })
-    }
-
-    /// Writes a file where there is none.
-    ///
-    /// # Errors
-    /// When there is one, or it cannot be written.
-    pub fn create(path: &Path, text: &str) -> io::Result<()> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory)?;
-        }
-        File::create_new(path)?.write_all(text.as_bytes())
-    }
-
-    /// Puts this in the place of `before`. Whoever trusted that trusts this.
-    ///
-    /// # Errors
-    /// When the file is not as it was read before, or cannot be written.
-    pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), MergeError> {
-        // A link stays a link.
-        let path = self.path.canonicalize()?;
-        let permissions = path.metadata()?.permissions();
-        if permissions.readonly() {
-            return Err(MergeError::ReadOnly(path));
-        }
-        // Whoever waits for it finds then that the file is another.
-        let lock = File::open(&path)?;
-        super::lock(&lock)?;
-        let directory = path.parent().unwrap_or(&path);
-        let mut written = tempfile::NamedTempFile::new_in(directory)?;
-        written.write_all(&self.text)?;
-        written.as_file().set_permissions(permissions)?;
-        written.as_file().sync_all()?;
-        if std::fs::read(&path)? != before.text {
-            return Err(MergeError::Changed);
-        }
-        written.persist(&path).map_err(|error| error.error)?;
-        if let Some(store) = store
-            && before.is_trusted(store)
-        {
-            self.trust(store)?;
-        }
-        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ mod check;
 mod dialect;
 mod document;
 mod duration;
+mod edits;
 mod environment;
 mod expand;
 mod file;
@@ -27,10 +28,11 @@ mod watch;
 pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use dialect::Dialect;
 pub use duration::parse_duration;
+pub use edits::MergeError;
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find, own_place};
 pub use lock::lock;
-pub use merge::{MergeError, ToolChanges};
+pub use merge::ToolChanges;
 pub use model::{
     AlwaysLoad, Config, Features, Framing, HttpSettings, Isolation, Launch, Listing, Loads, Pin,
     Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport,

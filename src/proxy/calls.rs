@@ -1,6 +1,10 @@
 //! `tools/call`: evaluated by the surface, answered by us or by a server.
 
-use super::{Caller, Fleet, forward::ForwardError, instance::Instance};
+use super::{
+    Caller, Fleet,
+    forward::{ForwardError, MOST_CONNECTIONS},
+    instance::Instance,
+};
 use crate::{
     catalog::ServerId,
     config::{Listing, Pin},
@@ -10,9 +14,6 @@ use crate::{
     upstream::LoadError,
     wire::{Outcome, Raw, edit},
 };
-
-/// A server may end whenever it is woken.
-const MOST_CONNECTIONS: usize = 2;
 
 impl Fleet {
     /// Answers a `tools/call`: evaluates it, does what that says has to be done first, and evaluates it again,

@@ -29,6 +29,6 @@ impl Endpoint {
     }
 
     pub(super) fn view<'a>(&self, snapshot: &'a Snapshot) -> View<'a> {
-        View { snapshot, settings: &snapshot.settings, surface: self.surface }
+        View { snapshot, surface: self.surface }
     }
 }

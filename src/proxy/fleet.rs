@@ -14,6 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Endpoint, Host, HostId,
     conversation::Parked,
+    host::first_era,
     in_flight::InFlight,
     instance::Instance,
     levels::Levels,
@@ -26,7 +27,7 @@ use crate::{
     catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
-    protocol::{Era, offered_capabilities},
+    protocol::offered_capabilities,
     upstream::{Context, HttpClient, Upstream, Watchdog},
     wire::{Id, Raw, edit},
 };
@@ -42,7 +43,7 @@ pub struct Fleet {
     own: Mutex<HashMap<Instance, Upstream>>,
     pub(super) snapshot: ArcSwap<Snapshot>,
     // A std mutex: orders publications and their announcements; nothing is awaited under it.
-    pub(super) publishing: Mutex<()>,
+    publishing: Mutex<()>,
     // A std mutex: held to copy or edit it. In the order in which they came.
     hosts: Mutex<BTreeMap<HostId, Weak<dyn Host>>>,
     // As above. The peers of those that servers wait for.
@@ -95,7 +96,6 @@ impl Fleet {
         };
         let starting = servers.iter().filter(|server| has_first_attempt(server)).count();
         let settings = Arc::new(settings);
-        let snapshot = Snapshot::new(settings.clone(), &ServerId::number(&servers));
         let memory = Memory::new(storage.catalogs);
         let loads = Loads::new(settings.loads, storage.loads.filter(|_| settings.remember_loads));
         let fleet = Arc::new_cyclic(|this| {
@@ -103,6 +103,7 @@ impl Fleet {
                 memory.adopt(id, &config);
                 Slot::start(this, &context, id, version, config)
             });
+            let snapshot = Snapshot::new(settings, &roster.configs());
             Self {
                 this: this.clone(),
                 context,
@@ -131,8 +132,7 @@ impl Fleet {
     /// Connects the eager servers in the background, in the era of the host that is there, if one is; finds out
     /// what the hybrid ones have; takes up again what was loaded when dormouse last ended.
     pub fn start(&self) {
-        let client = self.hosts().iter().find_map(|host| host.client());
-        let era = client.map_or(Era::Legacy, |client| client.era);
+        let era = first_era(&self.hosts());
         let remembered = self.remembered_loads();
         for (_, slot) in self.roster().all() {
             let config = &slot.config;
@@ -246,6 +246,11 @@ impl Fleet {
         self.roster.load().slot(server).config.clone()
     }
 
+    /// Nothing else is published while what is returned lives.
+    pub(super) fn lock_publishing(&self) -> MutexGuard<'_, ()> {
+        self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     pub(super) fn lock_own(&self) -> MutexGuard<'_, HashMap<Instance, Upstream>> {
         self.own.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -324,7 +329,7 @@ impl Fleet {
         roster: &Arc<Roster>,
         known: Vec<(ServerId, Arc<Exposed>)>,
     ) {
-        let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _order = self.lock_publishing();
         if !Arc::ptr_eq(&self.roster(), roster) {
             return;
         }
@@ -334,7 +339,7 @@ impl Fleet {
 
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
     pub(super) fn note_failure(&self, from: Instance, cause: String) {
-        let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _order = self.lock_publishing();
         if !self.is_current(from) {
             return;
         }
@@ -350,7 +355,7 @@ impl Fleet {
         announce: Announce,
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
-        let _order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _order = self.lock_publishing();
         if !self.is_current(from) {
             return;
         }
@@ -382,11 +387,11 @@ impl Fleet {
             return;
         }
         let spared = match announce {
-            Announce::All | Announce::Nobody => Vec::new(),
+            Announce::All => Vec::new(),
             Announce::NotListing => self.lock_listing().clone(),
+            Announce::Nobody => return,
         };
-        let hosts = if announce == Announce::Nobody { Vec::new() } else { self.hosts() };
-        for host in hosts {
+        for host in self.hosts() {
             if self.concerns(host.as_ref(), server, &presence) && !spared.contains(&host.id()) {
                 host.announce(changes);
             }
@@ -400,7 +405,7 @@ pub(super) fn has_first_attempt(server: &ServerConfig) -> bool {
     server.enabled && server.startup != Startup::Lazy && server.isolation == Isolation::Shared
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Announce {
     All,
     /// Those that have just asked for a list get what is new with it, and must not be told to ask again.

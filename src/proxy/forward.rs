@@ -35,6 +35,9 @@ impl ForwardError {
     }
 }
 
+/// For one request: a server may end whenever it is woken.
+pub(super) const MOST_CONNECTIONS: usize = 2;
+
 /// How often a host that waits for a load is shown that it goes on.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
@@ -49,7 +52,7 @@ impl Fleet {
     ) -> Result<Outcome, ForwardError> {
         self.check_feature(server, method)?;
         let failed = |cause| ForwardError::new(self.config_of(server).name.clone(), cause);
-        for _ in 0..2 {
+        for _ in 0..MOST_CONNECTIONS {
             let (instance, lease) = self.lease(server, caller).await?;
             match self.request(lease, instance, caller, method, params.clone()).await {
                 // It ended before the request was sent, so trying again repeats nothing.

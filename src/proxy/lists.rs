@@ -31,17 +31,17 @@ impl Fleet {
 
     pub(super) async fn list_resources(&self, caller: &Caller) -> Outcome {
         let snapshot = self.fresh(caller, Kinds::RESOURCES).await?;
-        Ok(list("resources", &snapshot.resources(self.settings().listing)))
+        Ok(list("resources", &snapshot.resources()))
     }
 
     pub(super) async fn list_templates(&self, caller: &Caller) -> Outcome {
         let snapshot = self.fresh(caller, Kinds::TEMPLATES).await?;
-        Ok(list("resourceTemplates", &snapshot.templates(self.settings().listing)))
+        Ok(list("resourceTemplates", &snapshot.templates()))
     }
 
     pub(super) async fn list_prompts(&self, caller: &Caller) -> Outcome {
         let snapshot = self.fresh(caller, Kinds::PROMPTS).await?;
-        let prompts = snapshot.prompts(self.settings().listing).into_iter();
+        let prompts = snapshot.prompts().into_iter();
         let prompts: Vec<Raw> = prompts
             .filter(|exposed| exposed.is_listed)
             .map(|exposed| {

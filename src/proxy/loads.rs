@@ -56,7 +56,7 @@ impl Fleet {
             config::Loads::Process => snapshot,
             config::Loads::Session => {
                 let is_loaded = |server| self.loads.are_seen_by(principal, server);
-                Arc::new(snapshot.seen_by(self.settings().listing, is_loaded))
+                Arc::new(snapshot.seen_by(is_loaded))
             }
         }
     }

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::{
     Fleet,
     fleet::{Announce, has_first_attempt},
+    host::first_era,
     instance::Instance,
 };
 use crate::{
@@ -20,7 +21,6 @@ use crate::{
         ServerId, ServerView, hidden_characters,
     },
     config::{Pin, ServerConfig, Startup},
-    protocol::Era,
     upstream::{Recalled, declared_names},
 };
 
@@ -186,13 +186,11 @@ impl Memory {
 impl Fleet {
     /// What may be seen of a server's catalog.
     pub(super) fn expose(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> Arc<Exposed> {
-        let blocked = self.memory.blocked(server, catalog);
         let snapshot = self.snapshot();
-        let config = self.config_of(server);
         let naming = snapshot.position(server).map(|at| snapshot.naming(at));
         // One that is gone is not shown under any name.
         let naming = naming.unwrap_or(Naming::Bare);
-        Arc::new(Exposed::new(catalog, &config, &blocked, naming))
+        self.expose_as(server, catalog, &self.config_of(server), naming)
     }
 
     /// The same as a config has it that is not in force yet.
@@ -321,8 +319,7 @@ impl Fleet {
     }
 
     fn declared(&self, instance: Instance) -> Vec<String> {
-        let client = self.hosts_of(instance).iter().find_map(|host| host.client());
-        let era = client.map_or(Era::Legacy, |client| client.era);
+        let era = first_era(&self.hosts_of(instance));
         declared_names(&self.capabilities_for(instance, era))
     }
 
@@ -357,7 +354,7 @@ impl Fleet {
                 |view: &&Arc<ServerView>| matches!(view.presence, Presence::Offered { .. });
             let unloaded = snapshot.servers.iter().filter(is_unloaded).map(|view| view.id);
             let known = unloaded.filter_map(|server| {
-                let recalled = fleet.recall(Instance { server, version: 0, owner: None })?;
+                let recalled = fleet.recall(roster.shared(server))?;
                 Some((server, fleet.expose(server, &recalled.catalog)))
             });
             fleet.publish_recalled(&roster, known.collect());

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Fleet,
     fleet::has_first_attempt,
+    host::first_era,
     instance::Instance,
     roster::{Roster, Slot},
 };
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// What a reload has changed, by the names of servers.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Reloaded {
     pub added: Vec<String>,
     /// Started anew.
@@ -93,8 +94,7 @@ impl Fleet {
     /// from disk.
     pub fn reload(&self, config: Config) -> Reloaded {
         let Config { settings: wanted, servers, .. } = config;
-        // Nothing is published meanwhile.
-        let order = self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let order = self.lock_publishing();
         let before = self.snapshot();
         let difference = self.difference(&before, servers);
         let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
@@ -152,11 +152,9 @@ impl Fleet {
         for (id, slot) in difference.started() {
             self.memory.adopt(id, &slot.config);
         }
-        let numbered: Vec<(ServerId, &ServerConfig)> =
-            roster.all().map(|(id, slot)| (id, slot.config.as_ref())).collect();
         before.reconfigured(
             Arc::new(settings),
-            &numbered,
+            &roster.configs(),
             |id| difference.stays_live(id),
             |id, catalog, naming| self.expose_as(id, catalog, &roster.slot(id).config, naming),
         )
@@ -164,8 +162,7 @@ impl Fleet {
 
     /// Starts what is new, lets what was there before finish, and gives to the one what hosts wanted of the other.
     fn hand_over(&self, before: &Snapshot, difference: &Difference) {
-        let client = self.hosts().iter().find_map(|host| host.client());
-        let era = client.map_or(Era::Legacy, |client| client.era);
+        let era = first_era(&self.hosts());
         for (id, slot) in difference.started() {
             if let Some(level) = self.levels.most_verbose() {
                 slot.upstream.want_log_level(level);
@@ -230,14 +227,13 @@ impl Fleet {
         for host in self.hosts() {
             let lists = |snapshot: &Arc<Snapshot>| {
                 let snapshot = self.seen_from(snapshot.clone(), host.as_ref());
-                let listing = snapshot.settings.listing;
-                let prompts = snapshot.prompts(listing);
+                let prompts = snapshot.prompts();
                 let prompts = prompts.iter().filter(|prompt| prompt.is_listed);
                 let prompts =
                     prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
                 (
                     host.endpoint().view(&snapshot).tools(),
-                    (snapshot.resources(listing), snapshot.templates(listing)),
+                    (snapshot.resources(), snapshot.templates()),
                     prompts.collect::<Vec<_>>(),
                 )
             };

@@ -35,7 +35,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return ResourceRoute::Server(server);
         }
-        self.snapshot_for(caller.host.as_ref()).route_resource(uri, self.settings().listing)
+        self.snapshot_for(caller.host.as_ref()).route_resource(uri)
     }
 
     /// A server may have what it does not list (the target of a `resource_link`, say): those that are

@@ -46,9 +46,7 @@ impl Slot {
         let upstream = Upstream::start(config.clone(), Arc::new(observer), context, None);
         Self { upstream, config, version }
     }
-}
 
-impl Slot {
     /// Connects an eager server in the background, or finds out what a hybrid one has.
     pub(super) fn begin(&self, era: Era) {
         match self.config.startup {
@@ -77,6 +75,11 @@ impl Roster {
     /// The servers that there are, in config order.
     pub(super) fn ids(&self) -> impl Iterator<Item = ServerId> {
         self.order.iter().copied()
+    }
+
+    /// What the config says of each, in its order.
+    pub(super) fn configs(&self) -> Vec<(ServerId, &ServerConfig)> {
+        self.all().map(|(id, slot)| (id, slot.config.as_ref())).collect()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (ServerId, &Slot)> {

@@ -71,7 +71,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return Some((server, name.to_owned()));
         }
-        self.snapshot_for(caller.host.as_ref()).resolve_prompt(name, self.settings().listing)
+        self.snapshot_for(caller.host.as_ref()).resolve_prompt(name)
     }
 
     async fn complete(&self, caller: &Caller, params: Raw) -> Outcome {

@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = Vec::new();
     for server in &view.snapshot.servers {
-        let shown = server.shown(view.settings.listing);
+        let shown = server.shown(view.snapshot.settings.listing);
         if server.is_lazy && !matches!(shown, Shown::Nothing) {
             tools.push(activate_definition(view, server, shown));
         }
@@ -26,7 +26,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
             tools.extend(definition::listed_tools(view, server, exposed));
         }
     }
-    if view.settings.listing == Listing::Stable {
+    if view.snapshot.settings.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
     tools
@@ -101,7 +101,7 @@ struct Report<'a> {
 
 fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) -> Raw {
     let catalog = &exposed.catalog;
-    let definitions = match view.settings.listing {
+    let definitions = match view.snapshot.settings.listing {
         Listing::Growing => Vec::new(),
         Listing::Stable => {
             let all = 0..catalog.tools.len();

@@ -84,7 +84,7 @@ pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<Line>) 
 fn compose_block(view: View<'_>, preamble: &str, block: &Block, with_tools: bool) -> String {
     let server_count = block.lines.len();
     let compose = |form: Form| format!("{preamble}{}", blocks(view, block, form));
-    let Some(budget) = view.settings.description_budget else {
+    let Some(budget) = view.snapshot.settings.description_budget else {
         let tools = if with_tools { Tools::Summarized(LONGEST) } else { Tools::None };
         return compose(Form { servers: Servers::Described(LONGEST), tools });
     };
@@ -137,7 +137,7 @@ impl Line {
 
 fn offered(view: View<'_>) -> Vec<Line> {
     let lines = view.snapshot.servers.iter().filter_map(|server| {
-        let Shown::Offered { trouble, .. } = server.shown(view.settings.listing) else {
+        let Shown::Offered { trouble, .. } = server.shown(view.snapshot.settings.listing) else {
             return None;
         };
         let about = server.description.clone().unwrap_or_default();
@@ -186,7 +186,7 @@ fn tools_block(view: View<'_>, form: Tools) -> Option<String> {
     let mut block = "\n<tools>\n".to_owned();
     let mut is_empty = true;
     for server in &view.snapshot.servers {
-        let Shown::Live(exposed) = server.shown(view.settings.listing) else { continue };
+        let Shown::Live(exposed) = server.shown(view.snapshot.settings.listing) else { continue };
         let tools = &exposed.catalog.tools;
         is_empty = false;
         let name = sanitized(&server.name, 64);
@@ -213,7 +213,7 @@ fn tools_block(view: View<'_>, form: Tools) -> Option<String> {
 fn summed(view: View<'_>) -> Option<String> {
     let (mut servers, mut tools) = (0, 0);
     for server in &view.snapshot.servers {
-        if let Shown::Live(exposed) = server.shown(view.settings.listing) {
+        if let Shown::Live(exposed) = server.shown(view.snapshot.settings.listing) {
             servers += 1;
             tools += exposed.catalog.tools.len();
         }

@@ -14,7 +14,7 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
 /// One of our own tools.
 pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
-    if view.settings.always_load != AlwaysLoad::Off {
+    if view.snapshot.settings.always_load != AlwaysLoad::Off {
         definition["_meta"] = json!({ ALWAYS_LOAD: true });
     }
     Raw::encode(&definition)
@@ -35,7 +35,7 @@ fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name: &str) -> 
     let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
     let brought_by_load =
         matches!(server.presence, Presence::Live { origin: Origin::HostsRequest, .. });
-    if view.settings.always_load != AlwaysLoad::Loaded || !brought_by_load {
+    if view.snapshot.settings.always_load != AlwaysLoad::Loaded || !brought_by_load {
         return definition;
     }
     edit::set_within(&definition, "_meta", &[(ALWAYS_LOAD, &Raw::encode(&true))])

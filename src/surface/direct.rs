@@ -7,7 +7,7 @@ use crate::{catalog::Shown, config::Listing, wire::Raw};
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = Vec::new();
     for server in &view.snapshot.servers {
-        match server.shown(view.settings.listing) {
+        match server.shown(view.snapshot.settings.listing) {
             Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } => {
                 tools.extend(definition::listed_tools(view, server, exposed));
             }
@@ -17,7 +17,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if has_unknown(view) {
         tools.push(load::definition(view));
     }
-    if view.settings.listing == Listing::Stable {
+    if view.snapshot.settings.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
     tools
@@ -39,6 +39,9 @@ pub(super) fn instructions(view: View<'_>) -> String {
 fn has_unknown(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
         && view.snapshot.servers.iter().any(|server| {
-            matches!(server.shown(view.settings.listing), Shown::Offered { known: None, .. })
+            matches!(
+                server.shown(view.snapshot.settings.listing),
+                Shown::Offered { known: None, .. }
+            )
         })
 }

@@ -44,7 +44,7 @@ pub(super) fn instructions(view: View<'_>) -> String {
 /// `use_tool`, and the half of it that only reads where that is wanted.
 pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = vec![use_tool_definition(view)];
-    if view.settings.split_calls {
+    if view.snapshot.settings.split_calls {
         tools.push(use_readonly_tool_definition(view));
     }
     tools
@@ -54,14 +54,16 @@ pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
 fn has_offered(view: View<'_>) -> bool {
     let mut servers = view.snapshot.servers.iter();
     view.snapshot.sole.is_none()
-        && servers
-            .any(|server| matches!(server.shown(view.settings.listing), Shown::Offered { .. }))
+        && servers.any(|server| {
+            matches!(server.shown(view.snapshot.settings.listing), Shown::Offered { .. })
+        })
 }
 
 fn has_lazy(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
         && view.snapshot.servers.iter().any(|server| {
-            server.is_lazy && !matches!(server.shown(view.settings.listing), Shown::Nothing)
+            server.is_lazy
+                && !matches!(server.shown(view.snapshot.settings.listing), Shown::Nothing)
         })
 }
 
@@ -259,7 +261,7 @@ fn everything(view: View<'_>) -> Raw {
     let mut servers = Vec::new();
     let mut tools = serde_json::Map::new();
     for (index, server) in view.snapshot.servers.iter().enumerate() {
-        match server.shown(view.settings.listing) {
+        match server.shown(view.snapshot.settings.listing) {
             Shown::Nothing => {}
             Shown::Offered { trouble, .. } => servers.push(json!({
                 "name": server.name, "description": server.description, "trouble": trouble,

@@ -45,7 +45,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
         },
     });
     let mut tools = vec![definition::meta_tool(view, get), definition::meta_tool(view, call)];
-    if view.settings.listing == Listing::Stable {
+    if view.snapshot.settings.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
     tools
@@ -66,8 +66,9 @@ fn described(view: View<'_>, preamble: &str) -> String {
 
 fn line(view: View<'_>, server: &ServerView) -> Option<Line> {
     let about = server.description.as_deref().unwrap_or_default();
-    let cause = server.failure.as_deref().filter(|_| view.settings.listing == Listing::Growing);
-    let failure = match (server.shown(view.settings.listing), &server.presence) {
+    let cause =
+        server.failure.as_deref().filter(|_| view.snapshot.settings.listing == Listing::Growing);
+    let failure = match (server.shown(view.snapshot.settings.listing), &server.presence) {
         (Shown::Offered { trouble: Some(trouble), .. }, _) => format!(" (failed: {trouble})"),
         (Shown::Offered { trouble: None, .. }, _) => {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))

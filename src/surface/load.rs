@@ -74,7 +74,7 @@ struct Report<'a> {
 }
 
 fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCatalog) -> Raw {
-    let prompts = view.snapshot.prompts(view.settings.listing).into_iter();
+    let prompts = view.snapshot.prompts().into_iter();
     let report = Raw::encode(&Report {
         mcp_name: &shown.name,
         tools: (0..catalog.tools.len())
@@ -109,7 +109,7 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCat
 /// A tool under the name by which it can be called now. Hosts that never see a new list also need its schema.
 pub(super) fn tool_line(view: View<'_>, at: ToolRef) -> Raw {
     let (_, tool) = view.snapshot.tool(at);
-    let members: &[&str] = match view.settings.listing {
+    let members: &[&str] = match view.snapshot.settings.listing {
         Listing::Growing => &["name", "description"],
         Listing::Stable => &["name", "description", "inputSchema"],
     };

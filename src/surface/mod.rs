@@ -15,7 +15,7 @@ pub use text::one_line;
 
 use crate::{
     catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, Withheld},
-    config::{Settings, Surface},
+    config::Surface,
     wire::{Raw, edit},
 };
 
@@ -23,7 +23,6 @@ use crate::{
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub snapshot: &'a Snapshot,
-    pub settings: &'a Settings,
     pub surface: Surface,
 }
 
@@ -90,7 +89,7 @@ impl View<'_> {
         let own = match name.as_str() {
             discover::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             discover::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
-            discover::USE_READONLY_TOOL if self.settings.split_calls => {
+            discover::USE_READONLY_TOOL if self.snapshot.settings.split_calls => {
                 Some(discover::use_readonly_tool(self, params, &arguments))
             }
             load::LOAD_MCP if self.snapshot.sole.is_none() => {

@@ -8,9 +8,14 @@ mod mcp_proxy;
 mod members;
 mod multi_mcp;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
-use super::format::{Content, Member, Node};
+use super::{
+    Environment,
+    format::{Content, Member, Node},
+};
 use members::{Members, Written};
 
 /// Whose config a file is, if it is not ours.
@@ -41,6 +46,16 @@ pub(super) enum Variables {
     Process,
     /// It is no reference at all.
     Nowhere,
+}
+
+impl Variables {
+    pub(super) fn of(self, environment: &Environment) -> Cow<'_, Environment> {
+        match self {
+            Self::FileAndProcess | Self::Nowhere => Cow::Borrowed(environment),
+            Self::File => Cow::Owned(environment.of_file()),
+            Self::Process => Cow::Owned(environment.without_file()),
+        }
+    }
 }
 
 /// What a translation has to say, each at a byte of the text.

@@ -1,0 +1,137 @@
+//! Changes of a config in place: what is written around them stays, and nobody else's are lost.
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    ConfigError, ConfigFile, TrustStore,
+    document::Document,
+    format::{Edit, Format},
+};
+
+/// Why a config is left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    #[error("cannot edit the entry of {server:?}, which has to be done by hand: {reason}")]
+    Edit { server: String, reason: String },
+    #[error("the config was changed meanwhile; say it again")]
+    Changed,
+    #[error("{0} may not be written")]
+    ReadOnly(PathBuf),
+    #[error("cannot write the config")]
+    Write(#[from] io::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl ConfigFile {
+    /// The file with this server in it, in the place of one of that name or behind all others.
+    ///
+    /// # Errors
+    /// When that cannot be done without touching more, or the file is one of another system.
+    pub fn with_server(&self, name: &str, entry: Value) -> Result<Self, MergeError> {
+        self.edited_own(name, |value| {
+            if value["mcpServers"].is_object() {
+                Edit::Set { path: path(&["mcpServers", name]), value: entry }
+            } else {
+                Edit::Set { path: path(&["mcpServers"]), value: json!({name: entry}) }
+            }
+        })
+    }
+
+    /// The file without this server.
+    ///
+    /// # Errors
+    /// As for `with_server`.
+    pub fn without_server(&self, name: &str) -> Result<Self, MergeError> {
+        self.edited_own(name, |_| Edit::Remove { path: path(&["mcpServers", name]) })
+    }
+
+    /// The file with this server switched on or off.
+    ///
+    /// # Errors
+    /// As for `with_server`.
+    pub fn with_enabled(&self, name: &str, enabled: bool) -> Result<Self, MergeError> {
+        self.edited_own(name, |_| {
+            let value = Value::Bool(enabled);
+            Edit::Set { path: path(&["mcpServers", name, "enabled"]), value }
+        })
+    }
+
+    /// `edit` gets the value of a file that is ours.
+    fn edited_own(
+        &self,
+        server: &str,
+        edit: impl FnOnce(&Value) -> Edit,
+    ) -> Result<Self, MergeError> {
+        self.edited(server, |document| match document.dialect() {
+            Some(dialect) => Err(format!("the file is a config of {}", dialect.name())),
+            None => Ok(vec![edit(&document.value())]),
+        })
+    }
+
+    /// The file after the edits, which concern the entry of a server; `edits` may say why there can be none.
+    pub(super) fn edited(
+        &self,
+        server: &str,
+        edits: impl FnOnce(&Document<'_>) -> Result<Vec<Edit>, String>,
+    ) -> Result<Self, MergeError> {
+        let by_hand = |reason: String| MergeError::Edit { server: server.to_owned(), reason };
+        let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
+        let edits = edits(&Document::parse(text, &self.path)?).map_err(by_hand)?;
+        let edited = Format::of(&self.path).edit(text, &edits);
+        let edited = edited.map_err(|error| by_hand(error.to_string()))?;
+        Ok(Self { text: edited.into_bytes(), ..self.clone() })
+    }
+
+    /// Writes a file where there is none.
+    ///
+    /// # Errors
+    /// When there is one, or it cannot be written.
+    pub fn create(path: &Path, text: &str) -> io::Result<()> {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        File::create_new(path)?.write_all(text.as_bytes())
+    }
+
+    /// Puts this in the place of `before`. Whoever trusted that trusts this.
+    ///
+    /// # Errors
+    /// When the file is not as it was read before, or cannot be written.
+    pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), MergeError> {
+        // A link stays a link.
+        let path = self.path.canonicalize()?;
+        let permissions = path.metadata()?.permissions();
+        if permissions.readonly() {
+            return Err(MergeError::ReadOnly(path));
+        }
+        // Whoever waits for it finds then that the file is another.
+        let lock = File::open(&path)?;
+        super::lock(&lock)?;
+        let directory = path.parent().unwrap_or(&path);
+        let mut written = tempfile::NamedTempFile::new_in(directory)?;
+        written.write_all(&self.text)?;
+        written.as_file().set_permissions(permissions)?;
+        written.as_file().sync_all()?;
+        if std::fs::read(&path)? != before.text {
+            return Err(MergeError::Changed);
+        }
+        written.persist(&path).map_err(|error| error.error)?;
+        if let Some(store) = store
+            && before.is_trusted(store)
+        {
+            self.trust(store)?;
+        }
+        Ok(())
+    }
+}
+
+fn path(steps: &[&str]) -> Vec<String> {
+    steps.iter().map(|step| (*step).to_owned()).collect()
+}
