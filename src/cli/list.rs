@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{arguments::Options, plain, settings};
+use super::{arguments::Options, settings};
 use crate::{
     catalog::{Inventory, ToolState},
     config::ServerConfig,
+    surface::one_line,
 };
 
 /// One server, in `--json`.
@@ -80,9 +81,9 @@ fn print(entry: &Entry<'_>, server: &ServerConfig) {
             .filter(|note| !note.is_empty())
             .copied()
             .collect::<Vec<_>>();
-        let line = plain(tool.description.lines().next().unwrap_or_default());
+        let line = one_line(tool.description.lines().next().unwrap_or_default());
         let short: String = line.chars().take(80).collect();
-        let name: String = plain(&tool.name).chars().take(64).collect();
+        let name: String = one_line(&tool.name).chars().take(64).collect();
         table.add_row([format!("  {name}"), notes.join(", "), short]);
     }
     if !inventory.tools.is_empty() {

@@ -45,7 +45,6 @@ use serde::Serialize;
 use crate::{
     config::{ConfigError, is_invisible, visible},
     demo as embedded,
-    surface::one_line,
     upstream::watchdog,
 };
 use arguments::{Arguments, Command};
@@ -144,11 +143,6 @@ fn print_line(to: &mut impl Write, line: fmt::Arguments<'_>) {
     if writeln!(to, "{line}").is_err() {
         IS_OUTPUT_LOST.store(true, Ordering::Relaxed);
     }
-}
-
-/// What a server wrote, for a terminal: one line of visible characters.
-fn plain(text: &str) -> String {
-    one_line(text)
 }
 
 /// As JSON, in which what cannot be seen is escaped; it only stands in strings.

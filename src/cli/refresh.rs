@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use super::{
     arguments::Options,
     edit::rewrite,
-    plain, probe,
+    probe,
     probe::Seen,
     runtime,
     settings::{self, Chosen},
@@ -15,6 +15,7 @@ use super::{
 use crate::{
     catalog::{CatalogKey, Pins},
     config::{ConfigFile, ToolChanges, visible},
+    surface::one_line,
 };
 
 pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::Result<ExitCode> {
@@ -72,7 +73,7 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
     let groups =
         [(added, "new"), (gone, "gone"), (back, "back"), (left_out, "cannot be written as keys")];
     for (names, what) in groups.into_iter().filter(|(names, _)| !names.is_empty()) {
-        said.push_str(&format!("; {what}: {}", plain(&names.join(", "))));
+        said.push_str(&format!("; {what}: {}", one_line(&names.join(", "))));
     }
     Ok(said)
 }

@@ -5,10 +5,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{arguments::Options, plain, settings};
+use super::{arguments::Options, settings};
 use crate::{
     catalog::{Inventory, ToolState},
     control::{LastWake, Report, ServerReport},
+    surface::one_line,
     upstream::Phase,
 };
 
@@ -125,17 +126,17 @@ fn notes(server: &ServerReport) -> Vec<String> {
         notes.push(format!("{} of 3 loads failed in a row", server.strikes));
     }
     if let Some(error) = &server.last_error {
-        notes.push(plain(error));
+        notes.push(one_line(error));
     }
     if let Some(milliseconds) = server.retry_in {
         notes.push(format!("tried again in {} s", milliseconds.div_ceil(1000)));
     }
     if let Some(noise) = &server.noise {
-        notes.push(plain(noise));
+        notes.push(one_line(noise));
     }
     let tools = server.inventory.iter().flat_map(|inventory| &inventory.tools);
     for tool in tools {
-        let name = plain(&tool.name);
+        let name = one_line(&tool.name);
         if tool.changed {
             notes.push(format!(
                 "the definition of {name} has changed since it was first seen: dormouse approve {} {name}",

@@ -6,12 +6,12 @@ use anstyle::{AnsiColor, Style};
 
 use super::{
     arguments::Options,
-    plain, probe,
+    probe,
     probe::Seen,
     runtime,
     settings::{self, Chosen},
 };
-use crate::{peer::CallError, upstream::AttemptError};
+use crate::{peer::CallError, surface::one_line, upstream::AttemptError};
 
 pub(super) fn run(options: &Options, servers: &[String]) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
@@ -46,13 +46,13 @@ fn print(seen: &Seen) {
                 catalog.greeting.version,
             );
             if let Some(noise) = &seen.status.noise {
-                print_advice(&plain(noise));
+                print_advice(&one_line(noise));
             }
         }
         Err(error) => {
             let cause = error.cause();
             let said = cause.map_or_else(|| error.to_string(), ToString::to_string);
-            outln!("{bad}✘{bad:#} {name}: {}", plain(&said));
+            outln!("{bad}✘{bad:#} {name}: {}", one_line(&said));
             if let Some(advice) = cause.and_then(advice) {
                 print_advice(&advice);
             }
