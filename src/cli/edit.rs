@@ -11,7 +11,10 @@ use super::{
     arguments::{AddArguments, Options},
     settings,
 };
-use crate::config::{self, ConfigError, ConfigFile, Found, MergeError, Snippet, snippets, visible};
+use crate::config::{
+    self, ConfigError, ConfigFile, Found, MergeError, ReplaceError, Snippet, create_file, snippets,
+    visible,
+};
 
 /// Somebody else may be editing the config at the same time.
 const MOST_TRIES: usize = 10;
@@ -39,7 +42,7 @@ fn own_place() -> anyhow::Result<PathBuf> {
 }
 
 fn create(path: &std::path::Path) -> anyhow::Result<()> {
-    ConfigFile::create(path, FRESH).with_context(|| format!("cannot create {}", path.display()))
+    create_file(path, FRESH.as_bytes()).with_context(|| format!("cannot create {}", path.display()))
 }
 
 pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<ExitCode> {
@@ -231,11 +234,11 @@ pub(super) fn rewrite<T>(
         }
         match after.replace(&before, settings::trust_store().ok().as_ref()) {
             Ok(()) => return Ok(outcome),
-            Err(MergeError::Changed) => before = before.read_again()?,
+            Err(MergeError::Replace(ReplaceError::Changed)) => before = before.read_again()?,
             Err(error) => return Err(error.into()),
         }
     }
-    Err(MergeError::Changed.into())
+    Err(ReplaceError::Changed.into())
 }
 
 fn print_difference(before: &ConfigFile, after: &ConfigFile) {

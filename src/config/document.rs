@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     ConfigError, Problem,
     dialect::{Dialect, Manner, Notes, Translated},
-    format::{Content, Format, Node, Unreadable},
+    format::{Content, Format, Node, Unreadable, place},
 };
 
 /// One step from a value to a part of it.
@@ -198,11 +198,4 @@ fn path_to(node: &Node, at: usize) -> Option<Vec<Step>> {
         Content::Scalar(_) => None,
     }
     .or_else(|| (node.at == at).then(Vec::new))
-}
-
-/// Line and column from 1, of a byte offset.
-fn place(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }

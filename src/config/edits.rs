@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     ConfigError, ConfigFile, TrustStore,
@@ -19,12 +19,8 @@ use super::{
 pub enum MergeError {
     #[error("cannot edit the entry of {server:?}, which has to be done by hand: {reason}")]
     Edit { server: String, reason: String },
-    #[error("the config was changed meanwhile; say it again")]
-    Changed,
-    #[error("{0} may not be written")]
-    ReadOnly(PathBuf),
-    #[error("cannot write the config")]
-    Write(#[from] io::Error),
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
@@ -35,13 +31,7 @@ impl ConfigFile {
     /// # Errors
     /// When that cannot be done without touching more, or the file is one of another system.
     pub fn with_server(&self, name: &str, entry: Value) -> Result<Self, MergeError> {
-        self.edited_own(name, |value| {
-            if value["mcpServers"].is_object() {
-                Edit::Set { path: path(&["mcpServers", name]), value: entry }
-            } else {
-                Edit::Set { path: path(&["mcpServers"]), value: json!({name: entry}) }
-            }
-        })
+        self.edited_own(name, |value| Edit::put(value, &["mcpServers", name], entry))
     }
 
     /// The file without this server.
@@ -49,7 +39,7 @@ impl ConfigFile {
     /// # Errors
     /// As for `with_server`.
     pub fn without_server(&self, name: &str) -> Result<Self, MergeError> {
-        self.edited_own(name, |_| Edit::Remove { path: path(&["mcpServers", name]) })
+        self.edited_own(name, |_| Edit::remove(&["mcpServers", name]))
     }
 
     /// The file with this server switched on or off.
@@ -57,9 +47,8 @@ impl ConfigFile {
     /// # Errors
     /// As for `with_server`.
     pub fn with_enabled(&self, name: &str, enabled: bool) -> Result<Self, MergeError> {
-        self.edited_own(name, |_| {
-            let value = Value::Bool(enabled);
-            Edit::Set { path: path(&["mcpServers", name, "enabled"]), value }
+        self.edited_own(name, |value| {
+            Edit::put(value, &["mcpServers", name, "enabled"], Value::Bool(enabled))
         })
     }
 
@@ -89,40 +78,12 @@ impl ConfigFile {
         Ok(Self { text: edited.into_bytes(), ..self.clone() })
     }
 
-    /// Writes a file where there is none.
-    ///
-    /// # Errors
-    /// When there is one, or it cannot be written.
-    pub fn create(path: &Path, text: &str) -> io::Result<()> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory)?;
-        }
-        File::create_new(path)?.write_all(text.as_bytes())
-    }
-
     /// Puts this in the place of `before`. Whoever trusted that trusts this.
     ///
     /// # Errors
     /// When the file is not as it was read before, or cannot be written.
     pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), MergeError> {
-        // A link stays a link.
-        let path = self.path.canonicalize()?;
-        let permissions = path.metadata()?.permissions();
-        if permissions.readonly() {
-            return Err(MergeError::ReadOnly(path));
-        }
-        // Whoever waits for it finds then that the file is another.
-        let lock = File::open(&path)?;
-        super::lock(&lock)?;
-        let directory = path.parent().unwrap_or(&path);
-        let mut written = tempfile::NamedTempFile::new_in(directory)?;
-        written.write_all(&self.text)?;
-        written.as_file().set_permissions(permissions)?;
-        written.as_file().sync_all()?;
-        if std::fs::read(&path)? != before.text {
-            return Err(MergeError::Changed);
-        }
-        written.persist(&path).map_err(|error| error.error)?;
+        replace_file(&self.path, &before.text, &self.text)?;
         if let Some(store) = store
             && before.is_trusted(store)
         {
@@ -132,6 +93,50 @@ impl ConfigFile {
     }
 }
 
-fn path(steps: &[&str]) -> Vec<String> {
-    steps.iter().map(|step| (*step).to_owned()).collect()
+/// Writes a file where there is none.
+///
+/// # Errors
+/// When there is one, or it cannot be written.
+pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    File::create_new(path)?.write_all(text)
+}
+
+/// Puts a text in the place of another, whole or not at all.
+///
+/// # Errors
+/// When the file is not as it was read before, or cannot be written.
+pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), ReplaceError> {
+    // A link stays a link.
+    let path = path.canonicalize()?;
+    let permissions = path.metadata()?.permissions();
+    if permissions.readonly() {
+        return Err(ReplaceError::ReadOnly(path));
+    }
+    // Whoever waits for it finds then that the file is another.
+    let lock = File::open(&path)?;
+    super::lock(&lock)?;
+    let directory = path.parent().unwrap_or(&path);
+    let mut written = tempfile::NamedTempFile::new_in(directory)?;
+    written.write_all(after)?;
+    written.as_file().set_permissions(permissions)?;
+    written.as_file().sync_all()?;
+    if std::fs::read(&path)? != before {
+        return Err(ReplaceError::Changed);
+    }
+    written.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Why a file is left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplaceError {
+    #[error("the file was changed meanwhile; say it again")]
+    Changed,
+    #[error("{0} may not be written")]
+    ReadOnly(PathBuf),
+    #[error("cannot write the file")]
+    Write(#[from] io::Error),
 }

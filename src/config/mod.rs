@@ -28,9 +28,10 @@ mod watch;
 pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use dialect::Dialect;
 pub use duration::parse_duration;
-pub use edits::MergeError;
+pub use edits::{MergeError, ReplaceError, create_file, replace_file};
 pub use environment::Environment;
 pub use find::{ConfigFile, Found, find, own_place};
+pub use format::{Edit, EditError, Format};
 pub use lock::lock;
 pub use merge::ToolChanges;
 pub use model::{

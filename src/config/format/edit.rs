@@ -1,12 +1,12 @@
 //! Changes of single members of a file's text, in whatever form it is written.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Format, json, toml, yaml};
 
 /// One change. The mapping that holds the member is there.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::config) enum Edit {
+pub enum Edit {
     /// Adds a member, or gives it another value.
     Set {
         path: Vec<String>,
@@ -18,7 +18,7 @@ pub(in crate::config) enum Edit {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::config) enum EditError {
+pub enum EditError {
     #[error(
         "`{0}` is written in a way that cannot be edited in place, as an alias of something else, say"
     )]
@@ -33,12 +33,13 @@ impl Format {
     ///
     /// # Errors
     /// When the text cannot be read, or not be edited without touching more.
-    pub(in crate::config) fn edit(self, text: &str, edits: &[Edit]) -> Result<String, EditError> {
+    pub fn edit(self, text: &str, edits: &[Edit]) -> Result<String, EditError> {
         let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
         let bare = &text[mark.len()..];
         // Not every editor keeps the line ends of Windows.
         let is_windows = bare.contains('\n') && bare.split_inclusive('\n').all(ends_as_in_windows);
         let unix = if is_windows { bare.replace("\r\n", "\n") } else { bare.to_owned() };
+        let unix = if unix.trim().is_empty() { self.empty(edits) } else { unix };
         let mut edited = match self {
             Self::Json => json::edit(&unix, edits),
             Self::Yaml => yaml::edit(&unix, edits),
@@ -48,7 +49,7 @@ impl Format {
             edited = edited.replace('\n', "\r\n");
         }
         // However good the editors are: what they made must be what was wanted.
-        let read = |text: &str| self.read(text).map(|node| node.to_value()).ok();
+        let read = |text: &str| self.value(text).ok();
         let mut wanted = read(bare).ok_or(EditError::ChangesMore)?;
         for edit in edits {
             edit.apply(&mut wanted);
@@ -59,6 +60,15 @@ impl Format {
         }
         Ok(format!("{mark}{edited}"))
     }
+
+    /// What a file without content begins with.
+    fn empty(self, edits: &[Edit]) -> String {
+        match (self, edits.first()) {
+            (Self::Json, _) => "{}\n".to_owned(),
+            (Self::Yaml, Some(edit)) => format!("{}:\n", edit.path()[0]),
+            _ => String::new(),
+        }
+    }
 }
 
 /// The last line may have no end.
@@ -67,6 +77,23 @@ fn ends_as_in_windows(line: &str) -> bool {
 }
 
 impl Edit {
+    /// Sets a member of a file that has this value; mappings on the way to it that are not there are made.
+    pub fn put(root: &Value, path: &[&str], value: Value) -> Self {
+        let mut parent = root;
+        let mut there = 0;
+        while there + 1 < path.len() && parent[path[there]].is_object() {
+            parent = &parent[path[there]];
+            there += 1;
+        }
+        let missing = path[there + 1..].iter().rev();
+        let value = missing.fold(value, |value, step| json!({*step: value}));
+        Self::Set { path: steps(&path[..=there]), value }
+    }
+
+    pub fn remove(path: &[&str]) -> Self {
+        Self::Remove { path: steps(path) }
+    }
+
     pub(super) fn path(&self) -> &[String] {
         match self {
             Self::Set { path, .. } | Self::Remove { path } => path,
@@ -98,10 +125,12 @@ impl Edit {
     }
 }
 
+fn steps(path: &[&str]) -> Vec<String> {
+    path.iter().map(|step| (*step).to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn path(path: &str) -> Vec<String> {

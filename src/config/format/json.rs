@@ -14,8 +14,7 @@ pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).map_err(|error| {
         Unreadable { at: error.range().start, message: format!("not JSON: {}", error.kind()) }
     })?;
-    let empty = || Unreadable { at: 0, message: "the file is empty".to_owned() };
-    Ok(node(&parsed.value.ok_or_else(empty)?))
+    Ok(node(&parsed.value.ok_or_else(Unreadable::empty)?))
 }
 
 fn node(value: &ast::Value<'_>) -> Node {

@@ -8,12 +8,12 @@ mod yaml;
 
 use std::path::Path;
 
-pub(super) use edit::{Edit, EditError};
+pub use edit::{Edit, EditError};
 use serde_json::{Map, Value};
 
 /// How a file is written, by the end of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum Format {
     /// With comments and trailing commas.
     Json,
     Yaml,
@@ -43,19 +43,41 @@ pub(super) struct Member {
 }
 
 /// Why a text cannot be read, and the byte where that shows.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Unreadable {
     pub(super) at: usize,
     pub(super) message: String,
 }
 
+impl Unreadable {
+    pub(super) fn empty() -> Self {
+        Self { at: 0, message: "the file is empty".to_owned() }
+    }
+}
+
 impl Format {
-    pub(super) fn of(path: &Path) -> Self {
+    pub fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension.map(str::to_lowercase).as_deref() {
             Some("yaml" | "yml") => Self::Yaml,
             Some("toml") => Self::Toml,
             _ => Self::Json,
+        }
+    }
+
+    /// What a text says; an empty one has no members.
+    ///
+    /// # Errors
+    /// When it cannot be read: where, and why.
+    pub fn value(self, text: &str) -> Result<Value, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        match self.read(text) {
+            Ok(node) => Ok(node.to_value()),
+            Err(error) if error == Unreadable::empty() => Ok(Value::Object(Map::new())),
+            Err(Unreadable { at, message }) => {
+                let (line, column) = place(text, at);
+                Err(format!("{line}:{column}: {message}"))
+            }
         }
     }
 
@@ -105,6 +127,13 @@ impl Node {
             }
         }
     }
+}
+
+/// Line and column from 1, of a byte offset.
+pub(super) fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
         message: format!("not TOML: {}", error.message().replace('\n', ", ")),
     })?;
     if document.as_table().is_empty() {
-        return Err(Unreadable { at: 0, message: "the file is empty".to_owned() });
+        return Err(Unreadable::empty());
     }
     Ok(Node { at: 0, content: table(document.as_table()) })
 }

@@ -38,8 +38,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
             let (event, at) = self.next()?;
             match event {
                 Event::StreamEnd => {
-                    let empty = || unreadable(0, "the file is empty");
-                    return root.ok_or_else(empty);
+                    return root.ok_or_else(Unreadable::empty);
                 }
                 Event::DocumentStart(_) if root.is_some() => {
                     return Err(unreadable(at, "a second document begins here; one is read"));
