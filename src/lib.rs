@@ -8,7 +8,8 @@
 //! - [`cli`]: one file a command, and the only wiring of all the parts.
 //! - [`demo`]: the embedded servers and the client of `dormouse demo`.
 //! - [`control`]: what a running dormouse tells `dormouse status`, over a socket of its user's own.
-//! - [`downstream`]: hosts. One session each, whatever it is connected by: standard input and output, or HTTP.
+//! - [`hosts`]: AI tools, and the files in which each has its servers.
+//! - [`downstream`]: hosts that are connected. One session each, whatever it is connected by: standard input and output, or HTTP.
 //! - [`proxy`]: the fleet of servers with the one live snapshot, the routing of requests, the relay of
 //!   notifications and questions.
 //! - [`surface`]: what the host sees, as a pure function of snapshot, settings and request.
@@ -27,6 +28,7 @@ pub mod config;
 pub mod control;
 pub mod demo;
 pub mod downstream;
+pub mod hosts;
 pub mod peer;
 pub mod protocol;
 pub mod proxy;

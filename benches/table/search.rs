@@ -93,6 +93,7 @@ fn catalog(server: usize) -> ServerCatalog {
         version: "2025-11-25".to_owned(),
         capabilities: Raw::empty_object(),
         instructions: None,
+        about: None,
     };
     let tools = (0..TOOLS).map(|number| tool(server * TOOLS + number)).collect();
     ServerCatalog { tools, ..ServerCatalog::empty(greeting) }

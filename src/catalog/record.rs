@@ -70,6 +70,7 @@ struct About {
     declared: Vec<String>,
     fresh_for_ms: Option<u64>,
     instructions: Option<String>,
+    description: Option<String>,
 }
 
 impl Record {
@@ -102,6 +103,7 @@ impl Record {
             declared: discovery.declared.clone(),
             fresh_for_ms: discovery.fresh_for.map(millis),
             instructions: greeting.instructions.clone(),
+            description: greeting.about.clone(),
         };
         let tools = Raw::encode(&tools.iter().map(|tool| &tool.raw).collect::<Vec<_>>());
         let resources = Raw::encode(&resources.iter().map(|item| &item.raw).collect::<Vec<_>>());
@@ -129,6 +131,7 @@ impl Record {
             version: about.version,
             capabilities: capabilities?.detached(),
             instructions: about.instructions,
+            about: about.description,
         };
         let spoken = Spoken {
             legacy: about.speaks_legacy,

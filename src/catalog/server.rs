@@ -65,6 +65,7 @@ impl ServerCatalog {
             version: "2025-11-25".to_owned(),
             capabilities: Raw::empty_object(),
             instructions: None,
+            about: None,
         })
     }
 

@@ -54,6 +54,12 @@ pub(super) enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Take the servers of AI tools, or of another proxy's config, into the config; without arguments, show what there is
+    Import(ImportArguments),
+    /// Put dormouse into the configs of AI tools; with --http by that URL
+    Connect(ConnectArguments),
+    /// Take dormouse out of the configs of AI tools, which are then as they were
+    Disconnect(DisconnectArguments),
     /// Allow a config found in the working directory to run its commands
     Trust {
         /// The config; by default the one in the working directory
@@ -145,6 +151,75 @@ pub(super) struct AddArguments {
     pub(super) force: bool,
     /// Change nothing; print what would change
     #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(super) struct ImportArguments {
+    /// AI tools (`claude-code`, `cursor`, …), or files
+    #[arg(value_name = "HOST|FILE")]
+    pub(super) from: Vec<String>,
+    /// All AI tools that are found
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Connect the servers, and let them say what they are for
+    #[arg(long)]
+    pub(super) probe: bool,
+    /// Put secrets that stand in plain text into `.env` beside the config
+    #[arg(long)]
+    pub(super) move_secrets: bool,
+    /// Replace servers of the same name
+    #[arg(long)]
+    pub(super) force: bool,
+    #[command(flatten)]
+    pub(super) consent: Consent,
+    /// Print what was found and done as JSON; asks nothing
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ConnectArguments {
+    #[command(flatten)]
+    pub(super) hosts: HostArguments,
+    /// Take the servers out that dormouse has
+    #[arg(long)]
+    pub(super) replace: bool,
+    #[command(flatten)]
+    pub(super) consent: Consent,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DisconnectArguments {
+    #[command(flatten)]
+    pub(super) hosts: HostArguments,
+    #[command(flatten)]
+    pub(super) consent: Consent,
+}
+
+/// Files of hosts.
+#[derive(Debug, Args)]
+pub(super) struct HostArguments {
+    /// AI tools: `claude-code`, `cursor`, …
+    #[arg(value_name = "HOST", required_unless_present = "all")]
+    pub(super) names: Vec<String>,
+    /// All AI tools that are found
+    #[arg(long, conflicts_with = "names")]
+    pub(super) all: bool,
+    /// In the file of the project in the working directory
+    #[arg(long)]
+    pub(super) project: bool,
+}
+
+/// Whether to write what was shown; without either, that is asked.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Consent {
+    /// Ask nothing, and write
+    #[arg(short, long)]
+    pub(super) yes: bool,
+    /// Change nothing; print what would change
+    #[arg(long, conflicts_with = "yes")]
     pub(super) dry_run: bool,
 }
 

@@ -2,25 +2,23 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Context as _;
-use serde_json::{Map, Value, json};
-use similar::TextDiff;
-
 use super::{
     UsageError,
     arguments::{AddArguments, Options},
-    settings,
+    ask, settings,
 };
-use crate::config::{
-    self, ConfigError, ConfigFile, Found, MergeError, ReplaceError, Snippet, create_file, snippets,
-    visible,
+use crate::{
+    config::{self, ConfigError, ConfigFile, MergeError, ReplaceError, create_file, visible},
+    hosts::{Entry, Needed, snippets},
 };
+use anyhow::Context as _;
+use serde_json::{Map, Value, json};
 
 /// Somebody else may be editing the config at the same time.
 const MOST_TRIES: usize = 10;
 
 /// What a new config begins with.
-const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds a server; docs/config.md has every key.
+pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds a server; docs/config.md has every key.
 {
   \"mcpServers\": {}
 }
@@ -51,14 +49,7 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
         Ok(file) => file,
         // The first server makes the config.
         Err(error) if matches!(error.downcast_ref(), Some(ConfigError::NotFound { .. })) => {
-            let path = own_place()?;
-            if typed.dry_run {
-                ConfigFile::unwritten(path, FRESH)
-            } else {
-                create(&path)?;
-                outln!("wrote {}", path.display());
-                Found { path, needs_trust: false }.read()?
-            }
+            ConfigFile::unwritten(own_place()?, FRESH)
         }
         Err(error) => return Err(error),
     };
@@ -104,16 +95,22 @@ fn entries(options: &Options, typed: &AddArguments) -> anyhow::Result<Vec<(Strin
         let message = format!("the snippet has {} servers", read.len());
         return Err(UsageError(message).into());
     }
-    let entry = |Snippet { name, entry, left_out }| {
+    let entry = |(name, entry): (Option<String>, Entry)| {
         let name = given.cloned().or(name);
         let name = name.ok_or_else(|| {
             UsageError("the snippet has no name: write dormouse add NAME '{…}'".to_owned())
         })?;
-        if !left_out.is_empty() {
-            let keys = visible(&left_out.join(", "));
-            errln!("{}: left out, as it means nothing to dormouse: {keys}", visible(&name));
+        for note in entry.notes {
+            errln!("{}: {}", visible(&name), visible(&note));
         }
-        Ok((name, with_typed(entry, options, typed)?))
+        for Needed { name: variable, what } in entry.needed {
+            errln!("{}: set {variable}: {}", visible(&name), visible(&what));
+        }
+        let mut members = Value::Object(entry.members);
+        if !entry.is_enabled {
+            members["enabled"] = json!(false);
+        }
+        Ok((name, with_typed(members, options, typed)?))
     };
     read.into_iter().map(entry).collect()
 }
@@ -210,7 +207,7 @@ fn edit_each(
 }
 
 /// The file, unless it is not valid.
-fn valid(after: ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
+pub(super) fn valid(after: ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
     let parsed = after.parse(&after.environment());
     parsed.context("the config would not be valid, and is left as it was")?;
     Ok((after, ()))
@@ -226,7 +223,8 @@ pub(super) fn rewrite<T>(
     for _ in 0..MOST_TRIES {
         let (after, outcome) = edit(&before)?;
         if dry {
-            print_difference(&before, &after);
+            let name = before.path.display().to_string();
+            ask::print_difference(&name, &before.text(), &after.text(), &[]);
             return Ok(outcome);
         }
         if before.text() == after.text() {
@@ -239,19 +237,4 @@ pub(super) fn rewrite<T>(
         }
     }
     Err(ReplaceError::Changed.into())
-}
-
-fn print_difference(before: &ConfigFile, after: &ConfigFile) {
-    let (before_text, after_text) = (before.text(), after.text());
-    let difference = TextDiff::from_lines(&before_text, &after_text);
-    let name = before.path.display().to_string();
-    let hunks = difference.unified_diff().header(&name, &name).to_string();
-    for line in hunks.lines() {
-        let style = match line.as_bytes().first() {
-            Some(b'+') => anstyle::AnsiColor::Green.on_default(),
-            Some(b'-') => anstyle::AnsiColor::Red.on_default(),
-            _ => anstyle::Style::new(),
-        };
-        outln!("{style}{}{style:#}", visible(line));
-    }
 }

@@ -12,13 +12,17 @@ macro_rules! errln {
 
 mod approve;
 mod arguments;
+mod ask;
 mod call;
 mod check;
+mod connect;
 mod demo;
+mod describe;
 mod edit;
 mod first_run;
 mod follow;
 mod footprint;
+mod import;
 mod list;
 mod logging;
 mod probe;
@@ -120,6 +124,9 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Call { server, tool, input, json } => {
             call::run(&options, &call::Wanted { server, tool, input, json })
         }
+        Command::Connect(typed) => connect::connect(&options, &typed),
+        Command::Disconnect(typed) => connect::disconnect(&typed),
+        Command::Import(typed) => import::run(&options, &typed),
         Command::List { servers, json } => list::run(&options, &servers, json),
         Command::Refresh { servers, dry_run } => refresh::run(&options, &servers, dry_run),
         Command::Status { json } => status::run(&options, json),

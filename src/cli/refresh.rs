@@ -79,7 +79,7 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
 }
 
 /// Keeps the catalogs for the next start.
-fn keep(file: &ConfigFile, seen: &[Seen]) {
+pub(super) fn keep(file: &ConfigFile, seen: &[Seen]) {
     let Some(cache) = settings::storage(Some(file)).catalogs else { return };
     for Seen { config, outcome, .. } in seen {
         let (Ok(catalog), Some(key)) = (outcome, CatalogKey::of(config)) else { continue };

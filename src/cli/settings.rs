@@ -19,11 +19,14 @@ use crate::{
 
 /// The config file to use, as it is now. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
-    let from_environment = std::env::var_os("DORMOUSE_CONFIG").map(PathBuf::from);
-    let named =
-        options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()));
     let directory = std::env::current_dir().context("the working directory is gone")?;
-    Ok(config::find(named.as_deref(), &directory)?.read()?)
+    Ok(config::find(named(options).as_deref(), &directory)?.read()?)
+}
+
+/// The config that was named.
+pub(super) fn named(options: &Options) -> Option<PathBuf> {
+    let from_environment = std::env::var_os("DORMOUSE_CONFIG").map(PathBuf::from);
+    options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()))
 }
 
 /// As `find`; one that may not run its commands is an error.
@@ -63,6 +66,11 @@ pub(super) fn choose(
 
 pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
     TrustStore::of_user().context("cannot tell where to keep what is trusted: is HOME set?")
+}
+
+/// Where dormouse keeps what must not be lost.
+pub(super) fn data_directory() -> Option<PathBuf> {
+    Some(etcetera::choose_base_strategy().ok()?.data_dir().join("dormouse"))
 }
 
 /// Where catalogs, and the loads of this config, are kept; nowhere where there is no home.

@@ -34,6 +34,14 @@ impl ConfigFile {
         self.edited_own(name, |value| Edit::put(value, &["mcpServers", name], entry))
     }
 
+    /// The file with this member beside its servers.
+    ///
+    /// # Errors
+    /// As for `with_server`.
+    pub fn with_setting(&self, key: &str, value: Value) -> Result<Self, MergeError> {
+        self.edited_own(key, |root| Edit::put(root, &[key], value))
+    }
+
     /// The file without this server.
     ///
     /// # Errors
@@ -78,12 +86,43 @@ impl ConfigFile {
         Ok(Self { text: edited.into_bytes(), ..self.clone() })
     }
 
-    /// Puts this in the place of `before`. Whoever trusted that trusts this.
+    /// The file with more lines in `.env` beside it.
+    #[must_use]
+    pub fn with_variables(&self, lines: &str) -> Self {
+        let mut variables = self.variables.clone();
+        if !lines.is_empty() && variables.last().is_some_and(|last| *last != b'\n') {
+            variables.push(b'\n');
+        }
+        variables.extend(lines.as_bytes());
+        Self { variables, ..self.clone() }
+    }
+
+    fn replace_variables(&self, before: &Self) -> Result<(), ReplaceError> {
+        let path = self.path.with_file_name(".env");
+        if path.exists() {
+            return replace_file(&path, &before.variables, &self.variables);
+        }
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        // Secrets are in it.
+        let mut file = private_file(&path)?;
+        Ok(file.write_all(&self.variables)?)
+    }
+
+    /// Puts this in the place of `before`, `.env` included. Whoever trusted that trusts this.
     ///
     /// # Errors
     /// When the file is not as it was read before, or cannot be written.
     pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), MergeError> {
-        replace_file(&self.path, &before.text, &self.text)?;
+        if self.variables != before.variables {
+            self.replace_variables(before)?;
+        }
+        if before.is_written {
+            replace_file(&self.path, &before.text, &self.text)?;
+        } else {
+            create_file(&self.path, &self.text).map_err(ReplaceError::Write)?;
+        }
         if let Some(store) = store
             && before.is_trusted(store)
         {
@@ -102,6 +141,18 @@ pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
         std::fs::create_dir_all(directory)?;
     }
     File::create_new(path)?.write_all(text)
+}
+
+/// A new file that nobody else may read.
+///
+/// # Errors
+/// When there is one, or it cannot be made.
+pub fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Puts a text in the place of another, whole or not at all.

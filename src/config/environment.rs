@@ -6,6 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_json::Value;
+
+use super::expand::expand;
+
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// From `.env`; wins over the process, since it lies beside the config and is about it.
@@ -87,6 +91,13 @@ impl Environment {
     /// The variables of the process alone.
     pub(super) fn without_file(&self) -> Self {
         Self { file: HashMap::new(), process: self.process.clone() }
+    }
+
+    /// The value with its variables expanded, as far as they are defined.
+    pub fn expanded(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        expand(&mut value, self);
+        value
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

@@ -6,9 +6,11 @@ use std::{
 };
 
 use etcetera::BaseStrategy;
+use serde_json::{Map, Value};
 
 use super::{
-    Config, ConfigError, Environment, TrustStore, format::Format, trust::place_fingerprint,
+    Config, ConfigError, Environment, TrustStore, document::Document, format::Format,
+    trust::place_fingerprint,
 };
 
 /// A config file, and whether somebody named it.
@@ -34,19 +36,35 @@ pub fn find(named: Option<&Path>, working_directory: &Path) -> Result<Found, Con
     }
     let local = OWN_NAMES.iter().chain(&SHARED_NAMES);
     let local = local.map(|name| Found { path: working_directory.join(name), needs_trust: true });
-    let of_user = user_directory().into_iter().flat_map(|directory| {
-        OWN_NAMES.map(|name| Found { path: directory.join(name), needs_trust: false })
-    });
-    let places: Vec<Found> = local.chain(of_user).collect();
+    let places: Vec<Found> = local.chain(of_user()).collect();
     let found = places.iter().find(|place| place.path.is_file()).cloned();
     found.ok_or_else(|| ConfigError::NotFound {
         looked: places.into_iter().map(|place| place.path).collect(),
     })
 }
 
+/// Finds a config of our own that commands may write to: `named`, then the working directory, then the user's own. Where
+/// there is none it is the one to write: `named`, or the user's own.
+pub fn find_own(named: Option<&Path>, working_directory: &Path) -> Option<Found> {
+    if let Some(path) = named {
+        return Some(Found { path: path.to_owned(), needs_trust: false });
+    }
+    let local =
+        OWN_NAMES.map(|name| Found { path: working_directory.join(name), needs_trust: true });
+    let mut places = local.into_iter().chain(of_user());
+    let own = Found { path: own_place()?, needs_trust: false };
+    Some(places.find(|place| place.path.is_file()).unwrap_or(own))
+}
+
 /// Where the user's own config is, if there is one.
 pub fn own_place() -> Option<PathBuf> {
     Some(user_directory()?.join(OWN_NAMES[0]))
+}
+
+fn of_user() -> impl Iterator<Item = Found> {
+    user_directory().into_iter().flat_map(|directory| {
+        OWN_NAMES.map(|name| Found { path: directory.join(name), needs_trust: false })
+    })
 }
 
 fn user_directory() -> Option<PathBuf> {
@@ -71,7 +89,8 @@ impl Found {
             Err(error) if beside.is_file() => return Err(unreadable(&beside, error)),
             Err(_) => Vec::new(),
         };
-        Ok(ConfigFile { path: self.path, needs_trust: self.needs_trust, text, variables })
+        let Self { path, needs_trust } = self;
+        Ok(ConfigFile { path, needs_trust, text, variables, is_written: true })
     }
 }
 
@@ -83,13 +102,16 @@ pub struct ConfigFile {
     pub(super) text: Vec<u8>,
     /// The content of `.env` beside it; empty where there is none.
     pub(super) variables: Vec<u8>,
+    /// Whether there is such a file.
+    pub(super) is_written: bool,
 }
 
 impl ConfigFile {
-    /// A file that is not there yet.
+    /// A file that is not there yet. There may be a `.env` beside its place.
     pub fn unwritten(path: PathBuf, text: &str) -> Self {
         let text = text.as_bytes().to_vec();
-        Self { path, needs_trust: false, text, variables: Vec::new() }
+        let variables = std::fs::read(path.with_file_name(".env")).unwrap_or_default();
+        Self { path, needs_trust: false, text, variables, is_written: false }
     }
 
     /// The file as it is now.
@@ -110,6 +132,33 @@ impl ConfigFile {
             ConfigError::Unreadable { path: self.path.clone(), source }
         })?;
         super::parse(text, &self.path, environment)
+    }
+
+    /// The entries of its servers as they are written, in the keys of a config of ours.
+    ///
+    /// # Errors
+    /// When the text cannot be read.
+    pub fn entries(&self) -> Result<Map<String, Value>, ConfigError> {
+        let text = self.text();
+        if text.trim().is_empty() {
+            return Ok(Map::new());
+        }
+        let mut root = Document::parse(&text, &self.path)?.value();
+        Ok(match root["mcpServers"].take() {
+            Value::Object(entries) => entries,
+            _ => Map::new(),
+        })
+    }
+
+    /// What `.env` beside it says of a variable.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let pairs = dotenvy::from_read_iter(self.variables.as_slice()).flatten();
+        pairs.filter(|(known, _)| known == name).last().map(|(_, value)| value)
+    }
+
+    /// Whether there is such a file, or it has yet to be written.
+    pub fn is_written(&self) -> bool {
+        self.is_written
     }
 
     pub fn is_yaml(&self) -> bool {

@@ -191,6 +191,7 @@ fn file(layout: &Layout, servers: &[Server]) -> ConfigFile {
         needs_trust: false,
         text: layout.render(servers).into_bytes(),
         variables: Vec::new(),
+        is_written: true,
     }
 }
 

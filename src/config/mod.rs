@@ -5,6 +5,7 @@
 
 mod characters;
 mod check;
+mod convert;
 mod dialect;
 mod document;
 mod duration;
@@ -19,18 +20,18 @@ mod merge;
 mod model;
 mod problem;
 mod schema;
-mod snippet;
 mod tools;
 mod transport;
 mod trust;
 mod watch;
 
 pub use characters::{hex, is_hidden, is_invisible, visible};
+pub use convert::{Converted, convert};
 pub use dialect::Dialect;
 pub use duration::parse_duration;
-pub use edits::{MergeError, ReplaceError, create_file, replace_file};
+pub use edits::{MergeError, ReplaceError, create_file, private_file, replace_file};
 pub use environment::Environment;
-pub use find::{ConfigFile, Found, find, own_place};
+pub use find::{ConfigFile, Found, find, find_own, own_place};
 pub use format::{Edit, EditError, Format};
 pub use lock::lock;
 pub use merge::ToolChanges;
@@ -40,8 +41,7 @@ pub use model::{
     Unavailable,
 };
 pub use problem::{ConfigError, Problem};
-pub use schema::{json_schema, reference};
-pub use snippet::{Snippet, snippets};
+pub use schema::{json_schema, reference, server_keys};
 pub use tools::ToolRules;
 pub use trust::TrustStore;
 pub use watch::Watch;

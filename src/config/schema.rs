@@ -1,5 +1,7 @@
 //! The JSON schema of the file, and what follows from it: the config reference, and which keys are known where.
 
+use std::sync::LazyLock;
+
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
@@ -34,6 +36,13 @@ pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
     }
     let node = resolve(&schema, node);
     node["properties"].as_object().map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The keys that a server's entry may have.
+pub fn server_keys() -> &'static [String] {
+    static KEYS: LazyLock<Vec<String>> =
+        LazyLock::new(|| known_keys(&["mcpServers", "any"].map(|key| Step::Key(key.to_owned()))));
+    &KEYS
 }
 
 /// Follows `$ref`, and the `anyOf` by which an optional value is written.

@@ -80,6 +80,8 @@ pub struct Greeting {
     pub version: String,
     pub capabilities: Raw,
     pub instructions: Option<String>,
+    /// What it says it is: its description, or its title.
+    pub about: Option<String>,
 }
 
 impl Greeting {
@@ -111,6 +113,7 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
         version,
         capabilities: capabilities(result),
         instructions: edit::get_str(result, "instructions"),
+        about: edit::get(result, "serverInfo").and_then(|info| about(&info)),
     })
 }
 
@@ -165,7 +168,14 @@ fn read_discover_result(result: &Raw) -> DiscoverAnswer {
         version: MODERN_VERSION.to_string(),
         capabilities: capabilities(result),
         instructions: edit::get_str(result, "instructions"),
+        about: edit::get(result, "_meta")
+            .and_then(|meta| edit::get(&meta, Meta::SERVER_INFO))
+            .and_then(|info| about(&info)),
     })
+}
+
+fn about(info: &Raw) -> Option<String> {
+    edit::get_str(info, "description").or_else(|| edit::get_str(info, "title"))
 }
 
 /// Detached, since a greeting lives as long as the catalog.

@@ -11,7 +11,7 @@ mod groups;
 mod load;
 mod text;
 
-pub use text::one_line;
+pub use text::{one_line, shortened};
 
 use crate::{
     catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, Withheld},

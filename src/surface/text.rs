@@ -35,7 +35,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// At most `longest` characters, with `…` for what was cut.
-pub(super) fn shortened(text: &str, longest: usize) -> String {
+pub fn shortened(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
     }

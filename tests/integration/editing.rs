@@ -1,49 +1,6 @@
 //! `init`, `add`, `remove`, `enable` and `disable`.
 
-use std::{path::Path, process::Output};
-
-use crate::support::dormouse;
-
-struct Home(tempfile::TempDir);
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("the temporary directory is writable"))
-    }
-
-    fn with(name: &str, config: &str) -> Self {
-        let home = Self::new();
-        std::fs::write(home.path().join(name), config).unwrap();
-        home
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path().join(name)).unwrap()
-    }
-
-    async fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let mut command = dormouse();
-        command.args(arguments).current_dir(self.path()).env("HOME", self.path());
-        for variable in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
-            command.env_remove(variable);
-        }
-        command.stdin(std::process::Stdio::null());
-        let Output { status, stdout, stderr } = command.output().await.expect("dormouse runs");
-        let said = [stdout, stderr].concat();
-        (status.code(), String::from_utf8(said).expect("UTF-8"))
-    }
-
-    #[track_caller]
-    fn is(&self, name: &str, expected: &str) {
-        assert_eq!(self.read(name), expected);
-    }
-}
-
-const OWN: &str = ".config/dormouse/dormouse.json";
+use crate::support::{Home, OWN};
 
 #[tokio::test]
 async fn the_first_server_makes_the_config_and_more_are_added_as_they_are_found() {
@@ -126,7 +83,7 @@ async fn servers_are_switched_and_removed_in_place_in_every_form() {
             "# mine\n\n# one\n[mcpServers.a]\ncommand = \"x\" # why\nenabled = false\n",
         ),
     ] {
-        let home = Home::with(name, before);
+        let home = Home::new().with(name, before);
         let (code, said) = home.run(&["remove", "b", "--dry-run", "--config", name]).await;
         assert_eq!(code, Some(0), "{said}");
         let is_removed = |line: &str| line.starts_with('-') && line.contains('b');

@@ -3,10 +3,11 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// What each layer may use. `catalog` and `config` are used by many, and use little.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     (
         "cli",
         &[
+            "hosts",
             "demo",
             "control",
             "downstream",
@@ -20,6 +21,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
             "config",
         ],
     ),
+    ("hosts", &["config"]),
     ("demo", &["peer", "protocol", "wire"]),
     ("control", &["proxy", "upstream", "catalog", "config"]),
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config"]),

@@ -168,6 +168,16 @@ fn servers(
     Member { key: "mcpServers".to_owned(), at, node: Node { at, content } }
 }
 
+/// Makes every string say itself, whatever looks like a variable in it.
+pub(super) fn literal_strings(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = literal(text),
+        Value::Array(values) => values.iter_mut().for_each(literal_strings),
+        Value::Object(members) => members.values_mut().for_each(literal_strings),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// A text in which what looks like a variable is none.
 fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

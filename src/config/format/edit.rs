@@ -54,7 +54,10 @@ impl Format {
         for edit in edits {
             edit.apply(&mut wanted);
         }
-        let keeps_line_ends = edited.matches("\r\n").count() >= bare.matches("\r\n").count();
+        // What is taken out takes line ends along.
+        let takes_out = edits.iter().any(|edit| matches!(edit, Edit::Remove { .. }));
+        let line_ends = |text: &str| text.matches("\r\n").count();
+        let keeps_line_ends = takes_out || line_ends(&edited) >= line_ends(bare);
         if !keeps_line_ends || read(&edited) != Some(wanted) {
             return Err(EditError::ChangesMore);
         }
@@ -77,6 +80,9 @@ fn ends_as_in_windows(line: &str) -> bool {
 }
 
 impl Edit {
+    /// The step to where a list has no element yet.
+    pub const END: &str = "-";
+
     /// Sets a member of a file that has this value; mappings on the way to it that are not there are made.
     pub fn put(root: &Value, path: &[&str], value: Value) -> Self {
         let mut parent = root;
@@ -113,6 +119,16 @@ impl Edit {
     fn apply(&self, root: &mut Value) {
         let (name, parents) = self.target();
         let parent = parents.iter().try_fold(root, |value, step| value.get_mut(step));
+        if let Some(Value::Array(elements)) = parent {
+            match self {
+                Self::Set { value, .. } => elements.push(value.clone()),
+                Self::Remove { .. } => {
+                    let position = name.parse().ok().filter(|position| *position < elements.len());
+                    position.map(|position: usize| elements.remove(position));
+                }
+            }
+            return;
+        }
         let Some(members) = parent.and_then(Value::as_object_mut) else { return };
         match self {
             Self::Set { value, .. } => {
@@ -191,6 +207,50 @@ mod tests {
             ),
         ] {
             assert_eq!(format.edit(before, &edits).unwrap(), after, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_member_is_put_in_the_place_of_another() {
+        let edits = [set("m.a", json!({"url": "u"})), Edit::remove(&["m", "b"])];
+        for (format, before, after) in [
+            (
+                Format::Toml,
+                "[m]\n\n# why\n[m.a]\ncommand = \"x\"\n[m.a.env]\nK = \"v\"\n\n[m.b]\nc = 1\n\n[z]\nq = 1\n",
+                "[m]\n\n# why\n[m.a]\nurl = \"u\"\n\n[z]\nq = 1\n",
+            ),
+            (
+                Format::Json,
+                "{\r\n\t\"m\": {\r\n\t\t\"a\": 1,\r\n\t\t// gone\r\n\t\t\"b\": {\r\n\t\t}\r\n\t}\r\n}",
+                "{\r\n\t\"m\": {\r\n\t\t\"a\": { \"url\": \"u\" }\r\n\t\t// gone\r\n\t}\r\n}",
+            ),
+            (Format::Yaml, "m:\n  b: 1\n  a:\n    c: 1\n", "m:\n  a: {url: u}\n"),
+        ] {
+            assert_eq!(format.edit(before, &edits).as_deref(), Ok(after), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn lists_of_yaml_lose_and_gain_elements() {
+        let before = "list:\n  # one\n  - name: x # why\n    args:\n      - -y\n  - name: y\n    n: 2\n# end\nz: 1\n";
+        let added = json!({"name": "z", "args": ["a", "b"], "env": {"K": "v"}});
+        let edits = [set("list.-", added.clone()), Edit::remove(&["list", "0"])];
+        let after = "list:\n  # one\n  - name: y\n    n: 2\n  - name: z\n    args: [a, b]\n    env:\n      K: v\n# end\nz: 1\n";
+        assert_eq!(Format::Yaml.edit(before, &edits).as_deref(), Ok(after));
+        let after = "z: 1\nlist:\n  - name: z\n    args: [a, b]\n    env:\n      K: v\n";
+        let edits = [set("list", json!([added]))];
+        assert_eq!(Format::Yaml.edit("z: 1\n", &edits).as_deref(), Ok(after));
+    }
+
+    #[test]
+    fn an_empty_file_gets_what_it_lacks() {
+        for (format, after) in [
+            (Format::Json, "{\n  \"m\": {\n    \"a\": {\n      \"c\": 1\n    }\n  }\n}\n"),
+            (Format::Toml, "[m.a]\nc = 1\n"),
+            (Format::Yaml, "m:\n  a:\n    c: 1\n"),
+        ] {
+            let edits = [Edit::put(&json!({}), &["m", "a"], json!({"c": 1}))];
+            assert_eq!(format.edit("", &edits).as_deref(), Ok(after), "{format:?}");
         }
     }
 

@@ -75,7 +75,12 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
     }
     match edit {
         Edit::Set { value, .. } => {
-            if let Some(old) = table.get_mut(name) {
+            if let Some(Item::Table(old)) = table.get_mut(name) {
+                let Item::Table(mut new) = item(value, true)? else { return None };
+                *new.decor_mut() = old.decor().clone();
+                new.set_position(old.position());
+                *old = new;
+            } else if let Some(old) = table.get_mut(name) {
                 // What is written around it stays.
                 let decor = old.as_value()?.decor().clone();
                 let mut new = inline(value)?;
@@ -133,8 +138,11 @@ fn item(value: &Value, may_be_table: bool) -> Option<Item> {
     Some(match value {
         Value::Object(members) if may_be_table => {
             let mut table = Table::new();
+            // A table of tables has no lines of its own.
+            let has_tables = !members.is_empty() && members.values().all(Value::is_object);
+            table.set_implicit(has_tables);
             for (name, value) in members {
-                table.insert(name, item(value, false)?);
+                table.insert(name, item(value, has_tables)?);
             }
             Item::Table(table)
         }

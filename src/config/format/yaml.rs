@@ -206,11 +206,34 @@ pub(super) fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
 
 fn make(root: &Mapping, edit: &Edit) -> Option<()> {
     let (name, parents) = edit.target();
+    if let Some((list, above)) = parents.split_last()
+        && let Some(mapping) =
+            above.iter().try_fold(root.clone(), |mapping, step| child(&mapping, step))
+        && let Some(sequence) = mapping.get_sequence(list.as_str())
+    {
+        return change_list(&sequence, name, edit);
+    }
     let parent = parents.iter().try_fold(root.clone(), |mapping, step| child(&mapping, step))?;
     match edit {
         Edit::Set { value, .. } => set(&parent, name, value),
         Edit::Remove { .. } => parent.remove(name).map(|_| ()),
     }
+}
+
+/// Takes an element out of a list, by its position, or puts one behind all others.
+fn change_list(sequence: &Sequence, position: &str, edit: &Edit) -> Option<()> {
+    match edit {
+        Edit::Remove { .. } => sequence.remove(position.parse().ok()?).map(|_| ()),
+        Edit::Set { value, .. } if position == Edit::END => push(sequence, value),
+        Edit::Set { .. } => None,
+    }
+}
+
+fn push(sequence: &Sequence, value: &Value) -> Option<()> {
+    let Value::Object(members) = value else { return None };
+    sequence.push(Mapping::new_pending_block());
+    let mapping = sequence.last()?.as_mapping()?.clone();
+    members.iter().try_for_each(|(name, value)| set(&mapping, name, value))
 }
 
 /// The mapping under a key, which may look like a number or a boolean.
@@ -232,6 +255,11 @@ fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
             Some(integer) => parent.set(name, integer),
             None => parent.set(name, number.as_f64()?),
         },
+        Value::Array(elements) if elements.iter().any(Value::is_object) => {
+            parent.set(name, Sequence::new_pending_block());
+            let sequence = parent.get_sequence(name)?;
+            elements.iter().try_for_each(|element| push(&sequence, element))?;
+        }
         Value::Array(elements) => {
             let sequence = Sequence::new_flow();
             elements.iter().try_for_each(|element| {
@@ -248,7 +276,7 @@ fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
             let mapping = parent.get_mapping(name)?;
             members.iter().try_for_each(|(name, value)| set(&mapping, name, value))?;
         }
-        Value::Null => return None,
+        Value::Null => parent.set(name, None::<bool>),
     }
     Some(())
 }

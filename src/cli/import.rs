@@ -1,0 +1,418 @@
+//! `dormouse import`: the servers of AI tools, taken into the config.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    UsageError,
+    arguments::{ImportArguments, Options},
+    ask, describe,
+    edit::{FRESH, rewrite, valid},
+    json as to_json, settings, table,
+};
+use crate::{
+    config::{self, ConfigFile, Converted, visible},
+    hosts::{
+        Candidate, Directories, HOSTS, Host, Needed, Outcome, Plan, Planned, Secret, Source, Spot,
+        candidates, keep_secrets, masked, of_config, secrets,
+    },
+    surface::shortened,
+};
+
+pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<ExitCode> {
+    let directories = directories()?;
+    if typed.from.is_empty() && !typed.all {
+        return Ok(list_hosts(&directories));
+    }
+    let Gathered { found, unreadable, settings } = gather(typed, &directories)?;
+    let file = target(options)?;
+    let mut plan = Plan::new(found, &file.entries()?, &file.environment(), typed.force);
+    for (path, why) in &unreadable {
+        errln!("cannot read {}: {}", path.display(), visible(why));
+    }
+    let may_ask = !typed.consent.yes && !typed.json && !typed.consent.dry_run && ask::is_possible();
+    describe::describe(&mut plan, &file, options, typed.probe, may_ask)?;
+    let secrets = Secrets::of(&plan);
+    if !typed.json {
+        show(&plan, &secrets.all, &file);
+    }
+    let is_moving = secrets.are_moved(typed, may_ask)?;
+    let import = Import { plan, settings, secrets, is_moving };
+    let is_written = import.write(&file, typed, may_ask)?;
+    if typed.json {
+        outln!("{}", to_json(&import.report(&file, &unreadable, is_written))?);
+    } else if is_written {
+        import.say_what_is_next(&file);
+    }
+    let has_failed =
+        !unreadable.is_empty() || !is_written && !typed.consent.dry_run && import.has_news();
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+pub(super) fn directories() -> anyhow::Result<Directories> {
+    let project = std::env::current_dir().context("the working directory is gone")?;
+    Directories::of_process(project).context("cannot tell where your files are: is HOME set?")
+}
+
+/// The config to write to, which may not be there yet.
+pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
+    let named = settings::named(options);
+    let directory = std::env::current_dir().context("the working directory is gone")?;
+    let found = config::find_own(named.as_deref(), &directory);
+    let found = found.context("cannot tell where your config would be: is HOME set?")?;
+    if found.path.exists() {
+        return Ok(found.read()?);
+    }
+    let is_json = found.path.extension().is_none_or(|extension| extension == "json");
+    Ok(ConfigFile::unwritten(found.path, if is_json { FRESH } else { "" }))
+}
+
+/// What there is to import.
+#[derive(Default)]
+struct Gathered {
+    found: Vec<Candidate>,
+    unreadable: Vec<(PathBuf, String)>,
+    /// What the config of another system says beside its servers.
+    settings: Map<String, Value>,
+}
+
+fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<Gathered> {
+    let mut gathered = Gathered::default();
+    let mut spots: Vec<Spot> = Vec::new();
+    if typed.all {
+        spots.extend(HOSTS.iter().flat_map(|host| host.spots(directories)));
+    }
+    for word in &typed.from {
+        if let Some(host) = Host::named(word) {
+            spots.extend(host.spots(directories));
+        } else if Path::new(word).is_file() {
+            gather_file(Path::new(word), directories, &mut gathered, &mut spots)?;
+        } else {
+            let hosts: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
+            let message =
+                format!("{word:?} is neither a file nor one of the hosts: {}", hosts.join(", "));
+            return Err(UsageError(message).into());
+        }
+    }
+    let (found, unreadable) = candidates(&spots, directories);
+    gathered.found.extend(found);
+    gathered.unreadable.extend(unreadable);
+    Ok(gathered)
+}
+
+/// A file that was named: the config of another proxy, or of a host.
+fn gather_file(
+    path: &Path,
+    directories: &Directories,
+    gathered: &mut Gathered,
+    spots: &mut Vec<Spot>,
+) -> anyhow::Result<()> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let Some(Converted { system, servers, settings, warnings }) = config::convert(&text, path)?
+    else {
+        spots.extend(Spot::named(path, directories));
+        return Ok(());
+    };
+    for warning in warnings {
+        errln!("{}", visible(&warning.to_string()));
+    }
+    gathered.found.extend(of_config(system, path, servers));
+    gathered.settings.extend(settings);
+    Ok(())
+}
+
+/// What can be imported on this machine.
+fn list_hosts(directories: &Directories) -> ExitCode {
+    let mut shown = table(&["HOST", "SERVERS", "FILE"]);
+    for host in &HOSTS {
+        for spot in host.spots(directories).iter().filter(|spot| spot.path.is_file()) {
+            let (found, unreadable) = candidates(std::slice::from_ref(spot), directories);
+            let count =
+                if unreadable.is_empty() { found.len().to_string() } else { "?".to_owned() };
+            if count != "0" {
+                shown.add_row([host.id.to_owned(), count, home_path(&spot.path, directories)]);
+            }
+        }
+    }
+    if shown.is_empty() {
+        errln!("no host here has any servers; import a file: dormouse import FILE");
+        return ExitCode::FAILURE;
+    }
+    outln!("{shown}\n\nnext: dormouse import HOST, or dormouse import --all");
+    ExitCode::SUCCESS
+}
+
+fn home_path(path: &Path, directories: &Directories) -> String {
+    match path.strip_prefix(&directories.home) {
+        Ok(rest) => format!("~/{}", rest.display()),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+/// The secrets that stand in plain text in what would be written.
+struct Secrets {
+    /// Of each server of the plan.
+    of: Vec<Vec<Secret>>,
+    all: Vec<Secret>,
+}
+
+impl Secrets {
+    fn of(plan: &Plan) -> Self {
+        let of: Vec<Vec<Secret>> =
+            plan.servers.iter().map(|planned| secrets(&planned.name, &planned.entry)).collect();
+        let all = of.iter().flatten().cloned().collect();
+        Self { of, all }
+    }
+
+    /// Whether they go to `.env`.
+    fn are_moved(&self, typed: &ImportArguments, may_ask: bool) -> anyhow::Result<bool> {
+        if self.all.is_empty() || typed.move_secrets || !may_ask {
+            return Ok(typed.move_secrets);
+        }
+        let count = self.all.len();
+        ask::confirm(&format!(
+            "Keep the {count} secrets in .env beside the config, and refer to them?"
+        ))
+    }
+}
+
+/// All that is to be written.
+struct Import {
+    plan: Plan,
+    settings: Map<String, Value>,
+    secrets: Secrets,
+    is_moving: bool,
+}
+
+impl Import {
+    fn has_news(&self) -> bool {
+        self.plan.servers.iter().any(|planned| planned.outcome.is_written())
+    }
+
+    /// Whether it was.
+    fn write(
+        &self,
+        file: &ConfigFile,
+        typed: &ImportArguments,
+        may_ask: bool,
+    ) -> anyhow::Result<bool> {
+        let (after, ()) = self.edit(file)?;
+        if !self.has_news() {
+            return Ok(false);
+        }
+        if !typed.json {
+            let name = file.path.display().to_string();
+            let before = if file.is_written() { file.text() } else { "".into() };
+            ask::print_difference(&name, &before, &after.text(), &self.secrets.all);
+        }
+        if typed.consent.dry_run {
+            return Ok(false);
+        }
+        if !typed.consent.yes {
+            if !may_ask {
+                errln!("nothing is written: there is nobody to ask; say --yes");
+                return Ok(false);
+            }
+            if !ask::confirm(&format!("Write {}?", file.path.display()))? {
+                return Ok(false);
+            }
+        }
+        rewrite(file.clone(), false, |file| self.edit(file))?;
+        Ok(true)
+    }
+
+    /// The config with what is new in it.
+    fn edit(&self, file: &ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
+        let mut after = file.clone();
+        if !file.is_written() {
+            for (key, value) in &self.settings {
+                after = after.with_setting(key, value.clone())?;
+            }
+        }
+        for (planned, secrets) in self.plan.servers.iter().zip(&self.secrets.of) {
+            if !planned.outcome.is_written() {
+                continue;
+            }
+            let entry = if self.is_moving {
+                let (kept, entry) = keep_secrets(&after, &planned.name, &planned.entry, secrets);
+                after = kept;
+                entry
+            } else {
+                planned.entry.clone()
+            };
+            after = after.with_server(&planned.name, Value::Object(entry))?;
+        }
+        valid(after)
+    }
+}
+
+impl Import {
+    /// What whoever imports has to do now.
+    fn say_what_is_next(&self, file: &ConfigFile) {
+        let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
+        outln!("\nwrote {}: {} servers", file.path.display(), written.count());
+        let variables = file.path.with_file_name(".env");
+        for Needed { name, what } in self.missing(file) {
+            outln!("set {name} ({}) in {}", visible(&what), variables.display());
+        }
+        let count = self.secrets.all.len();
+        if count > 0 && self.is_moving {
+            outln!("{count} secrets are in {}", variables.display());
+        } else if count > 0 {
+            outln!(
+                "{count} secrets stand in it in plain text; with --move-secrets they go to .env"
+            );
+        }
+        if file.is_written() && !self.settings.is_empty() {
+            let keys: Vec<&str> = self.settings.keys().map(String::as_str).collect();
+            outln!("not taken over into a config that was there: {}", keys.join(", "));
+        }
+        outln!("next: dormouse test, then dormouse connect HOST --replace");
+    }
+
+    /// Variables that nothing defines.
+    fn missing(&self, file: &ConfigFile) -> Vec<Needed> {
+        let environment = file.environment();
+        let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
+        let needed = written.flat_map(|planned| &planned.needed);
+        let mut missing: Vec<Needed> =
+            needed.filter(|needed| environment.get(&needed.name).is_none()).cloned().collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    fn report(
+        &self,
+        file: &ConfigFile,
+        unreadable: &[(PathBuf, String)],
+        is_written: bool,
+    ) -> Report {
+        let hide = |entry: &Map<String, Value>| {
+            let text = json!(entry).to_string();
+            let hidden = serde_json::from_str(&masked(&text, &self.secrets.all));
+            hidden.unwrap_or_else(|_| json!({}))
+        };
+        let of_plan =
+            self.plan.servers.iter().zip(&self.secrets.of).map(|(planned, secrets)| Reported {
+                name: planned.name.clone(),
+                from: planned.from.iter().map(From::from).collect(),
+                outcome: says(planned.outcome),
+                entry: Some(hide(&planned.entry)),
+                notes: planned.notes.clone(),
+                set: planned.needed.iter().map(|needed| needed.name.clone()).collect(),
+                secrets: secrets.iter().map(|secret| secret.place.clone()).collect(),
+            });
+        let skipped = self.plan.skipped.iter().map(|(candidate, why)| Reported {
+            name: candidate.name.clone(),
+            from: vec![(&candidate.source).into()],
+            outcome: "skipped",
+            notes: vec![why.clone()],
+            ..Reported::default()
+        });
+        Report {
+            config: file.path.clone(),
+            is_written,
+            servers: of_plan.chain(skipped).collect(),
+            unreadable: unreadable
+                .iter()
+                .map(|(path, why)| json!({"path": path, "why": why}))
+                .collect(),
+        }
+    }
+}
+
+fn says(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Added => "added",
+        Outcome::Replaced => "replaced",
+        Outcome::AlreadyThere => "already there",
+        Outcome::NameTaken => "name taken",
+    }
+}
+
+/// `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    config: PathBuf,
+    #[serde(rename = "written")]
+    is_written: bool,
+    servers: Vec<Reported>,
+    unreadable: Vec<Value>,
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reported {
+    name: String,
+    from: Vec<Origin>,
+    /// `added`, `replaced`, `already there`, `name taken` or `skipped`.
+    outcome: &'static str,
+    /// Without its secrets.
+    entry: Option<Value>,
+    notes: Vec<String>,
+    /// Variables that it needs.
+    set: Vec<String>,
+    /// Where secrets stand in it in plain text.
+    secrets: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Origin {
+    host: &'static str,
+    path: PathBuf,
+}
+
+impl From<&Source> for Origin {
+    fn from(source: &Source) -> Self {
+        Self { host: source.host, path: source.path.clone() }
+    }
+}
+
+fn show(plan: &Plan, secrets: &[Secret], file: &ConfigFile) {
+    let mut shown = table(&["SERVER", "FROM", "RUNS", ""]);
+    for planned in &plan.servers {
+        let from: Vec<&str> = planned.from.iter().map(|source| source.host).collect();
+        let becomes = match planned.outcome {
+            Outcome::Added => "is added",
+            Outcome::Replaced => "replaces the one there",
+            Outcome::AlreadyThere => "is there already",
+            Outcome::NameTaken => "the name is taken; --force replaces it",
+        };
+        let runs = visible(&masked(&runs(planned), secrets));
+        shown.add_row([visible(&planned.name), from.join(", "), runs, becomes.to_owned()]);
+    }
+    if plan.servers.is_empty() {
+        errln!("there is nothing to import into {}", file.path.display());
+    } else {
+        outln!("{shown}\n");
+    }
+    for (candidate, why) in &plan.skipped {
+        let Candidate { name, source, .. } = candidate;
+        errln!("{} of {} is left out: {}", visible(name), source.host, visible(why));
+    }
+    for planned in &plan.servers {
+        for note in &planned.notes {
+            errln!("{}: {}", visible(&planned.name), visible(note));
+        }
+    }
+}
+
+/// The command or the URL, shortened.
+fn runs(planned: &Planned) -> String {
+    let text = |key: &str| planned.entry.get(key).and_then(Value::as_str);
+    let words = planned.entry.get("args").and_then(Value::as_array).into_iter().flatten();
+    let words = text("url").or(text("command")).into_iter().chain(words.filter_map(Value::as_str));
+    shortened(&words.collect::<Vec<_>>().join(" "), MOST_SHOWN)
+}
+
+/// Of a command, in characters.
+const MOST_SHOWN: usize = 60;

@@ -1,0 +1,58 @@
+//! The config of another system, written as one of ours.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{
+    ConfigError, Environment, Problem,
+    dialect::{Variables, literal_strings},
+    document::Document,
+    parse,
+};
+
+/// What a file says that is for another system.
+#[derive(Debug)]
+pub struct Converted {
+    /// Its name.
+    pub system: &'static str,
+    /// Entries by name, in our keys.
+    pub servers: Map<String, Value>,
+    /// All other members of the file, in our keys.
+    pub settings: Map<String, Value>,
+    /// What is not as it is there.
+    pub warnings: Vec<Problem>,
+}
+
+/// Reads a file that may be for another system; `None` where it is not.
+///
+/// # Errors
+/// Every problem of a file that is.
+pub fn convert(text: &str, path: &Path) -> Result<Option<Converted>, ConfigError> {
+    let document = Document::parse(text, path)?;
+    let Some(dialect) = document.dialect() else { return Ok(None) };
+    let mut warnings = parse(text, path, &Environment::of_process())?.warnings;
+    let mut warn = |message: &str| warnings.push(document.problem(&[], message));
+    let manner = document.manner();
+    let mut value = document.value();
+    match manner.variables {
+        Variables::FileAndProcess => {}
+        Variables::Nowhere => literal_strings(&mut value),
+        Variables::File => warn("variables are looked up in the process's environment too"),
+        Variables::Process => warn("variables are looked up in .env too"),
+    }
+    if manner.keeps_undefined {
+        warn(
+            "an undefined variable makes its server unavailable: there it stayed as it was written",
+        );
+    }
+    if manner.servers_at_root {
+        warn("what was at /<name>/ is at /servers/<name>/");
+    }
+    let Value::Object(mut settings) = value else { return Ok(None) };
+    let servers = match settings.shift_remove("mcpServers") {
+        Some(Value::Object(servers)) => servers,
+        _ => Map::new(),
+    };
+    Ok(Some(Converted { system: dialect.name(), servers, settings, warnings }))
+}

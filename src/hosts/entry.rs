@@ -1,0 +1,264 @@
+//! The entry of a server as other programs write it, in the keys of our config.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    table::Unit,
+    variables::{Findings, Meanings, Needed},
+};
+use crate::config::server_keys;
+
+/// A server as it is written somewhere, in the keys of our config and with our variables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub members: Map<String, Value>,
+    /// Whether it is switched on there.
+    pub is_enabled: bool,
+    pub needed: Vec<Needed>,
+    /// What is not as it was.
+    pub notes: Vec<String>,
+}
+
+impl Entry {
+    /// `timeout`: what a number under that name is, where it is a deadline for calls.
+    pub(super) fn read(
+        members: Map<String, Value>,
+        timeout: Option<Unit>,
+        meanings: &Meanings<'_>,
+    ) -> Self {
+        let mut findings = Findings::default();
+        let mut translation = Translation::default();
+        for (key, mut value) in members {
+            if !value.is_null() {
+                // Nothing of that is taken over.
+                if key != "envFile" {
+                    meanings.normalise(&mut value, &mut findings);
+                }
+                translation.take(&key, value, timeout);
+            }
+        }
+        translation.settle();
+        let Translation { entry, is_disabled, left_out, notes } = translation;
+        let Findings { needed, notes: mut all } = findings;
+        all.extend(notes);
+        if !left_out.is_empty() {
+            all.push(format!("left out, as it means nothing here: {}", left_out.join(", ")));
+        }
+        let mut members: Vec<(String, Value)> = entry.into_iter().collect();
+        members.sort_by_key(|(key, _)| position(key));
+        let members = members.into_iter().collect();
+        Self { members, is_enabled: !is_disabled, needed, notes: all }
+    }
+}
+
+/// As one would write them.
+const ORDER: [&str; 9] =
+    ["description", "type", "command", "args", "env", "cwd", "url", "headers", "startup"];
+
+fn position(key: &str) -> usize {
+    ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
+}
+
+/// An entry as it is put together.
+#[derive(Debug, Default)]
+struct Translation {
+    entry: Map<String, Value>,
+    is_disabled: bool,
+    /// Keys that mean nothing here.
+    left_out: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Whether there is a server in these members at all.
+pub(super) fn is_entry(members: &Map<String, Value>) -> bool {
+    let is_there = |key: &&str| members.get(*key).is_some_and(|value| !value.is_null());
+    ["command", "cmd", "url", "serverUrl", "httpUrl", "uri"].iter().any(is_there)
+}
+
+/// What is said of other members than these is of no use to a server behind us.
+const ALREADY_SAID: [&str; 5] = ["name", "source", "bundled", "display_name", "id"];
+
+impl Translation {
+    fn take(&mut self, key: &str, value: Value, timeout: Option<Unit>) {
+        match (key, value) {
+            ("command" | "cmd", Value::Array(words)) => {
+                let mut words = words.into_iter();
+                self.set("command", words.next().unwrap_or_default());
+                self.extend("args", words.collect());
+            }
+            // As Zed wrote it once.
+            ("command", Value::Object(mut inner)) => {
+                let path = inner.remove("path").unwrap_or_default();
+                self.set("command", path);
+                inner.into_iter().for_each(|(key, value)| self.take(&key, value, timeout));
+            }
+            ("command" | "cmd", command) => self.set("command", command),
+            ("args", Value::Array(words)) => self.extend("args", words),
+            // The one for streamable HTTP beats another.
+            ("httpUrl" | "serverUrl" | "uri", url) => self.set("url", url),
+            ("url", url) if !self.entry.contains_key("url") => self.set("url", url),
+            ("url", _) => {}
+            ("env" | "environment" | "envs", Value::Object(variables)) => {
+                variables.into_iter().for_each(|(name, value)| self.set_in("env", &name, value));
+            }
+            ("headers" | "http_headers", Value::Object(headers)) => {
+                headers.into_iter().for_each(|(name, value)| self.set_in("headers", &name, value));
+            }
+            ("requestOptions", Value::Object(mut options)) => {
+                let headers = options.remove("headers").unwrap_or_default();
+                self.take("headers", headers, timeout);
+            }
+            ("workingDirectory", directory) => self.set("cwd", directory),
+            ("disabled", Value::Bool(is_disabled)) => self.is_disabled = is_disabled,
+            ("enabled", Value::Bool(is_enabled)) => self.is_disabled = !is_enabled,
+            ("type" | "transport" | "transportType", Value::String(kind)) => self.kind(key, &kind),
+            (key, value) => self.take_variables(key, value, timeout),
+        }
+    }
+
+    /// Members that name variables.
+    fn take_variables(&mut self, key: &str, value: Value, timeout: Option<Unit>) {
+        match (key, value) {
+            ("env_vars" | "env_keys", Value::Array(names)) => {
+                for name in names {
+                    let name = name["name"].as_str().or(name.as_str()).unwrap_or_default();
+                    self.set_in("env", name, json!(format!("${{{name}}}")));
+                }
+            }
+            ("env_http_headers", Value::Object(headers)) => {
+                for (header, name) in headers {
+                    let name = name.as_str().unwrap_or_default();
+                    self.set_in("headers", &header, json!(format!("${{{name}}}")));
+                }
+            }
+            ("bearer_token_env_var", Value::String(name)) => {
+                self.set_in("headers", "Authorization", json!(format!("Bearer ${{{name}}}")));
+            }
+            ("apiKey", Value::String(token)) => {
+                self.set_in("headers", "Authorization", json!(format!("Bearer {token}")));
+            }
+            (key, value) => self.take_choices(key, value, timeout),
+        }
+    }
+
+    /// Members that choose tools, and deadlines.
+    fn take_choices(&mut self, key: &str, value: Value, timeout: Option<Unit>) {
+        match (key, value) {
+            (
+                "tools" | "includeTools" | "enabled_tools" | "available_tools",
+                Value::Array(names),
+            ) => {
+                let is_all = names.is_empty() || names.iter().any(|name| name == "*");
+                if !is_all {
+                    self.set_in("tools", "*", json!(false));
+                    names.iter().filter_map(Value::as_str).for_each(|name| {
+                        // Gemini CLI's may have arguments behind them.
+                        let name = name.split('(').next().unwrap_or(name);
+                        self.set_in("tools", name, json!(true));
+                    });
+                }
+            }
+            ("excludeTools" | "disabled_tools" | "disabledTools", Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).for_each(|name| {
+                    self.set_in("tools", name, json!(false));
+                });
+            }
+            // Other programs have permissions under this name.
+            ("tools", Value::Object(tools))
+                if tools.values().all(|tool| tool.is_boolean() || tool["enabled"].is_boolean()) =>
+            {
+                self.set("tools", Value::Object(tools));
+            }
+            ("timeout", Value::Number(number)) if timeout.is_some() => {
+                self.deadline("call", number.as_f64(), timeout.unwrap_or(Unit::Seconds));
+            }
+            ("tool_timeout_sec", Value::Number(number)) => {
+                self.deadline("call", number.as_f64(), Unit::Seconds);
+            }
+            ("startup_timeout_sec", Value::Number(number)) => {
+                self.deadline("load", number.as_f64(), Unit::Seconds);
+            }
+            ("startup_timeout_ms" | "initTimeout", Value::Number(number)) => {
+                self.deadline("load", number.as_f64(), Unit::Milliseconds);
+            }
+            ("envFile", Value::String(path)) => {
+                let note = format!(
+                    "the variables in {path} are not taken along: put them into `env` or .env"
+                );
+                self.notes.push(note);
+            }
+            ("oauth", Value::Object(_)) => {
+                self.notes.push(
+                    "dormouse cannot log in yet: requests are sent without a token".to_owned(),
+                );
+            }
+            ("description", Value::String(text)) if text.trim().is_empty() => {}
+            (key, value) if server_keys().iter().any(|known| known == key) && key != "tools" => {
+                self.set(key, value);
+            }
+            (key, _) if ALREADY_SAID.contains(&key) => {}
+            (key, _) => self.left_out.push(key.to_owned()),
+        }
+    }
+
+    fn kind(&mut self, key: &str, kind: &str) {
+        let ours = match kind.to_lowercase().replace(['-', '_'], "").as_str() {
+            "http" | "streamablehttp" => "http",
+            "sse" => "sse",
+            // What the other keys say anyway.
+            "stdio" | "local" | "remote" => return,
+            _ => {
+                self.left_out.push(format!("{key} {kind:?}"));
+                return;
+            }
+        };
+        self.set("type", json!(ours));
+    }
+
+    fn deadline(&mut self, which: &str, number: Option<f64>, unit: Unit) {
+        let Some(number) = number.filter(|number| *number > 0.0) else { return };
+        let milliseconds = if unit == Unit::Seconds { number * 1000.0 } else { number };
+        let text = if milliseconds % 1000.0 == 0.0 {
+            format!("{}s", milliseconds / 1000.0)
+        } else {
+            format!("{}ms", milliseconds.round())
+        };
+        self.set_in("timeouts", which, json!(text));
+    }
+
+    /// One server is at one place.
+    fn settle(&mut self) {
+        if self.entry.contains_key("url") {
+            for key in ["command", "args", "env", "cwd"] {
+                if self
+                    .entry
+                    .shift_remove(key)
+                    .is_some_and(|value| value != json!({}) && value != json!([]))
+                {
+                    self.notes.push(format!("{key:?} is left out: it has a URL"));
+                }
+            }
+        } else {
+            self.entry.shift_remove("headers");
+            self.entry.shift_remove("type");
+        }
+    }
+
+    fn set(&mut self, key: &str, value: Value) {
+        self.entry.insert(key.to_owned(), value);
+    }
+
+    fn set_in(&mut self, key: &str, name: &str, value: Value) {
+        let members = self.entry.entry(key).or_insert_with(|| json!({}));
+        if !name.is_empty() && !value.is_null() {
+            members[name] = value;
+        }
+    }
+
+    fn extend(&mut self, key: &str, words: Vec<Value>) {
+        let list = self.entry.entry(key).or_insert_with(|| json!([]));
+        if let Some(list) = list.as_array_mut() {
+            list.extend(words);
+        }
+    }
+}

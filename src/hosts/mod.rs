@@ -1,0 +1,28 @@
+//! AI tools that are hosts of MCP servers: where each has its config, in what form, how it is read and how it is
+//! edited (DESIGN.md section 8).
+//!
+//! It says what there is and what would be written; it asks nobody, and knows nothing of running servers.
+
+mod backups;
+mod connect;
+mod entry;
+mod own;
+mod places;
+mod plan;
+mod read;
+mod secrets;
+mod snippet;
+mod table;
+mod variables;
+
+pub use backups::{Backups, Connection};
+pub use connect::{ConnectError, Connected};
+pub use entry::Entry;
+pub use own::Way;
+pub use places::{Directories, Os, Scope};
+pub use plan::{Outcome, Plan, Planned};
+pub use read::{Candidate, Fate, Source, Spot, candidates, of_config};
+pub use secrets::{Secret, keep_secrets, masked, secrets};
+pub use snippet::snippets;
+pub use table::{HOSTS, Host};
+pub use variables::Needed;

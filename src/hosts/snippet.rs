@@ -1,0 +1,70 @@
+//! Entries of servers as documents show them, to be pasted.
+
+use serde_json::Value;
+
+use super::{
+    entry::{Entry, is_entry},
+    read::servers,
+    table::ANY,
+    variables::Meanings,
+};
+use crate::config::Format;
+
+/// Reads what somebody has pasted: an entry, a name with an entry, or a whole file of some host. With each the name
+/// that the text gives it.
+///
+/// # Errors
+/// When it is nothing of that, or no JSON at all; why.
+pub fn snippets(text: &str) -> Result<Vec<(Option<String>, Entry)>, String> {
+    let text = text.trim();
+    let text = if text.starts_with('{') { text.to_owned() } else { format!("{{{text}}}") };
+    let Value::Object(members) = Format::Json.value(&text)? else {
+        return Err("expected an object".to_owned());
+    };
+    let meanings = Meanings::of_any();
+    let read = |members| Entry::read(members, ANY.timeout, &meanings);
+    if is_entry(&members) {
+        return Ok(vec![(None, read(members))]);
+    }
+    let root = Value::Object(members.clone());
+    let found = servers(&root, ANY.servers, None);
+    let found = found.unwrap_or_else(|| members.into_iter().collect());
+    let named = |(name, entry): (String, Value)| match entry {
+        Value::Object(members) if is_entry(&members) => Ok((Some(name), read(members))),
+        _ => Err(format!("{name:?} is no server: it has neither a \"command\" nor a \"url\"")),
+    };
+    found.into_iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn whatever_a_document_shows_is_understood() {
+        let entry = json!({"command": "npx", "args": ["-y", "x"]});
+        for text in [
+            r#"{"mcpServers": {"x": {"command": "npx", "args": ["-y", "x"]}}}"#,
+            r#""x": { "command": "npx", "args": ["-y", "x"], }"#,
+            r#"{"x": {"type": "local", "command": ["npx", "-y", "x"]}} // OpenCode"#,
+            r#"{"servers": {"x": {"command": "npx", "args": ["-y", "x"], "disabled": false}}}"#,
+        ] {
+            let found = snippets(text).unwrap();
+            assert_eq!(found[0].0.as_deref(), Some("x"), "{text}");
+            assert_eq!(Value::Object(found[0].1.members.clone()), entry, "{text}");
+        }
+        let found = snippets(r#"{"serverUrl": "https://x", "autoApprove": [], "disabled": true}"#);
+        let (name, entry) = found.unwrap().remove(0);
+        assert_eq!((name, entry.is_enabled), (None, false));
+        assert_eq!(Value::Object(entry.members), json!({"url": "https://x"}));
+        assert_eq!(entry.notes, ["left out, as it means nothing here: autoApprove"]);
+    }
+
+    #[test]
+    fn what_is_no_server_is_refused() {
+        for text in ["{", "[]", "{}x", r#"{"x": 1}"#, r#"{"x": {"transport": "stdio"}}"#] {
+            assert!(snippets(text).is_err(), "{text}");
+        }
+    }
+}

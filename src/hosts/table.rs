@@ -1,0 +1,325 @@
+//! The hosts that are known. Their documents are named in `docs/hosts.md`.
+
+use super::{
+    own::Form,
+    places::{Os, PROJECT, Place, Root, Scope, Ways},
+    variables::Syntax,
+};
+
+/// An AI tool that is a host of MCP servers.
+#[derive(Debug)]
+pub struct Host {
+    /// How it is called on the command line.
+    pub id: &'static str,
+    /// How else.
+    pub aliases: &'static [&'static str],
+    pub name: &'static str,
+    /// The first of a scope that is there is written to, else the first.
+    pub(super) places: &'static [Place],
+    pub(super) servers: Ways,
+    /// Ways to lists of the names of servers that are switched off.
+    pub(super) switched_off: Ways,
+    pub(super) variables: Syntax,
+    /// Of a `timeout` that is a number; none where it is no deadline for calls.
+    pub(super) timeout: Option<Unit>,
+    pub(super) form: Form,
+    /// What a new file needs beside its servers.
+    pub(super) preamble: &'static [(&'static str, &'static str)],
+    /// What to know once it is connected.
+    pub hint: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+const MCP_SERVERS: Ways = &[&["mcpServers"]];
+const LINUX_AND_MAC: &[Os] = &[Os::Linux, Os::Mac];
+const WINDOWS: &[Os] = &[Os::Windows];
+
+/// What most hosts have in common.
+const USUAL: Host = Host {
+    id: "",
+    aliases: &[],
+    name: "",
+    places: &[],
+    servers: MCP_SERVERS,
+    switched_off: &[],
+    variables: Syntax::Braces,
+    timeout: Some(Unit::Milliseconds),
+    form: Form::Plain { url: "url" },
+    preamble: &[],
+    hint: None,
+};
+
+/// A file of any host, or of none that is known.
+pub(super) static ANY: Host = Host {
+    id: "file",
+    name: "file",
+    servers: &[
+        &["mcpServers"],
+        &["servers"],
+        &["context_servers"],
+        &["mcp_servers"],
+        &["extensions"],
+        &["mcp", "servers"],
+        &["mcp"],
+    ],
+    ..USUAL
+};
+
+pub static HOSTS: [Host; 17] = [
+    Host {
+        id: "claude-code",
+        aliases: &["claude"],
+        name: "Claude Code",
+        places: &[
+            Place::user(Root::Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json"),
+            Place::user(Root::Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json")
+                .local(&[&["projects", PROJECT, "mcpServers"]]),
+            Place::project(".mcp.json"),
+        ],
+        switched_off: &[
+            &["projects", PROJECT, "disabledMcpServers"],
+            &["projects", PROJECT, "disabledMcpjsonServers"],
+        ],
+        form: Form::Typed { local: "stdio", http: "http" },
+        ..USUAL
+    },
+    Host {
+        id: "claude-desktop",
+        name: "Claude Desktop",
+        places: &[
+            Place::user(Root::Application, "Claude/claude_desktop_config.json"),
+            Place::user(
+                Root::LocalApplication,
+                "Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
+            )
+            .on(WINDOWS),
+        ],
+        variables: Syntax::Literal,
+        form: Form::LocalOnly,
+        ..USUAL
+    },
+    Host {
+        id: "codex",
+        name: "Codex",
+        places: &[
+            Place::user(Root::Variable("CODEX_HOME", ".codex"), "config.toml"),
+            Place::project(".codex/config.toml"),
+        ],
+        servers: &[&["mcp_servers"]],
+        variables: Syntax::Literal,
+        timeout: Some(Unit::Seconds),
+        form: Form::Codex,
+        ..USUAL
+    },
+    Host {
+        id: "gemini",
+        aliases: &["gemini-cli"],
+        name: "Gemini CLI",
+        places: &[
+            Place::user(Root::Home, ".gemini/settings.json"),
+            Place::project(".gemini/settings.json"),
+        ],
+        switched_off: &[&["mcp", "excluded"]],
+        variables: Syntax::Dollar,
+        form: Form::Plain { url: "httpUrl" },
+        ..USUAL
+    },
+    Host {
+        id: "opencode",
+        name: "OpenCode",
+        places: &[
+            Place::user(Root::Config, "opencode/opencode.json"),
+            Place::user(Root::Config, "opencode/opencode.jsonc"),
+            Place::project("opencode.json"),
+            Place::project("opencode.jsonc"),
+            Place::project(".opencode/opencode.json"),
+            Place::project(".opencode/opencode.jsonc"),
+        ],
+        servers: &[&["mcp", "servers"], &["mcp"]],
+        timeout: None,
+        form: Form::OpenCode,
+        ..USUAL
+    },
+    Host {
+        id: "cursor",
+        name: "Cursor",
+        places: &[
+            Place::user(Root::Home, ".cursor/mcp.json"),
+            Place::project(".cursor/mcp.json"),
+        ],
+        ..USUAL
+    },
+    Host {
+        id: "vscode",
+        aliases: &["code", "vs-code"],
+        name: "VS Code",
+        places: &[
+            Place::user(Root::Application, "Code/User/mcp.json"),
+            Place::user(Root::Application, "Code - Insiders/User/mcp.json"),
+            Place::user(Root::Application, "Code/User/profiles/*/mcp.json").only_read(),
+            Place::project(".vscode/mcp.json"),
+        ],
+        servers: &[&["servers"]],
+        form: Form::Typed { local: "stdio", http: "http" },
+        ..USUAL
+    },
+    Host {
+        id: "windsurf",
+        name: "Windsurf",
+        places: &[
+            Place::user(Root::Home, ".codeium/windsurf/mcp_config.json"),
+            Place::project(".windsurf/mcp_config.json"),
+        ],
+        form: Form::Plain { url: "serverUrl" },
+        ..USUAL
+    },
+    Host {
+        id: "zed",
+        name: "Zed",
+        places: &[
+            Place::user(Root::Config, "zed/settings.json").on(LINUX_AND_MAC),
+            Place::user(Root::Application, "Zed/settings.json").on(WINDOWS),
+            Place::project(".zed/settings.json"),
+        ],
+        servers: &[&["context_servers"]],
+        variables: Syntax::Literal,
+        ..USUAL
+    },
+    Host {
+        id: "goose",
+        name: "Goose",
+        places: &[
+            Place::user(Root::Config, "goose/config.yaml").on(LINUX_AND_MAC),
+            Place::user(Root::Application, "Block/goose/config/config.yaml").on(WINDOWS),
+        ],
+        servers: &[&["extensions"]],
+        variables: Syntax::Dollar,
+        timeout: Some(Unit::Seconds),
+        form: Form::Goose,
+        ..USUAL
+    },
+    Host {
+        id: "cline",
+        name: "Cline",
+        places: &[
+            Place::user(
+                Root::Application,
+                "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ),
+            Place::user(Root::Home, ".cline/data/settings/cline_mcp_settings.json"),
+            Place::project(".cline/mcp.json"),
+        ],
+        timeout: Some(Unit::Seconds),
+        form: Form::Typed { local: "stdio", http: "streamableHttp" },
+        ..USUAL
+    },
+    Host {
+        id: "roo",
+        aliases: &["roo-code"],
+        name: "Roo Code",
+        places: &[
+            Place::user(
+                Root::Application,
+                "Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+            ),
+            Place::project(".roo/mcp.json"),
+        ],
+        timeout: Some(Unit::Seconds),
+        form: Form::Typed { local: "stdio", http: "streamable-http" },
+        ..USUAL
+    },
+    Host {
+        id: "kilo",
+        aliases: &["kilocode", "kilo-code"],
+        name: "Kilo Code",
+        places: &[
+            Place::user(Root::Config, "kilo/kilo.jsonc"),
+            Place::user(Root::Config, "kilo/kilo.json"),
+            Place::user(
+                Root::Application,
+                "Code/User/globalStorage/kilocode.kilo-code/settings/mcp_settings.json",
+            )
+            .only_read(),
+            Place::user(Root::Home, ".kilocode/cli/global/settings/mcp_settings.json").only_read(),
+            Place::project("kilo.jsonc"),
+            Place::project("kilo.json"),
+            Place::project(".kilo/kilo.jsonc"),
+            Place::project(".kilo/kilo.json"),
+            Place::project(".kilocode/mcp.json").only_read(),
+        ],
+        // Of its two generations, the one that is there; a new file is for the newer.
+        servers: &[&["mcpServers"], &["mcp"]],
+        timeout: None,
+        form: Form::OpenCode,
+        ..USUAL
+    },
+    Host {
+        id: "continue",
+        name: "Continue",
+        places: &[
+            Place::user(Root::Home, ".continue/config.yaml"),
+            Place::user(Root::Home, ".continue/mcpServers/*.yaml").only_read(),
+            Place::user(Root::Home, ".continue/mcpServers/*.json").only_read(),
+            Place::project(".continue/mcpServers/*.yaml").only_read(),
+            Place::project(".continue/mcpServers/*.json").only_read(),
+        ],
+        form: Form::Continue,
+        preamble: &[("name", "Local"), ("version", "1.0.0"), ("schema", "v1")],
+        ..USUAL
+    },
+    Host {
+        id: "copilot",
+        aliases: &["copilot-cli", "github-copilot"],
+        name: "Copilot CLI",
+        places: &[
+            Place::user(Root::Variable("COPILOT_HOME", ".copilot"), "mcp-config.json"),
+            Place::project(".github/mcp.json"),
+        ],
+        variables: Syntax::Dollar,
+        form: Form::Copilot,
+        ..USUAL
+    },
+    Host {
+        id: "antigravity",
+        name: "Antigravity",
+        places: &[
+            Place::user(Root::Home, ".gemini/config/mcp_config.json"),
+            Place::user(Root::Home, ".gemini/antigravity/mcp_config.json"),
+            Place::user(Root::Home, ".gemini/antigravity-cli/mcp_config.json"),
+            Place::project(".agents/mcp_config.json"),
+            Place::project(".agent/mcp_config.json"),
+        ],
+        form: Form::Plain { url: "serverUrl" },
+        ..USUAL
+    },
+    Host {
+        id: "librechat",
+        name: "LibreChat",
+        places: &[Place::project("librechat.yaml")],
+        form: Form::Typed { local: "stdio", http: "streamable-http" },
+        hint: Some("LibreChat reads its file at its start; a URL must be among mcpSettings.allowedDomains"),
+        ..USUAL
+    },
+];
+
+impl Host {
+    /// The host of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let name = name.to_lowercase();
+        HOSTS.iter().find(|host| host.id == name || host.aliases.contains(&name.as_str()))
+    }
+
+    /// Whether its servers are in a list (Continue).
+    pub(super) fn has_list(&self) -> bool {
+        matches!(self.form, Form::Continue)
+    }
+
+    pub(super) fn places_of(&self, scope: Scope) -> impl Iterator<Item = &'static Place> {
+        self.places.iter().filter(move |place| place.scope == scope)
+    }
+}

@@ -1,0 +1,259 @@
+//! Every host's way to refer to a variable, as ours: `${NAME}`.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::Value;
+
+use super::places::Os;
+
+/// What a host replaces in the strings of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// Nothing.
+    Literal,
+    /// What stands in braces.
+    Braces,
+    /// And `$NAME`.
+    Dollar,
+}
+
+/// A variable that has to be set, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Needed {
+    pub name: String,
+    pub what: String,
+}
+
+/// What the names in a file stand for.
+#[derive(Debug)]
+pub(super) struct Meanings<'a> {
+    pub(super) syntax: Syntax,
+    pub(super) os: Os,
+    pub(super) home: &'a Path,
+    /// Where the file is of one project.
+    pub(super) project: Option<&'a Path>,
+    /// What is asked of the user when the host starts, by id (VS Code, `inputs`).
+    pub(super) inputs: BTreeMap<String, String>,
+}
+
+/// What was found in an entry beside its variables.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) needed: Vec<Needed>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Meanings<'static> {
+    /// Of a text of which nothing is known.
+    pub(super) fn of_any() -> Self {
+        let here = Path::new("");
+        Self {
+            syntax: Syntax::Braces,
+            os: Os::Linux,
+            home: here,
+            project: None,
+            inputs: BTreeMap::new(),
+        }
+    }
+}
+
+impl Meanings<'_> {
+    /// Puts our form in the place of theirs in every string.
+    pub(super) fn normalise(&self, value: &mut Value, findings: &mut Findings) {
+        match value {
+            Value::String(text) => *text = self.text(text, findings),
+            Value::Array(values) => {
+                for value in values {
+                    self.normalise(value, findings);
+                }
+            }
+            Value::Object(members) => {
+                for value in members.values_mut() {
+                    self.normalise(value, findings);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&self, text: &str, findings: &mut Findings) -> String {
+        let mut written = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['$', '{']) {
+            written.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let length = if let Some((length, ours)) = self.reference(rest, findings) {
+                written.push_str(&ours);
+                length
+            } else {
+                written.push_str(&rest[..1]);
+                1
+            };
+            rest = &rest[length..];
+        }
+        written + rest
+    }
+
+    /// How long the reference is with which the text begins, and what it is with us.
+    fn reference(&self, text: &str, findings: &mut Findings) -> Option<(usize, String)> {
+        let is_literal = self.syntax == Syntax::Literal;
+        if let Some(inside) = enclosed(text, "${{", "}}") {
+            let name = inside.trim().rsplit('.').next().unwrap_or_default();
+            let ours = if is_literal {
+                format!("${}", &text[..inside.len() + 5])
+            } else {
+                need(name, format!("{} of Continue", inside.trim()), findings)
+            };
+            return Some((inside.len() + 5, ours));
+        }
+        if let Some(inside) = enclosed(text, "${", "}") {
+            let length = inside.len() + 3;
+            let ours = if is_literal {
+                format!("${}", &text[..length])
+            } else {
+                self.braced(inside, findings)
+            };
+            return Some((length, ours));
+        }
+        if is_literal {
+            return None;
+        }
+        if let Some(inside) = enclosed(text, "{{", "}}") {
+            let length = inside.len() + 4;
+            let placeholder = &text[..length];
+            findings
+                .notes
+                .push(format!("{placeholder} is filled in by its host alone, and sent as it is"));
+            return Some((length, placeholder.to_owned()));
+        }
+        for kind in ["env", "file"] {
+            let opening = format!("{{{kind}:");
+            if let Some(inside) = enclosed(text, &opening, "}") {
+                let inside = format!("{kind}:{inside}");
+                return Some((inside.len() + 2, self.braced(&inside, findings)));
+            }
+        }
+        let name = text.strip_prefix('$').filter(|_| self.syntax == Syntax::Dollar)?;
+        let length = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let name = &name[..length.unwrap_or(name.len())];
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        is_name.then(|| (name.len() + 1, format!("${{{name}}}")))
+    }
+
+    /// What stands between braces.
+    fn braced(&self, inside: &str, findings: &mut Findings) -> String {
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let (kind, argument) = inside.split_once(':').unwrap_or((inside, ""));
+        let of_project = |part: fn(&Path) -> &Path, findings: &mut Findings| match self.project {
+            Some(project) => path(part(project)),
+            None => need("WORKSPACE_FOLDER", "the directory of the project".to_owned(), findings),
+        };
+        match kind {
+            "env" => format!("${{{argument}}}"),
+            "input" => {
+                let what = self.inputs.get(argument).cloned().unwrap_or_default();
+                let what =
+                    if what.is_empty() { format!("what was asked as {argument:?}") } else { what };
+                need(argument, what, findings)
+            }
+            "file" => {
+                let file = argument.rsplit(['/', '\\']).next().unwrap_or_default();
+                need(file, format!("the content of {argument}"), findings)
+            }
+            "userHome" if self.home.as_os_str().is_empty() => "${HOME}".to_owned(),
+            "userHome" => path(self.home),
+            "workspaceFolder" | "workspaceRoot" => of_project(|project| project, findings),
+            "workspaceFolderBasename" => {
+                of_project(|project| project.file_name().map_or(project, Path::new), findings)
+            }
+            "pathSeparator" | "/" => if self.os == Os::Windows { "\\" } else { "/" }.to_owned(),
+            "command" | "config" => {
+                need(argument, format!("what the host has as {inside:?}"), findings)
+            }
+            // As with us, with or without a default.
+            _ => format!("${{{inside}}}"),
+        }
+    }
+}
+
+/// What stands between an opening with which the text begins and the next closing.
+fn enclosed<'a>(text: &'a str, opening: &str, closing: &str) -> Option<&'a str> {
+    let rest = text.strip_prefix(opening)?;
+    Some(&rest[..rest.find(closing)?])
+}
+
+/// A reference to a variable that somebody has to set.
+fn need(id: &str, what: String, findings: &mut Findings) -> String {
+    let name = variable_name(id);
+    let needed = Needed { name, what };
+    let reference = format!("${{{}}}", needed.name);
+    if !findings.needed.contains(&needed) {
+        findings.needed.push(needed);
+    }
+    reference
+}
+
+/// As variables are usually called.
+pub(super) fn variable_name(text: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let name: String = text.chars().map(upper).collect();
+    let name = name.trim_matches('_');
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        name.to_owned()
+    } else {
+        format!("_{name}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalised(syntax: Syntax, text: &str) -> (String, Vec<String>) {
+        let inputs = BTreeMap::from([("gh-token".to_owned(), "GitHub token".to_owned())]);
+        let meanings = Meanings {
+            syntax,
+            os: Os::Linux,
+            home: Path::new("/home/u"),
+            project: Some(Path::new("/work/p")),
+            inputs,
+        };
+        let mut findings = Findings::default();
+        let text = meanings.text(text, &mut findings);
+        let needed = findings.needed.into_iter().map(|n| format!("{}: {}", n.name, n.what));
+        (text, needed.chain(findings.notes).collect())
+    }
+
+    #[test]
+    fn every_form_of_a_variable_becomes_ours() {
+        for (theirs, ours, said) in [
+            ("${env:A}/x", "${A}/x", ""),
+            ("{env:A}{env:B}", "${A}${B}", ""),
+            ("${A:-d}", "${A:-d}", ""),
+            ("Bearer ${input:gh-token}", "Bearer ${GH_TOKEN}", "GH_TOKEN: GitHub token"),
+            ("${input:other}", "${OTHER}", "OTHER: what was asked as \"other\""),
+            ("${{ secrets.KEY }}", "${KEY}", "KEY: secrets.KEY of Continue"),
+            ("{file:~/.key.txt}", "${KEY_TXT}", "KEY_TXT: the content of ~/.key.txt"),
+            ("${userHome}${/}x", "/home/u/x", ""),
+            ("${workspaceFolder}/${workspaceFolderBasename}", "/work/p/p", ""),
+            (
+                "{{LIBRECHAT_USER_ID}}",
+                "{{LIBRECHAT_USER_ID}}",
+                "{{LIBRECHAT_USER_ID}} is filled in by its host alone, and sent as it is",
+            ),
+            (r#"{"a": 1} $5 $A {x"#, r#"{"a": 1} $5 $A {x"#, ""),
+            ("é${env:A}é", "é${A}é", ""),
+        ] {
+            let (found, told) = normalised(Syntax::Braces, theirs);
+            assert_eq!((found.as_str(), told.join("; ").as_str()), (ours, said), "{theirs}");
+        }
+        assert_eq!(normalised(Syntax::Dollar, "$A-${B} $5 $").0, "${A}-${B} $5 $");
+    }
+
+    #[test]
+    fn what_is_no_variable_there_is_none_here() {
+        for (theirs, ours) in [("${A} $A {env:A}", "$${A} $A {env:A}"), ("${{ a }}", "$${{ a }}")] {
+            assert_eq!(normalised(Syntax::Literal, theirs).0, ours);
+        }
+    }
+}

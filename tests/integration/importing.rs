@@ -1,0 +1,197 @@
+//! `import`: the servers of AI tools and of other proxies' configs, on files as the tools write them.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, OWN, at_terminal, fixture};
+
+/// What was said, without what differs from run to run.
+fn told(home: &Home, said: &str) -> String {
+    said.replace(&*home.path().to_string_lossy(), "<home>")
+}
+
+/// The JSON in what was said.
+fn reported(said: &str) -> Value {
+    let start = said.find("{\n").unwrap_or_else(|| panic!("{said}"));
+    let mut values = serde_json::Deserializer::from_str(&said[start..]).into_iter();
+    values.next().and_then(Result::ok).unwrap_or_else(|| panic!("{said}"))
+}
+
+#[tokio::test]
+async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() {
+    let home = Home::with_hosts();
+    let before = home.files();
+    let import = ["import", "--all", "--yes", "--move-secrets"];
+    let (code, said) = home.run_in("project", &import).await;
+    assert_eq!(code, Some(0), "{said}");
+    insta::assert_snapshot!("imported", told(&home, &home.read(OWN)));
+    let (_, notes) = said.split_once("wrote").unwrap();
+    insta::assert_snapshot!("what_is_left_to_do", told(&home, notes));
+    insta::assert_snapshot!("secrets", home.read(".config/dormouse/.env"));
+    for secret in ["ghp_0123456789", "ntn_abcdef", "hunter2"] {
+        assert!(!said.contains(secret), "{said}");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let metadata = home.path().join(".config/dormouse/.env").metadata().unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+    let (code, said) = home.run(&["check"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let is_ours = |path: &std::path::Path| path.starts_with(home.path().join(".config/dormouse"));
+    let after: Vec<_> = home.files().into_iter().filter(|(path, _)| !is_ours(path)).collect();
+    assert_eq!(after, before, "the originals are as they were");
+}
+
+#[tokio::test]
+async fn what_is_there_already_is_not_imported_again() {
+    let home = Home::with_hosts();
+    let import = ["import", "--all", "--yes", "--move-secrets", "--json"];
+    assert_eq!(home.run_in("project", &import).await.0, Some(0));
+    let config = home.read(OWN);
+    let (code, said) = home.run_in("project", &import).await;
+    assert_eq!(code, Some(0), "{said}");
+    let report = reported(&said);
+    assert_eq!(report["written"], json!(false));
+    let outcomes = report["servers"].as_array().unwrap().iter().map(|server| &server["outcome"]);
+    let new = outcomes.filter(|outcome| *outcome != "already there" && *outcome != "skipped");
+    assert_eq!(new.count(), 0, "{said}");
+    home.is(OWN, &config);
+}
+
+#[tokio::test]
+async fn nothing_is_written_unless_somebody_says_so() {
+    let home = Home::with_hosts();
+    for (arguments, expected) in [
+        (&["import", "cursor"][..], 1),
+        (&["import", "cursor", "--json"], 1),
+        (&["import", "cursor", "--dry-run"], 0),
+    ] {
+        let (code, said) = home.run(arguments).await;
+        assert_eq!(code, Some(expected), "{said}");
+        assert!(said.contains("linear") && !said.contains("ghp_"), "{said}");
+        assert!(!home.path().join(OWN).exists());
+    }
+    let (code, said) = home.run(&["import", "nobody"]).await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("neither a file nor one of the hosts: claude-code,"), "{said}");
+}
+
+#[tokio::test]
+async fn without_arguments_it_shows_what_there_is() {
+    let home = Home::with_hosts();
+    let (code, said) = home.run_in("project", &["import"]).await;
+    assert_eq!(code, Some(0));
+    insta::assert_snapshot!(told(&home, &said));
+}
+
+#[tokio::test]
+async fn servers_of_the_same_name_are_told_apart() {
+    let config = |command: &str| json!({"mcpServers": {"s": {"command": command}}}).to_string();
+    let home = Home::new()
+        .with(".cursor/mcp.json", config("one"))
+        .with(".codeium/windsurf/mcp_config.json", config("two"))
+        .with(".gemini/config/mcp_config.json", config("one"));
+    let (code, said) = home.run(&["import", "--all", "--yes", "--json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let ours: Value = serde_json::from_str(home.read(OWN).split_once('\n').unwrap().1).unwrap();
+    assert_eq!(ours["mcpServers"]["s"]["command"], "one");
+    assert_eq!(ours["mcpServers"]["s-windsurf"]["command"], "two");
+    assert_eq!(reported(&said)["servers"][0]["from"].as_array().unwrap().len(), 2);
+
+    home.write(".cursor/mcp.json", config("three"));
+    let (code, said) = home.run(&["import", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the name is taken; --force replaces it"), "{said}");
+    assert_eq!(home.run(&["import", "cursor", "--yes", "--force"]).await.0, Some(0));
+    assert!(home.read(OWN).contains("\"three\""));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_named_and_the_rest_is_imported() {
+    let home = Home::with_hosts().with(".cursor/mcp.json", "{\n  \"mcpServers\": nonsense\n}");
+    let (code, said) = home.run(&["import", "cursor", "windsurf", "--yes"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(".cursor/mcp.json: 2:17: not JSON"), "{said}");
+    assert!(home.read(OWN).contains("notion"));
+}
+
+#[tokio::test]
+async fn servers_that_are_probed_say_what_they_are_for() {
+    let script = json!({
+        "instructions": "Keeps notes. Use it to remember."
+    });
+    let entry = json!({"command": fixture(), "args": [script.to_string()]});
+    let broken = json!({"command": "/no/such/program"});
+    let config = json!({"mcpServers": {"notes": entry, "broken": broken}});
+    let home = Home::new().with("theirs.json", config.to_string());
+    let (code, said) = home.run(&["import", "theirs.json", "--probe", "--yes", "--json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let report = reported(&said);
+    let description = &report["servers"][0]["entry"]["description"];
+    assert_eq!(
+        description,
+        "Keeps notes. Use it to remember. Tools: echo, raw, slow, progress, die, hang, huge, noise, …"
+    );
+    assert_eq!(report["servers"][1]["entry"]["startup"], "hybrid", "{said}");
+    assert!(said.contains("broken: "), "{said}");
+    let home = Home::new().with("theirs.json", config.to_string());
+    let (code, said) = home.run(&["import", "theirs.json", "--eager", "--yes", "--json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(reported(&said)["servers"][0]["entry"]["startup"], "eager");
+}
+
+#[tokio::test]
+async fn the_config_of_another_proxy_is_converted() {
+    for (name, theirs, expected) in [
+        (
+            "dynmcp.json",
+            json!({"env": "disable", "mcp": {"a": {"transport": "stdio", "command": "x", "args": ["${A}"], "description": "d"}}})
+                .to_string(),
+            &["\"$${A}\"", "\"surface\": \"discover\"", "\"description\": \"d\""][..],
+        ),
+        (
+            "dynamic.json",
+            json!({"mcpServers": {"a": {"command": "x", "features": {"prompts": false}, "idle_timeout": 60}}}).to_string(),
+            &["\"surface\": \"groups\"", "\"prompts\": false", "\"startup\": \"hybrid\""],
+        ),
+        (
+            "servers.yaml",
+            "servers:\n  a:\n    command: npx -y 'a b'\n    always_on: true\n    tools:\n      t: {enabled: false}\n".to_owned(),
+            &["\"args\": [\"-y\", \"a b\"]", "\"startup\": \"eager\"", "\"t\""],
+        ),
+        (
+            "proxy.json",
+            json!({"mcpProxy": {"addr": ":9090", "name": "n", "version": "1"},
+                   "mcpServers": {"a": {"url": "http://127.0.0.1:1/", "options": {"toolFilter": {"mode": "block", "list": ["t"]}}}}})
+                .to_string(),
+            &["\"listen\"", "\"t\": false"],
+        ),
+    ] {
+        let home = Home::new().with(name, theirs);
+        let (code, said) = home.run(&["import", name, "--yes"]).await;
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let ours = home.read(OWN);
+        for part in expected {
+            assert!(ours.contains(part), "{name}: {part} in {ours}");
+        }
+        let (code, said) = home.run(&["check"]).await;
+        assert_eq!(code, Some(0), "{name}: {said}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn at_a_terminal_it_asks() {
+    let home = Home::with_hosts();
+    let mut command = home.command(".");
+    command.args(["import", "windsurf"]);
+    let answers =
+        [("notion: ", "Notes of the team.\r"), ("refer to them? ", "y"), ("dormouse.json? ", "y")];
+    let said = at_terminal(command, &answers).await;
+    assert!(said.contains("notion"), "{said}");
+    let ours = home.read(OWN);
+    assert!(ours.contains("\"description\": \"Notes of the team.\""), "{said}\n{ours}");
+    assert!(ours.contains("Bearer ${NOTION_AUTHORIZATION}"), "{said}\n{ours}");
+    assert!(!ours.contains("startup"), "{ours}");
+}
