@@ -89,24 +89,26 @@ fn proposals(
 
 /// A description made of a server's own words.
 fn proposal(catalog: &ServerCatalog) -> String {
-    let greeting = &catalog.greeting;
-    let said = greeting.instructions.iter().chain(&greeting.about);
-    let said = said.map(|text| one_line(text)).find(|text| !text.is_empty()).unwrap_or_default();
+    let said = [&catalog.greeting.about, &catalog.greeting.instructions];
+    let said = said.into_iter().flatten().map(|text| with_stop(&plain(text)));
+    let said = said.collect::<Vec<_>>().join(" ");
     let names: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
     let mut tools = names.iter().take(MOST_TOOLS).copied().collect::<Vec<_>>().join(", ");
     if names.len() > MOST_TOOLS {
         tools.push_str(", …");
     }
-    let said = shortened(&said, LONGEST - tools.len().min(LONGEST / 2));
-    let text = match (said.is_empty(), tools.is_empty()) {
-        (false, false) => format!("{} Tools: {tools}", with_stop(&said)),
-        (true, false) => format!("Tools: {tools}"),
-        _ => said,
-    };
-    shortened(&one_line(&text), LONGEST)
+    let said = shortened(said.trim(), LONGEST - tools.len().min(LONGEST / 2));
+    let tools = if tools.is_empty() { tools } else { format!("Tools: {tools}") };
+    shortened(format!("{said} {tools}").trim(), LONGEST)
+}
+
+/// On one line, without headings of Markdown.
+fn plain(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    one_line(&lines.collect::<Vec<_>>().join(" "))
 }
 
 fn with_stop(sentence: &str) -> String {
-    let has_end = sentence.ends_with(['.', '!', '?', '…', ':']);
+    let has_end = sentence.is_empty() || sentence.ends_with(['.', '!', '?', '…', ':']);
     if has_end { sentence.to_owned() } else { format!("{sentence}.") }
 }
