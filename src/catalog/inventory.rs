@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ServerCatalog, Tool, Withheld, hidden_character};
@@ -10,7 +11,7 @@ use crate::config::{Pin, ServerConfig};
 /// About how many bytes of a definition a model counts as a token.
 const BYTES_OF_A_TOKEN: usize = 4;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
     /// Those of the server, and then those that only the config names.
@@ -23,7 +24,7 @@ pub struct Inventory {
 }
 
 /// One tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Stock {
     pub name: String,
@@ -37,7 +38,7 @@ pub struct Stock {
     pub hidden_character: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolState {
     Shown,

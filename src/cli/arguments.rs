@@ -83,6 +83,21 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Load servers in the dormouse that runs, for all its hosts
+    Load {
+        #[arg(required = true)]
+        servers: Vec<String>,
+    },
+    /// Put servers of the dormouse that runs to sleep
+    Sleep {
+        #[arg(required = true)]
+        servers: Vec<String>,
+    },
+    /// Have the dormouse that runs forget that servers have failed
+    Reset {
+        #[arg(required = true)]
+        servers: Vec<String>,
+    },
     /// Learn anew what servers have, and bring `tools` in the config up to it
     Refresh {
         /// These alone; by default all

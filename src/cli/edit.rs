@@ -5,10 +5,13 @@ use std::{path::PathBuf, process::ExitCode};
 use super::{
     UsageError,
     arguments::{AddArguments, Options},
-    ask, settings,
+    ask,
+    operate::tell_running,
+    settings,
 };
 use crate::{
     config::{self, ConfigError, ConfigFile, MergeError, ReplaceError, create_file, visible},
+    control::{Change, ChangeError},
     hosts::{Entry, Needed, snippets},
 };
 use anyhow::Context as _;
@@ -53,6 +56,7 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
         }
         Err(error) => return Err(error),
     };
+    let target = before.clone();
     rewrite(before, typed.dry_run, |file| {
         let mut after = file.clone();
         for (name, entry) in &wanted {
@@ -67,6 +71,9 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
         }
         valid(after)
     })?;
+    if !typed.dry_run {
+        tell_running(&target)?;
+    }
     for (name, _) in &wanted {
         outln!("added {}; see whether it works: dormouse test {}", visible(name), visible(name));
     }
@@ -194,7 +201,7 @@ fn edit_each(
     edit: impl Fn(&ConfigFile, &str) -> Result<ConfigFile, MergeError>,
 ) -> anyhow::Result<ExitCode> {
     let before = settings::find(options)?;
-    rewrite(before, dry, |file| {
+    rewrite(before.clone(), dry, |file| {
         let config = file.parse(&file.environment())?;
         let mut after = file.clone();
         for name in names {
@@ -203,6 +210,9 @@ fn edit_each(
         }
         valid(after)
     })?;
+    if !dry {
+        tell_running(&before)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -237,4 +247,46 @@ pub(super) fn rewrite<T>(
         }
     }
     Err(ReplaceError::Changed.into())
+}
+
+/// Makes a change that a running dormouse was asked for.
+pub(super) fn make(file: ConfigFile, change: &Change) -> Result<(), ChangeError> {
+    let made = rewrite(file, false, |file| Ok((changed(file, change)?, ())));
+    made.map_err(|error| match error.downcast::<ChangeError>() {
+        Ok(error) => error,
+        Err(error) => ChangeError::Unwritable(format!("{error:#}")),
+    })
+}
+
+fn changed(file: &ConfigFile, change: &Change) -> Result<ConfigFile, ChangeError> {
+    let invalid = |error: &dyn std::fmt::Display| ChangeError::Invalid(error.to_string());
+    let parse =
+        |file: &ConfigFile| file.parse(&file.environment()).map_err(|error| invalid(&error));
+    let config = parse(file)?;
+    let is_there = |name: &str| config.servers.iter().any(|server| server.name == name);
+    let known = |name: &String| {
+        if is_there(name) { Ok(()) } else { Err(ChangeError::Unknown(name.clone())) }
+    };
+    let edited = match change {
+        Change::Reload => return Ok(file.clone()),
+        Change::Add { name, replace: false, .. } if is_there(name) => {
+            return Err(ChangeError::Exists(name.clone()));
+        }
+        Change::Add { name, entry, .. } => file.with_server(name, Value::Object(entry.clone())),
+        Change::Remove { name } => {
+            known(name)?;
+            file.without_server(name)
+        }
+        Change::Enable { name, enabled } => {
+            known(name)?;
+            file.with_enabled(name, *enabled)
+        }
+        Change::EnableTool { server, tool, enabled } => {
+            known(server)?;
+            file.with_tool(server, tool, *enabled)
+        }
+    };
+    let after = edited.map_err(|error| invalid(&error))?;
+    parse(&after)?;
+    Ok(after)
 }

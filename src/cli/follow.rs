@@ -2,21 +2,25 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{arguments::Options, footprint, settings};
+use super::{arguments::Options, edit, footprint, settings};
 use crate::{
     config::{ConfigError, ConfigFile, Watch},
+    control::{ChangeError, Changed, Wanted},
     proxy::{Fleet, Reloaded},
 };
 
 const AFTER_START: Duration = Duration::from_millis(200);
 
-/// Takes over every change of the config until `stop`, and on every hangup what it is then.
+/// Takes over every change of the config until `stop`, on every hangup what it is then, and makes the changes that are
+/// wanted.
 pub(super) async fn follow(
     fleet: Arc<Fleet>,
     file: ConfigFile,
     options: Options,
+    mut wanted: mpsc::Receiver<Wanted>,
     stop: CancellationToken,
 ) {
     tokio::select! {
@@ -36,31 +40,36 @@ pub(super) async fn follow(
     let mut follower =
         Follower { fleet, seen: content(&file, &options), file, options, said: None };
     // It may have been written between the start and the watch.
-    let mut is_due = true;
+    let mut occasion = Occasion::Changed;
     loop {
+        let working = tokio::task::spawn_blocking(move || {
+            follower.attend_to(occasion);
+            follower
+        });
+        let Ok(after) = working.await else { return };
+        follower = after;
         let changed = async {
             match &mut watch {
                 Some(watch) => watch.changed().await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        occasion = tokio::select! {
             () = stop.cancelled() => return,
-            () = std::future::ready(()), if is_due => is_due = false,
-            () = changed => {}
-            () = hangups.next() => follower.forget(),
-        }
-        let now = follower.file.read_again();
-        if now.as_ref().is_ok_and(|now| content(now, &follower.options) == follower.seen) {
-            continue;
-        }
-        let looking = tokio::task::spawn_blocking(move || {
-            follower.look(now);
-            follower
-        });
-        let Ok(after) = looking.await else { return };
-        follower = after;
+            () = changed => Occasion::Changed,
+            () = hangups.next() => Occasion::Hangup,
+            Some(wanted) = wanted.recv() => Occasion::Wanted(wanted),
+        };
     }
+}
+
+/// Why to look at the config.
+enum Occasion {
+    /// It may be another.
+    Changed,
+    Hangup,
+    /// Somebody wants it to be another.
+    Wanted(Wanted),
 }
 
 struct Follower {
@@ -74,18 +83,40 @@ struct Follower {
 }
 
 impl Follower {
-    /// So that the next look is the first one.
-    fn forget(&mut self) {
-        self.seen = Vec::new();
-        self.said = None;
+    fn attend_to(&mut self, occasion: Occasion) {
+        match occasion {
+            Occasion::Changed => {
+                let now = self.file.read_again();
+                let is_new = |now: &ConfigFile| content(now, &self.options) != self.seen;
+                if now.as_ref().map_or(true, is_new) {
+                    // It has said what is wrong.
+                    let _ = self.look(now);
+                }
+            }
+            Occasion::Hangup => {
+                self.said = None;
+                let _ = self.look(self.file.read_again());
+            }
+            Occasion::Wanted(Wanted { change, answer }) => {
+                let now = self.file.read_again();
+                let made = now.map_err(|error| ChangeError::Unwritable(error.to_string()));
+                let made = made.and_then(|now| edit::make(now, &change));
+                // Whoever wanted it may have gone away.
+                let _ = answer.send(made.and_then(|()| self.look(self.file.read_again())));
+            }
+        }
     }
 
-    fn look(&mut self, now: Result<ConfigFile, ConfigError>) {
+    fn look(&mut self, now: Result<ConfigFile, ConfigError>) -> Result<Changed, ChangeError> {
         self.seen = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
         match now.and_then(|now| self.take(&now)) {
-            Ok(reloaded) => self.tell(&reloaded),
+            Ok(reloaded) => {
+                self.tell(&reloaded);
+                Ok(changed(reloaded))
+            }
             Err(error) => {
                 self.say(format!("the config cannot be used, and stays what it was: {error}"));
+                Err(ChangeError::Invalid(error.to_string()))
             }
         }
     }
@@ -120,6 +151,12 @@ impl Follower {
             self.said = Some(problem);
         }
     }
+}
+
+fn changed(reloaded: Reloaded) -> Changed {
+    let Reloaded { added, changed, shown_otherwise, removed, at_next_start, .. } = reloaded;
+    let at_next_start = at_next_start.into_iter().map(str::to_owned).collect();
+    Changed { added, restarted: changed, shown_otherwise, removed, at_next_start }
 }
 
 /// All that the config is made of.

@@ -14,7 +14,9 @@ use super::{
     arguments::{ImportArguments, Options},
     ask, describe,
     edit::{FRESH, rewrite, valid},
-    json as to_json, settings, table,
+    json as to_json,
+    operate::tell_running,
+    settings, table,
 };
 use crate::{
     config::{self, ConfigFile, Converted, visible},
@@ -225,6 +227,9 @@ impl Import {
             }
         }
         rewrite(file.clone(), false, |file| self.edit(file))?;
+        if !typed.json {
+            tell_running(file)?;
+        }
         Ok(true)
     }
 

@@ -25,6 +25,7 @@ mod footprint;
 mod import;
 mod list;
 mod logging;
+mod operate;
 mod probe;
 mod refresh;
 mod schema;
@@ -52,6 +53,7 @@ use crate::{
     upstream::watchdog,
 };
 use arguments::{Arguments, Command};
+use operate::Deed;
 
 /// Usage or config (DESIGN.md section 7).
 const USAGE: u8 = 2;
@@ -128,6 +130,9 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Disconnect(typed) => connect::disconnect(&typed),
         Command::Import(typed) => import::run(&options, &typed),
         Command::List { servers, json } => list::run(&options, &servers, json),
+        Command::Load { servers } => operate::run(&options, &servers, Deed::Load),
+        Command::Sleep { servers } => operate::run(&options, &servers, Deed::Sleep),
+        Command::Reset { servers } => operate::run(&options, &servers, Deed::Reset),
         Command::Refresh { servers, dry_run } => refresh::run(&options, &servers, dry_run),
         Command::Status { json } => status::run(&options, json),
         Command::Test { servers } => test::run(&options, &servers),

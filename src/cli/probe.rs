@@ -101,6 +101,8 @@ impl Observer for Nobody {
 
     fn evicted(&self) {}
 
+    fn moved(&self) {}
+
     fn first_attempt_over(&self) {}
 
     fn notification(&self, _: Notification, _: Option<u64>) {}

@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{UsageError, arguments::Options, first_run, follow, footprint, runtime, settings};
 use crate::{
     config::{Config, ConfigFile, HttpSettings},
-    control,
+    control::{self, Changes, Control},
     downstream::{
         http::{self, Access},
         stdio,
@@ -93,17 +93,18 @@ async fn serve(
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &config));
     let fleet = Fleet::new(config, &watchdog, settings::storage(file));
     footprint::give_back_start();
-    let companions = Companions::start(&fleet, origin, is_first_run);
+    let companions = Companions::start(&fleet, origin, is_first_run, stop.child_token());
+    let api = control::router(companions.control.clone());
     let served = match (listener, ways.stdio) {
         (None, _) => stdio::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {
             fleet.start();
-            serve_http(fleet.clone(), listener, stop).await
+            serve_http(fleet.clone(), listener, api, stop).await
         }
         (Some(listener), true) => {
             // Either of them goes on when the other has ended by itself, but for a host that closes its
             // end of the pipes: it has started us, and is done.
-            let over_http = serve_http(fleet.clone(), listener, stop.clone());
+            let over_http = serve_http(fleet.clone(), listener, api, stop.clone());
             let on_stdio = async {
                 let served = stdio::serve(fleet.clone(), stop.clone()).await;
                 stop.cancel();
@@ -125,7 +126,7 @@ async fn serve(
 /// What goes on beside the serving of hosts.
 struct Companions {
     tasks: TaskTracker,
-    stop: CancellationToken,
+    control: Control,
 }
 
 impl Companions {
@@ -133,14 +134,21 @@ impl Companions {
         fleet: &Arc<Fleet>,
         origin: Option<(ConfigFile, Options)>,
         is_first_run: bool,
+        stop: CancellationToken,
     ) -> Self {
-        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let Some((file, options)) = origin else { return Self { tasks, stop } };
-        tasks.spawn(follow::follow(fleet.clone(), file.clone(), options, stop.clone()));
+        let tasks = TaskTracker::new();
+        let fleet = fleet.clone();
+        let Some((file, options)) = origin else {
+            let (config, changes) = Default::default();
+            return Self { tasks, control: Control { fleet, config, changes, stop } };
+        };
+        let (changes, wanted) = Changes::channel();
+        let config = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+        let control = Control { fleet: fleet.clone(), config, changes, stop: stop.clone() };
+        tasks.spawn(follow::follow(fleet.clone(), file.clone(), options, wanted, stop.clone()));
         #[cfg(unix)]
         if let Some(place) = settings::control_place(&file) {
-            let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
-            let answering = control::serve(fleet.clone(), place, path, stop.clone());
+            let answering = control::serve(control.clone(), place);
             tasks.spawn(async {
                 if let Err(error) = answering.await {
                     tracing::info!(%error, "`dormouse status` cannot ask this process");
@@ -148,13 +156,13 @@ impl Companions {
             });
         }
         if is_first_run {
-            tasks.spawn(first_run::write_tools(fleet.clone(), file, stop.clone()));
+            tasks.spawn(first_run::write_tools(fleet, file, stop));
         }
-        Self { tasks, stop }
+        Self { tasks, control }
     }
 
     async fn end(self) {
-        self.stop.cancel();
+        self.control.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -175,6 +183,7 @@ async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
 async fn serve_http(
     fleet: Arc<Fleet>,
     listener: TcpListener,
+    api: axum::Router,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
@@ -190,7 +199,7 @@ async fn serve_http(
         access.tokens.push(token);
     }
     errln!("dormouse: listening on http://{address}/mcp");
-    http::serve(fleet, listener, access, stop).await
+    http::serve(fleet, listener, access, api, stop).await
 }
 
 /// `has_config`: a hangup is a word about that.

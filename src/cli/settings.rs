@@ -13,7 +13,7 @@ use crate::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
         Transport, TrustStore,
     },
-    control::{self, Report},
+    control,
     proxy::Storage,
 };
 
@@ -81,21 +81,6 @@ pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
         catalogs: Some(Cache::new(strategy.cache_dir().join("dormouse").join("catalogs"))),
         loads: config.map(|file| loads.join(file.fingerprint())),
     }
-}
-
-/// What the processes say that serve hosts with this config.
-pub(super) fn running(config: &ConfigFile) -> Vec<Report> {
-    #[cfg(unix)]
-    {
-        let Some(place) = control_place(config) else { return Vec::new() };
-        let (reports, silent) = control::ask(&place);
-        for control::Silent { path, cause } in silent {
-            errln!("dormouse: a process does not answer ({}): {cause}", path.display());
-        }
-        reports
-    }
-    #[cfg(not(unix))]
-    Vec::new()
 }
 
 /// Where the processes that serve hosts with this config can be asked.

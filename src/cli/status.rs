@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{arguments::Options, settings};
+use super::{arguments::Options, operate::running, settings};
 use crate::{
     catalog::{Inventory, ToolState},
     control::{LastWake, Report, ServerReport},
@@ -15,7 +15,7 @@ use crate::{
 
 pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
-    let mut reports = settings::running(&file);
+    let mut reports = running(&file)?;
     if reports.is_empty() {
         let config = settings::parse(&file, options)?;
         let cache = settings::storage(Some(&file)).catalogs;
@@ -71,7 +71,7 @@ fn row(server: &ServerReport) -> Vec<String> {
     ]
 }
 
-fn state(server: &ServerReport) -> String {
+pub(super) fn state(server: &ServerReport) -> String {
     let word = match server.state {
         None => "not running",
         Some(Phase::Unloaded) => "not loaded",

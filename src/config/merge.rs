@@ -81,6 +81,26 @@ impl ToolChanges {
 }
 
 impl ConfigFile {
+    /// The file with a server's tool switched on or off.
+    ///
+    /// # Errors
+    /// When the file has no place for that, or the server's entry is written in a way that cannot be edited.
+    pub fn with_tool(&self, server: &str, tool: &str, enabled: bool) -> Result<Self, MergeError> {
+        self.edited(server, |document| {
+            let dialect = document.dialect();
+            let servers = place_of_tools(dialect)?;
+            if !can_be_key(tool) {
+                return Err(format!("{tool:?} would mean other tools too"));
+            }
+            let written = document.written();
+            let mut at = vec![servers, server, "tools", tool];
+            if dialect.is_some() || written[servers][server]["tools"][tool].is_object() {
+                at.push("enabled");
+            }
+            Ok(vec![Edit::put(&written, &at, Value::Bool(enabled))])
+        })
+    }
+
     /// The file with these changes in it. Only what has to be different is.
     ///
     /// # Errors
@@ -88,13 +108,19 @@ impl ConfigFile {
     pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, MergeError> {
         self.edited(server, |document| {
             let dialect = document.dialect();
-            if let Some(dialect) = dialect.filter(|dialect| !dialect.has_tools()) {
-                return Err(format!("a config of {} has no place for tools", dialect.name()));
-            }
-            let servers = dialect.map_or("mcpServers", Dialect::servers_key);
+            let servers = place_of_tools(dialect)?;
             let entry = &document.written()[servers][server];
             Ok(changes.edits(&[servers, server, "tools"], dialect, entry))
         })
+    }
+}
+
+/// The key of the servers in whose entries tools can stand.
+fn place_of_tools(dialect: Option<Dialect>) -> Result<&'static str, String> {
+    match dialect {
+        None => Ok("mcpServers"),
+        Some(dialect) if dialect.has_tools() => Ok(dialect.servers_key()),
+        Some(dialect) => Err(format!("a config of {} has no place for tools", dialect.name())),
     }
 }
 

@@ -1,38 +1,22 @@
-//! The socket: one connection, one report.
+//! The socket of a running dormouse, and the way in for other commands.
 
 use std::{
-    fs,
-    io::{self, Read as _},
-    os::unix::{
-        fs::{DirBuilderExt as _, PermissionsExt as _},
-        net::UnixStream,
-    },
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
 use nix::unistd::Pid;
-use tokio::{io::AsyncWriteExt as _, net::UnixListener};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::UnixListener;
 
-use super::Report;
-use crate::proxy::Fleet;
+use super::{BASE, Control, router};
 
 /// A path of a socket may have about a hundred bytes.
 const DIGITS: usize = 12;
-/// After a connection could not be taken.
-const PAUSE: Duration = Duration::from_millis(200);
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A process that runs and does not answer.
-#[derive(Debug)]
-pub struct Silent {
-    pub path: PathBuf,
-    pub cause: io::Error,
-}
-
 /// Where the sockets of the processes that serve one config are.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -64,45 +48,17 @@ impl Place {
     }
 }
 
-/// Answers whoever asks, until `stop`.
+/// Answers whoever asks, until `control.stop`.
 ///
 /// # Errors
 /// When the socket cannot be made.
-pub async fn serve(
-    fleet: Arc<Fleet>,
-    place: Place,
-    config: PathBuf,
-    stop: CancellationToken,
-) -> io::Result<()> {
+pub async fn serve(control: Control, place: Place) -> io::Result<()> {
     let path = place.of_process();
     let listener = bind(&place.directory, &path)?;
     sweep(&place.directory);
     let _removed = Removed(path);
-    let answers = TaskTracker::new();
-    loop {
-        let accepted = tokio::select! {
-            () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((stream, _)) = accepted else {
-            // No descriptors are left, say, and there will be some again.
-            tokio::time::sleep(PAUSE).await;
-            continue;
-        };
-        let answer = answer(stream, fleet.clone(), config.clone());
-        let stop = stop.clone();
-        answers.spawn(async move { stop.run_until_cancelled(answer).await });
-    }
-    answers.close();
-    answers.wait().await;
-    Ok(())
-}
-
-async fn answer(mut stream: tokio::net::UnixStream, fleet: Arc<Fleet>, config: PathBuf) {
-    let report = tokio::task::spawn_blocking(move || Report::of(&fleet, config)).await;
-    let text = report.ok().and_then(|report| serde_json::to_vec(&report).ok());
-    // Whoever does not take the answer has gone.
-    let _ = tokio::time::timeout(PATIENCE, stream.write_all(&text.unwrap_or_default())).await;
+    let stop = control.stop.clone().cancelled_owned();
+    axum::serve(listener, router(control)).with_graceful_shutdown(stop).await
 }
 
 /// Nobody but the user may connect: neither the directory nor the socket lets others in.
@@ -133,26 +89,60 @@ impl Drop for Removed {
     }
 }
 
-/// What all processes say that serve the config, and those of them that say nothing.
-pub fn ask(place: &Place) -> (Vec<Report>, Vec<Silent>) {
-    let mut answers = (Vec::new(), Vec::new());
-    for path in place.all() {
-        match ask_one(&path) {
-            Ok(report) => answers.0.push(report),
-            // It was killed.
-            Err(_) if !is_alive(&path) => drop(fs::remove_file(&path)),
-            Err(cause) => answers.1.push(Silent { path, cause }),
-        }
-    }
-    answers
+/// A process that serves the config.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    pub path: PathBuf,
 }
 
-fn ask_one(path: &Path) -> io::Result<Report> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut text = Vec::new();
-    stream.read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
+/// A process that runs and does not answer, or refuses.
+#[derive(Debug, thiserror::Error)]
+pub enum Silent {
+    #[error("it does not answer")]
+    Unreachable(#[from] reqwest::Error),
+    #[error("it answers something else")]
+    Strange(#[from] serde_json::Error),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Place {
+    /// Those that run.
+    pub fn instances(&self) -> Vec<Instance> {
+        let (alive, gone): (Vec<_>, Vec<_>) =
+            self.all().into_iter().partition(|path| is_alive(path));
+        for path in gone {
+            // It was killed; another process may have done so.
+            let _ = fs::remove_file(&path);
+        }
+        alive.into_iter().map(|path| Instance { path }).collect()
+    }
+}
+
+impl Instance {
+    /// Asks or tells it something; `path` is below [`BASE`].
+    ///
+    /// # Errors
+    /// When it does not answer in time, or refuses.
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        patience: Duration,
+    ) -> Result<T, Silent> {
+        // No client is made without one, though nothing is encrypted here. One may have been installed already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().unix_socket(self.path.as_path()).timeout(patience);
+        let url = format!("http://dormouse{BASE}{path}");
+        let answer = client.build()?.request(method, url).send().await?;
+        let is_done = answer.status().is_success();
+        let body = answer.bytes().await?;
+        if is_done {
+            return Ok(serde_json::from_slice(&body)?);
+        }
+        let refused: Value = serde_json::from_slice(&body)?;
+        Err(Silent::Refused(refused["error"].as_str().unwrap_or_default().to_owned()))
+    }
 }
 
 /// Whether the process runs that has made the socket; its number is part of the name.

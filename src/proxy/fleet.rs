@@ -61,6 +61,8 @@ pub struct Fleet {
     pub(super) memory: Memory,
     pub(super) loads: Loads,
     pub(super) results: Results,
+    /// Counts what has become otherwise, for those who look on.
+    pub(super) changes: watch::Sender<u64>,
 }
 
 /// Where a fleet keeps what outlives it; nowhere by default.
@@ -123,6 +125,7 @@ impl Fleet {
                 memory,
                 loads,
                 results: Results::default(),
+                changes: watch::Sender::default(),
             }
         });
         fleet.seed();

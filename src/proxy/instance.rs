@@ -155,6 +155,10 @@ impl Observer for InstanceObserver {
         });
     }
 
+    fn moved(&self) {
+        self.tell(|fleet, _| fleet.changed());
+    }
+
     fn first_attempt_over(&self) {
         // Only shared instances are started eagerly.
         if self.instance.owner.is_none() {

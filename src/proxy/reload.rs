@@ -7,6 +7,7 @@ use super::{
     fleet::has_first_attempt,
     host::first_era,
     instance::Instance,
+    operate::Anew,
     roster::{Roster, Slot},
 };
 use crate::{
@@ -93,10 +94,14 @@ impl Fleet {
     /// what is in flight, and are started anew or not at all. Hosts whose lists that changes are told. It reads
     /// from disk.
     pub fn reload(&self, config: Config) -> Reloaded {
+        self.reload_with(config, &Anew::new())
+    }
+
+    pub(super) fn reload_with(&self, config: Config, anew: &Anew) -> Reloaded {
         let Config { settings: wanted, servers, .. } = config;
         let order = self.lock_publishing();
         let before = self.snapshot();
-        let difference = self.difference(&before, servers);
+        let difference = self.difference(&before, servers, anew);
         let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
         let are_settings_new = settings != *before.settings;
         let after = self.reconfigured(&before, settings, &difference);
@@ -106,10 +111,16 @@ impl Fleet {
         self.seed();
         self.hand_over(&before, &difference);
         self.announce_difference(&before);
+        self.changed();
         difference.report(are_settings_new, at_next_start)
     }
 
-    fn difference(&self, snapshot: &Snapshot, servers: Vec<ServerConfig>) -> Difference {
+    fn difference(
+        &self,
+        snapshot: &Snapshot,
+        servers: Vec<ServerConfig>,
+        anew: &Anew,
+    ) -> Difference {
         let before = self.roster();
         let mut fates = BTreeMap::new();
         let roster = before.reconfigured(servers, |id, was, version, config| {
@@ -117,7 +128,8 @@ impl Fleet {
             let (fate, slot) = match was {
                 // One that was given up is tried again, whatever is changed of it.
                 Some(was)
-                    if config.has_same_connection(&was.config)
+                    if !anew.contains(&config.name)
+                        && config.has_same_connection(&was.config)
                         && (!matches!(presence, Some(Presence::Evicted))
                             || config == was.config) =>
                 {

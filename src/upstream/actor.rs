@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    AttemptError, Kinds, Lease, LoadError,
+    AttemptError, Kinds, Lease, LoadError, StaysAwake,
     connect::{Connected, Surroundings, connect},
     connection::{Connection, Link},
     fetch::{self, Lists},
@@ -42,6 +42,8 @@ pub(super) enum Command {
     Restore,
     /// Something that this task cannot wait for has changed.
     LookAgain,
+    /// Go to sleep now, if nothing speaks against it.
+    Sleep { reply: oneshot::Sender<Result<(), StaysAwake>> },
     /// Another takes its place: end as soon as nothing is in flight.
     Retire,
 }
@@ -229,8 +231,25 @@ impl Actor {
                 self.take_recalled(Origin::HostsRequest);
             }
             Command::LookAgain => {}
+            Command::Sleep { reply } => {
+                // Whoever asked may have gone away.
+                let _ = reply.send(self.sleep());
+            }
             Command::Retire => self.is_retiring = true,
         }
+    }
+
+    fn sleep(&mut self) -> Result<(), StaysAwake> {
+        if self.surroundings.config.startup == Startup::Eager {
+            return Err(StaysAwake::Eager);
+        }
+        let is_awake = matches!(self.state, Some(State::Awake { .. }));
+        if is_awake && !self.shared.subscriptions.uris().is_empty() {
+            return Err(StaysAwake::Subscribed);
+        }
+        self.idled();
+        let is_awake = matches!(self.state, Some(State::Awake { .. }));
+        if is_awake { Err(StaysAwake::InUse) } else { Ok(()) }
     }
 
     /// A hybrid server's catalog is on disk, or it is connected for it.
@@ -335,6 +354,7 @@ impl Actor {
         for effect in effects {
             self.perform(effect);
         }
+        self.shared.observer.moved();
     }
 
     fn perform(&mut self, effect: Effect<Link>) {

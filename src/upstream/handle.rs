@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    HttpClient, Kinds, LoadError, Observer, Status, Watchdog,
+    HttpClient, Kinds, LoadError, Observer, Status, StaysAwake, Watchdog,
     activity::InUse,
     actor::{Actor, Command},
     connect::Surroundings,
@@ -174,6 +174,17 @@ impl Upstream {
     /// Connects in the background, without waiting.
     pub fn begin(&self, host: Era) {
         self.send(Command::Begin { host });
+    }
+
+    /// Puts the server to sleep, unless it has to stay awake.
+    ///
+    /// # Errors
+    /// Why it has to.
+    pub async fn sleep(&self) -> Result<(), StaysAwake> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Sleep { reply });
+        // One that has ended is not awake.
+        answer.await.unwrap_or(Ok(()))
     }
 
     /// Learns what the server has, in the background: from disk, or by connecting it. For hybrid servers.

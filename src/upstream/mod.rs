@@ -29,7 +29,7 @@ pub use fetch::Kinds;
 pub use handle::{Context, Lease, Upstream};
 pub use http::HttpClient;
 pub use inbound::Question;
-pub use status::{Phase, Status};
+pub use status::{Phase, Status, StaysAwake};
 pub use watchdog::Watchdog;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -69,6 +69,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Three loads in a row failed.
     fn evicted(&self);
+
+    /// The server is in another phase of its life, or failed once more.
+    fn moved(&self);
 
     /// The first attempt of an eager or hybrid server is over, however it ended.
     fn first_attempt_over(&self);

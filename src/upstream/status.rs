@@ -2,6 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
 };
 
 /// The variants of the life of a server, without what belongs to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     Unloaded,
@@ -72,4 +73,15 @@ impl Status {
             State::Disabled => Phase::Disabled,
         };
     }
+}
+
+/// Why a server cannot be put to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StaysAwake {
+    #[error("it is eager, which means always awake")]
+    Eager,
+    #[error("hosts wait to hear of its resources")]
+    Subscribed,
+    #[error("requests are in flight")]
+    InUse,
 }

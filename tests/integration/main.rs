@@ -21,6 +21,7 @@ mod lifecycle;
 mod loading;
 mod matrix;
 mod messages;
+mod operating;
 mod real_servers;
 mod reload;
 mod remote;

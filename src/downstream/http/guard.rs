@@ -146,6 +146,16 @@ fn is_below(path: &str, name: &str) -> bool {
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy() == name
 }
 
+/// Refuses what came in because everything is open: who may change what runs here has to show a token.
+pub(super) async fn needs_token(request: Request, next: Next) -> Response {
+    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
+    if pass == Pass(None) {
+        let message = "this needs a bearer token, and none is set: see authTokens";
+        return refusal(StatusCode::FORBIDDEN, None, message);
+    }
+    next.run(request).await
+}
+
 /// Lets a request in, or answers it.
 pub(super) async fn pass(
     State(gate): State<Arc<Gate>>,

@@ -58,7 +58,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves hosts until `stop` is cancelled, and then answers what is in flight.
+/// Serves hosts, and `api` to whoever has a token for everything, until `stop` is cancelled, and then answers what is in flight.
 ///
 /// # Errors
 /// When connections cannot be accepted.
@@ -66,6 +66,7 @@ pub async fn serve(
     fleet: Arc<Fleet>,
     listener: TcpListener,
     access: Access,
+    api: Router,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let guard = Guard::new(access, listener.local_addr()?);
@@ -77,7 +78,7 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
     });
-    let router = router(&front, gate);
+    let router = router(&front, gate, api);
     // What rewrites an address has to stand before what looks at it.
     let router = Router::new()
         .fallback_service(router)
@@ -114,7 +115,7 @@ pub async fn serve(
     served.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-fn router(front: &Arc<Front>, gate: Arc<Gate>) -> Router {
+fn router(front: &Arc<Front>, gate: Arc<Gate>, api: Router) -> Router {
     Router::new()
         .route("/mcp", any(mcp))
         .route("/servers/{name}/mcp", any(mcp))
@@ -122,6 +123,7 @@ fn router(front: &Arc<Front>, gate: Arc<Gate>) -> Router {
         .route("/servers/{name}/sse", get(sse))
         .route("/messages", post(sse::message))
         .route("/servers/{name}/messages", post(sse::message))
+        .merge(api.layer(middleware::from_fn(guard::needs_token)).with_state(()))
         .layer(middleware::from_fn_with_state(gate, guard::pass))
         // Whoever looks after the process needs neither a token nor to be a known host.
         .route("/healthz", get(|| async { "ok\n" }))
@@ -162,7 +164,8 @@ async fn servers_at_root(State(front): State<Arc<Front>>, mut request: Request) 
 }
 
 /// Not for servers of these names.
-const OWN_PATHS: [&str; 7] = ["mcp", "sse", "messages", "healthz", "readyz", "_healthz", "_readyz"];
+const OWN_PATHS: [&str; 8] =
+    ["api", "mcp", "sse", "messages", "healthz", "readyz", "_healthz", "_readyz"];
 
 /// The address that a host used, where another was meant.
 #[derive(Clone)]

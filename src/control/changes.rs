@@ -1,0 +1,94 @@
+//! Changes of the config that somebody wants of a running dormouse. Whoever follows the config makes them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Add {
+        name: String,
+        entry: Map<String, Value>,
+        replace: bool,
+    },
+    Remove {
+        name: String,
+    },
+    Enable {
+        name: String,
+        enabled: bool,
+    },
+    EnableTool {
+        server: String,
+        tool: String,
+        enabled: bool,
+    },
+    /// Nothing but what the file says by now.
+    Reload,
+}
+
+/// What came of it, by the names of servers.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed {
+    pub added: Vec<String>,
+    /// Started anew.
+    pub restarted: Vec<String>,
+    /// Only shown otherwise; their connections stay.
+    pub shown_otherwise: Vec<String>,
+    pub removed: Vec<String>,
+    /// Settings that are in force from the next start on.
+    pub at_next_start: Vec<String>,
+}
+
+/// Why a change was not made; the config is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    #[error("there is no server {0:?}")]
+    Unknown(String),
+    #[error("there is a server {0:?} already")]
+    Exists(String),
+    #[error("the config would not be valid: {0}")]
+    Invalid(String),
+    #[error("the config cannot be changed: {0}")]
+    Unwritable(String),
+    #[error("there is no config")]
+    NoConfig,
+}
+
+/// A change that somebody waits for.
+#[derive(Debug)]
+pub struct Wanted {
+    pub change: Change,
+    pub answer: oneshot::Sender<Result<Changed, ChangeError>>,
+}
+
+/// The way to whoever makes changes; nobody does where there is no config.
+#[derive(Clone, Debug, Default)]
+pub struct Changes(Option<mpsc::Sender<Wanted>>);
+
+/// More would only wait.
+const MOST_WAITING: usize = 16;
+
+impl Changes {
+    /// A way, and its other end.
+    pub fn channel() -> (Self, mpsc::Receiver<Wanted>) {
+        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        (Self(Some(sender)), receiver)
+    }
+
+    /// Has a change made, and waits until it is in force.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn make(&self, change: Change) -> Result<Changed, ChangeError> {
+        let (answer, made) = oneshot::channel();
+        let wanted = Wanted { change, answer };
+        let sender = self.0.as_ref().ok_or(ChangeError::NoConfig)?;
+        let ending = || ChangeError::Unwritable("dormouse is ending".to_owned());
+        sender.send(wanted).await.map_err(|_| ending())?;
+        made.await.unwrap_or_else(|_| Err(ending()))
+    }
+}

@@ -1,0 +1,169 @@
+//! The `OpenAPI` document of the API.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+use super::{BASE, Changed, NewServer, Refused, Report, ServerReport, Switch, ToolOf};
+
+/// One thing that can be asked or told.
+struct Route {
+    /// In small letters.
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    sent: Body,
+    answer: Body,
+}
+
+/// What a body is.
+enum Body {
+    None,
+    /// Any JSON.
+    Any,
+    Events,
+    Json(fn(&mut SchemaGenerator) -> Schema),
+}
+
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    sent: Body,
+    answer: Body,
+) -> Route {
+    Route { method, path, summary, sent, answer }
+}
+
+const REPORT: Body = Body::of::<ServerReport>();
+const CHANGED: Body = Body::of::<Changed>();
+const SWITCH: Body = Body::of::<Switch>();
+
+/// All of them, as `api.rs` routes them.
+const ROUTES: [Route; 15] = [
+    route("get", "/status", "How dormouse and its servers are", Body::None, Body::of::<Report>()),
+    route("get", "/servers", "How each server is", Body::None, Body::of::<Vec<ServerReport>>()),
+    route("post", "/servers", "Add a server to the config", Body::of::<NewServer>(), CHANGED),
+    route("get", "/servers/{name}", "How a server is", Body::None, REPORT),
+    route("delete", "/servers/{name}", "Take a server out of the config", Body::None, CHANGED),
+    route("patch", "/servers/{name}", "Switch a server on or off in the config", SWITCH, CHANGED),
+    route(
+        "post",
+        "/servers/{name}/load",
+        "Load a server for all hosts, or wake it",
+        Body::None,
+        REPORT,
+    ),
+    route("post", "/servers/{name}/sleep", "Put a server to sleep", Body::None, REPORT),
+    route("post", "/servers/{name}/reset", "Forget that a server has failed", Body::None, REPORT),
+    route(
+        "get",
+        "/tools",
+        "The tools of all servers, as far as they are known",
+        Body::None,
+        Body::of::<Vec<ToolOf>>(),
+    ),
+    route(
+        "get",
+        "/servers/{name}/tools",
+        "The tools of a server",
+        Body::None,
+        Body::of::<Vec<ToolOf>>(),
+    ),
+    route(
+        "put",
+        "/servers/{name}/tools/{tool}",
+        "Switch a tool on or off in the config",
+        SWITCH,
+        CHANGED,
+    ),
+    route("post", "/reload", "Take over what the config says by now", Body::None, CHANGED),
+    route(
+        "get",
+        "/events",
+        "What becomes of the servers, as server-sent events",
+        Body::None,
+        Body::Events,
+    ),
+    route("get", "/openapi.json", "This document", Body::None, Body::Any),
+];
+
+impl Body {
+    const fn of<T: JsonSchema>() -> Self {
+        Self::Json(SchemaGenerator::subschema_for::<T>)
+    }
+
+    fn content(&self, generator: &mut SchemaGenerator) -> Option<Value> {
+        match self {
+            Self::None => None,
+            Self::Any => Some(json!({"application/json": {}})),
+            Self::Events => Some(json!({"text/event-stream": {}})),
+            Self::Json(schema) => Some(json!({"application/json": {"schema": schema(generator)}})),
+        }
+    }
+}
+
+impl Route {
+    fn operation(&self, generator: &mut SchemaGenerator) -> Value {
+        let refused = Body::of::<Refused>().content(generator);
+        // What is made is said to be.
+        let done = if (self.method, self.path) == ("post", "/servers") { "201" } else { "200" };
+        let answer = self.answer.content(generator).unwrap_or_else(|| json!({}));
+        let mut operation = json!({
+            "summary": self.summary,
+            "responses": {
+                done: {"description": "Done", "content": answer},
+                "default": {"description": "Not done, and why", "content": refused},
+            },
+        });
+        let is_named = |name: &&str| self.path.contains(&format!("{{{name}}}"));
+        let parameters = ["name", "tool"].into_iter().filter(is_named).map(
+            |name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}),
+        );
+        operation["parameters"] = parameters.collect();
+        if let Some(content) = self.sent.content(generator) {
+            operation["requestBody"] = json!({"required": true, "content": content});
+        }
+        operation
+    }
+}
+
+/// The document (`OpenAPI` 3.1).
+pub fn document() -> Value {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    let mut paths = json!({});
+    for route in &ROUTES {
+        paths[format!("{BASE}{}", route.path)][route.method] = route.operation(&mut generator);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "dormouse",
+            "summary": "What a running dormouse can be asked and told",
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": generator.take_definitions(true),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_says_what_can_be_asked_and_told() {
+        let document = document();
+        let text = document.to_string();
+        for reference in text.split("\"$ref\":\"#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(document["components"]["schemas"].get(name).is_some(), "{name} is defined");
+        }
+        insta::assert_snapshot!(serde_json::to_string_pretty(&document).unwrap());
+    }
+}

@@ -1,0 +1,276 @@
+//! The API of a running dormouse, over HTTP and over its socket.
+
+use std::{path::Path, time::Duration};
+
+use futures_util::StreamExt as _;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::{Host, Program, Proxy, Server, dormouse, eventually, http_client};
+
+const TOKEN: &str = "token-of-the-operator";
+
+/// A service, and a way to its API.
+struct Operator {
+    program: Program,
+    home: tempfile::TempDir,
+}
+
+impl Operator {
+    fn of(servers: impl IntoIterator<Item = Server>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let proxy = Proxy::with(servers).at_home(home.path()).set("authTokens", json!([TOKEN]));
+        Self { program: proxy.set("surface", "direct").start_http(), home }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        let url = self.program.url(&format!("/api/v1{path}")).await;
+        let mut request = http_client().request(method, url).bearer_auth(TOKEN);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let answer = request.send().await.expect("an answer");
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")))
+    }
+
+    #[track_caller]
+    fn get(&self, path: &str) -> impl Future<Output = Value> {
+        let sending = self.send(Method::GET, path, None);
+        async move {
+            let (status, body) = sending.await;
+            assert_eq!(status, StatusCode::OK, "{body}");
+            body
+        }
+    }
+
+    async fn host(&self) -> Host {
+        let url = self.program.url("/mcp").await;
+        let bearer = format!("Bearer {TOKEN}");
+        let mut host = Host::over_http(&url, &[("authorization", &bearer)]);
+        host.initialize(json!({})).await;
+        host
+    }
+
+    fn config(&self) -> Value {
+        let text = std::fs::read(self.home.path().join("dormouse.json")).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn servers_are_loaded_put_to_sleep_and_offered_again() {
+    let operator = Operator::of([
+        Server::lazy("a"),
+        Server::eager("eager"),
+        Server::lazy("broken").set("command", "/no/such/program"),
+    ]);
+    let post = |path: &'static str| operator.send(Method::POST, path, None);
+    assert_eq!(operator.get("/servers/a").await["state"], "unloaded");
+    let (status, server) = post("/servers/a/load").await;
+    assert_eq!((status, &server["state"]), (StatusCode::OK, &json!("awake")), "{server}");
+    let mut host = operator.host().await;
+    assert!(host.tool_names().await.contains(&"a__echo".to_owned()));
+    let (status, server) = post("/servers/a/sleep").await;
+    assert_eq!((status, &server["state"]), (StatusCode::OK, &json!("asleep")), "{server}");
+    let (status, refused) = post("/servers/eager/sleep").await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert!(refused["error"].as_str().unwrap().contains("it is eager"), "{refused}");
+    for _ in 0..3 {
+        let (status, refused) = post("/servers/broken/load").await;
+        assert_eq!(status, StatusCode::BAD_GATEWAY, "{refused}");
+    }
+    assert_eq!(operator.get("/servers/broken").await["state"], "evicted");
+    let (status, server) = post("/servers/broken/reset").await;
+    assert_eq!((status, &server["state"]), (StatusCode::OK, &json!("unloaded")), "{server}");
+    assert_eq!(server["strikes"], 0);
+    for path in ["/servers/nobody/load", "/servers/nobody/sleep", "/servers/nobody/reset"] {
+        assert_eq!(post(path).await.0, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_in_use_is_not_put_to_sleep() {
+    let operator = Operator::of([Server::lazy("a")]);
+    let mut host = operator.host().await;
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null());
+    let hanging = host.send("tools/call", json!({"name": "a__hang", "arguments": {}})).await;
+    operator.program.server_noted("a", "tools/call {\"name\":\"hang\"").await;
+    let (status, refused) = operator.send(Method::POST, "/servers/a/sleep", None).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("in flight"), "{refused}");
+    host.cancel(hanging, false).await;
+}
+
+#[tokio::test]
+async fn servers_and_tools_are_changed_in_the_config_and_in_force_at_once() {
+    let operator = Operator::of([Server::lazy("a")]);
+    let mut host = operator.host().await;
+    host.load("a").await;
+    let entry = operator.config()["mcpServers"]["a"].clone();
+    let new = json!({"name": "b/ü", "entry": entry});
+    let (status, changed) = operator.send(Method::POST, "/servers", Some(new.clone())).await;
+    assert_eq!((status, &changed["added"]), (StatusCode::CREATED, &json!(["b/ü"])), "{changed}");
+    assert_eq!(operator.send(Method::POST, "/servers", Some(new)).await.0, StatusCode::CONFLICT);
+    assert_eq!(operator.get("/servers/b%2F%C3%BC").await["state"], "unloaded");
+
+    let off = Some(json!({"enabled": false}));
+    let (status, changed) = operator.send(Method::PUT, "/servers/a/tools/raw", off.clone()).await;
+    assert_eq!((status, &changed["shownOtherwise"]), (StatusCode::OK, &json!(["a"])), "{changed}");
+    assert_eq!(operator.config()["mcpServers"]["a"]["tools"], json!({"raw": false}));
+    assert!(!host.tool_names().await.contains(&"a__raw".to_owned()));
+    let tools = operator.get("/servers/a/tools").await;
+    let raw = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "raw").unwrap();
+    assert_eq!((&raw["server"], &raw["state"]), (&json!("a"), &json!("hidden")));
+    assert!(
+        operator.get("/tools").await.as_array().unwrap().len() >= tools.as_array().unwrap().len()
+    );
+
+    let (status, changed) = operator.send(Method::PATCH, "/servers/b%2F%C3%BC", off).await;
+    assert_eq!((status, &changed["restarted"]), (StatusCode::OK, &json!(["b/ü"])), "{changed}");
+    let (status, changed) = operator.send(Method::DELETE, "/servers/a", None).await;
+    assert_eq!((status, &changed["removed"]), (StatusCode::OK, &json!(["a"])), "{changed}");
+    assert!(operator.config()["mcpServers"].get("a").is_none());
+    assert_eq!(operator.send(Method::DELETE, "/servers/a", None).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_is_not_valid_changes_nothing() {
+    let operator = Operator::of([Server::lazy("a")]);
+    let before = operator.config();
+    for (method, path, body, expected) in [
+        (
+            Method::POST,
+            "/servers",
+            json!({"name": "x", "entry": {}}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (Method::POST, "/servers", json!({"name": "x"}), StatusCode::UNPROCESSABLE_ENTITY),
+        (
+            Method::POST,
+            "/servers",
+            json!({"name": "x", "entry": {"comand": "x"}}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            Method::PUT,
+            "/servers/a/tools/*",
+            json!({"enabled": false}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (Method::PUT, "/servers/b/tools/x", json!({"enabled": false}), StatusCode::NOT_FOUND),
+        (Method::PATCH, "/servers/a", json!({"enable": false}), StatusCode::UNPROCESSABLE_ENTITY),
+        (Method::GET, "/nowhere", Value::Null, StatusCode::NOT_FOUND),
+    ] {
+        let (status, refused) = operator.send(method, path, Some(body)).await;
+        assert_eq!(status, expected, "{path}: {refused}");
+        assert!(refused["error"].is_string(), "{refused}");
+        assert_eq!(operator.config(), before, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_names_all_that_can_be_asked() {
+    let operator = Operator::of([Server::lazy("a")]);
+    let document = operator.get("/openapi.json").await;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let path = path.strip_prefix("/api/v1").unwrap();
+        if path == "/events" {
+            continue;
+        }
+        for method in methods.as_object().unwrap().keys() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let asked = path.replace("{name}", "nobody").replace("{tool}", "t");
+            let (status, answer) = operator.send(method.clone(), &asked, Some(json!({}))).await;
+            assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            assert_ne!(answer["error"], "there is nothing here", "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_looks_on_is_told_what_becomes_of_servers() {
+    let operator = Operator::of([Server::lazy("a")]);
+    let url = operator.program.url("/api/v1/events").await;
+    let stream = http_client().get(url).bearer_auth(TOKEN).send().await.unwrap();
+    let mut stream = stream.bytes_stream();
+    let mut text = String::new();
+    let mut until = async |what: &str| {
+        while !text.contains(what) {
+            let next = tokio::time::timeout(Duration::from_secs(30), stream.next());
+            let bytes = next.await.unwrap_or_else(|_| panic!("{what}: {text}")).unwrap().unwrap();
+            text.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        text.clear();
+    };
+    until("event: status\ndata: {\"pid\":").await;
+    operator.send(Method::POST, "/servers/a/load", None).await;
+    until("\"state\":\"awake\"").await;
+    operator.send(Method::DELETE, "/servers/a", None).await;
+    until("event: removed\ndata: {\"name\":\"a\"}").await;
+}
+
+#[tokio::test]
+async fn nobody_is_told_anything_without_the_token_for_everything() {
+    let closed = Operator::of([Server::lazy("a").set("authTokens", json!(["token-of-a"]))]);
+    let open = Proxy::with([Server::lazy("a")]).start_http();
+    let closed_url = closed.program.url("/api/v1/status").await;
+    for (url, token, origin, expected) in [
+        (open.url("/api/v1/status").await, None, None, StatusCode::FORBIDDEN),
+        (closed_url.clone(), None, None, StatusCode::UNAUTHORIZED),
+        (closed_url.clone(), Some("token-of-a"), None, StatusCode::UNAUTHORIZED),
+        (closed_url.clone(), Some(TOKEN), Some("https://evil.example"), StatusCode::FORBIDDEN),
+        (closed_url, Some(TOKEN), None, StatusCode::OK),
+    ] {
+        let mut request = http_client().get(&url);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(origin) = origin {
+            request = request.header("origin", origin);
+        }
+        assert_eq!(request.send().await.unwrap().status(), expected, "{url} {token:?} {origin:?}");
+    }
+}
+
+/// A command beside the dormouse that runs.
+async fn command(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = dormouse();
+    command.arg("--config").arg(home.join("dormouse.json")).args(arguments);
+    for (variable, directory) in
+        [("XDG_RUNTIME_DIR", ""), ("XDG_CACHE_HOME", "cache"), ("XDG_DATA_HOME", "data")]
+    {
+        command.env(variable, home.join(directory));
+    }
+    let output = command.output().await.expect("dormouse runs");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[tokio::test]
+async fn commands_reach_the_dormouse_that_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).at_home(home.path());
+    let mut host = proxy.serve().await;
+    let run = |arguments: &'static [&'static str]| command(home.path(), arguments);
+    let sockets = home.path().join("dormouse/run");
+    eventually("the socket is there", || {
+        sockets.read_dir().is_ok_and(|mut all| all.next().is_some())
+    })
+    .await;
+    assert_eq!(run(&["load", "a"]).await, (Some(0), "a: awake\n".to_owned()));
+    assert!(host.description().await.contains("echo"));
+    assert_eq!(run(&["sleep", "a"]).await, (Some(0), "a: asleep\n".to_owned()));
+    assert_eq!(run(&["reset", "a"]).await, (Some(0), "a: asleep\n".to_owned()));
+    let (code, said) = run(&["remove", "b"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("in force in the dormouse that runs (1)"), "{said}");
+    assert!(!host.description().await.contains("- b:"));
+    let (code, said) = run(&["load", "b"]).await;
+    assert_eq!(code, Some(2), "{said}");
+    host.end().await;
+    let (code, said) = run(&["load", "a"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no dormouse runs with"), "{said}");
+}
