@@ -130,6 +130,8 @@ pub(super) enum Command {
     },
     /// Print a script that completes what is typed, for a shell
     Completions { shell: clap_complete::Shell },
+    /// Write manual pages into a directory
+    Man { directory: PathBuf },
     /// Show what an agent would see, on embedded servers
     Demo {
         /// Print the steps as JSON

@@ -43,6 +43,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use comfy_table::Table;
 use serde::Serialize;
@@ -141,6 +142,14 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "dormouse", &mut script);
             outln!("{}", String::from_utf8_lossy(&script).trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man { directory } => {
+            std::fs::create_dir_all(&directory)
+                .and_then(|()| clap_mangen::generate_to(Arguments::command(), &directory))
+                .with_context(|| {
+                    format!("cannot write manual pages into {}", directory.display())
+                })?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Schema { reference } => schema::run(reference),

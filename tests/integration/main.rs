@@ -22,6 +22,7 @@ mod loading;
 mod matrix;
 mod messages;
 mod operating;
+mod packaging;
 mod real_servers;
 mod reload;
 mod remote;
