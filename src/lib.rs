@@ -7,7 +7,7 @@
 //!
 //! - [`cli`]: one file a command, and the only wiring of all the parts.
 //! - [`demo`]: the embedded servers and the client of `dormouse demo`.
-//! - [`control`]: what a running dormouse tells `dormouse status`, over a socket of its user's own.
+//! - [`control`]: what a running dormouse can be asked and told, over a socket of its user's own and over HTTP.
 //! - [`hosts`]: AI tools, and the files in which each has its servers.
 //! - [`downstream`]: hosts that are connected. One session each, whatever it is connected by: standard input and output, or HTTP.
 //! - [`proxy`]: the fleet of servers with the one live snapshot, the routing of requests, the relay of
