@@ -102,7 +102,12 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
         config.settings.surface = surface;
     }
     for server in &mut config.servers {
+        let own = server.idle_timeout;
         override_server(server, options);
+        // The flag of dynamic-mcp is for those that say nothing themselves.
+        if config.own_idle_timeouts.contains(&server.name) {
+            server.idle_timeout = own;
+        }
     }
     if let Some(name) = &options.profile {
         let Some(profile) = config.profiles.get(name).cloned() else {

@@ -1,6 +1,6 @@
 //! From the file as written to the config as meant, with every problem on the way.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{
     Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin, Problem,
     Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
     characters::is_hidden,
-    dialect::{Manner, Variables},
+    dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
     expand::expand,
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
@@ -67,12 +67,21 @@ pub(super) fn check(
             settings,
             servers,
             profiles: profiles.collect(),
+            own_idle_timeouts: own_idle_timeouts(document, &written),
             dialect: document.dialect(),
             warnings: document.warnings(),
         })
     } else {
         Err(ConfigError::Invalid(problems))
     }
+}
+
+/// In dynamic-mcp the flag for all is for servers that say nothing of it.
+fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<String> {
+    let entries = written["mcpServers"].as_object().into_iter().flatten();
+    let own = entries.filter(|(_, entry)| !entry["idleTimeout"].is_null());
+    let is_meant = document.dialect() == Some(Dialect::DynamicMcp);
+    own.filter(|_| is_meant).map(|(name, _)| name.clone()).collect()
 }
 
 fn settings(file: &File, manner: Manner) -> Settings {

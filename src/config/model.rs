@@ -1,6 +1,10 @@
 //! A validated config. Code further in never checks again.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use url::Url;
 
@@ -15,6 +19,8 @@ pub struct Config {
     pub profiles: BTreeMap<String, Profile>,
     /// The system that the file was written for, where it is another than this.
     pub dialect: Option<Dialect>,
+    /// Servers of such a file whose own idle timeout beats that of the command line.
+    pub own_idle_timeouts: BTreeSet<String>,
     /// What of such a file is not done, or otherwise.
     pub warnings: Vec<Problem>,
 }

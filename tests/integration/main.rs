@@ -8,6 +8,7 @@ mod connecting;
 mod control;
 mod crossing;
 mod dialects;
+mod documents;
 mod editing;
 mod eras;
 mod fidelity;
