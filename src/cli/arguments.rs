@@ -180,8 +180,11 @@ pub(super) struct ImportArguments {
     /// All AI tools that are found
     #[arg(long)]
     pub(super) all: bool,
-    /// Connect the servers, and let them say what they are for
+    /// With --yes, also from the files of the project in the working directory, whoever has written them
     #[arg(long)]
+    pub(super) project: bool,
+    /// Connect the servers, and let them say what they are for
+    #[arg(long, conflicts_with = "dry_run")]
     pub(super) probe: bool,
     /// Put secrets that stand in plain text into `.env` beside the config
     #[arg(long)]

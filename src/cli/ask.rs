@@ -1,21 +1,46 @@
 //! Questions to whoever sits at the terminal, and what they are asked about.
 
-use std::io::IsTerminal as _;
+use std::{io::IsTerminal as _, path::Path};
 
 use dialoguer::{Confirm, Input};
 use similar::TextDiff;
 
+use super::arguments::Consent;
 use crate::{
     config::visible,
-    hosts::{Secret, masked},
+    hosts::{Secret, masked, secrets_in},
 };
+
+/// Whether to do what was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+    /// It was only to be shown.
+    Dry,
+    Nobody,
+}
 
 /// Whether there is anybody who could answer.
 pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Whether to go on.
+/// Asks, unless it is clear.
+pub(super) fn agree(consent: Consent, question: &str) -> anyhow::Result<Answer> {
+    Ok(if consent.dry_run {
+        Answer::Dry
+    } else if consent.yes {
+        Answer::Yes
+    } else if !is_possible() {
+        Answer::Nobody
+    } else if confirm(question)? {
+        Answer::Yes
+    } else {
+        Answer::No
+    })
+}
+
 pub(super) fn confirm(question: &str) -> anyhow::Result<bool> {
     Ok(Confirm::new().with_prompt(question).default(true).interact()?)
 }
@@ -30,16 +55,18 @@ pub(super) fn text(question: &str, proposal: Option<&str>) -> anyhow::Result<Str
     Ok(input.interact_text()?.trim().to_owned())
 }
 
-/// Prints what would become of a file; none of the secrets can be read in it.
-pub(super) fn print_difference(name: &str, before: &str, after: &str, secrets: &[Secret]) {
+/// Prints what would become of a file. No secret of it can be read, nor any of `more`.
+pub(super) fn print_difference(path: &Path, before: &str, after: &str, more: &[Secret]) {
+    let secrets = [&secrets_in(path, before)[..], &secrets_in(path, after), more].concat();
     let difference = TextDiff::from_lines(before, after);
-    let hunks = difference.unified_diff().header(name, name).to_string();
+    let name = path.display().to_string();
+    let hunks = difference.unified_diff().header(&name, &name).to_string();
     for line in hunks.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => anstyle::AnsiColor::Green.on_default(),
             Some(b'-') => anstyle::AnsiColor::Red.on_default(),
             _ => anstyle::Style::new(),
         };
-        outln!("{style}{}{style:#}", visible(&masked(line, secrets)));
+        outln!("{style}{}{style:#}", visible(&masked(line, &secrets)));
     }
 }

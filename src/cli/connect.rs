@@ -1,104 +1,137 @@
 //! `dormouse connect` and `disconnect`: dormouse in the configs of AI tools, and out of them again.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::{
     UsageError,
     arguments::{ConnectArguments, Consent, DisconnectArguments, HostArguments, Options},
-    ask,
-    import::{directories, target},
-    settings,
+    ask::{self, Answer},
+    import::host,
+    settings::{self, directories},
 };
 use crate::{
-    config::{Config, ConfigFile, create_file, replace_file, visible},
-    hosts::{Backups, Connected, Connection, Directories, HOSTS, Host, Scope, Secret, Spot, Way},
+    config::{Config, ConfigFile, create_file, remove_file, replace_file, visible},
+    hosts::{
+        Backups, Before, Connected, Connection, Directories, HOSTS, Scope, Spot, Way, hidden,
+        target,
+    },
 };
 
 pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
-    let file = target(options)?;
+    let file = settings::target(options)?;
     if !file.is_written() {
         bail!("there is no config yet: dormouse import --all makes one, or dormouse add");
     }
-    file.check_trust(&settings::trust_store()?)?;
     let config = settings::parse(&file, options)?;
-    let spots = chosen(&typed.hosts, &directories)?;
-    let way = way(options, &file, &config)?;
-    let backups = backups()?;
-    let ours = typed.replace.then(|| file.entries()).transpose()?;
-    let environment = file.environment();
-    let code = for_each(&spots, |spot| {
+    let connecting = Connecting {
+        spots: chosen(&typed.hosts, &directories)?,
+        way: way(options, typed, &file, &config)?,
+        carried: if typed.replace { carried(&file, &config)? } else { Vec::new() },
+        backups: backups()?,
+        file,
+        directories,
+        typed,
+    };
+    Ok(for_each(&connecting.spots, |spot| connecting.connect(spot)))
+}
+
+/// What is put into the files of hosts, and how.
+struct Connecting<'a> {
+    spots: Vec<Spot>,
+    way: Way,
+    /// What the servers lead to that dormouse has.
+    carried: Vec<Value>,
+    backups: Backups,
+    file: ConfigFile,
+    directories: Directories,
+    typed: &'a ConnectArguments,
+}
+
+impl Connecting<'_> {
+    fn connect(&self, spot: &Spot) -> anyhow::Result<()> {
+        if self.token().is_some() && spot.is_shared() {
+            bail!("the token would stand in a file that others share: leave --project out");
+        }
         let before = read(spot)?;
         let text = before.as_deref().unwrap_or_default();
-        let ours = ours.as_ref().map(|ours| (ours, &environment));
-        let connected = spot.connect(text, &way, ours, &directories)?;
-        let change = Change { spot, before: before.as_deref(), after: Some(&connected.text) };
+        let environment = self.file.environment();
+        let connected =
+            spot.connect(text, &self.way, &self.carried, &environment, &self.directories)?;
         if before.as_deref() == Some(connected.text.as_str()) {
             outln!("{}: dormouse is in {} already", spot.host.name, spot.path.display());
             return Ok(());
         }
-        change.show(&secrets(&connected, &way));
-        if change.is_agreed(typed.consent)? {
+        let change = Change { spot, before: before.as_deref(), after: Some(&connected.text) };
+        change.show(self.token());
+        if change.is_agreed(self.typed.consent)? {
             let before = change.before.map(str::as_bytes);
-            let taken_out = connected.taken_out.clone();
-            let earlier = backups.of(&spot.path).is_some();
-            let kept = backups.remember(&spot.path, before, connected.text.as_bytes(), taken_out);
-            let kept = kept.context("cannot keep a copy of the file as it was")?;
-            if let Err(error) = change.write() {
-                if !earlier {
-                    backups.forget(&spot.path);
-                }
-                return Err(error);
-            }
-            outln!("{}: dormouse is in {}", spot.host.name, spot.path.display());
-            if let Some(copy) = kept.before {
-                outln!("  as it was: {}", copy.display());
-            }
-            say_what_is_next(spot, &connected, typed.replace);
+            let (after, taken_out) = (connected.text.as_bytes(), connected.taken_out.clone());
+            let was_there = connected.was_there;
+            let pending = self.backups.prepare(&spot.path, before, was_there, after, taken_out);
+            let pending = pending.context("cannot keep a copy of the file as it was")?;
+            change.write()?;
+            let before = pending.before().clone();
+            pending.finish().context("dormouse is in it, but how to undo that cannot be kept")?;
+            self.say(spot, &connected, &before);
         }
         Ok(())
-    });
-    Ok(code)
-}
+    }
 
-fn say_what_is_next(spot: &Spot, connected: &Connected, is_replacing: bool) {
-    if !connected.taken_out.is_empty() {
-        let names: Vec<&str> = connected.taken_out.keys().map(String::as_str).collect();
-        outln!("  taken out, as dormouse has them: {}", visible(&names.join(", ")));
+    /// Ours, which is not to be shown.
+    fn token(&self) -> Option<&String> {
+        match &self.way {
+            Way::Url { token, .. } => token.as_ref(),
+            Way::Launch { .. } => None,
+        }
     }
-    if !connected.left.is_empty() {
-        let why = if is_replacing {
-            "dormouse does not have them"
-        } else {
-            "--replace takes out what dormouse has"
-        };
-        outln!("  still there beside it: {} ({why})", visible(&connected.left.join(", ")));
+
+    fn say(&self, spot: &Spot, connected: &Connected, before: &Before) {
+        let (host, path) = (spot.host, spot.path.display());
+        outln!("{}: dormouse is in {path}", host.name);
+        if let Before::Copy(copy) = before {
+            outln!("  as it was: {}", copy.display());
+        }
+        if !connected.taken_out.is_empty() {
+            let names: Vec<&str> = connected.taken_out.keys().map(String::as_str).collect();
+            outln!("  taken out, as dormouse has them: {}", visible(&names.join(", ")));
+        }
+        if !connected.left.is_empty() {
+            let why = if self.typed.replace {
+                "dormouse does not have them, or cannot use them yet: see dormouse check and status"
+            } else {
+                "--replace takes out what dormouse has"
+            };
+            outln!("  still there beside it: {} ({why})", visible(&connected.left.join(", ")));
+        }
+        if let Some(hint) = host.hint {
+            outln!("  {hint}");
+        }
+        let scope = if self.typed.hosts.project { " --project" } else { "" };
+        outln!("  restart {} to see it; undo: dormouse disconnect {}{scope}", host.name, host.id);
     }
-    if let Some(hint) = spot.host.hint {
-        outln!("  {hint}");
-    }
-    outln!("  restart {} to see it; undo: dormouse disconnect {}", spot.host.name, spot.host.id);
 }
 
 pub(super) fn disconnect(typed: &DisconnectArguments) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
     let spots = chosen(&typed.hosts, &directories)?;
     let backups = backups()?;
-    let code = for_each(&spots, |spot| {
+    Ok(for_each(&spots, |spot| {
         let (name, path) = (spot.host.name, spot.path.display());
         let Some(before) = read(spot)? else {
             outln!("{name}: there is no {path}");
             return Ok(());
         };
-        let Some(undone) = undone(spot, &before, backups.of(&spot.path), &directories)? else {
+        let connection = backups.of(&spot.path).context("cannot read what was done to it")?;
+        let Some(undone) = undone(spot, &before, connection, &directories)? else {
             outln!("{name}: dormouse is not in {path}");
             return Ok(());
         };
         let change = Change { spot, before: Some(&before), after: undone.text() };
-        change.show(&[]);
+        change.show(None);
         if change.is_agreed(typed.consent)? {
             if matches!(undone, Undone::Edited(_)) {
                 let copy = backups.keep(&spot.path, before.as_bytes());
@@ -110,15 +143,14 @@ pub(super) fn disconnect(typed: &DisconnectArguments) -> anyhow::Result<ExitCode
             outln!("{name}: {path} {}", undone.says());
         }
         Ok(())
-    });
-    Ok(code)
+    }))
 }
 
 /// A file without dormouse.
 enum Undone {
     /// As it was before; `None` where there was none.
     Restored(Option<String>),
-    /// Somebody has changed it since.
+    /// Somebody has changed it since, or nobody knows any more what it was.
     Edited(String),
 }
 
@@ -133,32 +165,35 @@ impl Undone {
     fn says(&self) -> &'static str {
         match self {
             Self::Restored(_) => "is as it was before",
-            Self::Edited(_) => "has dormouse no more; what was changed since stays",
+            Self::Edited(_) => {
+                "has dormouse no more, and the servers that it took out; what was changed since stays"
+            }
         }
     }
 }
 
-/// `None` where dormouse is not in the file.
+/// `None` where there is nothing to do.
 fn undone(
     spot: &Spot,
-    before: &str,
+    text: &str,
     connection: Option<Connection>,
     directories: &Directories,
 ) -> anyhow::Result<Option<Undone>> {
-    let (untouched, taken_out) = match connection {
-        Some(connection) if connection.is_untouched(before.as_bytes()) => {
-            (Some(connection.before), Map::new())
-        }
-        Some(connection) => (None, connection.taken_out),
-        None => (None, Map::new()),
+    let Some(connection) = connection else {
+        let edited = spot.disconnect(text, &Map::new(), directories)?;
+        return Ok(edited.map(Undone::Edited));
     };
-    if let Some(copy) = untouched {
-        let gone =
-            |copy: &PathBuf| format!("the copy of the file as it was is gone: {}", copy.display());
-        let text = copy.map(|copy| std::fs::read_to_string(&copy).with_context(|| gone(&copy)));
-        return Ok(Some(Undone::Restored(text.transpose()?)));
+    if connection.is_untouched(text.as_bytes()) {
+        match &connection.before {
+            Before::Nothing => return Ok(Some(Undone::Restored(None))),
+            Before::Copy(copy) => match std::fs::read_to_string(copy) {
+                Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
+                Err(error) => errln!("the copy of it is gone ({}: {error})", copy.display()),
+            },
+            Before::Mixed => {}
+        }
     }
-    Ok(spot.disconnect(before, &taken_out, directories)?.map(Undone::Edited))
+    Ok(spot.disconnect(text, &connection.taken_out, directories)?.map(Undone::Edited))
 }
 
 /// Does it for each of the files, whatever becomes of the others.
@@ -176,37 +211,60 @@ fn for_each(spots: &[Spot], mut each: impl FnMut(&Spot) -> anyhow::Result<()>) -
 
 /// The files of the hosts that were named, or of all that are there.
 fn chosen(typed: &HostArguments, directories: &Directories) -> anyhow::Result<Vec<Spot>> {
-    let HostArguments { names, all, project } = typed;
-    let (all, project) = (*all, *project);
-    let scope = if project { Scope::Project } else { Scope::User };
-    let spot = |host: &'static Host| host.own_spot(scope, directories);
-    if all {
-        let spots: Vec<Spot> =
-            HOSTS.iter().filter_map(spot).filter(|spot| spot.path.is_file()).collect();
+    let scope = if typed.project { Scope::Project } else { Scope::User };
+    if typed.all {
+        let spots = HOSTS.iter().filter_map(|host| host.own_spot(scope, directories));
+        let spots: Vec<Spot> = spots.filter(|spot| spot.path.is_file()).collect();
         if spots.is_empty() {
             bail!("no host was found");
         }
         return Ok(spots);
     }
     let of_name = |name: &String| {
-        let known = || HOSTS.iter().map(|host| host.id).collect::<Vec<_>>().join(", ");
-        let host = Host::named(name)
-            .ok_or_else(|| UsageError(format!("{name:?} is none of the hosts: {}", known())))?;
-        let elsewhere = if project { "its user's" } else { "a project's; say --project" };
+        let host = host(name)?;
+        let elsewhere = if typed.project { "its user's" } else { "a project's; say --project" };
         let none = || UsageError(format!("{} has no file but {elsewhere}", host.name));
-        Ok(spot(host).ok_or_else(none)?)
+        Ok(host.own_spot(scope, directories).ok_or_else(none)?)
     };
-    names.iter().map(of_name).collect()
+    typed.names.iter().map(of_name).collect()
+}
+
+/// What those servers lead to that dormouse serves with this config.
+fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
+    let environment = file.environment();
+    let is_to_be_had = |name: &String| {
+        let mut servers = config.servers.iter();
+        servers.any(|server| server.name == *name && server.enabled && server.transport.is_ok())
+    };
+    let entries = file.entries()?;
+    let served = entries.iter().filter(|(name, _)| is_to_be_had(name));
+    let targets = served.filter_map(|(_, entry)| Some(target(entry.as_object()?, &environment)));
+    Ok(targets.collect())
 }
 
 /// How hosts are to reach us.
-fn way(options: &Options, file: &ConfigFile, config: &Config) -> anyhow::Result<Way> {
+fn way(
+    options: &Options,
+    typed: &ConnectArguments,
+    file: &ConfigFile,
+    config: &Config,
+) -> anyhow::Result<Way> {
+    let is_shared = typed.hosts.project;
     if let Some(address) = &options.http {
         let token = config.settings.http.auth_tokens.first().cloned();
-        return Ok(Way::Url { url: url(address), token });
+        return Ok(Way::Url { url: url(address)?, token });
     }
-    let path = std::path::absolute(&file.path)?;
-    let mut args = vec!["--config".to_owned(), path.to_string_lossy().into_owned()];
+    let mut args = Vec::new();
+    if file.needs_trust() {
+        if !is_shared {
+            let message = "the config is that of the project in the working directory: say --project, or name it with --config";
+            return Err(UsageError(message.to_owned()).into());
+        }
+        // It is found there, and used while it is trusted.
+    } else {
+        let path = std::path::absolute(&file.path)?;
+        args.extend(["--config".to_owned(), path.to_string_lossy().into_owned()]);
+    }
     if let Some(profile) = &options.profile {
         args.extend(["--profile".to_owned(), profile.clone()]);
     }
@@ -214,16 +272,25 @@ fn way(options: &Options, file: &ConfigFile, config: &Config) -> anyhow::Result<
 }
 
 /// `:8080`, `127.0.0.1:8080`, or the URL itself.
-fn url(address: &str) -> String {
-    if address.contains("://") {
-        return address.to_owned();
+fn url(address: &str) -> anyhow::Result<String> {
+    let url = if address.contains("://") {
+        address.to_owned()
+    } else {
+        let port = address.strip_prefix(':').unwrap_or(address);
+        if port.bytes().all(|byte| byte.is_ascii_digit()) {
+            format!("http://127.0.0.1:{port}/mcp")
+        } else {
+            // What is listened on everywhere is reached here.
+            let reached = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
+            format!("http://{reached}/mcp")
+        }
+    };
+    let is_url = |url: &url::Url| url.has_host() && url.port() != Some(0);
+    if !url::Url::parse(&url).is_ok_and(|url| is_url(&url)) {
+        let message = format!("{address:?} is no address that a host could reach: write HOST:PORT");
+        return Err(UsageError(message).into());
     }
-    let port = address.strip_prefix(':').unwrap_or(address);
-    if port.bytes().all(|byte| byte.is_ascii_digit()) {
-        return format!("http://127.0.0.1:{port}/mcp");
-    }
-    // What is listened on everywhere is reached here.
-    format!("http://{}/mcp", address.replace("0.0.0.0:", "127.0.0.1:"))
+    Ok(url)
 }
 
 /// Where this program is, by a way that outlives an update. Hosts with windows may not have our `PATH`.
@@ -231,18 +298,19 @@ fn own_command() -> anyhow::Result<String> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let name = own.file_name().unwrap_or_default();
     let directories = std::env::var_os("PATH").unwrap_or_default();
+    let is_us = |path: &std::path::PathBuf| {
+        path.canonicalize().is_ok_and(|path| own.canonicalize().is_ok_and(|own| own == path))
+    };
     let on_path = std::env::split_paths(&directories)
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
-        .find(|path| {
-            path.canonicalize().is_ok_and(|path| own.canonicalize().is_ok_and(|own| own == path))
-        });
+        .find(is_us);
     Ok(on_path.unwrap_or(own).to_string_lossy().into_owned())
 }
 
 fn backups() -> anyhow::Result<Backups> {
-    let directory =
-        settings::data_directory().context("cannot tell where to keep copies: is HOME set?")?;
+    let directory = settings::data_directory();
+    let directory = directory.context("cannot tell where to keep copies: is HOME set?")?;
     Ok(Backups::new(directory.join("backups")))
 }
 
@@ -254,16 +322,6 @@ fn read(spot: &Spot) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// What may not be shown.
-fn secrets(connected: &Connected, way: &Way) -> Vec<Secret> {
-    let mut secrets = connected.secrets.clone();
-    if let Way::Url { token: Some(token), .. } = way {
-        let (place, variable) = Default::default();
-        secrets.push(Secret { place, variable, value: token.clone() });
-    }
-    secrets
-}
-
 /// What becomes of a file.
 struct Change<'a> {
     spot: &'a Spot,
@@ -273,32 +331,26 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    fn show(&self, secrets: &[Secret]) {
-        let name = self.spot.path.display().to_string();
-        ask::print_difference(
-            &name,
-            self.before.unwrap_or_default(),
-            self.after.unwrap_or_default(),
-            secrets,
-        );
+    fn show(&self, token: Option<&String>) {
+        let (before, after) = (self.before.unwrap_or_default(), self.after.unwrap_or_default());
+        let more: Vec<_> = token.cloned().into_iter().map(hidden).collect();
+        ask::print_difference(&self.spot.path, before, after, &more);
     }
 
     fn is_agreed(&self, consent: Consent) -> anyhow::Result<bool> {
-        if consent.dry_run || consent.yes {
-            return Ok(consent.yes);
+        match ask::agree(consent, &format!("Write {}?", self.spot.path.display()))? {
+            Answer::Yes => Ok(true),
+            Answer::No | Answer::Dry => Ok(false),
+            Answer::Nobody => bail!("nothing is written: there is nobody to ask; say --yes"),
         }
-        if !ask::is_possible() {
-            bail!("nothing is written: there is nobody to ask; say --yes");
-        }
-        ask::confirm(&format!("Write {}?", self.spot.path.display()))
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let path: &PathBuf = &self.spot.path;
+        let path = &self.spot.path;
         match (self.before, self.after) {
             (Some(before), Some(after)) => replace_file(path, before.as_bytes(), after.as_bytes())?,
             (None, Some(after)) => create_file(path, after.as_bytes())?,
-            (_, None) => std::fs::remove_file(path)?,
+            (before, None) => remove_file(path, before.unwrap_or_default().as_bytes())?,
         }
         Ok(())
     }

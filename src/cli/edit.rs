@@ -2,30 +2,26 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use anyhow::Context as _;
+use serde_json::{Map, Value, json};
+
 use super::{
     UsageError,
     arguments::{AddArguments, Options},
     ask,
-    operate::tell_running,
+    instances::tell_running,
     settings,
 };
 use crate::{
-    config::{self, ConfigError, ConfigFile, MergeError, ReplaceError, create_file, visible},
-    control::{Change, ChangeError},
+    config::{
+        self, ConfigEdit, ConfigError, ConfigFile, ReplaceError, Unchanged, create_file, visible,
+    },
+    control::ChangeError,
     hosts::{Entry, Needed, snippets},
 };
-use anyhow::Context as _;
-use serde_json::{Map, Value, json};
 
 /// Somebody else may be editing the config at the same time.
 const MOST_TRIES: usize = 10;
-
-/// What a new config begins with.
-pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds a server; docs/config.md has every key.
-{
-  \"mcpServers\": {}
-}
-";
 
 pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
     let path = options.config.clone().map_or_else(own_place, Ok)?;
@@ -43,45 +39,42 @@ fn own_place() -> anyhow::Result<PathBuf> {
 }
 
 fn create(path: &std::path::Path) -> anyhow::Result<()> {
-    create_file(path, FRESH.as_bytes()).with_context(|| format!("cannot create {}", path.display()))
+    create_file(path, settings::FRESH.as_bytes())
+        .with_context(|| format!("cannot create {}", path.display()))
 }
 
 pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<ExitCode> {
     let wanted = entries(options, typed)?;
-    let before = match settings::find(options) {
-        Ok(file) => file,
-        // The first server makes the config.
-        Err(error) if matches!(error.downcast_ref(), Some(ConfigError::NotFound { .. })) => {
-            ConfigFile::unwritten(own_place()?, FRESH)
+    let names: Vec<String> = wanted.iter().map(|(name, _)| visible(name)).collect();
+    let edit = |(name, entry)| ConfigEdit::Add { name, entry, replace: typed.force };
+    let edits: Vec<ConfigEdit> = wanted.into_iter().map(edit).collect();
+    let file = settings::target(options)?;
+    let path = file.path.clone();
+    make_all(options, file, &edits, typed.dry_run).map_err(|error| match error.downcast() {
+        Ok(Unchanged::Exists(name)) => {
+            let message =
+                format!("there is a server {name:?} already; --force puts this in its place");
+            UsageError(message).into()
         }
-        Err(error) => return Err(error),
-    };
-    let target = before.clone();
-    rewrite(before, typed.dry_run, |file| {
-        let mut after = file.clone();
-        for (name, entry) in &wanted {
-            let is_there =
-                after.parse(&after.environment())?.servers.iter().any(|s| s.name == *name);
-            if is_there && !typed.force {
-                let message =
-                    format!("there is a server {name:?} already; --force puts this in its place");
-                return Err(UsageError(message).into());
-            }
-            after = after.with_server(name, entry.clone())?;
-        }
-        valid(after)
+        Ok(other) => anyhow::Error::from(other),
+        Err(other) => other,
     })?;
     if !typed.dry_run {
-        tell_running(&target)?;
-    }
-    for (name, _) in &wanted {
-        outln!("added {}; see whether it works: dormouse test {}", visible(name), visible(name));
+        for name in names {
+            outln!(
+                "added {name} to {}; see whether it works: dormouse test {name}",
+                path.display()
+            );
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What to add: what was typed, or what was pasted.
-fn entries(options: &Options, typed: &AddArguments) -> anyhow::Result<Vec<(String, Value)>> {
+fn entries(
+    options: &Options,
+    typed: &AddArguments,
+) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
     let AddArguments { name, what, .. } = typed;
     let pasted = match what.as_slice() {
         [] => Some((None, name)),
@@ -113,9 +106,9 @@ fn entries(options: &Options, typed: &AddArguments) -> anyhow::Result<Vec<(Strin
         for Needed { name: variable, what } in entry.needed {
             errln!("{}: set {variable}: {}", visible(&name), visible(&what));
         }
-        let mut members = Value::Object(entry.members);
+        let mut members = entry.members;
         if !entry.is_enabled {
-            members["enabled"] = json!(false);
+            members.insert("enabled".to_owned(), json!(false));
         }
         Ok((name, with_typed(members, options, typed)?))
     };
@@ -123,7 +116,7 @@ fn entries(options: &Options, typed: &AddArguments) -> anyhow::Result<Vec<(Strin
 }
 
 /// The command or the URL.
-fn typed_entry(typed: &AddArguments) -> Result<Value, UsageError> {
+fn typed_entry(typed: &AddArguments) -> Result<Map<String, Value>, UsageError> {
     let is_url = |word: &str| word.starts_with("http://") || word.starts_with("https://");
     let kind = typed.transport.as_deref();
     let (first, rest) =
@@ -136,7 +129,7 @@ fn typed_entry(typed: &AddArguments) -> Result<Value, UsageError> {
             if !rest.is_empty() {
                 entry.insert("args".to_owned(), json!(rest));
             }
-            return Ok(Value::Object(entry));
+            return Ok(entry);
         }
         Some("http" | "streamable-http") => drop(entry.insert("type".to_owned(), json!("http"))),
         Some("sse") => drop(entry.insert("type".to_owned(), json!("sse"))),
@@ -148,41 +141,45 @@ fn typed_entry(typed: &AddArguments) -> Result<Value, UsageError> {
         return Err(UsageError(format!("expected one URL, found {:?}", typed.what.join(" "))));
     }
     entry.insert("url".to_owned(), json!(first));
-    Ok(Value::Object(entry))
+    Ok(entry)
 }
 
 /// With the options that were typed beside it.
 fn with_typed(
-    mut entry: Value,
+    mut entry: Map<String, Value>,
     options: &Options,
     typed: &AddArguments,
-) -> Result<Value, UsageError> {
+) -> Result<Map<String, Value>, UsageError> {
     if let Some(description) = &typed.description {
-        entry["description"] = json!(description);
+        entry.insert("description".to_owned(), json!(description));
     }
     if let Some(startup) = options.startup.chosen() {
-        entry["startup"] = json!(startup.name());
+        entry.insert("startup".to_owned(), json!(startup.name()));
     }
     let pairs = [
-        ("env", "=", "-e NAME=VALUE", &typed.env),
-        ("headers", ":", "-H 'Name: value'", &typed.headers),
+        ("env", "=", "-e is followed by NAME=VALUE", &typed.env),
+        ("headers", ":", "-H is followed by 'Name: value'", &typed.headers),
     ];
     for (key, separator, form, given) in pairs {
         for pair in given {
-            let Some((name, value)) = pair.split_once(separator) else {
-                return Err(UsageError(format!("{pair:?} is no {form}")));
-            };
-            entry[key][name.trim()] = json!(value.trim_start());
+            // It may be a secret, and is not repeated.
+            let (name, value) =
+                pair.split_once(separator).ok_or_else(|| UsageError(form.to_owned()))?;
+            let members = entry.entry(key).or_insert_with(|| json!({}));
+            let members = members
+                .as_object_mut()
+                .ok_or_else(|| UsageError(format!("the snippet's {key:?} is no object")))?;
+            members.insert(name.trim().to_owned(), json!(value.trim_start()));
         }
     }
     if let Some(directory) = &typed.cwd {
-        entry["cwd"] = json!(directory);
+        entry.insert("cwd".to_owned(), json!(directory));
     }
     Ok(entry)
 }
 
 pub(super) fn remove(options: &Options, names: &[String], dry: bool) -> anyhow::Result<ExitCode> {
-    edit_each(options, names, dry, ConfigFile::without_server)
+    edit_each(options, names, dry, |name| ConfigEdit::Remove { name })
 }
 
 pub(super) fn switch(
@@ -191,36 +188,69 @@ pub(super) fn switch(
     enabled: bool,
     dry: bool,
 ) -> anyhow::Result<ExitCode> {
-    edit_each(options, names, dry, |file, name| file.with_enabled(name, enabled))
+    edit_each(options, names, dry, |name| ConfigEdit::Enable { name, enabled })
 }
 
 fn edit_each(
     options: &Options,
     names: &[String],
     dry: bool,
-    edit: impl Fn(&ConfigFile, &str) -> Result<ConfigFile, MergeError>,
+    edit: impl Fn(String) -> ConfigEdit,
 ) -> anyhow::Result<ExitCode> {
-    let before = settings::find(options)?;
-    rewrite(before.clone(), dry, |file| {
-        let config = file.parse(&file.environment())?;
-        let mut after = file.clone();
-        for name in names {
-            settings::server(&config, name)?;
-            after = edit(&after, name)?;
+    let file = settings::find(options)?;
+    let config = settings::parse(&file, options)?;
+    let mut edits: Vec<ConfigEdit> = Vec::new();
+    for name in names {
+        settings::server(&config, name)?;
+        let edit = edit(name.clone());
+        if !edits.contains(&edit) {
+            edits.push(edit);
         }
-        valid(after)
-    })?;
-    if !dry {
-        tell_running(&before)?;
     }
+    make_all(options, file, &edits, dry)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Makes the changes, all or none, and has those that run take them over.
+fn make_all(
+    options: &Options,
+    file: ConfigFile,
+    edits: &[ConfigEdit],
+    dry: bool,
+) -> anyhow::Result<()> {
+    let target = file.clone();
+    rewrite(file, dry, |file| {
+        let after = edits.iter().try_fold(file.clone(), |file, edit| file.with(edit))?;
+        Ok((valid(options, after)?, ()))
+    })?;
+    if dry { Ok(()) } else { tell_running(&target) }
+}
+
+/// Makes a change that a running dormouse was asked for, with the options that it was started with.
+pub(super) fn make(
+    options: &Options,
+    file: ConfigFile,
+    edit: &ConfigEdit,
+) -> Result<(), ChangeError> {
+    let made = rewrite(file, false, |file| {
+        let after = file.with(edit)?;
+        settings::parse(&after, options)?;
+        Ok((after, ()))
+    });
+    made.map_err(|error| match error.downcast::<Unchanged>() {
+        Ok(error) => error.into(),
+        Err(error) => match error.downcast::<ConfigError>() {
+            Ok(error) => ChangeError::Invalid(error.to_string()),
+            Err(error) => ChangeError::Unwritable(format!("{error:#}")),
+        },
+    })
+}
+
 /// The file, unless it is not valid.
-pub(super) fn valid(after: ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
-    let parsed = after.parse(&after.environment());
+pub(super) fn valid(options: &Options, after: ConfigFile) -> anyhow::Result<ConfigFile> {
+    let parsed = settings::parse(&after, options);
     parsed.context("the config would not be valid, and is left as it was")?;
-    Ok((after, ()))
+    Ok(after)
 }
 
 /// Changes the config, which somebody else may be changing too: `edit` is made of what there is then. A `dry` run only
@@ -233,8 +263,7 @@ pub(super) fn rewrite<T>(
     for _ in 0..MOST_TRIES {
         let (after, outcome) = edit(&before)?;
         if dry {
-            let name = before.path.display().to_string();
-            ask::print_difference(&name, &before.text(), &after.text(), &[]);
+            ask::print_difference(&before.path, &before.text(), &after.text(), &[]);
             return Ok(outcome);
         }
         if before.text() == after.text() {
@@ -242,51 +271,9 @@ pub(super) fn rewrite<T>(
         }
         match after.replace(&before, settings::trust_store().ok().as_ref()) {
             Ok(()) => return Ok(outcome),
-            Err(MergeError::Replace(ReplaceError::Changed)) => before = before.read_again()?,
+            Err(Unchanged::Replace(ReplaceError::Changed)) => before = before.read_again()?,
             Err(error) => return Err(error.into()),
         }
     }
     Err(ReplaceError::Changed.into())
-}
-
-/// Makes a change that a running dormouse was asked for.
-pub(super) fn make(file: ConfigFile, change: &Change) -> Result<(), ChangeError> {
-    let made = rewrite(file, false, |file| Ok((changed(file, change)?, ())));
-    made.map_err(|error| match error.downcast::<ChangeError>() {
-        Ok(error) => error,
-        Err(error) => ChangeError::Unwritable(format!("{error:#}")),
-    })
-}
-
-fn changed(file: &ConfigFile, change: &Change) -> Result<ConfigFile, ChangeError> {
-    let invalid = |error: &dyn std::fmt::Display| ChangeError::Invalid(error.to_string());
-    let parse =
-        |file: &ConfigFile| file.parse(&file.environment()).map_err(|error| invalid(&error));
-    let config = parse(file)?;
-    let is_there = |name: &str| config.servers.iter().any(|server| server.name == name);
-    let known = |name: &String| {
-        if is_there(name) { Ok(()) } else { Err(ChangeError::Unknown(name.clone())) }
-    };
-    let edited = match change {
-        Change::Reload => return Ok(file.clone()),
-        Change::Add { name, replace: false, .. } if is_there(name) => {
-            return Err(ChangeError::Exists(name.clone()));
-        }
-        Change::Add { name, entry, .. } => file.with_server(name, Value::Object(entry.clone())),
-        Change::Remove { name } => {
-            known(name)?;
-            file.without_server(name)
-        }
-        Change::Enable { name, enabled } => {
-            known(name)?;
-            file.with_enabled(name, *enabled)
-        }
-        Change::EnableTool { server, tool, enabled } => {
-            known(server)?;
-            file.with_tool(server, tool, *enabled)
-        }
-    };
-    let after = edited.map_err(|error| invalid(&error))?;
-    parse(&after)?;
-    Ok(after)
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings;
 use crate::{
     catalog::ServerCatalog,
-    config::{Config, ConfigFile, Dialect, MergeError, ReplaceError, ServerConfig},
+    config::{Config, ConfigFile, Dialect, ReplaceError, ServerConfig, Unchanged},
     proxy::Fleet,
 };
 
@@ -90,7 +90,7 @@ fn write(file: &ConfigFile, fleet: &Fleet, written: &BTreeSet<String>) -> Progre
                 tracing::info!(%path, "wrote the tools of the servers into the config");
                 return Progress::Written(done);
             }
-            Err(MergeError::Replace(ReplaceError::Changed)) => {}
+            Err(Unchanged::Replace(ReplaceError::Changed)) => {}
             Err(error) => return failed(&error),
         }
     }

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{arguments::Options, edit, footprint, settings};
 use crate::{
-    config::{ConfigError, ConfigFile, Watch},
-    control::{ChangeError, Changed, Wanted},
+    config::{ConfigEdit, ConfigError, ConfigFile, Watch},
+    control::{Change, ChangeError, Changed, Wanted},
     proxy::{Fleet, Reloaded},
 };
 
@@ -98,13 +98,20 @@ impl Follower {
                 let _ = self.look(self.file.read_again());
             }
             Occasion::Wanted(Wanted { change, answer }) => {
-                let now = self.file.read_again();
-                let made = now.map_err(|error| ChangeError::Unwritable(error.to_string()));
-                let made = made.and_then(|now| edit::make(now, &change));
+                let made = match &change {
+                    Change::Reload => Ok(()),
+                    Change::Edit(edit) => self.make(edit),
+                };
                 // Whoever wanted it may have gone away.
                 let _ = answer.send(made.and_then(|()| self.look(self.file.read_again())));
             }
         }
+    }
+
+    fn make(&self, edit: &ConfigEdit) -> Result<(), ChangeError> {
+        let now = self.file.read_again();
+        let now = now.map_err(|error| ChangeError::Unwritable(error.to_string()))?;
+        edit::make(&self.options, now, edit)
     }
 
     fn look(&mut self, now: Result<ConfigFile, ConfigError>) -> Result<Changed, ChangeError> {

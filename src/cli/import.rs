@@ -11,20 +11,21 @@ use serde_json::{Map, Value, json};
 
 use super::{
     UsageError,
-    arguments::{ImportArguments, Options},
-    ask, describe,
-    edit::{FRESH, rewrite, valid},
+    arguments::{Consent, ImportArguments, Options},
+    ask::{self, Answer},
+    describe,
+    edit::{rewrite, valid},
+    instances::tell_running,
     json as to_json,
-    operate::tell_running,
-    settings, table,
+    settings::{self, directories},
+    table,
 };
 use crate::{
-    config::{self, ConfigFile, Converted, visible},
+    config::{self, ConfigEdit, ConfigFile, Converted, visible},
     hosts::{
-        Candidate, Directories, HOSTS, Host, Needed, Outcome, Plan, Planned, Secret, Source, Spot,
-        candidates, keep_secrets, masked, of_config, secrets,
+        Candidate, Directories, HOSTS, Host, Needed, Outcome, Plan, Planned, Scope, Secret,
+        Skipped, Source, Spot, candidates, keep_secrets, masked, of_config, secrets, secrets_in,
     },
-    surface::shortened,
 };
 
 pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<ExitCode> {
@@ -32,47 +33,43 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     if typed.from.is_empty() && !typed.all {
         return Ok(list_hosts(&directories));
     }
-    let Gathered { found, unreadable, settings } = gather(typed, &directories)?;
-    let file = target(options)?;
+    let Gathered { found, unreadable, settings, of_project } = gather(typed, &directories)?;
+    let file = settings::target(options)?;
     let mut plan = Plan::new(found, &file.entries()?, &file.environment(), typed.force);
     for (path, why) in &unreadable {
         errln!("cannot read {}: {}", path.display(), visible(why));
     }
-    let may_ask = !typed.consent.yes && !typed.json && !typed.consent.dry_run && ask::is_possible();
-    describe::describe(&mut plan, &file, options, typed.probe, may_ask)?;
-    let secrets = Secrets::of(&plan);
-    if !typed.json {
-        show(&plan, &secrets.all, &file);
+    for path in of_project {
+        errln!("{} is the project's: with --project its servers come too", path.display());
     }
+    let may_ask = !typed.consent.yes && !typed.json && !typed.consent.dry_run && ask::is_possible();
+    if !typed.json {
+        show(&plan, &file);
+    }
+    let is_probing =
+        typed.probe && (!may_ask || ask::confirm("Run these to learn what they are for?")?);
+    describe::describe(&mut plan, &file, options, is_probing, may_ask)?;
+    let secrets = Secrets::of(&plan);
     let is_moving = secrets.are_moved(typed, may_ask)?;
-    let import = Import { plan, settings, secrets, is_moving };
-    let is_written = import.write(&file, typed, may_ask)?;
+    let import = Import { options, plan, settings, secrets, is_moving };
+    let outcome = import.write(&file, typed)?;
+    let is_written = outcome == Ended::Written;
     if typed.json {
         outln!("{}", to_json(&import.report(&file, &unreadable, is_written))?);
     } else if is_written {
         import.say_what_is_next(&file);
     }
-    let has_failed =
-        !unreadable.is_empty() || !is_written && !typed.consent.dry_run && import.has_news();
+    let is_refused = outcome == Ended::Declined;
+    let has_failed = !unreadable.is_empty() || is_refused;
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-pub(super) fn directories() -> anyhow::Result<Directories> {
-    let project = std::env::current_dir().context("the working directory is gone")?;
-    Directories::of_process(project).context("cannot tell where your files are: is HOME set?")
-}
-
-/// The config to write to, which may not be there yet.
-pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
-    let named = settings::named(options);
-    let directory = std::env::current_dir().context("the working directory is gone")?;
-    let found = config::find_own(named.as_deref(), &directory);
-    let found = found.context("cannot tell where your config would be: is HOME set?")?;
-    if found.path.exists() {
-        return Ok(found.read()?);
-    }
-    let is_json = found.path.extension().is_none_or(|extension| extension == "json");
-    Ok(ConfigFile::unwritten(found.path, if is_json { FRESH } else { "" }))
+/// The host of this name.
+pub(super) fn host(name: &str) -> Result<&'static Host, UsageError> {
+    Host::named(name).ok_or_else(|| {
+        let hosts: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
+        UsageError(format!("{name:?} is none of the hosts: {}", hosts.join(", ")))
+    })
 }
 
 /// What there is to import.
@@ -82,24 +79,42 @@ struct Gathered {
     unreadable: Vec<(PathBuf, String)>,
     /// What the config of another system says beside its servers.
     settings: Map<String, Value>,
+    /// Files of the project that are left out.
+    of_project: Vec<PathBuf>,
+}
+
+/// What became of an import.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Written,
+    NothingNew,
+    /// It was only to be shown.
+    Shown,
+    /// Nobody has agreed.
+    Declined,
 }
 
 fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<Gathered> {
     let mut gathered = Gathered::default();
     let mut spots: Vec<Spot> = Vec::new();
+    let mut hosts: Vec<&'static Host> = Vec::new();
     if typed.all {
-        spots.extend(HOSTS.iter().flat_map(|host| host.spots(directories)));
+        hosts.extend(&HOSTS);
     }
     for word in &typed.from {
-        if let Some(host) = Host::named(word) {
-            spots.extend(host.spots(directories));
-        } else if Path::new(word).is_file() {
+        if Host::named(word).is_none() && Path::new(word).is_file() {
             gather_file(Path::new(word), directories, &mut gathered, &mut spots)?;
         } else {
-            let hosts: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
-            let message =
-                format!("{word:?} is neither a file nor one of the hosts: {}", hosts.join(", "));
-            return Err(UsageError(message).into());
+            let unknown = |UsageError(why)| UsageError(format!("there is no such file, and {why}"));
+            hosts.push(host(word).map_err(unknown)?);
+        }
+    }
+    for spot in hosts.into_iter().flat_map(|host| host.spots(directories)) {
+        // A project's file may be anybody's: without being asked about it nobody takes its commands over.
+        if spot.scope == Scope::Project && typed.consent.yes && !typed.project {
+            gathered.of_project.extend(spot.path.is_file().then_some(spot.path));
+        } else {
+            spots.push(spot);
         }
     }
     let (found, unreadable) = candidates(&spots, directories);
@@ -186,59 +201,56 @@ impl Secrets {
 }
 
 /// All that is to be written.
-struct Import {
+struct Import<'a> {
+    options: &'a Options,
     plan: Plan,
     settings: Map<String, Value>,
     secrets: Secrets,
     is_moving: bool,
 }
 
-impl Import {
-    fn has_news(&self) -> bool {
-        self.plan.servers.iter().any(|planned| planned.outcome.is_written())
-    }
-
-    /// Whether it was.
-    fn write(
-        &self,
-        file: &ConfigFile,
-        typed: &ImportArguments,
-        may_ask: bool,
-    ) -> anyhow::Result<bool> {
+impl Import<'_> {
+    fn write(&self, file: &ConfigFile, typed: &ImportArguments) -> anyhow::Result<Ended> {
+        if !self.plan.servers.iter().any(|planned| planned.outcome.is_written()) {
+            return Ok(Ended::NothingNew);
+        }
         let (after, ()) = self.edit(file)?;
-        if !self.has_news() {
-            return Ok(false);
-        }
         if !typed.json {
-            let name = file.path.display().to_string();
             let before = if file.is_written() { file.text() } else { "".into() };
-            ask::print_difference(&name, &before, &after.text(), &self.secrets.all);
+            ask::print_difference(&file.path, &before, &after.text(), &self.secrets.all);
         }
-        if typed.consent.dry_run {
-            return Ok(false);
-        }
-        if !typed.consent.yes {
-            if !may_ask {
+        let question = format!("Write {}?", file.path.display());
+        let consent = typed.consent;
+        let answer = match consent {
+            // Whoever reads JSON is not there to be asked.
+            Consent { yes: false, dry_run: false } if typed.json => Answer::Nobody,
+            consent => ask::agree(consent, &question)?,
+        };
+        match answer {
+            Answer::Yes => {
+                rewrite(file.clone(), false, |file| self.edit(file))?;
+                if !typed.json {
+                    tell_running(file)?;
+                }
+                Ok(Ended::Written)
+            }
+            Answer::Dry => Ok(Ended::Shown),
+            Answer::No => Ok(Ended::Declined),
+            Answer::Nobody => {
                 errln!("nothing is written: there is nobody to ask; say --yes");
-                return Ok(false);
-            }
-            if !ask::confirm(&format!("Write {}?", file.path.display()))? {
-                return Ok(false);
+                Ok(Ended::Declined)
             }
         }
-        rewrite(file.clone(), false, |file| self.edit(file))?;
-        if !typed.json {
-            tell_running(file)?;
-        }
-        Ok(true)
     }
 
     /// The config with what is new in it.
     fn edit(&self, file: &ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
         let mut after = file.clone();
+        let entries = self.plan.servers.iter().map(|planned| json!(planned.entry).to_string());
+        let others: String = entries.collect();
         if !file.is_written() {
             for (key, value) in &self.settings {
-                after = after.with_setting(key, value.clone())?;
+                after = after.with(&ConfigEdit::Set { key: key.clone(), value: value.clone() })?;
             }
         }
         for (planned, secrets) in self.plan.servers.iter().zip(&self.secrets.of) {
@@ -246,19 +258,21 @@ impl Import {
                 continue;
             }
             let entry = if self.is_moving {
-                let (kept, entry) = keep_secrets(&after, &planned.name, &planned.entry, secrets);
+                let (kept, entry) =
+                    keep_secrets(&after, &planned.name, &planned.entry, secrets, &others);
                 after = kept;
                 entry
             } else {
                 planned.entry.clone()
             };
-            after = after.with_server(&planned.name, Value::Object(entry))?;
+            let name = planned.name.clone();
+            after = after.with(&ConfigEdit::Add { name, entry, replace: true })?;
         }
-        valid(after)
+        Ok((valid(self.options, after)?, ()))
     }
 }
 
-impl Import {
+impl Import<'_> {
     /// What whoever imports has to do now.
     fn say_what_is_next(&self, file: &ConfigFile) {
         let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
@@ -302,7 +316,9 @@ impl Import {
     ) -> Report {
         let hide = |entry: &Map<String, Value>| {
             let text = json!(entry).to_string();
-            let hidden = serde_json::from_str(&masked(&text, &self.secrets.all));
+            let secrets =
+                [&secrets_in(&file.path.with_extension("json"), &text)[..], &self.secrets.all];
+            let hidden = serde_json::from_str(&masked(&text, &secrets.concat()));
             hidden.unwrap_or_else(|_| json!({}))
         };
         let of_plan =
@@ -313,13 +329,13 @@ impl Import {
                 entry: Some(hide(&planned.entry)),
                 notes: planned.notes.clone(),
                 set: planned.needed.iter().map(|needed| needed.name.clone()).collect(),
-                secrets: secrets.iter().map(|secret| secret.place.clone()).collect(),
+                secrets: secrets.iter().map(|secret| secret.place.to_string()).collect(),
             });
-        let skipped = self.plan.skipped.iter().map(|(candidate, why)| Reported {
-            name: candidate.name.clone(),
-            from: vec![(&candidate.source).into()],
+        let skipped = self.plan.skipped.iter().map(|skipped| Reported {
+            name: skipped.name.clone(),
+            from: vec![(&skipped.source).into()],
             outcome: "skipped",
-            notes: vec![why.clone()],
+            notes: vec![skipped.why.clone()],
             ..Reported::default()
         });
         Report {
@@ -382,17 +398,17 @@ impl From<&Source> for Origin {
     }
 }
 
-fn show(plan: &Plan, secrets: &[Secret], file: &ConfigFile) {
+fn show(plan: &Plan, file: &ConfigFile) {
     let mut shown = table(&["SERVER", "FROM", "RUNS", ""]);
     for planned in &plan.servers {
-        let from: Vec<&str> = planned.from.iter().map(|source| source.host).collect();
+        let from: Vec<String> = planned.from.iter().map(ToString::to_string).collect();
         let becomes = match planned.outcome {
             Outcome::Added => "is added",
             Outcome::Replaced => "replaces the one there",
             Outcome::AlreadyThere => "is there already",
             Outcome::NameTaken => "the name is taken; --force replaces it",
         };
-        let runs = visible(&masked(&runs(planned), secrets));
+        let runs = visible(&runs(planned));
         shown.add_row([visible(&planned.name), from.join(", "), runs, becomes.to_owned()]);
     }
     if plan.servers.is_empty() {
@@ -400,9 +416,8 @@ fn show(plan: &Plan, secrets: &[Secret], file: &ConfigFile) {
     } else {
         outln!("{shown}\n");
     }
-    for (candidate, why) in &plan.skipped {
-        let Candidate { name, source, .. } = candidate;
-        errln!("{} of {} is left out: {}", visible(name), source.host, visible(why));
+    for Skipped { name, source, why } in &plan.skipped {
+        errln!("{} of {source} is left out: {}", visible(name), visible(why));
     }
     for planned in &plan.servers {
         for note in &planned.notes {
@@ -411,13 +426,11 @@ fn show(plan: &Plan, secrets: &[Secret], file: &ConfigFile) {
     }
 }
 
-/// The command or the URL, shortened.
+/// The command or the URL, whole: somebody may have to judge it.
 fn runs(planned: &Planned) -> String {
     let text = |key: &str| planned.entry.get(key).and_then(Value::as_str);
     let words = planned.entry.get("args").and_then(Value::as_array).into_iter().flatten();
     let words = text("url").or(text("command")).into_iter().chain(words.filter_map(Value::as_str));
-    shortened(&words.collect::<Vec<_>>().join(" "), MOST_SHOWN)
+    let runs = words.collect::<Vec<_>>().join(" ");
+    masked(&runs, &secrets(&planned.name, &planned.entry))
 }
-
-/// Of a command, in characters.
-const MOST_SHOWN: usize = 60;

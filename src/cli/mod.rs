@@ -23,6 +23,7 @@ mod first_run;
 mod follow;
 mod footprint;
 mod import;
+mod instances;
 mod list;
 mod logging;
 mod operate;

@@ -151,7 +151,7 @@ impl Companions {
             let answering = control::serve(control.clone(), place);
             tasks.spawn(async {
                 if let Err(error) = answering.await {
-                    tracing::info!(%error, "`dormouse status` cannot ask this process");
+                    tracing::info!(%error, "other commands cannot reach this process");
                 }
             });
         }
@@ -187,9 +187,10 @@ async fn serve_http(
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
-    let HttpSettings { auth_tokens, allowed_hosts, allowed_origins, .. } =
+    let HttpSettings { auth_tokens, api_tokens, allowed_hosts, allowed_origins, .. } =
         fleet.settings().http.clone();
-    let mut access = Access { tokens: auth_tokens, hosts: allowed_hosts, origins: allowed_origins };
+    let (tokens, hosts, origins) = (auth_tokens, allowed_hosts, allowed_origins);
+    let mut access = Access { tokens, api_tokens, hosts, origins };
     if access.tokens.is_empty() && !address.ip().is_loopback() {
         let token = random_token::<32>();
         // Where servers have tokens of their own those open them, and nothing is to open all.

@@ -14,6 +14,7 @@ use crate::{
         Transport, TrustStore,
     },
     control,
+    hosts::Directories,
     proxy::Storage,
 };
 
@@ -21,6 +22,33 @@ use crate::{
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
     Ok(config::find(named(options).as_deref(), &directory)?.read()?)
+}
+
+/// What a new config begins with.
+pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds a server; docs/config.md has every key.
+{
+  \"mcpServers\": {}
+}
+";
+
+/// The config of our own to write to, which may not be there yet; never one that a host has in the working directory.
+pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
+    let directory = std::env::current_dir().context("the working directory is gone")?;
+    let found = config::find_own(named(options).as_deref(), &directory);
+    let found = found.context("cannot tell where your config would be: is HOME set?")?;
+    if found.path.exists() {
+        let file = found.read()?;
+        file.check_trust(&trust_store()?)?;
+        return Ok(file);
+    }
+    let is_json = found.path.extension().is_none_or(|extension| extension == "json");
+    Ok(ConfigFile::unwritten(found.path, if is_json { FRESH } else { "" }))
+}
+
+/// Where hosts have their files.
+pub(super) fn directories() -> anyhow::Result<Directories> {
+    let project = std::env::current_dir().context("the working directory is gone")?;
+    Directories::of_process(project).context("cannot tell where your files are: is HOME set?")
 }
 
 /// The config that was named.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{arguments::Options, operate::running, settings};
+use super::{arguments::Options, instances::running, settings};
 use crate::{
     catalog::{Inventory, ToolState},
     control::{LastWake, Report, ServerReport},

@@ -116,6 +116,7 @@ fn http_settings(file: &File, manner: Manner) -> HttpSettings {
         listen: file.listen.clone(),
         servers_at_root: manner.servers_at_root,
         auth_tokens: file.auth_tokens.clone(),
+        api_tokens: file.api_tokens.clone(),
         allowed_hosts: file.allowed_hosts.clone(),
         allowed_origins: file.allowed_origins.clone(),
         session_timeout: file.session_timeout.map_or(default.session_timeout, |timeout| timeout.0),
@@ -194,11 +195,14 @@ impl Checker<'_, '_> {
 
     /// An undefined variable in a token would leave a door open, or locked for ever.
     fn expand_tokens(&mut self, file: &mut File, environment: &Environment) {
-        let tokens = Value::from(std::mem::take(&mut file.auth_tokens));
-        let tokens = self.expand_setting("authTokens", tokens, environment);
-        file.auth_tokens = serde_json::from_value(tokens).unwrap_or_default();
-        if file.auth_tokens.iter().any(|token| token.trim().is_empty()) {
-            self.report(&[Step::Key("authTokens".to_owned())], "a token must not be blank");
+        let lists = [("authTokens", &mut file.auth_tokens), ("apiTokens", &mut file.api_tokens)];
+        for (key, list) in lists {
+            let tokens = Value::from(std::mem::take(list));
+            let tokens = self.expand_setting(key, tokens, environment);
+            *list = serde_json::from_value(tokens).unwrap_or_default();
+            if list.iter().any(|token| token.trim().is_empty()) {
+                self.report(&[Step::Key(key.to_owned())], "a token must not be blank");
+            }
         }
     }
 

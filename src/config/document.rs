@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     ConfigError, Problem,
@@ -53,6 +53,16 @@ struct Foreign {
 }
 
 impl<'a> Document<'a> {
+    /// As `parse`, of a text that may say nothing yet.
+    pub(super) fn parse_or_empty(text: &'a str, file: &Path) -> Result<Self, ConfigError> {
+        let format = Format::of(file);
+        if format.read(text).is_err_and(|error| error == Unreadable::empty()) {
+            let root = Node::of_value(0, Value::Object(Map::new()));
+            return Ok(Self { file: file.to_owned(), text, root, foreign: None });
+        }
+        Self::parse(text, file)
+    }
+
     /// Reads the text in the form that the file's name says.
     pub(super) fn parse(text: &'a str, file: &Path) -> Result<Self, ConfigError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

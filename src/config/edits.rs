@@ -1,24 +1,58 @@
 //! Changes of a config in place: what is written around them stays, and nobody else's are lost.
 
-use std::{
-    fs::File,
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-};
-
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     ConfigError, ConfigFile, TrustStore,
+    dialect::Dialect,
     document::Document,
+    files::{ReplaceError, create_file, make_private, replace_file},
     format::{Edit, Format},
+    merge::{can_be_key, place_of_tools},
 };
+
+/// A change of a config.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConfigEdit {
+    /// A server, in the keys of a config of ours.
+    Add {
+        name: String,
+        entry: Map<String, Value>,
+        /// It may take the place of another.
+        replace: bool,
+    },
+    Remove {
+        name: String,
+    },
+    Enable {
+        name: String,
+        enabled: bool,
+    },
+    EnableTool {
+        server: String,
+        tool: String,
+        enabled: bool,
+    },
+    /// A member beside the servers.
+    Set {
+        key: String,
+        value: Value,
+    },
+}
 
 /// Why a config is left as it is.
 #[derive(Debug, thiserror::Error)]
-pub enum MergeError {
-    #[error("cannot edit the entry of {server:?}, which has to be done by hand: {reason}")]
-    Edit { server: String, reason: String },
+pub enum Unchanged {
+    #[error("there is no server {0:?}")]
+    Unknown(String),
+    #[error("there is a server {0:?} already")]
+    Exists(String),
+    #[error(
+        "it is a config of {0}, which dormouse does not edit; `dormouse import` makes one of ours of it"
+    )]
+    NotOurs(&'static str),
+    #[error("cannot edit the entry of {what:?}, which has to be done by hand: {reason}")]
+    ByHand { what: String, reason: String },
     #[error(transparent)]
     Replace(#[from] ReplaceError),
     #[error(transparent)]
@@ -26,61 +60,90 @@ pub enum MergeError {
 }
 
 impl ConfigFile {
-    /// The file with this server in it, in the place of one of that name or behind all others.
+    /// The file with the change in it, in place.
     ///
     /// # Errors
-    /// When that cannot be done without touching more, or the file is one of another system.
-    pub fn with_server(&self, name: &str, entry: Value) -> Result<Self, MergeError> {
-        self.edited_own(name, |value| Edit::put(value, &["mcpServers", name], entry))
+    /// When it is about a server that is not there, or there is one already; when it cannot be made without touching more;
+    /// when the file is one of another system.
+    pub fn with(&self, edit: &ConfigEdit) -> Result<Self, Unchanged> {
+        self.check_servers(edit)?;
+        let on = |flag: &bool| Value::Bool(*flag);
+        match edit {
+            ConfigEdit::Add { name, entry, .. } => self.edited_own(name, |root| {
+                Edit::put(root, &["mcpServers", name], Value::Object(entry.clone()))
+            }),
+            ConfigEdit::Remove { name } => {
+                self.edited_own(name, |_| Edit::remove(&["mcpServers", name]))
+            }
+            ConfigEdit::Enable { name, enabled } => self.edited_own(name, |root| {
+                Edit::put(root, &["mcpServers", name, "enabled"], on(enabled))
+            }),
+            ConfigEdit::EnableTool { server, tool, enabled } => {
+                self.with_tool(server, tool, on(enabled))
+            }
+            ConfigEdit::Set { key, value } => {
+                self.edited_own(key, |root| Edit::put(root, &[key], value.clone()))
+            }
+        }
     }
 
-    /// The file with this member beside its servers.
-    ///
-    /// # Errors
-    /// As for `with_server`.
-    pub fn with_setting(&self, key: &str, value: Value) -> Result<Self, MergeError> {
-        self.edited_own(key, |root| Edit::put(root, &[key], value))
+    fn check_servers(&self, edit: &ConfigEdit) -> Result<(), Unchanged> {
+        let entries = self.entries()?;
+        match edit {
+            ConfigEdit::Add { name, replace: false, .. } if entries.contains_key(name) => {
+                Err(Unchanged::Exists(name.clone()))
+            }
+            ConfigEdit::Remove { name }
+            | ConfigEdit::Enable { name, .. }
+            | ConfigEdit::EnableTool { server: name, .. }
+                if !entries.contains_key(name) =>
+            {
+                Err(Unchanged::Unknown(name.clone()))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// The file without this server.
-    ///
-    /// # Errors
-    /// As for `with_server`.
-    pub fn without_server(&self, name: &str) -> Result<Self, MergeError> {
-        self.edited_own(name, |_| Edit::remove(&["mcpServers", name]))
-    }
-
-    /// The file with this server switched on or off.
-    ///
-    /// # Errors
-    /// As for `with_server`.
-    pub fn with_enabled(&self, name: &str, enabled: bool) -> Result<Self, MergeError> {
-        self.edited_own(name, |value| {
-            Edit::put(value, &["mcpServers", name, "enabled"], Value::Bool(enabled))
+    /// multi-mcp's configs have a place for it too.
+    fn with_tool(&self, server: &str, tool: &str, enabled: Value) -> Result<Self, Unchanged> {
+        self.edited(server, |document| {
+            let dialect = document.dialect();
+            let servers = place_of_tools(dialect)?;
+            if !can_be_key(tool) {
+                return Err(format!("as a key {tool:?} would mean other tools too"));
+            }
+            let written = document.written();
+            let mut at = vec![servers, server, "tools", tool];
+            if dialect.is_some() || written[servers][server]["tools"][tool].is_object() {
+                at.push("enabled");
+            }
+            Ok(vec![Edit::put(&written, &at, enabled)])
         })
     }
 
     /// `edit` gets the value of a file that is ours.
-    fn edited_own(
-        &self,
-        server: &str,
-        edit: impl FnOnce(&Value) -> Edit,
-    ) -> Result<Self, MergeError> {
-        self.edited(server, |document| match document.dialect() {
-            Some(dialect) => Err(format!("the file is a config of {}", dialect.name())),
-            None => Ok(vec![edit(&document.value())]),
-        })
+    fn edited_own(&self, what: &str, edit: impl FnOnce(&Value) -> Edit) -> Result<Self, Unchanged> {
+        if let Some(system) = self.system()? {
+            return Err(Unchanged::NotOurs(system));
+        }
+        self.edited(what, |document| Ok(vec![edit(&document.value())]))
     }
 
-    /// The file after the edits, which concern the entry of a server; `edits` may say why there can be none.
+    /// The name of another system, if the file is a config of that.
+    fn system(&self) -> Result<Option<&'static str>, ConfigError> {
+        let document = Document::parse_or_empty(&self.text(), &self.path)?.dialect();
+        Ok(document.map(Dialect::name))
+    }
+
+    /// The file after the edits; `what` they are about, and `edits` may say why there can be none.
     pub(super) fn edited(
         &self,
-        server: &str,
+        what: &str,
         edits: impl FnOnce(&Document<'_>) -> Result<Vec<Edit>, String>,
-    ) -> Result<Self, MergeError> {
-        let by_hand = |reason: String| MergeError::Edit { server: server.to_owned(), reason };
+    ) -> Result<Self, Unchanged> {
+        let by_hand = |reason: String| Unchanged::ByHand { what: what.to_owned(), reason };
         let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
-        let edits = edits(&Document::parse(text, &self.path)?).map_err(by_hand)?;
+        let edits = edits(&Document::parse_or_empty(text, &self.path)?).map_err(by_hand)?;
         let edited = Format::of(&self.path).edit(text, &edits);
         let edited = edited.map_err(|error| by_hand(error.to_string()))?;
         Ok(Self { text: edited.into_bytes(), ..self.clone() })
@@ -97,24 +160,11 @@ impl ConfigFile {
         Self { variables, ..self.clone() }
     }
 
-    fn replace_variables(&self, before: &Self) -> Result<(), ReplaceError> {
-        let path = self.path.with_file_name(".env");
-        if path.exists() {
-            return replace_file(&path, &before.variables, &self.variables);
-        }
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory)?;
-        }
-        // Secrets are in it.
-        let mut file = private_file(&path)?;
-        Ok(file.write_all(&self.variables)?)
-    }
-
     /// Puts this in the place of `before`, `.env` included. Whoever trusted that trusts this.
     ///
     /// # Errors
     /// When the file is not as it was read before, or cannot be written.
-    pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), MergeError> {
+    pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), Unchanged> {
         if self.variables != before.variables {
             self.replace_variables(before)?;
         }
@@ -130,64 +180,14 @@ impl ConfigFile {
         }
         Ok(())
     }
-}
 
-/// Writes a file where there is none.
-///
-/// # Errors
-/// When there is one, or it cannot be written.
-pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+    /// There are secrets in it from now on.
+    fn replace_variables(&self, before: &Self) -> Result<(), ReplaceError> {
+        let path = self.path.with_file_name(".env");
+        if !path.exists() {
+            return Ok(create_file(&path, &self.variables)?);
+        }
+        make_private(&path)?;
+        replace_file(&path, &before.variables, &self.variables)
     }
-    File::create_new(path)?.write_all(text)
-}
-
-/// A new file that nobody else may read.
-///
-/// # Errors
-/// When there is one, or it cannot be made.
-pub fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Puts a text in the place of another, whole or not at all.
-///
-/// # Errors
-/// When the file is not as it was read before, or cannot be written.
-pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), ReplaceError> {
-    // A link stays a link.
-    let path = path.canonicalize()?;
-    let permissions = path.metadata()?.permissions();
-    if permissions.readonly() {
-        return Err(ReplaceError::ReadOnly(path));
-    }
-    // Whoever waits for it finds then that the file is another.
-    let lock = File::open(&path)?;
-    super::lock(&lock)?;
-    let directory = path.parent().unwrap_or(&path);
-    let mut written = tempfile::NamedTempFile::new_in(directory)?;
-    written.write_all(after)?;
-    written.as_file().set_permissions(permissions)?;
-    written.as_file().sync_all()?;
-    if std::fs::read(&path)? != before {
-        return Err(ReplaceError::Changed);
-    }
-    written.persist(&path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// Why a file is left as it is.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplaceError {
-    #[error("the file was changed meanwhile; say it again")]
-    Changed,
-    #[error("{0} may not be written")]
-    ReadOnly(PathBuf),
-    #[error("cannot write the file")]
-    Write(#[from] io::Error),
 }

@@ -61,6 +61,9 @@ pub(super) struct File {
     pub(super) timeouts: TimeoutsEntry,
     /// Bearer tokens that HTTP hosts must send, one of them: with `--http` only. `${VAR}` is expanded.
     pub(super) auth_tokens: Vec<String>,
+    /// Bearer tokens that open `/api/v1`, where servers and their tools are changed; none for no such thing. They are for
+    /// operators: a host needs none of them.
+    pub(super) api_tokens: Vec<String>,
     /// Names in `Host` that HTTP requests may be sent to, beside the loopback ones and the address itself.
     pub(super) allowed_hosts: Vec<String>,
     /// Web origins that may send HTTP requests, beside loopback ones; `https://example.com`, say.

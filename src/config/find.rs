@@ -139,11 +139,7 @@ impl ConfigFile {
     /// # Errors
     /// When the text cannot be read.
     pub fn entries(&self) -> Result<Map<String, Value>, ConfigError> {
-        let text = self.text();
-        if text.trim().is_empty() {
-            return Ok(Map::new());
-        }
-        let mut root = Document::parse(&text, &self.path)?.value();
+        let mut root = Document::parse_or_empty(&self.text(), &self.path)?.value();
         Ok(match root["mcpServers"].take() {
             Value::Object(entries) => entries,
             _ => Map::new(),
@@ -154,6 +150,11 @@ impl ConfigFile {
     pub fn variable(&self, name: &str) -> Option<String> {
         let pairs = dotenvy::from_read_iter(self.variables.as_slice()).flatten();
         pairs.filter(|(known, _)| known == name).last().map(|(_, value)| value)
+    }
+
+    /// Whether it merely lay in the working directory.
+    pub fn needs_trust(&self) -> bool {
+        self.needs_trust
     }
 
     /// Whether there is such a file, or it has yet to be written.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConfigFile, Dialect, MergeError, ToolRules, characters::is_invisible, format::Edit,
+    ConfigFile, Dialect, ToolRules, Unchanged, characters::is_invisible, format::Edit,
     tools::is_glob,
 };
 
@@ -24,7 +24,7 @@ pub struct ToolChanges {
 const LONGEST_KEY: usize = 1000;
 
 /// Whether a tool's name can stand in a config and mean that tool alone.
-fn can_be_key(tool: &str) -> bool {
+pub(super) fn can_be_key(tool: &str) -> bool {
     !is_glob(tool) && tool.len() <= LONGEST_KEY && !tool.contains(is_invisible)
 }
 
@@ -81,31 +81,11 @@ impl ToolChanges {
 }
 
 impl ConfigFile {
-    /// The file with a server's tool switched on or off.
-    ///
-    /// # Errors
-    /// When the file has no place for that, or the server's entry is written in a way that cannot be edited.
-    pub fn with_tool(&self, server: &str, tool: &str, enabled: bool) -> Result<Self, MergeError> {
-        self.edited(server, |document| {
-            let dialect = document.dialect();
-            let servers = place_of_tools(dialect)?;
-            if !can_be_key(tool) {
-                return Err(format!("{tool:?} would mean other tools too"));
-            }
-            let written = document.written();
-            let mut at = vec![servers, server, "tools", tool];
-            if dialect.is_some() || written[servers][server]["tools"][tool].is_object() {
-                at.push("enabled");
-            }
-            Ok(vec![Edit::put(&written, &at, Value::Bool(enabled))])
-        })
-    }
-
     /// The file with these changes in it. Only what has to be different is.
     ///
     /// # Errors
     /// When the server's entry is written in a way that cannot be edited without touching more.
-    pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, MergeError> {
+    pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, Unchanged> {
         self.edited(server, |document| {
             let dialect = document.dialect();
             let servers = place_of_tools(dialect)?;
@@ -116,7 +96,7 @@ impl ConfigFile {
 }
 
 /// The key of the servers in whose entries tools can stand.
-fn place_of_tools(dialect: Option<Dialect>) -> Result<&'static str, String> {
+pub(super) fn place_of_tools(dialect: Option<Dialect>) -> Result<&'static str, String> {
     match dialect {
         None => Ok("mcpServers"),
         Some(dialect) if dialect.has_tools() => Ok(dialect.servers_key()),

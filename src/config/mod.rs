@@ -13,6 +13,7 @@ mod edits;
 mod environment;
 mod expand;
 mod file;
+mod files;
 mod find;
 mod format;
 mod lock;
@@ -29,8 +30,9 @@ pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use convert::{Converted, convert};
 pub use dialect::Dialect;
 pub use duration::parse_duration;
-pub use edits::{MergeError, ReplaceError, create_file, private_file, replace_file};
+pub use edits::{ConfigEdit, Unchanged};
 pub use environment::Environment;
+pub use files::{ReplaceError, create_file, remove_file, replace_file};
 pub use find::{ConfigFile, Found, find, find_own, own_place};
 pub use format::{Edit, EditError, Format};
 pub use lock::lock;
@@ -43,10 +45,31 @@ pub use model::{
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference, server_keys};
 pub use tools::ToolRules;
-pub use trust::TrustStore;
+pub use trust::{TrustStore, place_fingerprint};
 pub use watch::Watch;
 
 use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+/// Whether an entry could stand in a config, and why not.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_entry(name: &str, entry: &Map<String, Value>) -> Result<(), String> {
+    let text = json!({"mcpServers": {name: entry}}).to_string();
+    let Err(error) = parse(&text, Path::new("dormouse.json"), &Environment::default()) else {
+        return Ok(());
+    };
+    let ConfigError::Invalid(problems) = error else { return Err(error.to_string()) };
+    let of_entry = |problem: &Problem| {
+        let within = format!("mcpServers.{name}");
+        let key = problem.key_path.strip_prefix(&within).unwrap_or(&problem.key_path);
+        let key = key.trim_start_matches('.');
+        if key.is_empty() { problem.message.clone() } else { format!("{key}: {}", problem.message) }
+    };
+    Err(problems.iter().map(of_entry).collect::<Vec<_>>().join("; "))
+}
 
 /// Reads, expands and validates a config file's text.
 ///

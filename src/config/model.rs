@@ -62,6 +62,8 @@ pub struct Settings {
 pub struct HttpSettings {
     /// Any of them opens everything; empty for none.
     pub auth_tokens: Vec<String>,
+    /// Any of them opens the API; empty for none.
+    pub api_tokens: Vec<String>,
     /// Beside loopback names and the address that is listened on.
     pub allowed_hosts: Vec<String>,
     /// Beside loopback origins.
@@ -76,12 +78,13 @@ pub struct HttpSettings {
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        let (auth_tokens, allowed_hosts, allowed_origins) = Default::default();
+        let (auth_tokens, api_tokens, allowed_hosts, allowed_origins) = Default::default();
         // A host may be left open over night; what it holds here is small.
         let session_timeout = Duration::from_hours(24);
         let (listen, servers_at_root) = Default::default();
         Self {
             auth_tokens,
+            api_tokens,
             allowed_hosts,
             allowed_origins,
             session_timeout,
@@ -95,6 +98,7 @@ impl std::fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpSettings")
             .field("auth_tokens", &self.auth_tokens.len())
+            .field("api_tokens", &self.api_tokens.len())
             .field("allowed_hosts", &self.allowed_hosts)
             .field("allowed_origins", &self.allowed_origins)
             .field("session_timeout", &self.session_timeout)

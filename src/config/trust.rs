@@ -52,7 +52,7 @@ impl TrustStore {
 }
 
 /// A name for the place of a config.
-pub(super) fn place_fingerprint(config: &Path) -> String {
+pub fn place_fingerprint(config: &Path) -> String {
     fingerprint(absolute(config).as_os_str().as_encoded_bytes())
 }
 

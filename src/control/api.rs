@@ -4,7 +4,10 @@ use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{
+        Path, State,
+        rejection::{JsonRejection, PathRejection},
+    },
     http::StatusCode,
     response::{
         IntoResponse, Response,
@@ -22,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Change, ChangeError, Changed, Changes, Report, ServerReport, openapi::document};
 use crate::{
     catalog::Stock,
+    config::ConfigEdit,
     proxy::{Fleet, OperateError},
 };
 
@@ -59,6 +63,12 @@ pub fn router(control: Control) -> Router {
         .route("/reload", post(reload))
         .route("/events", get(events))
         .route("/openapi.json", get(|| async { Json(document()) }))
+        .method_not_allowed_fallback(|| async {
+            Refused::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this cannot be done here; see /api/v1/openapi.json",
+            )
+        })
         .fallback(|| async { Refused::new(StatusCode::NOT_FOUND, "there is nothing here") })
         .with_state(control);
     Router::new().nest(BASE, routes)
@@ -119,7 +129,9 @@ impl From<OperateError> for Refused {
         let status = match &error {
             OperateError::Unknown(_) => StatusCode::NOT_FOUND,
             OperateError::Load(_) => StatusCode::BAD_GATEWAY,
-            OperateError::Awake { .. } => StatusCode::CONFLICT,
+            OperateError::Awake { .. } | OperateError::Disabled(_) | OperateError::OfSessions => {
+                StatusCode::CONFLICT
+            }
         };
         Self::new(status, error.to_string())
     }
@@ -129,7 +141,9 @@ impl From<ChangeError> for Refused {
     fn from(error: ChangeError) -> Self {
         let status = match &error {
             ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
-            ChangeError::Exists(_) | ChangeError::NoConfig => StatusCode::CONFLICT,
+            ChangeError::Exists(_) | ChangeError::NotOurs(_) | ChangeError::NoConfig => {
+                StatusCode::CONFLICT
+            }
             ChangeError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             ChangeError::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -145,6 +159,15 @@ impl From<JsonRejection> for Refused {
 
 /// A body of JSON, or why it is none.
 type Body<T> = Result<Json<T>, JsonRejection>;
+
+impl From<PathRejection> for Refused {
+    fn from(rejection: PathRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
+
+/// A name in the address, or why it is none.
+type Named = Result<Path<String>, PathRejection>;
 
 impl Control {
     /// It reads from disk.
@@ -169,7 +192,8 @@ async fn servers(State(control): State<Control>) -> Json<Vec<ServerReport>> {
     Json(control.report().await.servers)
 }
 
-async fn server(State(control): State<Control>, Path(name): Path<String>) -> Answer<ServerReport> {
+async fn server(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+    let Path(name) = name?;
     control.report_of(&name).await.map(Json)
 }
 
@@ -178,34 +202,40 @@ async fn add(
     body: Body<NewServer>,
 ) -> Result<(StatusCode, Json<Changed>), Refused> {
     let Json(NewServer { name, entry, replace }) = body?;
-    let changed = control.changes.make(Change::Add { name, entry, replace }).await?;
+    let changed =
+        control.changes.make(Change::Edit(ConfigEdit::Add { name, entry, replace })).await?;
     Ok((StatusCode::CREATED, Json(changed)))
 }
 
-async fn remove(State(control): State<Control>, Path(name): Path<String>) -> Answer<Changed> {
-    Ok(Json(control.changes.make(Change::Remove { name }).await?))
+async fn remove(State(control): State<Control>, name: Named) -> Answer<Changed> {
+    let Path(name) = name?;
+    Ok(Json(control.changes.make(Change::Edit(ConfigEdit::Remove { name })).await?))
 }
 
 async fn enable(
     State(control): State<Control>,
-    Path(name): Path<String>,
+    name: Named,
     body: Body<Switch>,
 ) -> Answer<Changed> {
+    let Path(name) = name?;
     let Json(Switch { enabled }) = body?;
-    Ok(Json(control.changes.make(Change::Enable { name, enabled }).await?))
+    Ok(Json(control.changes.make(Change::Edit(ConfigEdit::Enable { name, enabled })).await?))
 }
 
-async fn load(State(control): State<Control>, Path(name): Path<String>) -> Answer<ServerReport> {
+async fn load(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+    let Path(name) = name?;
     control.fleet.load_for_all(&name).await?;
     control.report_of(&name).await.map(Json)
 }
 
-async fn sleep(State(control): State<Control>, Path(name): Path<String>) -> Answer<ServerReport> {
+async fn sleep(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+    let Path(name) = name?;
     control.fleet.put_to_sleep(&name).await?;
     control.report_of(&name).await.map(Json)
 }
 
-async fn reset(State(control): State<Control>, Path(name): Path<String>) -> Answer<ServerReport> {
+async fn reset(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+    let Path(name) = name?;
     let (fleet, server) = (control.fleet.clone(), name.clone());
     let resetting = tokio::task::spawn_blocking(move || fleet.reset(&server));
     resetting.await.expect("a reset does not panic")?;
@@ -217,7 +247,8 @@ async fn tools(State(control): State<Control>) -> Json<Vec<ToolOf>> {
     Json(servers.into_iter().flat_map(tools_in).collect())
 }
 
-async fn tools_of(State(control): State<Control>, Path(name): Path<String>) -> Answer<Vec<ToolOf>> {
+async fn tools_of(State(control): State<Control>, name: Named) -> Answer<Vec<ToolOf>> {
+    let Path(name) = name?;
     Ok(Json(tools_in(control.report_of(&name).await?).collect()))
 }
 
@@ -229,11 +260,17 @@ fn tools_in(server: ServerReport) -> impl Iterator<Item = ToolOf> {
 
 async fn enable_tool(
     State(control): State<Control>,
-    Path((server, tool)): Path<(String, String)>,
+    names: Result<Path<(String, String)>, PathRejection>,
     body: Body<Switch>,
 ) -> Answer<Changed> {
+    let Path((server, tool)) = names?;
     let Json(Switch { enabled }) = body?;
-    Ok(Json(control.changes.make(Change::EnableTool { server, tool, enabled }).await?))
+    Ok(Json(
+        control
+            .changes
+            .make(Change::Edit(ConfigEdit::EnableTool { server, tool, enabled }))
+            .await?,
+    ))
 }
 
 async fn reload(State(control): State<Control>) -> Answer<Changed> {
@@ -279,8 +316,9 @@ async fn next_events(
 
 fn differences(before: &[ServerReport], now: &[ServerReport]) -> Vec<Event> {
     let of = |servers: &[ServerReport], name: &str| {
-        let found = servers.iter().find(|server| server.name == name);
-        found.and_then(|server| serde_json::to_value(server).ok())
+        let found = servers.iter().find(|server| server.name == name)?;
+        // The time until the next attempt is always another.
+        serde_json::to_value(ServerReport { retry_in: None, ..found.clone() }).ok()
     };
     let changed = now.iter().filter(|server| of(before, &server.name) != of(now, &server.name));
     let gone = before.iter().filter(|server| of(now, &server.name).is_none());

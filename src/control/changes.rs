@@ -2,29 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::config::{ConfigEdit, Unchanged};
 
 /// What is wanted.
 #[derive(Clone, Debug)]
 pub enum Change {
-    Add {
-        name: String,
-        entry: Map<String, Value>,
-        replace: bool,
-    },
-    Remove {
-        name: String,
-    },
-    Enable {
-        name: String,
-        enabled: bool,
-    },
-    EnableTool {
-        server: String,
-        tool: String,
-        enabled: bool,
-    },
+    Edit(ConfigEdit),
     /// Nothing but what the file says by now.
     Reload,
 }
@@ -50,12 +35,27 @@ pub enum ChangeError {
     Unknown(String),
     #[error("there is a server {0:?} already")]
     Exists(String),
+    #[error("the config is one of {0}, which dormouse does not edit")]
+    NotOurs(&'static str),
     #[error("the config would not be valid: {0}")]
     Invalid(String),
     #[error("the config cannot be changed: {0}")]
     Unwritable(String),
     #[error("there is no config")]
     NoConfig,
+}
+
+impl From<Unchanged> for ChangeError {
+    fn from(error: Unchanged) -> Self {
+        match error {
+            Unchanged::Unknown(name) => Self::Unknown(name),
+            Unchanged::Exists(name) => Self::Exists(name),
+            Unchanged::NotOurs(system) => Self::NotOurs(system),
+            Unchanged::Config(error) => Self::Invalid(error.to_string()),
+            error @ Unchanged::ByHand { .. } => Self::Invalid(error.to_string()),
+            Unchanged::Replace(error) => Self::Unwritable(error.to_string()),
+        }
+    }
 }
 
 /// A change that somebody waits for.

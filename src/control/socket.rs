@@ -17,6 +17,9 @@ use super::{BASE, Control, router};
 
 /// A path of a socket may have about a hundred bytes.
 const DIGITS: usize = 12;
+/// How long answers may take once we are told to stop.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
 /// Where the sockets of the processes that serve one config are.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -57,8 +60,16 @@ pub async fn serve(control: Control, place: Place) -> io::Result<()> {
     let listener = bind(&place.directory, &path)?;
     sweep(&place.directory);
     let _removed = Removed(path);
-    let stop = control.stop.clone().cancelled_owned();
-    axum::serve(listener, router(control)).with_graceful_shutdown(stop).await
+    let stop = control.stop.clone();
+    let stopping = stop.clone().cancelled_owned();
+    let serving = axum::serve(listener, router(control)).with_graceful_shutdown(stopping);
+    tokio::select! {
+        served = serving => served,
+        () = async {
+            stop.cancelled().await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        } => Ok(()),
+    }
 }
 
 /// Nobody but the user may connect: neither the directory nor the socket lets others in.

@@ -1,8 +1,7 @@
 //! What the files of hosts were before dormouse was put into them.
 
 use std::{
-    fs,
-    io::{self, Write as _},
+    fs, io,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::config::{hex, private_file};
+use crate::config::{create_file, hex, place_fingerprint};
 
 /// A directory of dated copies, and of a record for each file that dormouse is in.
 #[derive(Clone, Debug)]
@@ -23,18 +22,55 @@ pub struct Backups {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Connection {
     pub path: PathBuf,
-    /// The copy of what it was; `None` where there was no file.
-    pub before: Option<PathBuf>,
+    pub before: Before,
     /// The hash of what was written.
     after: String,
     /// The entries that were taken out.
     pub taken_out: Map<String, Value>,
 }
 
+/// What a file was before dormouse was put into it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Before {
+    /// There was none.
+    Nothing,
+    /// This is a copy.
+    Copy(PathBuf),
+    /// Others have changed it between two connections, so that there is nothing to go back to.
+    Mixed,
+}
+
 impl Connection {
     /// Whether the file is as it was written then.
     pub fn is_untouched(&self, text: &[u8]) -> bool {
         self.after == hash(text)
+    }
+}
+
+/// A connection that is about to be made.
+#[derive(Debug)]
+#[must_use]
+pub struct Pending {
+    connection: Connection,
+    record: PathBuf,
+}
+
+impl Pending {
+    pub fn before(&self) -> &Before {
+        &self.connection.before
+    }
+
+    /// Records that it was made.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn finish(self) -> io::Result<()> {
+        let directory = self.record.parent().unwrap_or(Path::new("."));
+        let mut record = tempfile::NamedTempFile::new_in(directory)?;
+        serde_json::to_writer_pretty(&mut record, &self.connection)?;
+        record.persist(&self.record)?;
+        Ok(())
     }
 }
 
@@ -49,61 +85,64 @@ impl Backups {
     /// When it cannot be written.
     pub fn keep(&self, path: &Path, text: &[u8]) -> io::Result<PathBuf> {
         self.make_directory()?;
-        let date =
-            humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "-");
+        let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let date = date.replace(':', "-");
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let place = &fingerprint(path)[..8];
-        let names = (1..).map(|number| match number {
-            1 => format!("{date}-{place}-{file}"),
-            _ => format!("{date}-{place}-{number}-{file}"),
-        });
-        for name in names {
-            let copy = self.directory.join(name);
-            match private_file(&copy) {
-                Ok(mut written) => {
-                    written.write_all(text)?;
-                    written.sync_all()?;
-                    return Ok(copy);
+        let place = &place_fingerprint(path)[..8];
+        let mut copy = self.directory.join(format!("{date}-{place}-{file}"));
+        for number in 2.. {
+            match create_file(&copy, text) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    copy = self.directory.join(format!("{date}-{place}-{number}-{file}"));
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+                written => return written.map(|()| copy),
             }
         }
         unreachable!("there is no end to numbers")
     }
 
     /// What was done to this file, if anything.
-    pub fn of(&self, path: &Path) -> Option<Connection> {
-        serde_json::from_slice(&fs::read(self.record(path)).ok()?).ok()
-    }
-
-    /// Records that `text` was written where `before` was. A connection that is only changed keeps its first copy.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn remember(
+    /// When the record of it cannot be read.
+    pub fn of(&self, path: &Path) -> io::Result<Option<Connection>> {
+        match fs::read(self.record(path)) {
+            Ok(record) => Ok(Some(serde_json::from_slice(&record)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Prepares to write `after` where `before` was, in which dormouse was already or not. A copy is kept, and of a
+    /// connection that is only changed the first one; what was taken out before stays known.
+    ///
+    /// # Errors
+    /// When that cannot be written, or the record of an earlier connection cannot be read.
+    pub fn prepare(
         &self,
         path: &Path,
         before: Option<&[u8]>,
-        text: &[u8],
+        was_there: bool,
+        after: &[u8],
         taken_out: Map<String, Value>,
-    ) -> io::Result<Connection> {
-        let earlier =
-            self.of(path).filter(|earlier| before.is_some_and(|text| earlier.is_untouched(text)));
-        let after = hash(text);
-        let connection = if let Some(earlier) = earlier {
-            let mut all = earlier.taken_out;
-            all.extend(taken_out);
-            Connection { after, taken_out: all, ..earlier }
-        } else {
-            let before = before.map(|text| self.keep(path, text)).transpose()?;
-            Connection { path: path.to_owned(), before, after, taken_out }
-        };
+    ) -> io::Result<Pending> {
         self.make_directory()?;
-        let mut record = tempfile::NamedTempFile::new_in(&self.directory)?;
-        record.write_all(&serde_json::to_vec_pretty(&connection)?)?;
-        record.persist(self.record(path))?;
-        Ok(connection)
+        let earlier = self.of(path)?.filter(|_| was_there);
+        let copy = before.map(|text| self.keep(path, text)).transpose()?;
+        let is_untouched =
+            |earlier: &Connection| before.is_some_and(|text| earlier.is_untouched(text));
+        let (before, mut all) = match earlier {
+            Some(earlier) if is_untouched(&earlier) => (earlier.before, earlier.taken_out),
+            Some(earlier) => (Before::Mixed, earlier.taken_out),
+            None => (copy.map_or(Before::Nothing, Before::Copy), Map::new()),
+        };
+        all.extend(taken_out);
+        let path = path.to_owned();
+        let record = self.record(&path);
+        Ok(Pending {
+            connection: Connection { path, before, after: hash(after), taken_out: all },
+            record,
+        })
     }
 
     /// Forgets what was done to this file; the copies stay.
@@ -113,7 +152,7 @@ impl Backups {
     }
 
     fn record(&self, path: &Path) -> PathBuf {
-        self.directory.join(format!("{}.json", fingerprint(path)))
+        self.directory.join(format!("{}.json", place_fingerprint(path)))
     }
 
     fn make_directory(&self) -> io::Result<()> {
@@ -122,11 +161,6 @@ impl Backups {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.recursive(true).create(&self.directory)
     }
-}
-
-fn fingerprint(path: &Path) -> String {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    hash(path.as_os_str().as_encoded_bytes())
 }
 
 fn hash(bytes: &[u8]) -> String {

@@ -4,16 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     entry::Entry,
-    own::Way,
+    own::{NAME, Way},
     places::{Directories, PROJECT},
     plan::target,
-    read::{Fate, Spot, follow, holds_servers},
-    secrets::{Secret, secrets},
+    read::{self, Fate, Spot},
 };
 use crate::config::{Edit, EditError, Environment, Format};
-
-/// The name of our entry.
-const NAME: &str = "dormouse";
 
 /// A host's file with dormouse in it.
 #[derive(Debug, Default)]
@@ -23,14 +19,18 @@ pub struct Connected {
     pub taken_out: Map<String, Value>,
     /// The servers that stay beside dormouse.
     pub left: Vec<String>,
-    /// What may not be shown of the text.
-    pub secrets: Vec<Secret>,
+    /// Whether dormouse was in it.
+    pub was_there: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
+    #[error("what it says of `{0}` is nothing that servers can be put into")]
+    Strange(String),
+    #[error("it has a server named {NAME} that is something else")]
+    NameTaken,
     #[error("{0} cannot reach a server by a URL")]
     NoUrls(&'static str),
     #[error(transparent)]
@@ -42,20 +42,31 @@ impl Spot {
         Format::of(&self.path).value(text).map_err(ConnectError::Unreadable)
     }
 
-    /// The way to the servers: the first that leads to some, else the last.
-    fn way(&self, root: &Value, directories: &Directories) -> Vec<String> {
+    /// The servers of the file, where they are or would be.
+    fn servers<'a>(
+        &self,
+        root: &'a Value,
+        directories: &Directories,
+    ) -> Result<Servers<'a>, ConnectError> {
         let project = Some(directories.project.as_path());
-        let leads = |way: &&&[&str]| follow(root, way, project).is_some_and(holds_servers);
-        let way =
-            self.servers.iter().find(leads).or(self.servers.last()).copied().unwrap_or_default();
+        let way = read::place(root, self.servers, project).map(|(way, _)| way);
+        let way = way.or(self.servers.last().copied()).unwrap_or_default();
         let step = |step: &&str| match *step {
             PROJECT => directories.project.to_string_lossy().into_owned(),
             step => step.to_owned(),
         };
-        way.iter().map(step).collect()
+        let servers =
+            Servers { root, place: way.iter().map(step).collect(), is_list: self.host.has_list() };
+        let is_right = match servers.all() {
+            None | Some(Value::Null) => root.is_object(),
+            Some(Value::Array(entries)) => servers.is_list || entries.is_empty(),
+            Some(all) => all.is_object() && !servers.is_list,
+        };
+        if is_right { Ok(servers) } else { Err(ConnectError::Strange(servers.place.join("."))) }
     }
 
-    /// Puts dormouse into the text of the file, and with `replaced` takes out the servers of our own config.
+    /// Puts dormouse into the text of the file, and takes out those servers that dormouse has: `carried` is what they lead
+    /// to ([`target`]).
     ///
     /// # Errors
     /// When the text cannot be read, or not be edited without touching more.
@@ -63,49 +74,50 @@ impl Spot {
         &self,
         text: &str,
         way: &Way,
-        replaced: Option<(&Map<String, Value>, &Environment)>,
+        carried: &[Value],
+        environment: &Environment,
         directories: &Directories,
     ) -> Result<Connected, ConnectError> {
         let entry = self.host.form.entry(way).ok_or(ConnectError::NoUrls(self.host.name))?;
         let root = self.root(text)?;
-        let servers = Servers { place: self.way(&root, directories), root: &root };
+        let servers = self.servers(&root, directories)?;
         let is_carried = |entry: &Entry| {
-            replaced.is_some_and(|(ours, environment)| {
-                let wanted = target(&entry.members, environment);
-                let mut ours = ours.values().filter_map(Value::as_object);
-                ours.any(|own| target(own, environment) == wanted)
-            })
+            let is_it = |target: &Value| carried.iter().any(|own| own == target);
+            let of = |members: &Map<String, Value>| target(members, environment);
+            is_it(&of(&entry.members)) || is_it(&of(&entry.in_place()))
         };
         let mut connected = Connected::default();
         let mut name = NAME.to_owned();
         for candidate in self.all_of(&root, directories) {
             match candidate.fate {
-                Fate::Ourselves => name = candidate.name,
-                Fate::Ready(entry) => {
-                    connected.secrets.extend(secrets(&candidate.name, &entry.members));
-                    if is_carried(&entry) {
-                        let written = servers.get(&candidate.name).cloned().unwrap_or_default();
-                        connected.taken_out.insert(candidate.name, written);
-                    } else {
-                        connected.left.push(candidate.name);
-                    }
+                Fate::Ourselves => {
+                    connected.was_there = true;
+                    name = candidate.name;
                 }
+                Fate::Ready(entry) if is_carried(&entry) => {
+                    let written = servers.get(&candidate.name).cloned().unwrap_or_default();
+                    connected.taken_out.insert(candidate.name, written);
+                }
+                Fate::Ready(_) => connected.left.push(candidate.name),
                 Fate::Disabled | Fate::Unusable(_) => {}
             }
+        }
+        if !connected.was_there && servers.get(&name).is_some() {
+            return Err(ConnectError::NameTaken);
         }
         let mut edits = if text.trim().is_empty() { self.preamble() } else { Vec::new() };
         let mut gone: Vec<&String> = connected.taken_out.keys().collect();
         if servers.get(&name) != Some(&entry) {
             // In a list the new entry is another element.
             gone.extend(servers.is_in_list(&name).then_some(&name));
-            edits.push(servers.with(&name, entry, self.host.has_list()));
+            edits.push(servers.with(&name, entry));
         }
         edits.extend(servers.without(gone));
         connected.text = self.edited(text, &edits)?;
         Ok(connected)
     }
 
-    /// Takes dormouse out, and puts servers back that were taken out for it; `None` where it is not in it.
+    /// Takes dormouse out, and puts servers back that were taken out for it; `None` where there is nothing to do.
     ///
     /// # Errors
     /// As for `connect`.
@@ -116,18 +128,17 @@ impl Spot {
         directories: &Directories,
     ) -> Result<Option<String>, ConnectError> {
         let root = self.root(text)?;
-        let servers = Servers { place: self.way(&root, directories), root: &root };
+        let servers = self.servers(&root, directories)?;
         let all = self.all_of(&root, directories).into_iter();
         let ours = all.filter(|candidate| matches!(candidate.fate, Fate::Ourselves));
         let ours: Vec<String> = ours.map(|candidate| candidate.name).collect();
-        if ours.is_empty() {
+        let back = put_back.iter().filter(|(name, _)| servers.get(name).is_none());
+        let mut edits: Vec<Edit> =
+            back.map(|(name, value)| servers.with(name, value.clone())).collect();
+        edits.extend(servers.without(ours.iter().collect()));
+        if edits.is_empty() {
             return Ok(None);
         }
-        let back = put_back.iter().filter(|(name, _)| servers.get(name).is_none());
-        let back =
-            back.map(|(name, value)| servers.with(name, value.clone(), self.host.has_list()));
-        let mut edits: Vec<Edit> = back.collect();
-        edits.extend(servers.without(ours.iter().collect()));
         Ok(Some(self.edited(text, &edits)?))
     }
 
@@ -149,14 +160,16 @@ impl Spot {
 struct Servers<'a> {
     root: &'a Value,
     place: Vec<String>,
+    /// Whether the host has them in a list.
+    is_list: bool,
 }
 
-impl Servers<'_> {
-    fn all(&self) -> Option<&Value> {
+impl<'a> Servers<'a> {
+    fn all(&self) -> Option<&'a Value> {
         self.place.iter().try_fold(self.root, |value, step| value.get(step))
     }
 
-    fn get(&self, name: &str) -> Option<&Value> {
+    fn get(&self, name: &str) -> Option<&'a Value> {
         match self.all()? {
             Value::Array(entries) => entries.iter().find(|entry| entry["name"] == name),
             entries => entries.get(name),
@@ -180,10 +193,10 @@ impl Servers<'_> {
     }
 
     /// The edit after which the server has this entry; in a list it stands behind all others.
-    fn with(&self, name: &str, entry: Value, is_list: bool) -> Edit {
+    fn with(&self, name: &str, entry: Value) -> Edit {
         let place: Vec<&str> = self.place.iter().map(String::as_str).collect();
-        match (self.all(), is_list) {
-            (Some(Value::Array(_)), _) => {
+        match (self.all(), self.is_list) {
+            (Some(Value::Array(_)), true) => {
                 Edit::Set { path: self.path(Edit::END.to_owned()), value: entry }
             }
             (_, true) => Edit::put(self.root, &place, json!([entry])),

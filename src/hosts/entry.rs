@@ -1,5 +1,7 @@
 //! The entry of a server as other programs write it, in the keys of our config.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -17,9 +19,36 @@ pub struct Entry {
     pub needed: Vec<Needed>,
     /// What is not as it was.
     pub notes: Vec<String>,
+    /// Where it was started though it does not say so.
+    pub(super) started_in: Option<String>,
 }
 
 impl Entry {
+    pub(super) fn of_ours(members: Map<String, Value>) -> Self {
+        let (needed, notes, started_in) = Default::default();
+        Self { members, is_enabled: true, needed, notes, started_in }
+    }
+
+    /// It was started in the directory of its project.
+    pub(super) fn begin_in(&mut self, project: &Path) {
+        let own = self.members.get("cwd").and_then(Value::as_str).unwrap_or_default();
+        if own.is_empty() {
+            self.started_in = Some(project.to_string_lossy().into_owned());
+        } else if !own.starts_with("${") {
+            let directory = project.join(own).to_string_lossy().into_owned();
+            self.members.insert("cwd".to_owned(), json!(directory));
+        }
+    }
+
+    /// The entry, with the directory where it was started.
+    pub(super) fn in_place(&self) -> Map<String, Value> {
+        let mut members = self.members.clone();
+        if let Some(directory) = &self.started_in {
+            members.insert("cwd".to_owned(), json!(directory));
+        }
+        members
+    }
+
     /// `timeout`: what a number under that name is, where it is a deadline for calls.
     pub(super) fn read(
         members: Map<String, Value>,
@@ -47,7 +76,7 @@ impl Entry {
         let mut members: Vec<(String, Value)> = entry.into_iter().collect();
         members.sort_by_key(|(key, _)| position(key));
         let members = members.into_iter().collect();
-        Self { members, is_enabled: !is_disabled, needed, notes: all }
+        Self { members, is_enabled: !is_disabled, needed, notes: all, started_in: None }
     }
 }
 
@@ -102,7 +131,9 @@ impl Translation {
                 variables.into_iter().for_each(|(name, value)| self.set_in("env", &name, value));
             }
             ("headers" | "http_headers", Value::Object(headers)) => {
-                headers.into_iter().for_each(|(name, value)| self.set_in("headers", &name, value));
+                for (name, value) in headers {
+                    self.set_in("headers", &name, as_text(value));
+                }
             }
             ("requestOptions", Value::Object(mut options)) => {
                 let headers = options.remove("headers").unwrap_or_default();
@@ -250,15 +281,27 @@ impl Translation {
 
     fn set_in(&mut self, key: &str, name: &str, value: Value) {
         let members = self.entry.entry(key).or_insert_with(|| json!({}));
-        if !name.is_empty() && !value.is_null() {
-            members[name] = value;
+        // What is no mapping is left for the check of the whole entry.
+        if let Some(members) = members.as_object_mut()
+            && !name.is_empty()
+            && !value.is_null()
+        {
+            members.insert(name.to_owned(), value);
         }
     }
 
     fn extend(&mut self, key: &str, words: Vec<Value>) {
         let list = self.entry.entry(key).or_insert_with(|| json!([]));
         if let Some(list) = list.as_array_mut() {
-            list.extend(words);
+            list.extend(words.into_iter().map(as_text));
         }
+    }
+}
+
+/// Numbers and flags are texts to a program.
+fn as_text(value: Value) -> Value {
+    match value {
+        Value::Number(_) | Value::Bool(_) => Value::String(value.to_string()),
+        value => value,
     }
 }

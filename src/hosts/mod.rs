@@ -15,14 +15,14 @@ mod snippet;
 mod table;
 mod variables;
 
-pub use backups::{Backups, Connection};
+pub use backups::{Backups, Before, Connection};
 pub use connect::{ConnectError, Connected};
 pub use entry::Entry;
 pub use own::Way;
 pub use places::{Directories, Os, Scope};
-pub use plan::{Outcome, Plan, Planned};
+pub use plan::{Outcome, Plan, Planned, Skipped, target};
 pub use read::{Candidate, Fate, Source, Spot, candidates, of_config};
-pub use secrets::{Secret, keep_secrets, masked, secrets};
+pub use secrets::{Secret, hidden, keep_secrets, masked, secrets, secrets_in};
 pub use snippet::snippets;
 pub use table::{HOSTS, Host};
 pub use variables::Needed;

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// The name of our entry.
+pub(super) const NAME: &str = "dormouse";
+
 /// How a host is to reach dormouse.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Way {
@@ -57,10 +60,10 @@ impl Form {
                 json!({"type": "local", "command": words, "enabled": true})
             }
             Self::Goose => {
-                let (name, timeout) = ("dormouse", GOOSE_TIMEOUT);
-                json!({"enabled": true, "type": "stdio", "name": name, "cmd": command, "args": args, "timeout": timeout})
+                let timeout = GOOSE_TIMEOUT;
+                json!({"enabled": true, "type": "stdio", "name": NAME, "cmd": command, "args": args, "timeout": timeout})
             }
-            Self::Continue => json!({"name": "dormouse", "command": command, "args": args}),
+            Self::Continue => json!({"name": NAME, "command": command, "args": args}),
         }
     }
 
@@ -73,10 +76,10 @@ impl Form {
             Self::Copilot => json!({"type": "http", "url": url, "tools": ["*"]}),
             Self::OpenCode => json!({"type": "remote", "url": url, "enabled": true}),
             Self::Goose => {
-                let (name, timeout) = ("dormouse", GOOSE_TIMEOUT);
-                json!({"enabled": true, "type": "streamable_http", "name": name, "uri": url, "timeout": timeout})
+                let timeout = GOOSE_TIMEOUT;
+                json!({"enabled": true, "type": "streamable_http", "name": NAME, "uri": url, "timeout": timeout})
             }
-            Self::Continue => json!({"name": "dormouse", "type": "streamable-http", "url": url}),
+            Self::Continue => json!({"name": NAME, "type": "streamable-http", "url": url}),
         };
         if let Some(token) = token {
             let headers = json!({"Authorization": format!("Bearer {token}")});

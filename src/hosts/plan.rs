@@ -3,17 +3,51 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    entry::Entry,
     read::{Candidate, Fate, Source},
     variables::Needed,
 };
-use crate::config::{Environment, Startup};
+use crate::config::{Environment, Startup, check_entry};
 
 /// What an import would do.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub servers: Vec<Planned>,
-    /// What is left where it is, and why.
-    pub skipped: Vec<(Candidate, String)>,
+    pub skipped: Vec<Skipped>,
+}
+
+/// A server that is left where it is.
+#[derive(Debug)]
+pub struct Skipped {
+    pub name: String,
+    pub source: Source,
+    pub why: String,
+}
+
+/// What the config has.
+struct Known<'a> {
+    existing: &'a Map<String, Value>,
+    environment: &'a Environment,
+    force: bool,
+}
+
+impl Known<'_> {
+    fn outcome(&self, name: &str, entry: &Entry, bare: &Value) -> Outcome {
+        let in_place = target(&entry.in_place(), self.environment);
+        let is_same = |other: &Value| {
+            let other = other.as_object().map(|other| target(other, self.environment));
+            other.is_some_and(|other| other == *bare || other == in_place)
+        };
+        if self.existing.values().any(is_same) {
+            Outcome::AlreadyThere
+        } else if !self.existing.contains_key(name) {
+            Outcome::Added
+        } else if self.force {
+            Outcome::Replaced
+        } else {
+            Outcome::NameTaken
+        }
+    }
 }
 
 /// A server that was found, maybe several times.
@@ -26,6 +60,8 @@ pub struct Planned {
     pub outcome: Outcome,
     pub needed: Vec<Needed>,
     pub notes: Vec<String>,
+    /// What it leads to.
+    target: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,65 +101,49 @@ impl Plan {
         force: bool,
     ) -> Self {
         let mut plan = Self::default();
-        for candidate in found {
-            let why = match &candidate.fate {
-                Fate::Ready(_) => {
-                    plan.take(candidate, existing, environment, force);
-                    continue;
-                }
+        let known = Known { existing, environment, force };
+        for Candidate { name, source, fate } in found {
+            let why = match fate {
+                Fate::Ready(entry) => match check_entry(&name, &entry.members) {
+                    Ok(()) => {
+                        plan.take(&name, source, entry, &known);
+                        continue;
+                    }
+                    Err(why) => why,
+                },
                 Fate::Disabled => "it is switched off there".to_owned(),
                 Fate::Ourselves => "it is dormouse itself".to_owned(),
-                Fate::Unusable(why) => why.clone(),
+                Fate::Unusable(why) => why,
             };
-            plan.skipped.push((candidate, why));
+            plan.skipped.push(Skipped { name, source, why });
         }
         plan
     }
 
-    fn take(
-        &mut self,
-        candidate: Candidate,
-        existing: &Map<String, Value>,
-        environment: &Environment,
-        force: bool,
-    ) {
-        let Candidate { name, source, fate: Fate::Ready(entry) } = candidate else { return };
-        let target = target(&entry.members, environment);
-        if let Some(same) = self
-            .servers
-            .iter_mut()
-            .find(|planned| self::target(&planned.entry, environment) == target)
-        {
+    fn take(&mut self, name: &str, source: Source, entry: Entry, known: &Known<'_>) {
+        let target = target(&entry.members, known.environment);
+        if let Some(same) = self.servers.iter_mut().find(|planned| planned.target == target) {
             if same.name != name {
                 same.notes.push(format!("is {name:?} in {}", source.host));
             }
             same.from.push(source);
             return;
         }
-        let is_same = |(_, other): (&String, &Value)| {
-            other.as_object().is_some_and(|other| self::target(other, environment) == target)
-        };
-        let outcome = if existing.iter().any(is_same) {
-            Outcome::AlreadyThere
-        } else if !existing.contains_key(&name) {
-            Outcome::Added
-        } else if force {
-            Outcome::Replaced
-        } else {
-            Outcome::NameTaken
-        };
+        let outcome = known.outcome(name, &entry, &target);
+        let in_place = entry.in_place();
         let mut notes = entry.notes;
-        let own_name = self.free_name(&name, source.id, existing);
+        let own_name = self.free_name(name, source.id, known.existing);
         if own_name != name {
             notes.push(format!("is called {name:?} in {}, as another server is", source.host));
         }
         self.servers.push(Planned {
             name: own_name,
-            entry: entry.members,
+            entry: in_place,
             from: vec![source],
             outcome,
             needed: entry.needed,
             notes,
+            target,
         });
     }
 
@@ -143,9 +163,9 @@ impl Plan {
 }
 
 /// What an entry leads to, whatever else it says: two with the same are one server.
-pub(super) fn target(entry: &Map<String, Value>, environment: &Environment) -> Value {
+pub fn target(entry: &Map<String, Value>, environment: &Environment) -> Value {
     let mut target = Map::new();
-    for key in ["command", "args", "env", "url", "headers"] {
+    for key in ["command", "args", "env", "cwd", "url", "headers"] {
         let value = entry.get(key).map(|value| environment.expanded(value));
         let is_empty = |value: &Value| *value == json!([]) || *value == json!({});
         let value = match value {

@@ -22,6 +22,8 @@ pub struct Spot {
     pub scope: Scope,
     pub path: PathBuf,
     pub(super) servers: Ways,
+    /// The directory of the project that it belongs to.
+    pub(super) project: Option<PathBuf>,
 }
 
 /// Where a server was found.
@@ -32,6 +34,15 @@ pub struct Source {
     /// As on the command line.
     pub id: &'static str,
     pub path: PathBuf,
+    /// Whether the file belongs to a project.
+    pub is_project: bool,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.host)?;
+        if self.is_project { f.write_str(" (project)") } else { Ok(()) }
+    }
 }
 
 /// A server that was found in a file.
@@ -59,7 +70,7 @@ impl Host {
         let mut spots: Vec<Spot> = Vec::new();
         for place in self.places {
             for path in directories.files(place) {
-                let spot = self.spot(place, path);
+                let spot = self.spot(place, path, directories);
                 // The home can be the working directory.
                 let is_known =
                     |known: &Spot| known.path == spot.path && known.servers == spot.servers;
@@ -75,19 +86,20 @@ impl Host {
     pub fn own_spot(&'static self, scope: Scope, directories: &Directories) -> Option<Spot> {
         let places = self.places_of(scope).filter(|place| place.is_written);
         let files = places.flat_map(|place| {
-            directories.files(place).into_iter().map(|path| self.spot(place, path))
+            directories.files(place).into_iter().map(|path| self.spot(place, path, directories))
         });
         let files: Vec<Spot> = files.collect();
         let is_there = |spot: &&Spot| spot.path.is_file();
         files.iter().find(is_there).or(files.first()).cloned()
     }
 
-    fn spot(&'static self, place: &Place, path: PathBuf) -> Spot {
+    fn spot(&'static self, place: &Place, path: PathBuf, directories: &Directories) -> Spot {
         Spot {
             host: self,
             scope: place.scope,
             path,
             servers: place.servers.unwrap_or(self.servers),
+            project: (place.scope != Scope::User).then(|| directories.project.clone()),
         }
     }
 }
@@ -106,18 +118,28 @@ impl Spot {
             return known;
         }
         // A file of the kind that a host has, wherever it lies.
-        let ends_like = |place: &Place| !place.path.contains('*') && path.ends_with(place.path);
-        let host = HOSTS.iter().find(|host| host.places.iter().any(ends_like)).unwrap_or(&ANY);
-        vec![Self { host, scope: Scope::User, path: path.to_owned(), servers: host.servers }]
+        let likes = |place: &&Place| !place.path.contains('*') && path.ends_with(place.path);
+        let alike = HOSTS.iter().find_map(|host| Some((host, host.places.iter().find(likes)?)));
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let Some((host, place)) = alike else {
+            let (scope, servers) = (Scope::User, ANY.servers);
+            return vec![Self { host: &ANY, scope, path, servers, project: None }];
+        };
+        let depth = place.path.split('/').count();
+        let project = path.ancestors().nth(depth).filter(|_| place.scope == Scope::Project);
+        let project = project.map(Path::to_owned);
+        vec![Self { host, scope: place.scope, path, servers: host.servers, project }]
     }
 
-    /// A file that belongs to a project speaks of it.
-    fn project<'a>(&self, directories: &'a Directories) -> Option<&'a Path> {
-        (self.scope != Scope::User).then_some(directories.project.as_path())
+    /// Whether the file is for all who work on a project, where its host has one for its user too.
+    pub fn is_shared(&self) -> bool {
+        let has_own = self.host.places_of(Scope::User).next().is_some();
+        self.scope == Scope::Project && has_own
     }
 
     fn source(&self) -> Source {
-        Source { host: self.host.name, id: self.host.id, path: self.path.clone() }
+        let (host, id, path) = (self.host.name, self.host.id, self.path.clone());
+        Source { host, id, path, is_project: self.scope == Scope::Project }
     }
 
     fn candidate(&self, name: String, entry: Value, look: &Look<'_>) -> Option<Candidate> {
@@ -146,12 +168,7 @@ impl Spot {
         if let Some(project) = look.meanings.project
             && entry.members.contains_key("command")
         {
-            // It was started there.
-            let own = entry.members.get("cwd").and_then(Value::as_str).unwrap_or_default();
-            let directory =
-                if own.starts_with("${") { PathBuf::from(own) } else { project.join(own) };
-            let directory = directory.to_string_lossy();
-            entry.members.insert("cwd".to_owned(), json!(directory.trim_end_matches('/')));
+            entry.begin_in(project);
         }
         Some(Fate::Ready(entry))
     }
@@ -191,11 +208,7 @@ pub fn candidates(
         let of_host = read.iter().filter(|(other, _)| other.host.id == spot.host.id);
         let switched_off =
             of_host.flat_map(|(other, root)| other.host.switched_off(root, directories));
-        let look = Look {
-            meanings: spot.meanings(root, directories),
-            switched_off: switched_off.collect(),
-        };
-        found.extend(spot.all(root, &look, directories));
+        found.extend(spot.all(root, switched_off.collect(), directories));
     }
     (found, unreadable)
 }
@@ -212,7 +225,11 @@ impl Host {
 }
 
 impl Spot {
-    pub(super) fn meanings<'a>(&self, root: &Value, directories: &'a Directories) -> Meanings<'a> {
+    pub(super) fn meanings<'a>(
+        &'a self,
+        root: &Value,
+        directories: &'a Directories,
+    ) -> Meanings<'a> {
         let inputs = root["inputs"].as_array().into_iter().flatten();
         let input = |input: &Value| {
             let text = |key: &str| input[key].as_str().unwrap_or_default().to_owned();
@@ -222,19 +239,24 @@ impl Spot {
             syntax: self.host.variables,
             os: directories.os,
             home: &directories.home,
-            project: self.project(directories),
+            project: self.project.as_deref(),
             inputs: inputs.map(input).collect::<BTreeMap<_, _>>(),
         }
     }
 
     /// The servers in this file alone.
     pub(super) fn all_of(&self, root: &Value, directories: &Directories) -> Vec<Candidate> {
-        let switched_off = self.host.switched_off(root, directories).into_iter().collect();
-        let look = Look { meanings: self.meanings(root, directories), switched_off };
-        self.all(root, &look, directories)
+        let switched_off = self.host.switched_off(root, directories);
+        self.all(root, switched_off.into_iter().collect(), directories)
     }
 
-    fn all(&self, root: &Value, look: &Look<'_>, directories: &Directories) -> Vec<Candidate> {
+    fn all(
+        &self,
+        root: &Value,
+        switched_off: BTreeSet<String>,
+        directories: &Directories,
+    ) -> Vec<Candidate> {
+        let look = Look { meanings: self.meanings(root, directories), switched_off };
         let found = servers(root, self.servers, Some(&directories.project));
         let found = found.unwrap_or_else(|| match root {
             // One entry, named as its file is (Continue).
@@ -244,8 +266,20 @@ impl Spot {
             }
             _ => Vec::new(),
         });
-        found.into_iter().filter_map(|(name, entry)| self.candidate(name, entry, look)).collect()
+        found.into_iter().filter_map(|(name, entry)| self.candidate(name, entry, &look)).collect()
     }
+}
+
+/// The way that leads to servers, and these.
+pub(super) fn place<'a>(
+    root: &'a Value,
+    ways: Ways,
+    project: Option<&Path>,
+) -> Option<(&'static [&'static str], &'a Value)> {
+    ways.iter().find_map(|way| {
+        let place = follow(root, way, project).filter(|place| holds_servers(place))?;
+        Some((*way, place))
+    })
 }
 
 /// The servers, by name, where one of the ways leads; in a list each has its name in it.
@@ -254,9 +288,7 @@ pub(super) fn servers(
     ways: Ways,
     project: Option<&Path>,
 ) -> Option<Vec<(String, Value)>> {
-    let place =
-        ways.iter().find_map(|way| follow(root, way, project).filter(|it| holds_servers(it)))?;
-    Some(match place {
+    Some(match place(root, ways, project)?.1 {
         Value::Array(entries) => {
             let named = |entry: &Value| Some((entry["name"].as_str()?.to_owned(), entry.clone()));
             entries.iter().filter_map(named).collect()
@@ -268,11 +300,13 @@ pub(super) fn servers(
     })
 }
 
-/// A server may be called as the mapping of servers is elsewhere.
-pub(super) fn holds_servers(place: &Value) -> bool {
+/// A server may be called as the mapping of servers is elsewhere. One entry that is none does not hide the others.
+fn holds_servers(place: &Value) -> bool {
     match place {
-        Value::Object(entries) => !is_entry(entries) && entries.values().all(Value::is_object),
-        Value::Array(entries) => entries.iter().all(Value::is_object),
+        Value::Object(entries) => {
+            !is_entry(entries) && (entries.is_empty() || entries.values().any(Value::is_object))
+        }
+        Value::Array(entries) => entries.iter().any(Value::is_object),
         _ => false,
     }
 }
@@ -288,24 +322,30 @@ pub(super) fn follow<'a>(
     })
 }
 
-/// Whether the entry starts dormouse, or leads to one on this machine.
+/// Programs that start a package by its name.
+const RUNNERS: [&str; 6] = ["npx", "bunx", "pnpx", "pnpm", "yarn", "npm"];
+
+/// Whether the entry starts dormouse with all its servers, or leads to one on this machine.
 fn is_ourselves(name: &str, members: &Map<String, Value>) -> bool {
-    let is_us = |word: &str| {
-        let file = word.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
-        let file = file.strip_suffix(".exe").unwrap_or(&file);
-        file.split('@').next() == Some("dormouse")
-    };
+    let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
     let words = members.get("args").and_then(Value::as_array).into_iter().flatten();
-    let mut words =
-        members.get("command").into_iter().chain(words.take(3)).filter_map(Value::as_str);
-    let url = members.get("url").and_then(Value::as_str).unwrap_or_default();
-    let is_local = ["//127.0.0.1", "//localhost", "//[::1]"].iter().any(|host| url.contains(host));
-    words.any(is_us) || name == "dormouse" && is_local
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let program = text("command").rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+    let program = program.strip_suffix(".exe").or(program.strip_suffix(".cmd")).unwrap_or(&program);
+    let package =
+        words.iter().find(|word| !word.starts_with('-') && !matches!(**word, "dlx" | "exec"));
+    let package = package.map(|word| word.split('@').next().unwrap_or_default());
+    let is_us =
+        program == "dormouse" || RUNNERS.contains(&program) && package == Some("dormouse-mcp");
+    let is_local =
+        ["//127.0.0.1", "//localhost", "//[::1]"].iter().any(|host| text("url").contains(host));
+    // `dormouse -- command` is that one server.
+    is_us && !words.contains(&"--") || name == "dormouse" && is_local
 }
 
 /// The entries of a config of ours, as candidates.
 pub fn of_config(kind: &'static str, path: &Path, entries: Map<String, Value>) -> Vec<Candidate> {
-    let source = Source { host: kind, id: "file", path: path.to_owned() };
+    let source = Source { host: kind, id: "file", path: path.to_owned(), is_project: false };
     let fate = |name: &str, entry: Value| {
         let Value::Object(members) = entry else {
             return Fate::Unusable("its entry is no object".to_owned());
@@ -315,7 +355,7 @@ pub fn of_config(kind: &'static str, path: &Path, entries: Map<String, Value>) -
         } else if is_ourselves(name, &members) {
             Fate::Ourselves
         } else {
-            Fate::Ready(Entry { members, is_enabled: true, needed: Vec::new(), notes: Vec::new() })
+            Fate::Ready(Entry::of_ours(members))
         }
     };
     let candidate = |(name, entry): (String, Value)| {

@@ -17,6 +17,9 @@ pub(super) enum Syntax {
     Dollar,
 }
 
+/// What becomes a single one.
+const A_DOLLAR: &str = "${DORMOUSE_DOLLAR:-$}";
+
 /// A variable that has to be set, and what it is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needed {
@@ -83,6 +86,14 @@ impl Meanings<'_> {
             written.push_str(&rest[..at]);
             rest = &rest[at..];
             let length = if let Some((length, ours)) = self.reference(rest, findings) {
+                if self.syntax != Syntax::Literal
+                    && ours.starts_with("${")
+                    && written.ends_with('$')
+                {
+                    // Two of them before a brace would say that this is no reference.
+                    written.pop();
+                    written.push_str(A_DOLLAR);
+                }
                 written.push_str(&ours);
                 length
             } else {
@@ -243,6 +254,7 @@ mod tests {
             ),
             (r#"{"a": 1} $5 $A {x"#, r#"{"a": 1} $5 $A {x"#, ""),
             ("é${env:A}é", "é${A}é", ""),
+            ("$${env:A}", "${DORMOUSE_DOLLAR:-$}${A}", ""),
         ] {
             let (found, told) = normalised(Syntax::Braces, theirs);
             assert_eq!((found.as_str(), told.join("; ").as_str()), (ours, said), "{theirs}");

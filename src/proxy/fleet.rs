@@ -386,6 +386,7 @@ impl Fleet {
             }
         }
         self.snapshot.store(Arc::new(after));
+        self.changed();
         if !is_listed || !changes.any() {
             return;
         }

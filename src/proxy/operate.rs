@@ -1,13 +1,11 @@
 //! What an operator does to servers, beside what hosts do.
 
-use std::{collections::BTreeSet, sync::Arc};
-
 use tokio::sync::watch;
 
-use super::{Fleet, Reloaded, host::first_era};
+use super::{Fleet, host::first_era};
 use crate::{
     catalog::ServerId,
-    config::{Config, ServerConfig},
+    config::Loads,
     upstream::{LoadError, Phase, StaysAwake},
 };
 
@@ -16,6 +14,10 @@ use crate::{
 pub enum OperateError {
     #[error("there is no server {0:?}")]
     Unknown(String),
+    #[error("{0:?} is switched off in the config: dormouse enable {0}")]
+    Disabled(String),
+    #[error("each session loads its servers itself (\"loads\": \"session\")")]
+    OfSessions,
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error("{server:?} stays awake: {why}")]
@@ -37,51 +39,50 @@ impl Fleet {
     /// # Errors
     /// When there is none, or it cannot be connected.
     pub async fn load_for_all(&self, name: &str) -> Result<(), OperateError> {
-        let (server, _) = self.known(name)?;
+        let server = self.known(name)?;
+        if self.settings().loads == Loads::Session {
+            return Err(OperateError::OfSessions);
+        }
         self.shared(server).lease(first_era(&self.hosts())).await?;
-        self.remember_load(server);
         Ok(())
     }
 
-    /// Puts all instances of a server to sleep.
+    /// Puts all instances of a server to sleep that can be.
     ///
     /// # Errors
     /// When there is none, or one of them has to stay awake.
     pub async fn put_to_sleep(&self, name: &str) -> Result<(), OperateError> {
-        let (server, _) = self.known(name)?;
-        for (instance, upstream) in self.instances() {
-            if instance.server == server
-                && let Err(why) = upstream.sleep().await
-            {
-                return Err(OperateError::Awake { server: name.to_owned(), why });
+        let server = self.known(name)?;
+        let mut outcome = Ok(());
+        for (_, upstream) in self.instances().into_iter().filter(|(at, _)| at.server == server) {
+            if let Err(why) = upstream.sleep().await {
+                outcome = Err(OperateError::Awake { server: name.to_owned(), why });
             }
+        }
+        outcome
+    }
+
+    /// Forgets that a server has failed: one that was given up is offered again. Does nothing to others. It reads from
+    /// disk.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn reset(&self, name: &str) -> Result<(), OperateError> {
+        let server = self.known(name)?;
+        let status = self.shared(server).status();
+        if status.strikes > 0 || matches!(status.phase, Phase::Evicted | Phase::BackingOff) {
+            self.start_anew(name);
         }
         Ok(())
     }
 
-    /// Forgets that a server has failed: one that was given up is offered again.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn reset(&self, name: &str) -> Result<Reloaded, OperateError> {
-        let (server, _) = self.known(name)?;
-        let status = self.shared(server).status();
-        let has_failed =
-            status.strikes > 0 || matches!(status.phase, Phase::Evicted | Phase::BackingOff);
-        let anew = has_failed.then(|| name.to_owned()).into_iter().collect();
-        Ok(self.reload_with(self.config(), &anew))
-    }
-
-    fn known(&self, name: &str) -> Result<(ServerId, Arc<ServerConfig>), OperateError> {
-        self.find(name).ok_or_else(|| OperateError::Unknown(name.to_owned()))
-    }
-
-    /// What is in force.
-    fn config(&self) -> Config {
-        let servers = self.roster().all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
-        Config { settings: self.settings().as_ref().clone(), servers, ..Config::default() }
+    fn known(&self, name: &str) -> Result<ServerId, OperateError> {
+        let roster = self.roster();
+        let found = roster.all().find(|(_, slot)| slot.config.name == name);
+        match found {
+            Some((id, slot)) if slot.config.enabled => Ok(id),
+            Some(_) => Err(OperateError::Disabled(name.to_owned())),
+            None => Err(OperateError::Unknown(name.to_owned())),
+        }
     }
 }
-
-/// Names of servers that are started anew, whatever has changed.
-pub(super) type Anew = BTreeSet<String>;

@@ -7,7 +7,6 @@ use super::{
     fleet::has_first_attempt,
     host::first_era,
     instance::Instance,
-    operate::Anew,
     roster::{Roster, Slot},
 };
 use crate::{
@@ -94,12 +93,23 @@ impl Fleet {
     /// what is in flight, and are started anew or not at all. Hosts whose lists that changes are told. It reads
     /// from disk.
     pub fn reload(&self, config: Config) -> Reloaded {
-        self.reload_with(config, &Anew::new())
+        self.reload_with(None, |_| config)
     }
 
-    pub(super) fn reload_with(&self, config: Config, anew: &Anew) -> Reloaded {
-        let Config { settings: wanted, servers, .. } = config;
+    /// Starts a server anew, whose config stays what it is.
+    pub(super) fn start_anew(&self, name: &str) {
+        self.reload_with(Some(name), |fleet| {
+            let roster = fleet.roster();
+            let servers = roster.all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
+            Config { settings: fleet.settings().as_ref().clone(), servers, ..Config::default() }
+        });
+    }
+
+    /// `anew`: the name of a server that is started anew whatever has changed. `config` is asked while nobody else
+    /// changes what is in force.
+    fn reload_with(&self, anew: Option<&str>, config: impl FnOnce(&Self) -> Config) -> Reloaded {
         let order = self.lock_publishing();
+        let Config { settings: wanted, servers, .. } = config(self);
         let before = self.snapshot();
         let difference = self.difference(&before, servers, anew);
         let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
@@ -119,7 +129,7 @@ impl Fleet {
         &self,
         snapshot: &Snapshot,
         servers: Vec<ServerConfig>,
-        anew: &Anew,
+        anew: Option<&str>,
     ) -> Difference {
         let before = self.roster();
         let mut fates = BTreeMap::new();
@@ -128,7 +138,7 @@ impl Fleet {
             let (fate, slot) = match was {
                 // One that was given up is tried again, whatever is changed of it.
                 Some(was)
-                    if !anew.contains(&config.name)
+                    if anew != Some(&config.name)
                         && config.has_same_connection(&was.config)
                         && (!matches!(presence, Some(Presence::Evicted))
                             || config == was.config) =>
@@ -288,6 +298,7 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         ("maxMessageBytes", wanted.max_message_bytes != now.max_message_bytes),
         ("listen", wanted.http.listen != now.http.listen),
         ("authTokens", wanted.http.auth_tokens != now.http.auth_tokens),
+        ("apiTokens", wanted.http.api_tokens != now.http.api_tokens),
         ("allowedHosts", wanted.http.allowed_hosts != now.http.allowed_hosts),
         ("allowedOrigins", wanted.http.allowed_origins != now.http.allowed_origins),
         ("sessionTimeout", wanted.http.session_timeout != now.http.session_timeout),

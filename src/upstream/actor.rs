@@ -240,16 +240,19 @@ impl Actor {
     }
 
     fn sleep(&mut self) -> Result<(), StaysAwake> {
-        if self.surroundings.config.startup == Startup::Eager {
-            return Err(StaysAwake::Eager);
+        match &self.state {
+            _ if self.surroundings.config.startup == Startup::Eager => Err(StaysAwake::Eager),
+            Some(State::Loading(_)) => Err(StaysAwake::Loading),
+            Some(State::Awake { .. }) if !self.shared.subscriptions.uris().is_empty() => {
+                Err(StaysAwake::Subscribed)
+            }
+            Some(State::Awake { .. }) => {
+                self.idled();
+                let is_awake = matches!(self.state, Some(State::Awake { .. }));
+                if is_awake { Err(StaysAwake::InUse) } else { Ok(()) }
+            }
+            _ => Ok(()),
         }
-        let is_awake = matches!(self.state, Some(State::Awake { .. }));
-        if is_awake && !self.shared.subscriptions.uris().is_empty() {
-            return Err(StaysAwake::Subscribed);
-        }
-        self.idled();
-        let is_awake = matches!(self.state, Some(State::Awake { .. }));
-        if is_awake { Err(StaysAwake::InUse) } else { Ok(()) }
     }
 
     /// A hybrid server's catalog is on disk, or it is connected for it.

@@ -84,4 +84,6 @@ pub enum StaysAwake {
     Subscribed,
     #[error("requests are in flight")]
     InUse,
+    #[error("it is being connected")]
+    Loading,
 }

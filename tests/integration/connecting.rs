@@ -1,5 +1,7 @@
 //! `connect` and `disconnect`, on files as AI tools write them.
 
+use serde_json::Value;
+
 use crate::support::{Home, OWN, host_files};
 
 /// The file of each host that dormouse is put into.
@@ -77,42 +79,137 @@ fn without_places(home: &Home, text: &str) -> String {
     text.replace(&*home.path().to_string_lossy(), "<home>").replace(&program, "<dormouse>")
 }
 
+/// What the tools' servers mean, under their names.
+async fn imported(home: &Home) -> Value {
+    let config = home.path().join("again.json");
+    let config = config.to_string_lossy();
+    let import = ["import", "--all", "--json", "--config", &config];
+    let (_, said) = home.run_in("project", &import).await;
+    let start = said.find("{\n").unwrap_or_else(|| panic!("{said}"));
+    let mut values = serde_json::Deserializer::from_str(&said[start..]).into_iter::<Value>();
+    let report = values.next().unwrap().unwrap();
+    let mut servers: Vec<Value> = report["servers"].as_array().unwrap().clone();
+    // Those of a list come back at its end.
+    servers.sort_by_key(|server| format!("{}{}", server["name"], server["from"]));
+    servers.retain(|server| server["name"] != "dormouse");
+    Value::Array(servers)
+}
+
 #[tokio::test]
 async fn what_dormouse_carries_is_taken_out_and_put_back() {
     let home = Home::with_hosts();
-    let (code, said) =
-        home.run_in("project", &["import", "--all", "--yes", "--move-secrets"]).await;
+    let import = ["import", "--all", "--project", "--yes", "--move-secrets"];
+    let (code, said) = home.run_in("project", &import).await;
     assert_eq!(code, Some(0), "{said}");
-    let before = home.files();
+    define_variables(&home);
+    let before = imported(&home).await;
     for (host, path) in FILES {
-        let (code, said) =
-            home.run_in("project", &arguments("connect", host, &["--replace"])).await;
+        let connect = arguments("connect", host, &["--replace"]);
+        let (code, said) = home.run_in("project", &connect).await;
         assert_eq!(code, Some(0), "{host}: {said}");
         assert!(said.contains("taken out, as dormouse has them"), "{host}: {said}");
         assert!(!said.contains("still there beside it"), "{host}: {said}");
-        assert!(!["ghp_", "ntn_", "hunter2"].iter().any(|secret| said.contains(secret)), "{said}");
+        assert!(!has_secrets(&said), "{host}: {said}");
         if path.contains("zed") {
-            insta::assert_snapshot!(
-                "zed_with_dormouse_alone",
-                without_places(&home, &home.read(path))
-            );
+            let text = without_places(&home, &home.read(path));
+            insta::assert_snapshot!("zed_with_dormouse_alone", text);
         }
         // Whatever the host has written since then stays.
         let text = home.read(path);
         let is_json = path.ends_with("json") || path.ends_with("jsonc");
-        home.write(path, if is_json { format!("{text}\n\n") } else { format!("{text}# since\n") });
+        let end = if is_json { "\n\n" } else { "# since\n" };
+        home.write(path, format!("{text}{end}"));
+        // Connecting once more does not forget what was taken out.
+        let (code, said) =
+            home.run_in("project", &arguments("connect", host, &["--profile", "p"])).await;
+        assert_eq!(code, Some(0), "{host}: {said}");
         let (code, said) = home.run_in("project", &arguments("disconnect", host, &[])).await;
         assert_eq!(code, Some(0), "{host}: {said}");
-        assert!(said.contains("has dormouse no more; what was changed since stays"), "{said}");
+        assert!(said.contains("what was changed since stays"), "{said}");
+        assert!(!has_secrets(&said), "{host}: {said}");
+        assert!(is_json || home.read(path).contains("# since"));
     }
-    // The same servers mean the same as before.
-    let (_, listed) = home.run_in("project", &["import", "--all", "--json"]).await;
-    assert!(!listed.contains("\"outcome\": \"added\""), "{listed}");
-    for (path, text) in before {
-        let now = std::fs::read(&path).unwrap();
-        let comments = |text: &[u8]| String::from_utf8_lossy(text).matches("//").count();
-        assert!(comments(&now) >= comments(&text), "{} has lost a comment", path.display());
+    assert_eq!(imported(&home).await, before, "the same servers mean the same");
+}
+
+/// All that the config speaks of, so that dormouse could start its servers; and a profile.
+fn define_variables(home: &Home) {
+    let config = home.read(OWN);
+    let mut variables = home.read(".config/dormouse/.env");
+    for reference in config.split("${").skip(1) {
+        let name = reference.split(['}', ':']).next().unwrap();
+        if !variables.contains(&format!("{name}=")) {
+            variables.push_str(&format!("{name}=x\n"));
+        }
     }
+    home.write(".config/dormouse/.env", variables);
+    let with_profile =
+        config.replacen("{\n", "{\n  \"profiles\": {\"p\": {\"servers\": {}}},\n", 1);
+    home.write(OWN, with_profile);
+}
+
+fn has_secrets(said: &str) -> bool {
+    ["ghp_0123", "ntn_abc", "hunter2"].iter().any(|secret| said.contains(secret))
+}
+
+#[tokio::test]
+async fn servers_are_put_back_when_somebody_has_taken_dormouse_out_already() {
+    let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
+    let connect = ["connect", "cursor", "--replace", "--yes"];
+    assert_eq!(home.run(&connect).await.0, Some(0));
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {}}"#);
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).await.0, Some(0));
+    home.is(".cursor/mcp.json", r#"{"mcpServers": {"a": { "command": "a" }}}"#);
+
+    // And where the copy of the file is gone.
+    home.write(".cursor/mcp.json", config);
+    assert_eq!(home.run(&connect).await.0, Some(0));
+    let copies = home.path().join(".local/share/dormouse/backups");
+    for entry in std::fs::read_dir(copies).unwrap() {
+        let path = entry.unwrap().path();
+        let is_copy = path.file_name().unwrap().to_string_lossy().starts_with("20");
+        if is_copy {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let (code, said) = home.run(&["disconnect", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the copy of it is gone"), "{said}");
+    assert!(home.read(".cursor/mcp.json").contains("\"a\""));
+}
+
+#[tokio::test]
+async fn only_what_dormouse_serves_is_taken_out() {
+    let ours = r#"{"mcpServers": {
+        "off": {"command": "off", "enabled": false}, "undefined": {"command": "${NOWHERE_DEFINED}"},
+        "here": {"command": "npm", "args": ["start"], "cwd": "/src/a"}
+    }}"#;
+    let theirs = r#"{"mcpServers": {
+        "off": {"command": "off"}, "undefined": {"command": "${env:NOWHERE_DEFINED}"},
+        "here": {"command": "npm", "args": ["start"], "cwd": "/src/a"},
+        "there": {"command": "npm", "args": ["start"], "cwd": "/src/b"}
+    }}"#;
+    let home = Home::new().with(OWN, ours).with(".cursor/mcp.json", theirs);
+    let (code, said) = home.run(&["connect", "cursor", "--replace", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("taken out, as dormouse has them: here\n"), "{said}");
+    assert!(said.contains("still there beside it: off, undefined, there ("), "{said}");
+}
+
+#[tokio::test]
+async fn a_server_that_only_speaks_of_dormouse_is_none() {
+    let theirs = r#"{"mcpServers": {
+        "files": {"command": "npx", "args": ["-y", "server-filesystem", "/home/u/dormouse"]},
+        "wrapped": {"command": "dormouse", "args": ["--", "server"]}
+    }}"#;
+    let home = Home::new().with(OWN, CONFIG).with(".cursor/mcp.json", theirs);
+    let (code, said) = home.run(&["import", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(home.read(OWN).contains("server-filesystem") && home.read(OWN).contains("\"--\""));
+    let (code, said) = home.run(&["disconnect", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    home.is(".cursor/mcp.json", theirs);
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ async fn servers_of_mcp_proxy_that_are_all_lazy_show_how_to_activate_them() {
     for server in ["serena", "playwright"] {
         let meta_tool = format!("activate_{server}");
         let mut host = at(&proxy, &format!("/{server}/")).await;
-        assert_eq!(host.tool_names().await, [meta_tool.clone()]);
+        assert_eq!(host.tool_names().await, std::slice::from_ref(&meta_tool));
         let tools = host.request("tools/list", json!({})).await;
         let description = tools["tools"][0]["description"].as_str().unwrap().to_owned();
         assert!(

@@ -50,7 +50,7 @@ async fn what_cannot_be_added_leaves_the_config_as_it_was() {
         (&["add", "b", "https://x.example/", "more"], "expected one URL"),
         (&["add", "b", r#"{"command": 3}"#], "would not be valid"),
         (&["add", "b", r#"{"comand": "x"}"#], "it has neither"),
-        (&["add", "b", "-e", "KEY", "x"], "is no -e NAME=VALUE"),
+        (&["add", "b", "-e", "KEY", "x"], "-e is followed by NAME=VALUE"),
         (&["add", "b", "-t", "pipe", "x"], "is no transport"),
         (&["remove", "b"], "there is no server \"b\""),
         (&["enable", "a", "b"], "there is no server \"b\""),

@@ -2,9 +2,15 @@
 
 use std::path::Path;
 
-use dormouse::hosts::{Backups, Directories, HOSTS, Os, Scope, Spot, Way};
+use dormouse::{
+    config::{Environment, Format},
+    hosts::{
+        Backups, Before, Candidate, Directories, Fate, HOSTS, Os, Scope, Spot, Way, candidates,
+        target,
+    },
+};
 use proptest::prelude::*;
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
 use crate::support::{HostFile, host_files};
 
@@ -70,13 +76,34 @@ fn spots(file: &HostFile, directories: &Directories) -> Vec<Spot> {
     all.flatten().filter(|spot| spot.path == directories.home.join(&file.path)).collect()
 }
 
+/// What a file says; the servers of a list in the order of their names.
+fn meaning(spot: &Spot, text: &str) -> Value {
+    let mut value = Format::of(&spot.path).value(text).unwrap();
+    if let Some(servers) = value["mcpServers"].as_array_mut() {
+        servers.sort_by_key(|server| server["name"].to_string());
+    }
+    value
+}
+
+/// What the servers lead to that could be carried over from a file.
+fn targets(spot: &Spot, directories: &Directories, environment: &Environment) -> Vec<Value> {
+    let (found, unreadable) = candidates(std::slice::from_ref(spot), directories);
+    assert_eq!(unreadable, []);
+    let target = |candidate: Candidate| match candidate.fate {
+        Fate::Ready(entry) => Some(target(&entry.members, environment)),
+        _ => None,
+    };
+    found.into_iter().filter_map(target).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_file_in_any_layout_keeps_all_that_is_in_it(layout in layout()) {
+    fn a_file_in_any_layout_keeps_all_that_is_in_it(layout in layout(), replaces in any::<bool>()) {
         let home = tempfile::tempdir().unwrap();
         let directories = directories(Os::Linux, home.path());
+        let environment = Environment::default();
         let way = Way::Launch { command: "/bin/dormouse".to_owned(), args: vec!["--config".to_owned()] };
         let backups = Backups::new(home.path().join("backups"));
         for file in host_files() {
@@ -85,31 +112,56 @@ proptest! {
             let text = layout.of(&file.path, &file.text(&directories.project));
             std::fs::write(&path, &text).unwrap();
             for spot in spots(&file, &directories) {
-                let connected = spot.connect(&text, &way, None, &directories);
-                let connected = connected.unwrap_or_else(|error| panic!("{}: {error}\n{text}", file.path)).text;
-                prop_assert!(connected.contains("/bin/dormouse"));
+                let carried = if replaces { targets(&spot, &directories, &environment) } else { Vec::new() };
+                let connected = spot.connect(&text, &way, &carried, &environment, &directories);
+                let connected = connected.unwrap_or_else(|error| panic!("{}: {error}\n{text}", file.path));
+                prop_assert!(connected.text.contains("/bin/dormouse"));
+                prop_assert_eq!(connected.taken_out.len(), carried.len(), "{}", file.path);
                 for line in text.lines().filter(|line| line.contains(" comment ")) {
-                    prop_assert!(connected.contains(line.trim()), "{} in {connected}", line);
+                    prop_assert!(replaces || connected.text.contains(line.trim()), "{} in {}", line, connected.text);
                 }
                 if layout.is_windows {
-                    prop_assert!(!connected.replace("\r\n", "").contains('\n'), "{connected:?}");
+                    prop_assert!(!connected.text.replace("\r\n", "").contains('\n'), "{:?}", connected.text);
                 }
                 // By the copy.
-                let record = backups.remember(&path, Some(text.as_bytes()), connected.as_bytes(), Map::new()).unwrap();
-                prop_assert!(record.is_untouched(connected.as_bytes()));
-                prop_assert_eq!(std::fs::read_to_string(record.before.unwrap()).unwrap(), text.as_str());
-                // By hand, where somebody has changed it: what was there means the same.
-                let disconnected = spot.disconnect(&connected, &Map::new(), &directories).unwrap().unwrap();
-                prop_assert!(!disconnected.contains("/bin/dormouse"));
-                let again = spot.connect(&disconnected, &way, None, &directories).unwrap();
-                let servers = |text: &str| {
-                    let found = spot.connect(text, &way, None, &directories).unwrap();
-                    (found.left, found.taken_out)
-                };
-                prop_assert_eq!(servers(&again.text), servers(&text));
+                let (before, after) = (Some(text.as_bytes()), connected.text.as_bytes());
+                let taken_out = connected.taken_out.clone();
+                let pending = backups.prepare(&path, before, false, after, taken_out).unwrap();
+                pending.finish().unwrap();
+                let record = backups.of(&path).unwrap().unwrap();
+                prop_assert!(record.is_untouched(after));
+                let Before::Copy(copy) = record.before else { panic!("no copy") };
+                prop_assert_eq!(std::fs::read_to_string(copy).unwrap(), text.as_str());
+                // By hand, where somebody has changed it: it says what it said.
+                let disconnected = spot.disconnect(&connected.text, &record.taken_out, &directories);
+                let disconnected = disconnected.unwrap().unwrap();
+                let (mut now, mut then) = (meaning(&spot, &disconnected), meaning(&spot, &text));
+                for value in [&mut now, &mut then] {
+                    // Its own entry was dormouse's.
+                    value["mcpServers"].as_object_mut().and_then(|all| all.shift_remove("dormouse"));
+                }
+                prop_assert_eq!(now, then, "{}", file.path);
             }
         }
     }
+}
+
+#[test]
+fn what_others_change_between_two_connections_does_not_cost_what_was_taken_out() {
+    let home = tempfile::tempdir().unwrap();
+    let backups = Backups::new(home.path().join("backups"));
+    let path = home.path().join("mcp.json");
+    let out = |name: &str| Map::from_iter([(name.to_owned(), json!({"command": name}))]);
+    backups
+        .prepare(&path, Some(b"first"), false, b"connected", out("a"))
+        .unwrap()
+        .finish()
+        .unwrap();
+    let again = backups.prepare(&path, Some(b"changed"), true, b"once more", out("b")).unwrap();
+    again.finish().unwrap();
+    let record = backups.of(&path).unwrap().unwrap();
+    assert!(matches!(record.before, Before::Mixed));
+    assert_eq!(record.taken_out.keys().collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn reported(said: &str) -> Value {
 async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() {
     let home = Home::with_hosts();
     let before = home.files();
-    let import = ["import", "--all", "--yes", "--move-secrets"];
+    let import = ["import", "--all", "--project", "--yes", "--move-secrets"];
     let (code, said) = home.run_in("project", &import).await;
     assert_eq!(code, Some(0), "{said}");
     insta::assert_snapshot!("imported", told(&home, &home.read(OWN)));
@@ -46,7 +46,7 @@ async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() 
 #[tokio::test]
 async fn what_is_there_already_is_not_imported_again() {
     let home = Home::with_hosts();
-    let import = ["import", "--all", "--yes", "--move-secrets", "--json"];
+    let import = ["import", "--all", "--project", "--yes", "--move-secrets", "--json"];
     assert_eq!(home.run_in("project", &import).await.0, Some(0));
     let config = home.read(OWN);
     let (code, said) = home.run_in("project", &import).await;
@@ -74,7 +74,7 @@ async fn nothing_is_written_unless_somebody_says_so() {
     }
     let (code, said) = home.run(&["import", "nobody"]).await;
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("neither a file nor one of the hosts: claude-code,"), "{said}");
+    assert!(said.contains("is none of the hosts: claude-code,"), "{said}");
 }
 
 #[tokio::test]
@@ -114,6 +114,55 @@ async fn what_cannot_be_read_is_named_and_the_rest_is_imported() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains(".cursor/mcp.json: 2:17: not JSON"), "{said}");
     assert!(home.read(OWN).contains("notion"));
+}
+
+#[tokio::test]
+async fn one_entry_that_is_none_does_not_keep_the_others_out() {
+    let theirs = r#"{"mcpServers": {
+        "good": {"command": "good", "args": ["--port", 8080]}, "null": null, "text": "x",
+        "socket": {"type": "ws", "url": "wss://x.example/"}, "odd": {"url": "http://x/", "headers": "x", "apiKey": "k"}
+    }}"#;
+    let home = Home::new().with(".cursor/mcp.json", theirs);
+    let (code, said) = home.run(&["import", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    insta::assert_snapshot!(
+        said.lines().filter(|line| line.contains("left out")).collect::<Vec<_>>().join("\n")
+    );
+    assert!(home.read(OWN).contains("\"good\"") && home.read(OWN).contains("\"8080\""));
+}
+
+#[tokio::test]
+async fn a_projects_servers_come_only_when_that_is_said() {
+    let home = Home::with_hosts();
+    let (code, said) = home.run_in("project", &["import", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("project/.cursor/mcp.json is the project's: with --project"), "{said}");
+    assert!(!home.read(OWN).contains("\"here\""));
+    let (code, said) = home.run_in("project", &["import", ".cursor/mcp.json", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let place = home.path().join("project").to_string_lossy().into_owned();
+    assert!(
+        home.read(OWN).contains(&format!("\"command\": \"{place}/server\"")),
+        "{}",
+        home.read(OWN)
+    );
+}
+
+#[tokio::test]
+async fn nothing_goes_into_a_config_that_is_not_trusted() {
+    let home = Home::with_hosts().with("project/dormouse.json", "{\"mcpServers\": {}}");
+    for arguments in [&["import", "cursor", "--yes", "--move-secrets"][..], &["add", "x", "y"]] {
+        let (code, said) = home.run_in("project", arguments).await;
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("dormouse trust"), "{said}");
+    }
+    assert!(!home.path().join("project/.env").exists());
+    // What a host has there is no config of ours to add to.
+    std::fs::remove_file(home.path().join("project/dormouse.json")).unwrap();
+    let before = home.read("project/.mcp.json");
+    assert_eq!(home.run_in("project", &["add", "x", "y"]).await.0, Some(0));
+    home.is("project/.mcp.json", &before);
+    assert!(home.read(OWN).contains("\"x\""));
 }
 
 #[tokio::test]

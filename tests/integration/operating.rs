@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Host, Program, Proxy, Server, dormouse, eventually, http_client};
 
-const TOKEN: &str = "token-of-the-operator";
+const OPERATOR: &str = "token-of-the-operator";
+const TOKEN: &str = "token-of-hosts";
 
 /// A service, and a way to its API.
 struct Operator {
@@ -20,12 +21,18 @@ impl Operator {
     fn of(servers: impl IntoIterator<Item = Server>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let proxy = Proxy::with(servers).at_home(home.path()).set("authTokens", json!([TOKEN]));
-        Self { program: proxy.set("surface", "direct").start_http(), home }
+        Self {
+            program: proxy
+                .set("surface", "direct")
+                .set("apiTokens", json!([OPERATOR]))
+                .start_http(),
+            home,
+        }
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
         let url = self.program.url(&format!("/api/v1{path}")).await;
-        let mut request = http_client().request(method, url).bearer_auth(TOKEN);
+        let mut request = http_client().request(method, url).bearer_auth(OPERATOR);
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
@@ -193,7 +200,7 @@ async fn the_document_names_all_that_can_be_asked() {
 async fn whoever_looks_on_is_told_what_becomes_of_servers() {
     let operator = Operator::of([Server::lazy("a")]);
     let url = operator.program.url("/api/v1/events").await;
-    let stream = http_client().get(url).bearer_auth(TOKEN).send().await.unwrap();
+    let stream = http_client().get(url).bearer_auth(OPERATOR).send().await.unwrap();
     let mut stream = stream.bytes_stream();
     let mut text = String::new();
     let mut until = async |what: &str| {
@@ -220,8 +227,9 @@ async fn nobody_is_told_anything_without_the_token_for_everything() {
         (open.url("/api/v1/status").await, None, None, StatusCode::FORBIDDEN),
         (closed_url.clone(), None, None, StatusCode::UNAUTHORIZED),
         (closed_url.clone(), Some("token-of-a"), None, StatusCode::UNAUTHORIZED),
-        (closed_url.clone(), Some(TOKEN), Some("https://evil.example"), StatusCode::FORBIDDEN),
-        (closed_url, Some(TOKEN), None, StatusCode::OK),
+        (closed_url.clone(), Some(TOKEN), None, StatusCode::UNAUTHORIZED),
+        (closed_url.clone(), Some(OPERATOR), Some("https://evil.example"), StatusCode::FORBIDDEN),
+        (closed_url, Some(OPERATOR), None, StatusCode::OK),
     ] {
         let mut request = http_client().get(&url);
         if let Some(token) = token {

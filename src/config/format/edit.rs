@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Format, json, toml, yaml};
+use super::{Format, Unreadable, json, toml, yaml};
 
 /// One change. The mapping that holds the member is there.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,33 +39,46 @@ impl Format {
         // Not every editor keeps the line ends of Windows.
         let is_windows = bare.contains('\n') && bare.split_inclusive('\n').all(ends_as_in_windows);
         let unix = if is_windows { bare.replace("\r\n", "\n") } else { bare.to_owned() };
-        let unix = if unix.trim().is_empty() { self.empty(edits) } else { unix };
-        let mut edited = match self {
-            Self::Json => json::edit(&unix, edits),
-            Self::Yaml => yaml::edit(&unix, edits),
-            Self::Toml => toml::edit(&unix, edits),
-        }?;
+        let says_nothing = self.read(&unix).is_err_and(|error| error == Unreadable::empty());
+        let mut edited = if says_nothing {
+            let comments = if unix.trim().is_empty() { "" } else { unix.trim_end() };
+            let end = if comments.is_empty() { "" } else { "\n" };
+            format!("{comments}{end}{}", self.edit_text(&self.beginning(edits), edits)?)
+        } else {
+            self.edit_text(&unix, edits)?
+        };
         if is_windows {
             edited = edited.replace('\n', "\r\n");
         }
         // However good the editors are: what they made must be what was wanted.
         let read = |text: &str| self.value(text).ok();
-        let mut wanted = read(bare).ok_or(EditError::ChangesMore)?;
+        let before = read(bare).ok_or(EditError::ChangesMore)?;
+        let mut wanted = before.clone();
         for edit in edits {
             edit.apply(&mut wanted);
         }
-        // What is taken out takes line ends along.
-        let takes_out = edits.iter().any(|edit| matches!(edit, Edit::Remove { .. }));
+        // What is taken out, or has another in its place, takes line ends along.
         let line_ends = |text: &str| text.matches("\r\n").count();
-        let keeps_line_ends = takes_out || line_ends(&edited) >= line_ends(bare);
+        let keeps_line_ends = match (line_ends(bare), line_ends(&edited)) {
+            (had, has) if has >= had => true,
+            (_, has) => has > 0 && edits.iter().any(|edit| edit.takes_away(&before)),
+        };
         if !keeps_line_ends || read(&edited) != Some(wanted) {
             return Err(EditError::ChangesMore);
         }
         Ok(format!("{mark}{edited}"))
     }
 
-    /// What a file without content begins with.
-    fn empty(self, edits: &[Edit]) -> String {
+    fn edit_text(self, text: &str, edits: &[Edit]) -> Result<String, EditError> {
+        match self {
+            Self::Json => json::edit(text, edits),
+            Self::Yaml => yaml::edit(text, edits),
+            Self::Toml => toml::edit(text, edits),
+        }
+    }
+
+    /// What content begins with.
+    fn beginning(self, edits: &[Edit]) -> String {
         match (self, edits.first()) {
             (Self::Json, _) => "{}\n".to_owned(),
             (Self::Yaml, Some(edit)) => format!("{}:\n", edit.path()[0]),
@@ -114,6 +127,15 @@ impl Edit {
 
     pub(super) fn not_here(&self) -> EditError {
         EditError::NotHere(self.path().join("."))
+    }
+
+    /// Whether something that is there goes.
+    fn takes_away(&self, root: &Value) -> bool {
+        let step_into = |value: &'_ Value, step: &String| match value {
+            Value::Array(elements) => elements.get(step.parse::<usize>().ok()?).cloned(),
+            value => value.get(step).cloned(),
+        };
+        self.path().iter().try_fold(root.clone(), |value, step| step_into(&value, step)).is_some()
     }
 
     fn apply(&self, root: &mut Value) {
@@ -251,6 +273,9 @@ mod tests {
         ] {
             let edits = [Edit::put(&json!({}), &["m", "a"], json!({"c": 1}))];
             assert_eq!(format.edit("", &edits).as_deref(), Ok(after), "{format:?}");
+            let comment = if format == Format::Json { "// why" } else { "# why" };
+            let after = format!("{comment}\n{after}");
+            assert_eq!(format.edit(comment, &edits), Ok(after), "{format:?}");
         }
     }
 

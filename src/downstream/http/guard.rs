@@ -6,6 +6,7 @@ use std::{
 };
 
 use axum::{
+    Json,
     extract::{Request, State},
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
@@ -14,6 +15,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use url::Url;
@@ -26,11 +28,16 @@ use crate::proxy::Fleet;
 pub struct Access {
     /// Any of them opens everything. With none at all everything is open, but for what servers have tokens for.
     pub tokens: Vec<String>,
+    /// Any of them opens what stands below [`API`], and nothing else does.
+    pub api_tokens: Vec<String>,
     /// Names in `Host` beside loopback ones and the address that is listened on.
     pub hosts: Vec<String>,
     /// Origins beside loopback ones.
     pub origins: Vec<String>,
 }
+
+/// Where what runs here is changed.
+const API: &str = "/api/";
 
 pub(super) struct Guard {
     access: Access,
@@ -100,6 +107,9 @@ impl Guard {
 
     /// The token that the request shows, among those that open this path; `None` where it shows none of them.
     fn admit(&self, path: &str, headers: &HeaderMap, of_servers: &OfServers) -> Option<Pass> {
+        if path.starts_with(API) {
+            return shown(headers, self.access.api_tokens.iter());
+        }
         let of_server = of_servers.iter().find(|(name, _)| is_below(path, name));
         let of_server = of_server.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
         // Where all servers are to be had, those with tokens of their own are too.
@@ -108,20 +118,25 @@ impl Guard {
         if self.access.tokens.is_empty() && of_server.is_empty() && !is_closed {
             return Some(Pass(None));
         }
-        let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
-        let (scheme, shown) = shown.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
-        let mut found = None;
-        // All of them are compared, whichever it is, so that the time taken says nothing.
-        for token in self.access.tokens.iter().chain(of_server) {
-            if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
-                found = Some(Pass::of(token));
-            }
-        }
-        found
+        shown(headers, self.access.tokens.iter().chain(of_server))
     }
+}
+
+/// The one of these tokens that the request shows.
+fn shown<'a>(headers: &HeaderMap, tokens: impl Iterator<Item = &'a String>) -> Option<Pass> {
+    let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, shown) = shown.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let mut found = None;
+    // All of them are compared, whichever it is, so that the time taken says nothing.
+    for token in tokens {
+        if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
+            found = Some(Pass::of(token));
+        }
+    }
+    found
 }
 
 fn usual_hosts(address: SocketAddr) -> [String; 2] {
@@ -146,14 +161,12 @@ fn is_below(path: &str, name: &str) -> bool {
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy() == name
 }
 
-/// Refuses what came in because everything is open: who may change what runs here has to show a token.
-pub(super) async fn needs_token(request: Request, next: Next) -> Response {
-    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
-    if pass == Pass(None) {
-        let message = "this needs a bearer token, and none is set: see authTokens";
-        return refusal(StatusCode::FORBIDDEN, None, message);
+/// Says no in the form of what was asked for.
+fn refused(path: &str, status: StatusCode, message: &str) -> Response {
+    if path.starts_with(API) {
+        return (status, Json(json!({"error": message}))).into_response();
     }
-    next.run(request).await
+    refusal(status, None, message)
 }
 
 /// Lets a request in, or answers it.
@@ -163,25 +176,27 @@ pub(super) async fn pass(
     next: Next,
 ) -> Response {
     let guard = &gate.guard;
-    let headers = request.headers();
+    let (headers, path) = (request.headers(), request.uri().path());
     if !guard.knows_host(headers) {
-        return refusal(
-            StatusCode::FORBIDDEN,
-            None,
-            "the Host header names no host of this server",
-        );
+        let message = "the Host header names no host of this server";
+        return refused(path, StatusCode::FORBIDDEN, message);
     }
     if !guard.knows_origin(headers) {
-        return refusal(StatusCode::FORBIDDEN, None, "the Origin is not allowed");
+        return refused(path, StatusCode::FORBIDDEN, "the Origin is not allowed");
     }
     let origin = headers.get(ORIGIN).cloned();
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
+    if path.starts_with(API) && guard.access.api_tokens.is_empty() {
+        let message = "this is closed while the config has no apiTokens";
+        return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
+    }
     let of_servers = gate.fleet.tokens_of_servers();
-    let Some(pass) = guard.admit(request.uri().path(), headers, &of_servers) else {
-        let mut refused =
-            refusal(StatusCode::UNAUTHORIZED, None, "a bearer token is needed; see authTokens");
+    let Some(pass) = guard.admit(path, headers, &of_servers) else {
+        let key = if path.starts_with(API) { "apiTokens" } else { "authTokens" };
+        let message = format!("a bearer token is needed; see {key}");
+        let mut refused = refused(path, StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return with_cors(refused, origin);
     };
@@ -193,7 +208,7 @@ pub(super) async fn pass(
 fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     let Some(origin) = origin else { return response };
     let fixed = [
-        ("access-control-allow-methods", "GET, POST, DELETE, OPTIONS"),
+        ("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS"),
         ("access-control-allow-headers", "*, Authorization"),
         ("access-control-expose-headers", "Mcp-Session-Id, WWW-Authenticate"),
         ("vary", "Origin"),
@@ -212,6 +227,7 @@ mod tests {
 
     fn guard(address: &str) -> Guard {
         let access = Access {
+            api_tokens: Vec::new(),
             tokens: Vec::new(),
             hosts: vec!["mcp.example.com".to_owned()],
             origins: vec!["https://app.example.com".to_owned()],

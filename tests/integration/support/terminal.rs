@@ -20,10 +20,14 @@ pub async fn at_terminal(
     let mut child = command.spawn().expect("dormouse runs");
     // The command has ends of its own too, which the terminal would be kept open by.
     drop((command, slave));
-    let answers = answers.to_vec();
-    let typing =
-        tokio::task::spawn_blocking(move || converse(File::from(terminal.master), &answers));
-    let shown = typing.await.expect("nothing panics");
+    let typed = answers.to_vec();
+    let typing = tokio::task::spawn_blocking(move || converse(File::from(terminal.master), &typed));
+    let Ok(shown) = tokio::time::timeout(super::PATIENCE, typing).await else {
+        // Whoever reads from the terminal reads its end then.
+        child.kill().await.expect("it can be killed");
+        panic!("it waits for something else than {answers:?}");
+    };
+    let shown = shown.expect("nothing panics");
     let status = tokio::time::timeout(super::PATIENCE, child.wait()).await.expect("it ends");
     assert!(status.expect("it ran").success(), "{shown}");
     shown

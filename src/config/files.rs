@@ -1,0 +1,94 @@
+//! Files that are written whole or not at all.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+/// Why a file is left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplaceError {
+    #[error("the file was changed meanwhile; say it again")]
+    Changed,
+    #[error("{0} may not be written")]
+    ReadOnly(PathBuf),
+    #[error("cannot write the file")]
+    Write(#[from] io::Error),
+}
+
+/// Links to a place where nothing is are followed so often.
+const MOST_LINKS: usize = 16;
+
+/// Writes a file where there is none, for this user alone: there may be secrets in it.
+///
+/// # Errors
+/// When there is one, or it cannot be written.
+pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(link) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(link);
+    }
+    let directory = directory_of(&path);
+    fs::create_dir_all(directory)?;
+    let mut written = tempfile::NamedTempFile::new_in(directory)?;
+    written.write_all(text)?;
+    written.as_file().sync_all()?;
+    written.persist_noclobber(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Puts a text in the place of another.
+///
+/// # Errors
+/// When the file is not as it was read before, or cannot be written.
+pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), ReplaceError> {
+    // A link stays a link.
+    let path = path.canonicalize()?;
+    let permissions = path.metadata()?.permissions();
+    if permissions.readonly() {
+        return Err(ReplaceError::ReadOnly(path));
+    }
+    // Whoever waits for it finds then that the file is another.
+    let lock = File::open(&path)?;
+    super::lock(&lock)?;
+    let mut written = tempfile::NamedTempFile::new_in(directory_of(&path))?;
+    written.write_all(after)?;
+    written.as_file().set_permissions(permissions)?;
+    written.as_file().sync_all()?;
+    if fs::read(&path)? != before {
+        return Err(ReplaceError::Changed);
+    }
+    written.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Takes a file away that is as it was read before.
+///
+/// # Errors
+/// When it is not, or cannot be taken away.
+pub fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
+    if fs::read(path)? != before {
+        return Err(ReplaceError::Changed);
+    }
+    Ok(fs::remove_file(path)?)
+}
+
+/// Lets nobody else read a file from now on.
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mut permissions = path.metadata()?.permissions();
+        permissions.set_mode(permissions.mode() & 0o700);
+        fs::set_permissions(path, permissions)?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
