@@ -97,9 +97,10 @@ fn proposal(catalog: &ServerCatalog) -> String {
     if names.len() > MOST_TOOLS {
         tools.push_str(", …");
     }
-    let said = shortened(said.trim(), LONGEST - tools.len().min(LONGEST / 2));
-    let tools = if tools.is_empty() { tools } else { format!("Tools: {tools}") };
-    shortened(format!("{said} {tools}").trim(), LONGEST)
+    let tools = if tools.is_empty() { tools } else { format!(" Tools: {tools}") };
+    let tools = shortened(&tools, LONGEST / 2);
+    let said = shortened(said.trim(), LONGEST - tools.chars().count());
+    format!("{said}{tools}").trim().to_owned()
 }
 
 /// On one line, without headings of Markdown.

@@ -193,10 +193,8 @@ impl Secrets {
         if self.all.is_empty() || typed.move_secrets || !may_ask {
             return Ok(typed.move_secrets);
         }
-        let count = self.all.len();
-        ask::confirm(&format!(
-            "Keep the {count} secrets in .env beside the config, and refer to them?"
-        ))
+        let secrets = counted(self.all.len(), "secret");
+        ask::confirm(&format!("Keep {secrets} in .env beside the config, and refer to them?"))
     }
 }
 
@@ -276,18 +274,18 @@ impl Import<'_> {
     /// What whoever imports has to do now.
     fn say_what_is_next(&self, file: &ConfigFile) {
         let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
-        outln!("\nwrote {}: {} servers", file.path.display(), written.count());
+        let written = counted(written.count(), "server");
+        outln!("\nwrote {}: {written}", file.path.display());
         let variables = file.path.with_file_name(".env");
         for Needed { name, what } in self.missing(file) {
             outln!("set {name} ({}) in {}", visible(&what), variables.display());
         }
         let count = self.secrets.all.len();
+        let secrets = counted(count, "secret");
         if count > 0 && self.is_moving {
-            outln!("{count} secrets are in {}", variables.display());
+            outln!("kept in {}: {secrets}", variables.display());
         } else if count > 0 {
-            outln!(
-                "{count} secrets stand in it in plain text; with --move-secrets they go to .env"
-            );
+            outln!("in plain text: {secrets}; with --move-secrets they go to .env");
         }
         if file.is_written() && !self.settings.is_empty() {
             let keys: Vec<&str> = self.settings.keys().map(String::as_str).collect();
@@ -424,6 +422,11 @@ fn show(plan: &Plan, file: &ConfigFile) {
             errln!("{}: {}", visible(&planned.name), visible(note));
         }
     }
+}
+
+/// `1 server`, `2 servers`
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The command or the URL, whole: somebody may have to judge it.

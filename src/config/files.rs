@@ -69,10 +69,12 @@ pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), Repl
 /// # Errors
 /// When it is not, or cannot be taken away.
 pub fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
-    if fs::read(path)? != before {
+    // A link stays a link.
+    let path = path.canonicalize()?;
+    if fs::read(&path)? != before {
         return Err(ReplaceError::Changed);
     }
-    Ok(fs::remove_file(path)?)
+    Ok(fs::remove_file(&path)?)
 }
 
 /// Lets nobody else read a file from now on.

@@ -27,6 +27,8 @@ pub struct Connected {
 pub enum ConnectError {
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
+    #[error("it holds no object; what is in it has to go first")]
+    NoObject,
     #[error("what it says of `{0}` is nothing that servers can be put into")]
     Strange(String),
     #[error("it has a server named {NAME} that is something else")]
@@ -57,8 +59,11 @@ impl Spot {
         };
         let servers =
             Servers { root, place: way.iter().map(step).collect(), is_list: self.host.has_list() };
+        if !root.is_object() {
+            return Err(ConnectError::NoObject);
+        }
         let is_right = match servers.all() {
-            None | Some(Value::Null) => root.is_object(),
+            None | Some(Value::Null) => true,
             Some(Value::Array(entries)) => servers.is_list || entries.is_empty(),
             Some(all) => all.is_object() && !servers.is_list,
         };
