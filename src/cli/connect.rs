@@ -27,11 +27,12 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
         bail!("there is no config yet: dormouse import --all makes one, or dormouse add");
     }
     let config = settings::parse(&file, options)?;
+    let backups = backups()?;
     let connecting = Connecting {
-        spots: chosen(&typed.hosts, &directories)?,
+        spots: chosen(&typed.hosts, &directories, &backups)?,
         way: way(options, typed, &file, &config)?,
         carried: if typed.replace { carried(&file, &config)? } else { Vec::new() },
-        backups: backups()?,
+        backups,
         file,
         directories,
         typed,
@@ -69,9 +70,7 @@ impl Connecting<'_> {
         change.show(self.token());
         if change.is_agreed(self.typed.consent)? {
             let before = change.before.map(str::as_bytes);
-            let (after, taken_out) = (connected.text.as_bytes(), connected.taken_out.clone());
-            let was_there = connected.was_there;
-            let pending = self.backups.prepare(&spot.path, before, was_there, after, taken_out);
+            let pending = self.backups.prepare(&spot.path, before, &connected);
             let pending = pending.context("cannot keep a copy of the file as it was")?;
             change.write()?;
             let before = pending.before().clone();
@@ -117,8 +116,8 @@ impl Connecting<'_> {
 
 pub(super) fn disconnect(typed: &DisconnectArguments) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
-    let spots = chosen(&typed.hosts, &directories)?;
     let backups = backups()?;
+    let spots = chosen(&typed.hosts, &directories, &backups)?;
     Ok(for_each(&spots, |spot| {
         let (name, path) = (spot.host.name, spot.path.display());
         let Some(before) = read(spot)? else {
@@ -210,7 +209,19 @@ fn for_each(spots: &[Spot], mut each: impl FnMut(&Spot) -> anyhow::Result<()>) -
 }
 
 /// The files of the hosts that were named, or of all that are there.
-fn chosen(typed: &HostArguments, directories: &Directories) -> anyhow::Result<Vec<Spot>> {
+fn chosen(
+    typed: &HostArguments,
+    directories: &Directories,
+    backups: &Backups,
+) -> anyhow::Result<Vec<Spot>> {
+    let mut spots = own_spots(typed, directories)?;
+    for spot in &mut spots {
+        spot.remember(backups);
+    }
+    Ok(spots)
+}
+
+fn own_spots(typed: &HostArguments, directories: &Directories) -> anyhow::Result<Vec<Spot>> {
     let scope = if typed.project { Scope::Project } else { Scope::User };
     if typed.all {
         let spots = HOSTS.iter().filter_map(|host| host.own_spot(scope, directories));
@@ -272,25 +283,25 @@ fn way(
 }
 
 /// `:8080`, `127.0.0.1:8080`, or the URL itself.
-fn url(address: &str) -> anyhow::Result<String> {
-    let url = if address.contains("://") {
-        address.to_owned()
-    } else {
-        let port = address.strip_prefix(':').unwrap_or(address);
-        if port.bytes().all(|byte| byte.is_ascii_digit()) {
-            format!("http://127.0.0.1:{port}/mcp")
-        } else {
-            // What is listened on everywhere is reached here.
-            let reached = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
-            format!("http://{reached}/mcp")
-        }
-    };
-    let is_url = |url: &url::Url| url.has_host() && url.port() != Some(0);
-    if !url::Url::parse(&url).is_ok_and(|url| is_url(&url)) {
+fn url(address: &str) -> Result<String, UsageError> {
+    let wrong = || {
         let message = format!("{address:?} is no address that a host could reach: write HOST:PORT");
-        return Err(UsageError(message).into());
+        UsageError(message)
+    };
+    if address.contains("://") {
+        let is_url = url::Url::parse(address).is_ok_and(|url| url.has_host());
+        return if is_url { Ok(address.to_owned()) } else { Err(wrong()) };
     }
-    Ok(url)
+    let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
+    let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
+    // What is listened on everywhere is reached here.
+    let host = match host {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        host => host,
+    };
+    let url = format!("http://{host}:{port}/mcp");
+    if url::Url::parse(&url).is_ok() { Ok(url) } else { Err(wrong()) }
 }
 
 /// Where this program is, by a way that outlives an update. Hosts with windows may not have our `PATH`.

@@ -17,13 +17,22 @@ const LONGEST: usize = 300;
 /// Of the tools that a proposal names.
 const MOST_TOOLS: usize = 8;
 
-/// Gives each new server a description, or says when it is to be connected instead. With `probing` the servers are
-/// connected and say themselves what they are.
+/// Which servers are connected.
+#[derive(Clone, Copy)]
+pub(super) enum Probing {
+    None,
+    /// Those of which the user's own files speak; what a project's file says may be anybody's word.
+    OwnFiles,
+    All,
+}
+
+/// Gives each new server a description, or says when it is to be connected instead. Servers that are probed
+/// are connected, and say themselves what they are.
 pub(super) fn describe(
     plan: &mut Plan,
     file: &ConfigFile,
     options: &Options,
-    probing: bool,
+    probing: Probing,
     may_ask: bool,
 ) -> anyhow::Result<()> {
     let startup = options.startup.chosen();
@@ -38,7 +47,14 @@ pub(super) fn describe(
     if startup == Some(Startup::Eager) || new.is_empty() {
         return Ok(());
     }
-    let proposals = if probing { proposals(&new, file)? } else { HashMap::new() };
+    let is_probed = |planned: &Planned| match probing {
+        Probing::None => false,
+        Probing::OwnFiles => planned.from.iter().any(|source| !source.is_project),
+        Probing::All => true,
+    };
+    let probed: Vec<&Planned> =
+        new.iter().map(|planned| &**planned).filter(|p| is_probed(p)).collect();
+    let proposals = if probed.is_empty() { HashMap::new() } else { proposals(&probed, file)? };
     if may_ask {
         errln!(
             "A server with a description sleeps until an agent asks for it. Say what each is for, and when to use it;"
@@ -68,10 +84,7 @@ fn has_description(entry: &Map<String, Value>) -> bool {
 }
 
 /// What the servers say of themselves; those that cannot be connected say nothing, and that is noted.
-fn proposals(
-    planned: &[&mut Planned],
-    file: &ConfigFile,
-) -> anyhow::Result<HashMap<String, String>> {
+fn proposals(planned: &[&Planned], file: &ConfigFile) -> anyhow::Result<HashMap<String, String>> {
     let entries = planned.iter().map(|planned| (planned.name.clone(), json!(planned.entry)));
     let servers = json!({"mcpServers": entries.collect::<Map<_, _>>()});
     let trial = ConfigFile::unwritten(file.path.with_extension("json"), &servers.to_string());

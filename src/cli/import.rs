@@ -1,19 +1,22 @@
 //! `dormouse import`: the servers of AI tools, taken into the config.
 
+mod report;
+
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::Context as _;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+use report::{counted, show};
 
 use super::{
     UsageError,
     arguments::{Consent, ImportArguments, Options},
     ask::{self, Answer},
-    describe,
+    describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
     json as to_json,
@@ -23,8 +26,8 @@ use super::{
 use crate::{
     config::{self, ConfigEdit, ConfigFile, Converted, visible},
     hosts::{
-        Candidate, Directories, HOSTS, Host, Needed, Outcome, Plan, Planned, Scope, Secret,
-        Skipped, Source, Spot, candidates, keep_secrets, masked, of_config, secrets, secrets_in,
+        Backups, Candidate, Directories, HOSTS, Host, Plan, Scope, Secret, Spot, candidates,
+        keep_secrets, of_config, secrets,
     },
 };
 
@@ -46,9 +49,16 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     if !typed.json {
         show(&plan, &file);
     }
-    let is_probing =
-        typed.probe && (!may_ask || ask::confirm("Run these to learn what they are for?")?);
-    describe::describe(&mut plan, &file, options, is_probing, may_ask)?;
+    let probing = match typed.probe {
+        false => Probing::None,
+        true if may_ask => {
+            let is_agreed = ask::confirm("Run these to learn what they are for?")?;
+            if is_agreed { Probing::All } else { Probing::None }
+        }
+        true if typed.project => Probing::All,
+        true => Probing::OwnFiles,
+    };
+    describe::describe(&mut plan, &file, options, probing, may_ask)?;
     let secrets = Secrets::of(&plan);
     let is_moving = secrets.are_moved(typed, may_ask)?;
     let import = Import { options, plan, settings, secrets, is_moving };
@@ -115,6 +125,12 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
             gathered.of_project.extend(spot.path.is_file().then_some(spot.path));
         } else {
             spots.push(spot);
+        }
+    }
+    if let Some(directory) = settings::data_directory() {
+        let backups = Backups::new(directory.join("backups"));
+        for spot in &mut spots {
+            spot.remember(&backups);
         }
     }
     let (found, unreadable) = candidates(&spots, directories);
@@ -268,172 +284,4 @@ impl Import<'_> {
         }
         Ok((valid(self.options, after)?, ()))
     }
-}
-
-impl Import<'_> {
-    /// What whoever imports has to do now.
-    fn say_what_is_next(&self, file: &ConfigFile) {
-        let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
-        let written = counted(written.count(), "server");
-        outln!("\nwrote {}: {written}", file.path.display());
-        let variables = file.path.with_file_name(".env");
-        for Needed { name, what } in self.missing(file) {
-            outln!("set {name} ({}) in {}", visible(&what), variables.display());
-        }
-        let count = self.secrets.all.len();
-        let secrets = counted(count, "secret");
-        if count > 0 && self.is_moving {
-            outln!("kept in {}: {secrets}", variables.display());
-        } else if count > 0 {
-            outln!("in plain text: {secrets}; with --move-secrets they go to .env");
-        }
-        if file.is_written() && !self.settings.is_empty() {
-            let keys: Vec<&str> = self.settings.keys().map(String::as_str).collect();
-            outln!("not taken over into a config that was there: {}", keys.join(", "));
-        }
-        outln!("next: dormouse test, then dormouse connect HOST --replace");
-    }
-
-    /// Variables that nothing defines.
-    fn missing(&self, file: &ConfigFile) -> Vec<Needed> {
-        let environment = file.environment();
-        let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
-        let needed = written.flat_map(|planned| &planned.needed);
-        let mut missing: Vec<Needed> =
-            needed.filter(|needed| environment.get(&needed.name).is_none()).cloned().collect();
-        missing.sort();
-        missing.dedup();
-        missing
-    }
-
-    fn report(
-        &self,
-        file: &ConfigFile,
-        unreadable: &[(PathBuf, String)],
-        is_written: bool,
-    ) -> Report {
-        let hide = |entry: &Map<String, Value>| {
-            let text = json!(entry).to_string();
-            let secrets =
-                [&secrets_in(&file.path.with_extension("json"), &text)[..], &self.secrets.all];
-            let hidden = serde_json::from_str(&masked(&text, &secrets.concat()));
-            hidden.unwrap_or_else(|_| json!({}))
-        };
-        let of_plan =
-            self.plan.servers.iter().zip(&self.secrets.of).map(|(planned, secrets)| Reported {
-                name: planned.name.clone(),
-                from: planned.from.iter().map(From::from).collect(),
-                outcome: says(planned.outcome),
-                entry: Some(hide(&planned.entry)),
-                notes: planned.notes.clone(),
-                set: planned.needed.iter().map(|needed| needed.name.clone()).collect(),
-                secrets: secrets.iter().map(|secret| secret.place.to_string()).collect(),
-            });
-        let skipped = self.plan.skipped.iter().map(|skipped| Reported {
-            name: skipped.name.clone(),
-            from: vec![(&skipped.source).into()],
-            outcome: "skipped",
-            notes: vec![skipped.why.clone()],
-            ..Reported::default()
-        });
-        Report {
-            config: file.path.clone(),
-            is_written,
-            servers: of_plan.chain(skipped).collect(),
-            unreadable: unreadable
-                .iter()
-                .map(|(path, why)| json!({"path": path, "why": why}))
-                .collect(),
-        }
-    }
-}
-
-fn says(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Added => "added",
-        Outcome::Replaced => "replaced",
-        Outcome::AlreadyThere => "already there",
-        Outcome::NameTaken => "name taken",
-    }
-}
-
-/// `--json`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Report {
-    config: PathBuf,
-    #[serde(rename = "written")]
-    is_written: bool,
-    servers: Vec<Reported>,
-    unreadable: Vec<Value>,
-}
-
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Reported {
-    name: String,
-    from: Vec<Origin>,
-    /// `added`, `replaced`, `already there`, `name taken` or `skipped`.
-    outcome: &'static str,
-    /// Without its secrets.
-    entry: Option<Value>,
-    notes: Vec<String>,
-    /// Variables that it needs.
-    set: Vec<String>,
-    /// Where secrets stand in it in plain text.
-    secrets: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Origin {
-    host: &'static str,
-    path: PathBuf,
-}
-
-impl From<&Source> for Origin {
-    fn from(source: &Source) -> Self {
-        Self { host: source.host, path: source.path.clone() }
-    }
-}
-
-fn show(plan: &Plan, file: &ConfigFile) {
-    let mut shown = table(&["SERVER", "FROM", "RUNS", ""]);
-    for planned in &plan.servers {
-        let from: Vec<String> = planned.from.iter().map(ToString::to_string).collect();
-        let becomes = match planned.outcome {
-            Outcome::Added => "is added",
-            Outcome::Replaced => "replaces the one there",
-            Outcome::AlreadyThere => "is there already",
-            Outcome::NameTaken => "the name is taken; --force replaces it",
-        };
-        let runs = visible(&runs(planned));
-        shown.add_row([visible(&planned.name), from.join(", "), runs, becomes.to_owned()]);
-    }
-    if plan.servers.is_empty() {
-        errln!("there is nothing to import into {}", file.path.display());
-    } else {
-        outln!("{shown}\n");
-    }
-    for Skipped { name, source, why } in &plan.skipped {
-        errln!("{} of {source} is left out: {}", visible(name), visible(why));
-    }
-    for planned in &plan.servers {
-        for note in &planned.notes {
-            errln!("{}: {}", visible(&planned.name), visible(note));
-        }
-    }
-}
-
-/// `1 server`, `2 servers`
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// The command or the URL, whole: somebody may have to judge it.
-fn runs(planned: &Planned) -> String {
-    let text = |key: &str| planned.entry.get(key).and_then(Value::as_str);
-    let words = planned.entry.get("args").and_then(Value::as_array).into_iter().flatten();
-    let words = text("url").or(text("command")).into_iter().chain(words.filter_map(Value::as_str));
-    let runs = words.collect::<Vec<_>>().join(" ");
-    masked(&runs, &secrets(&planned.name, &planned.entry))
 }

@@ -35,9 +35,11 @@ pub(super) fn run(options: &Options, servers: &[String], deed: Deed) -> anyhow::
     }
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
+    let servers: Result<Vec<_>, _> =
+        servers.iter().map(|name| settings::server(&config, name)).collect();
     let mut code = ExitCode::SUCCESS;
-    for name in servers {
-        let patience = settings::server(&config, name)?.timeouts.load + MORE;
+    for server in servers? {
+        let (name, patience) = (&server.name, server.timeouts.load + MORE);
         let encoded =
             percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
         let path = format!("/servers/{encoded}/{}", deed.path());

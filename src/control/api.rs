@@ -144,7 +144,7 @@ impl From<ChangeError> for Refused {
             ChangeError::Exists(_) | ChangeError::NotOurs(_) | ChangeError::NoConfig => {
                 StatusCode::CONFLICT
             }
-            ChangeError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ChangeError::Invalid(_) | ChangeError::ByHand(_) => StatusCode::UNPROCESSABLE_ENTITY,
             ChangeError::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
@@ -264,6 +264,11 @@ async fn enable_tool(
     body: Body<Switch>,
 ) -> Answer<Changed> {
     let Path((server, tool)) = names?;
+    let known = control.report_of(&server).await?.inventory;
+    if known.is_some_and(|known| known.tools.iter().all(|stock| stock.name != tool)) {
+        let message = format!("{server:?} has no tool {tool:?}");
+        return Err(Refused::new(StatusCode::NOT_FOUND, message));
+    }
     let Json(Switch { enabled }) = body?;
     Ok(Json(
         control

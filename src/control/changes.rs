@@ -39,6 +39,8 @@ pub enum ChangeError {
     NotOurs(&'static str),
     #[error("the config would not be valid: {0}")]
     Invalid(String),
+    #[error("{0}")]
+    ByHand(String),
     #[error("the config cannot be changed: {0}")]
     Unwritable(String),
     #[error("there is no config")]
@@ -52,7 +54,7 @@ impl From<Unchanged> for ChangeError {
             Unchanged::Exists(name) => Self::Exists(name),
             Unchanged::NotOurs(system) => Self::NotOurs(system),
             Unchanged::Config(error) => Self::Invalid(error.to_string()),
-            error @ Unchanged::ByHand { .. } => Self::Invalid(error.to_string()),
+            error @ Unchanged::ByHand { .. } => Self::ByHand(error.to_string()),
             Unchanged::Replace(error) => Self::Unwritable(error.to_string()),
         }
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::Connected;
 use crate::config::{create_file, hex, place_fingerprint};
 
 /// A directory of dated copies, and of a record for each file that dormouse is in.
@@ -25,6 +26,8 @@ pub struct Connection {
     pub before: Before,
     /// The hash of what was written.
     after: String,
+    /// Our entry in it.
+    pub entry: Value,
     /// The entries that were taken out.
     pub taken_out: Map<String, Value>,
 }
@@ -113,8 +116,8 @@ impl Backups {
         }
     }
 
-    /// Prepares to write `after` where `before` was, in which dormouse was already or not. A copy is kept, and of a
-    /// connection that is only changed the first one; what was taken out before stays known.
+    /// Prepares to write what `connected` says where `before` was. A copy is kept, and of a connection that is only changed
+    /// the first one; what was taken out before stays known while it is not there again.
     ///
     /// # Errors
     /// When that cannot be written, or the record of an earlier connection cannot be read.
@@ -122,27 +125,28 @@ impl Backups {
         &self,
         path: &Path,
         before: Option<&[u8]>,
-        was_there: bool,
-        after: &[u8],
-        taken_out: Map<String, Value>,
+        connected: &Connected,
     ) -> io::Result<Pending> {
         self.make_directory()?;
-        let earlier = self.of(path)?.filter(|_| was_there);
         let copy = before.map(|text| self.keep(path, text)).transpose()?;
+        let mut earlier = self.of(path)?;
+        if let Some(earlier) = &mut earlier {
+            earlier.taken_out.retain(|name, _| !connected.present.contains(name));
+        }
+        let earlier =
+            earlier.filter(|earlier| connected.was_there || !earlier.taken_out.is_empty());
         let is_untouched =
             |earlier: &Connection| before.is_some_and(|text| earlier.is_untouched(text));
-        let (before, mut all) = match earlier {
+        let (before, mut taken_out) = match earlier {
             Some(earlier) if is_untouched(&earlier) => (earlier.before, earlier.taken_out),
             Some(earlier) => (Before::Mixed, earlier.taken_out),
             None => (copy.map_or(Before::Nothing, Before::Copy), Map::new()),
         };
-        all.extend(taken_out);
-        let path = path.to_owned();
+        taken_out.extend(connected.taken_out.clone());
+        let after = hash(connected.text.as_bytes());
+        let (path, entry) = (path.to_owned(), connected.entry.clone());
         let record = self.record(&path);
-        Ok(Pending {
-            connection: Connection { path, before, after: hash(after), taken_out: all },
-            record,
-        })
+        Ok(Pending { connection: Connection { path, before, after, entry, taken_out }, record })
     }
 
     /// Forgets what was done to this file; the copies stay.

@@ -21,6 +21,10 @@ pub struct Connected {
     pub left: Vec<String>,
     /// Whether dormouse was in it.
     pub was_there: bool,
+    /// The names of all servers that were in it.
+    pub present: Vec<String>,
+    /// Our entry.
+    pub entry: Value,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -91,9 +95,10 @@ impl Spot {
             let of = |members: &Map<String, Value>| target(members, environment);
             is_it(&of(&entry.members)) || is_it(&of(&entry.in_place()))
         };
-        let mut connected = Connected::default();
+        let mut connected = Connected { entry: entry.clone(), ..Connected::default() };
         let mut name = NAME.to_owned();
         for candidate in self.all_of(&root, directories) {
+            connected.present.push(candidate.name.clone());
             match candidate.fate {
                 Fate::Ourselves => {
                     connected.was_there = true;

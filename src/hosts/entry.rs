@@ -113,7 +113,12 @@ impl Translation {
             ("command" | "cmd", Value::Array(words)) => {
                 let mut words = words.into_iter();
                 self.set("command", words.next().unwrap_or_default());
+                // Whatever else says more arguments, these stand first.
+                let later = self.entry.remove("args");
                 self.extend("args", words.collect());
+                if let Some(Value::Array(later)) = later {
+                    self.extend("args", later);
+                }
             }
             // As Zed wrote it once.
             ("command", Value::Object(mut inner)) => {

@@ -22,7 +22,7 @@ pub use own::Way;
 pub use places::{Directories, Os, Scope};
 pub use plan::{Outcome, Plan, Planned, Skipped, target};
 pub use read::{Candidate, Fate, Source, Spot, candidates, of_config};
-pub use secrets::{Secret, hidden, keep_secrets, masked, secrets, secrets_in};
+pub use secrets::{Secret, hidden, keep_secrets, masked, masked_value, secrets, secrets_in};
 pub use snippet::snippets;
 pub use table::{HOSTS, Host};
 pub use variables::Needed;

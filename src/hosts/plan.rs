@@ -129,10 +129,10 @@ impl Plan {
             same.from.push(source);
             return;
         }
-        let outcome = known.outcome(name, &entry, &target);
+        let own_name = self.free_name(name, source.id, known.existing);
+        let outcome = known.outcome(&own_name, &entry, &target);
         let in_place = entry.in_place();
         let mut notes = entry.notes;
-        let own_name = self.free_name(name, source.id, known.existing);
         if own_name != name {
             notes.push(format!("is called {name:?} in {}, as another server is", source.host));
         }

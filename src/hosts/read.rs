@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{
+    backups::Backups,
     entry::{Entry, is_entry},
     places::{Directories, PROJECT, Place, Scope, Ways},
     table::{ANY, HOSTS, Host},
@@ -24,6 +25,8 @@ pub struct Spot {
     pub(super) servers: Ways,
     /// The directory of the project that it belongs to.
     pub(super) project: Option<PathBuf>,
+    /// The entry that was put there for dormouse.
+    pub(super) ours: Option<Value>,
 }
 
 /// Where a server was found.
@@ -100,6 +103,7 @@ impl Host {
             path,
             servers: place.servers.unwrap_or(self.servers),
             project: (place.scope != Scope::User).then(|| directories.project.clone()),
+            ours: None,
         }
     }
 }
@@ -123,12 +127,18 @@ impl Spot {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let Some((host, place)) = alike else {
             let (scope, servers) = (Scope::User, ANY.servers);
-            return vec![Self { host: &ANY, scope, path, servers, project: None }];
+            return vec![Self { host: &ANY, scope, path, servers, project: None, ours: None }];
         };
         let depth = place.path.split('/').count();
         let project = path.ancestors().nth(depth).filter(|_| place.scope == Scope::Project);
         let project = project.map(Path::to_owned);
-        vec![Self { host, scope: place.scope, path, servers: host.servers, project }]
+        vec![Self { host, scope: place.scope, path, servers: host.servers, project, ours: None }]
+    }
+
+    /// Recalls which entry was put there for dormouse: it may start it by another name, or lead elsewhere.
+    pub fn remember(&mut self, backups: &Backups) {
+        // What cannot be read is said when it matters.
+        self.ours = backups.of(&self.path).ok().flatten().map(|connection| connection.entry);
     }
 
     /// Whether the file is for all who work on a project, where its host has one for its user too.
@@ -148,6 +158,9 @@ impl Spot {
     }
 
     fn fate(&self, name: &str, entry: Value, look: &Look<'_>) -> Option<Fate> {
+        if self.ours.as_ref() == Some(&entry) {
+            return Some(Fate::Ourselves);
+        }
         let Value::Object(members) = entry else {
             return Some(Fate::Unusable("its entry is no object".to_owned()));
         };

@@ -56,7 +56,7 @@ const NAMES: [&str; 14] = [
     "cookie",
 ];
 /// Words of names of what may be secret.
-const WORDS: [&str; 5] = ["key", "auth", "pat", "pwd", "pass"];
+const WORDS: [&str; 6] = ["key", "auth", "pat", "pwd", "pass", "bearer"];
 /// Last words of names of what only says where something is.
 const PLACES: [&str; 8] = ["file", "path", "dir", "url", "uri", "id", "name", "host"];
 /// What secrets of widely used services begin with.
@@ -78,6 +78,8 @@ const BEGINNINGS: [&str; 16] = [
     "ntn_",
     "-----BEGIN",
 ];
+/// What stands before a secret.
+const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "token"];
 /// Shorter ones may be anything.
 const SHORTEST: usize = 8;
 const SHORTEST_BY_LOOK: usize = 16;
@@ -92,10 +94,10 @@ pub fn secrets(server: &str, entry: &Map<String, Value>) -> Vec<Secret> {
         }
     };
     for (name, value) in members(entry, "env") {
-        push(Place::Env(name.to_owned()), secret(name, value), name);
+        push(Place::Env(name.to_owned()), named(name, value), name);
     }
     for (name, value) in members(entry, "headers") {
-        push(Place::Header(name.to_owned()), of_header(name, value), &format!("{server}_{name}"));
+        push(Place::Header(name.to_owned()), named(name, value), &format!("{server}_{name}"));
     }
     let args = entry.get("args").and_then(Value::as_array);
     let args: Vec<&str> =
@@ -118,35 +120,29 @@ fn members<'a>(
     members.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
 }
 
-/// What follows the scheme, if there is one.
-fn of_header<'a>(name: &str, value: &'a str) -> Option<&'a str> {
-    if !name.to_lowercase().ends_with("authorization") {
-        return secret(name, value);
+/// The part of a value under this name that is secret.
+fn named<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+    let trimmed = value.trim();
+    let scheme = trimmed.split_once(' ').filter(|(word, _)| is_scheme(word));
+    if let Some((_, bare)) = scheme {
+        return Some(bare.trim()).filter(|bare| !bare.is_empty());
     }
-    let value = value.trim();
-    let bare = value.split_once(' ').map_or(value, |(_, bare)| bare.trim());
-    let is_scheme = ["bearer", "basic", "digest", "token"].contains(&bare.to_lowercase().as_str());
-    (!bare.is_empty() && !is_scheme).then_some(bare)
+    if name.to_lowercase().ends_with("authorization") {
+        return Some(trimmed).filter(|bare| !bare.is_empty() && !is_scheme(bare));
+    }
+    secret(name, value)
+}
+
+fn is_scheme(word: &str) -> bool {
+    SCHEMES.contains(&word.to_lowercase().as_str())
 }
 
 /// By position, what each is called and the part of it that is secret.
 fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
-    };
     let mut flag = "";
     let mut found = Vec::new();
     for (position, argument) in args.iter().copied().enumerate() {
-        let assigned = argument.split_once('=').filter(|(name, _)| is_name(name));
-        let header = argument.split_once(':').filter(|(name, _)| is_name(name));
-        let (name, value) = match (assigned, header) {
-            (Some((name, value)), _) => (name, secret(name, value)),
-            (None, Some((name, value))) if of_header(name, value.trim()).is_some() => {
-                (name, of_header(name, value.trim()))
-            }
-            _ => (flag, secret(flag, argument)),
-        };
+        let (name, value) = of_argument(flag, argument);
         if let Some(value) = value {
             let name = name.trim_start_matches('-');
             found.push((position, (if name.is_empty() { "secret" } else { name }, value)));
@@ -157,10 +153,33 @@ fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
     found
 }
 
+/// What an argument behind this flag is called, and the part of it that is secret: `NAME=value`, `Name: value`, or all.
+fn of_argument<'a>(flag: &'a str, argument: &'a str) -> (&'a str, Option<&'a str>) {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    };
+    if let Some((name, value)) = argument.split_once('=').filter(|(name, _)| is_name(name)) {
+        return match of_argument(name, value) {
+            (inner, Some(value)) => (inner, Some(value)),
+            _ => (name, named(name, value)),
+        };
+    }
+    if let Some((name, value)) = argument.split_once(':').filter(|(name, _)| is_name(name))
+        && let Some(value) = named(name, value.trim())
+    {
+        return (name, Some(value));
+    }
+    (flag, named(flag, argument))
+}
+
 /// A password, and what the query says.
 fn of_url(url: &str) -> Vec<(String, String)> {
     let Ok(url) = url::Url::parse(url) else { return Vec::new() };
-    let password = url.password().map(|password| ("password".to_owned(), password.to_owned()));
+    // A name alone is often a token.
+    let token = Some(url.username()).filter(|name| name.len() >= SHORTEST_BY_LOOK);
+    let password = url.password().or(token);
+    let password = password.map(|password| ("password".to_owned(), password.to_owned()));
     let pairs = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let named =
         pairs.filter_map(|(name, value)| Some((name.to_owned(), secret(name, value)?.to_owned())));
@@ -172,7 +191,9 @@ fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let name = name.to_lowercase();
     let words: Vec<&str> = name.split(['_', '-', '.', ' ']).collect();
     let is_place = words.last().is_some_and(|last| PLACES.contains(last));
-    let is_plain = value.len() >= SHORTEST && !value.contains(['/', '\\', ' ']);
+    let is_plain = value.len() >= SHORTEST
+        && !value.contains(' ')
+        && !value.starts_with(['/', '~', '.', '\\']);
     let is_setting = matches!(value, "" | "true" | "false") || value.parse::<f64>().is_ok();
     let is_named = !is_place && NAMES.iter().any(|part| name.contains(part)) && !is_setting
         || !is_place && words.iter().any(|word| WORDS.contains(word)) && is_plain
@@ -211,7 +232,7 @@ fn visit(value: &Value, found: &mut Vec<String>) {
             for (name, value) in members {
                 match value {
                     Value::String(text) => {
-                        found.extend(of_header(name, text).map(str::to_owned));
+                        found.extend(named(name, text).map(str::to_owned));
                         found.extend(of_url(text).into_iter().map(|(_, value)| value));
                     }
                     // Lists of tokens, as ours are.
@@ -236,7 +257,7 @@ fn visit(value: &Value, found: &mut Vec<String>) {
 /// The entry with a reference in the place of each secret.
 fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String, Value> {
     let mut entry = entry.clone();
-    for Secret { place, value, variable } in secrets {
+    for Secret { place, .. } in secrets {
         let at = match place {
             Place::Env(name) => entry.get_mut("env").and_then(|env| env.get_mut(name)),
             Place::Header(name) => entry.get_mut("headers").and_then(|all| all.get_mut(name)),
@@ -244,11 +265,40 @@ fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String
             Place::Url => entry.get_mut("url"),
             Place::Elsewhere => None,
         };
-        if let Some(Value::String(text)) = at {
-            *text = text.replace(value.as_str(), &format!("${{{variable}}}"));
+        if let Some(Value::String(text)) = at.filter(|text| !text.to_string().contains("${")) {
+            let here = secrets.iter().filter(|other| other.place == *place);
+            let here: Vec<(String, String)> =
+                here.map(|s| (s.value.clone(), format!("${{{}}}", s.variable))).collect();
+            *text = replaced(text, here, |_, _| true);
         }
     }
     entry
+}
+
+/// The text with each of the values replaced, the longest first, and nothing in what was put there. `fits` judges what
+/// stands before and behind.
+fn replaced(
+    text: &str,
+    mut values: Vec<(String, String)>,
+    fits: impl Fn(&str, &str) -> bool,
+) -> String {
+    values.retain(|(value, _)| !value.is_empty());
+    values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+    let mut written = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let found = values.iter().find(|(value, _)| {
+            text[at..].starts_with(value.as_str()) && fits(&text[..at], &text[at + value.len()..])
+        });
+        if let Some((value, instead)) = found {
+            written.push_str(instead);
+            at += value.len();
+        } else {
+            written.push(next);
+            at += next.len_utf8();
+        }
+    }
+    written
 }
 
 /// Keeps the secrets of an entry in `.env` beside the config: the config with them, and the entry with references.
@@ -287,16 +337,45 @@ pub fn keep_secrets(
 
 /// A text in which no secret can be read.
 pub fn masked(text: &str, secrets: &[Secret]) -> String {
-    let mut values: Vec<&str> = secrets.iter().map(|secret| secret.value.as_str()).collect();
-    values.retain(|value| !value.is_empty());
-    // One may be a part of another.
-    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    values.into_iter().fold(text.to_owned(), |text, value| {
-        // As it stands in a file.
-        let written = Value::from(value).to_string();
-        text.replace(written.trim_matches('"'), "•••").replace(value, "•••")
+    let mut values: Vec<String> = Vec::new();
+    for Secret { value, .. } in secrets {
+        // As it stands in a file, where it may have several lines.
+        let written = Value::from(value.as_str()).to_string();
+        values.push(written.trim_matches('"').to_owned());
+        values.push(value.clone());
+        values.extend(value.lines().map(|line| line.trim().to_owned()));
+    }
+    let (long, short): (Vec<String>, Vec<String>) =
+        values.into_iter().partition(|value| value.len() >= SHORTEST_BY_LOOK);
+    let hidden =
+        |values: Vec<String>| values.into_iter().map(|value| (value, HIDDEN.to_owned())).collect();
+    let text = replaced(text, hidden(long), |_, _| true);
+    // A short one can be a part of any word.
+    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !"-_/.".contains(c));
+    replaced(&text, hidden(short), |before, behind| {
+        is_end(before.chars().next_back()) && is_end(behind.chars().next())
     })
 }
+
+/// A value in whose texts no secret can be read; its keys stay.
+pub fn masked_value(value: &Value, secrets: &[Secret]) -> Value {
+    match value {
+        Value::String(text) => Value::String(masked(text, secrets)),
+        Value::Array(elements) => {
+            elements.iter().map(|element| masked_value(element, secrets)).collect()
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            Value::Object(
+                members.map(|(key, value)| (key.clone(), masked_value(value, secrets))).collect(),
+            )
+        }
+        other => other.clone(),
+    }
+}
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "•••";
 
 /// The line of a `.env` file that says this.
 fn line(name: &str, value: &str) -> String {
@@ -336,6 +415,7 @@ mod tests {
             "SSH_KEY_PATH": "/home/u/.ssh/id", "API_KEY": "true", "KEYBOARD_LAYOUT": "dvorak-programmer",
             "AUTH_MODE": "none", "PAT": "0123456789", "OTHER": "ghp_0123456789abcdef",
             "DSN": "postgres://u:pw@h/db", "REFERENCE_TOKEN": "${X}", "PASS": "hunter2",
+            "AUTH_HEADER": "Bearer b1", "GH_PAT": "abc/defgh", "KEY_FILE": "/x/y", "SSH_KEY": "~/.ssh/id",
         });
         insta::assert_snapshot!(found(json!({"env": env})).join("\n"));
         let args = json!([
@@ -348,6 +428,8 @@ mod tests {
             "--api-key",
             "k1",
             "--password=k2",
+            "--header=X-Api-Key: k5",
+            "Authorization=Basic k6",
             "sk-0123456789abcdef",
             "--port",
             "8080",
@@ -355,7 +437,7 @@ mod tests {
         ]);
         insta::assert_snapshot!(found(json!({"args": args})).join("\n"));
         let remote = json!({
-            "url": "https://u:pw@h/mcp?api_key=k3&page=2",
+            "url": "https://u:pw@h/mcp?api_key=k3&page=2&token=pwpw",
             "headers": {"Authorization": "Digest d1", "X-Api-Key": "k4", "Accept": "a", "Cookie": ""},
         });
         insta::assert_snapshot!(found(remote).join("\n"));
@@ -371,6 +453,30 @@ mod tests {
             assert!(!shown.contains(secret), "{secret}: {shown}");
         }
         assert!(shown.contains("${TOKEN}"), "{shown}");
+    }
+
+    #[test]
+    fn references_stand_where_the_secrets_stood_and_nowhere_else() {
+        let file = ConfigFile::unwritten("/nowhere/dormouse.json".into(), "{}");
+        let Value::Object(entry) = json!({"url": "https://u:abc@h/mcp?token=abcdef&api_key=S"})
+        else {
+            panic!("no object")
+        };
+        let (_, entry) = keep_secrets(&file, "s", &entry, &secrets("s", &entry), "");
+        let url = "https://u:${S_PASSWORD}@h/mcp?token=${S_TOKEN}&api_key=${S_API_KEY}";
+        assert_eq!(entry["url"], url);
+    }
+
+    #[test]
+    fn masking_leaves_what_only_looks_like_it() {
+        let short = [hidden("postgres".to_owned()), hidden("e".to_owned())];
+        assert_eq!(
+            masked("postgres-mcp --env 'e' postgres", &short),
+            "postgres-mcp --env '•••' •••"
+        );
+        let block = [hidden("-----BEGIN KEY-----\nMIIabc\n".to_owned())];
+        let shown = masked("  KEY: |\n    -----BEGIN KEY-----\n    MIIabc\n", &block);
+        assert_eq!(shown, "  KEY: |\n    •••\n    •••\n");
     }
 
     #[test]

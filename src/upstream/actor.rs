@@ -1,6 +1,8 @@
 //! The one task that owns a server's life: it waits for whatever can happen next, lets the pure
 //! [`State`] decide, and performs the effects.
 
+mod effects;
+
 use std::{
     pin::Pin,
     sync::Arc,
@@ -15,19 +17,18 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     AttemptError, Kinds, Lease, LoadError, StaysAwake,
-    connect::{Connected, Surroundings, connect},
+    connect::{Connected, Surroundings},
     connection::{Connection, Link},
     fetch::{self, Lists},
     freshness::Freshness,
     greet::Approach,
     handle::Shared,
-    listen,
     process::Grace,
-    state::{Attempt, Effect, Event, Refusal, State},
+    state::{Event, Refusal, State},
 };
 use crate::{
     catalog::{Origin, Spoken},
-    config::{self, Startup},
+    config::Startup,
     protocol::Era,
 };
 
@@ -65,12 +66,6 @@ type Work<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>> + Send>
 
 /// A server that changes its lists whenever they are read must not keep us reading them.
 const REFRESH_PAUSE: Duration = Duration::from_millis(100);
-/// A wake is for a call; the comparison of the lists comes after it.
-const REFRESH_AFTER_WAKE: Duration = Duration::from_millis(50);
-
-/// How long somebody who needs a server waits for its previous process to end by itself.
-const PATIENCE_WITH_ENDING: Duration = Duration::from_millis(800);
-
 pub(super) struct Actor {
     shared: Arc<Shared>,
     surroundings: Surroundings,
@@ -360,120 +355,6 @@ impl Actor {
         self.shared.observer.moved();
     }
 
-    fn perform(&mut self, effect: Effect<Link>) {
-        match effect {
-            Effect::StartAttempt(attempt) => self.start_attempt(attempt),
-            Effect::Close(link) => self.end(link.must_end_first(), link.end(Grace::SLEEP)),
-            Effect::Bury(link) => {
-                let server = self.name().to_owned();
-                let shared = self.shared.clone();
-                self.end(link.must_end_first(), async move {
-                    if !link.is_expired() {
-                        let epitaph = link.epitaph().await;
-                        tracing::warn!(server, "the server ended{epitaph}");
-                        shared.lock_status().last_error = Some(format!("it ended{epitaph}"));
-                    }
-                    link.end(Grace::QUICK).await;
-                });
-            }
-            Effect::Admit(attempt) => self.admit(attempt),
-            Effect::Refuse(refusal) => self.refuse(&refusal),
-            Effect::PublishUnreachable(cause) => {
-                tracing::warn!(server = self.name(), %cause, "cannot be reached");
-                self.shared.observer.unreachable(cause.in_short());
-                self.first_attempt_over();
-            }
-            Effect::PublishEvicted(cause) => {
-                tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
-                self.shared.observer.evicted();
-                self.first_attempt_over();
-            }
-        }
-    }
-
-    fn end(&mut self, must_end_first: bool, ending: impl Future<Output = ()> + Send + 'static) {
-        self.shared.current.store(None);
-        let ending = self.surroundings.context.tasks.spawn(ending);
-        if must_end_first {
-            self.ending = Some(AbortOnDropHandle::new(ending));
-        }
-    }
-
-    fn start_attempt(&mut self, attempt: Attempt) {
-        let (ending, spoken) = (self.ending.take(), self.spoken);
-        let (surroundings, host) = (self.surroundings.clone(), self.host);
-        // A tool that has changed while the server slept must not be called before that is noticed.
-        let must_compare = surroundings.config.pin == config::Pin::Block;
-        let with_catalog = attempt.reads_lists() || must_compare;
-        self.attempt = Some(Box::pin(async move {
-            hurry(ending).await;
-            let began = Instant::now();
-            let spoken = match spoken {
-                Some(spoken) => spoken,
-                None => remembered(&surroundings).await,
-            };
-            let connected = connect(surroundings.clone(), host, spoken, with_catalog).await?;
-            let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let tools = connected.link.brought.as_ref().map(|catalog| catalog.tools.len());
-            tracing::info!(server = surroundings.config.name, took_ms, tools, "awake");
-            Ok(Box::new(connected))
-        }));
-    }
-
-    fn admit(&mut self, attempt: Attempt) {
-        let Some(State::Awake { connection: link, .. }) = &mut self.state else { return };
-        let (connection, brought) = (link.connection.clone(), link.brought.take());
-        self.shared.current.store(Some(connection.clone()));
-        let origin = match attempt {
-            Attempt::Load { .. } => Origin::HostsRequest,
-            _ => Origin::OwnAccord,
-        };
-        let is_needed = !attempt.is_study() || !self.waiting.is_empty();
-        if let Some(catalog) = brought {
-            self.freshness.renew(&catalog);
-            self.shared.publish(catalog, Some(origin));
-        } else {
-            self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE;
-            self.surroundings.stale.mark(Kinds::ALL);
-        }
-        self.first_attempt_over();
-        listen::resume(&self.shared, &self.surroundings.context.tasks, &connection);
-        for reply in self.waiting.drain(..) {
-            // Whoever asked may have gone away; the load stands all the same.
-            let lease = Lease::on(&connection).map(Lease::for_a_host);
-            let gone = || LoadError::Gone { server: self.surroundings.config.name.clone() };
-            let _ = reply.send(lease.ok_or_else(gone));
-        }
-        if !is_needed {
-            // It has said what it has; nobody has asked for more.
-            self.idled();
-        }
-    }
-
-    fn refuse(&mut self, refusal: &Refusal) {
-        let server = self.surroundings.config.name.clone();
-        let error = match refusal.clone() {
-            Refusal::Failed { cause, attempts_left } => {
-                tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
-                self.shared.observer.failed(cause.in_short());
-                LoadError::Failed { server, cause, attempts_left }
-            }
-            Refusal::GivenUp { cause } => {
-                self.shared.observer.failed(cause.in_short());
-                LoadError::GivenUp { server, cause }
-            }
-            Refusal::Unreachable { cause } => {
-                tracing::info!(server, %cause, "cannot be reached");
-                LoadError::Unreachable { server, cause }
-            }
-            Refusal::Gone => LoadError::Gone { server },
-        };
-        for reply in self.waiting.drain(..) {
-            // As above.
-            let _ = reply.send(Err(error.clone()));
-        }
-    }
-
     fn begin_refresh(&mut self, kinds: Kinds) {
         let Some(State::Awake { connection: link, .. }) = &self.state else { return };
         let (connection, not_before) = (link.connection.clone(), self.refresh_not_before);
@@ -522,27 +403,12 @@ impl Actor {
         if let Some(State::Awake { connection: link, .. }) = self.state.take() {
             link.end(Grace::QUICK).await;
         }
-        hurry(self.ending.take()).await;
+        effects::hurry(self.ending.take()).await;
     }
 
     fn name(&self) -> &str {
         &self.surroundings.config.name
     }
-}
-
-/// Waits a moment for a process to end in order. Then it is killed, as it is when this is dropped.
-async fn hurry(ending: Option<AbortOnDropHandle<()>>) {
-    if let Some(ending) = ending {
-        let _ = tokio::time::timeout(PATIENCE_WITH_ENDING, ending).await;
-    }
-}
-
-/// What the server has been seen to speak in other runs.
-async fn remembered(surroundings: &Surroundings) -> Spoken {
-    let observer = surroundings.observer.clone();
-    let reading = tokio::task::spawn_blocking(move || observer.recall());
-    let recalled = reading.await.ok().flatten();
-    recalled.map(|recalled| recalled.catalog.discovery.spoken).unwrap_or_default()
 }
 
 /// The work's outcome; for ever pending where there is none.

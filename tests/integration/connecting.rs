@@ -284,3 +284,38 @@ async fn all_that_is_there_is_connected_at_once() {
         assert_eq!(home.read(&file.path), expected, "{}", file.path);
     }
 }
+
+#[tokio::test]
+async fn an_entry_that_leads_elsewhere_is_known_all_the_same() {
+    let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
+    let url = "https://mcp.example.com/mcp";
+    let connect = ["connect", "cursor", "--http", url, "--replace", "--yes"];
+    assert_eq!(home.run(&connect).await.0, Some(0));
+    let (code, said) = home.run(&["import", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("it is dormouse itself"), "{said}");
+    home.write(".cursor/mcp.json", home.read(".cursor/mcp.json") + "\n");
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).await.0, Some(0));
+    let text = home.read(".cursor/mcp.json");
+    assert!(text.contains("\"a\"") && !text.contains(url), "{text}");
+}
+
+#[tokio::test]
+async fn addresses_that_no_host_could_reach_are_refused() {
+    let home = Home::new().with(OWN, CONFIG);
+    for (address, url) in [
+        ("8080", Some("http://127.0.0.1:8080/mcp")),
+        ("0.0.0.0:1", Some("http://127.0.0.1:1/mcp")),
+        ("10.0.0.0:8080", Some("http://10.0.0.0:8080/mcp")),
+        ("[::]:80", Some("http://[::1]:80/mcp")),
+        ("https://x/y", Some("https://x/y")),
+        ("0.0.0.0", None),
+        (":0", None),
+        ("x y:1", None),
+    ] {
+        let (code, said) = home.run(&["connect", "cursor", "--http", address, "--dry-run"]).await;
+        assert_eq!(code, Some(if url.is_some() { 0 } else { 2 }), "{address}: {said}");
+        assert!(url.is_none_or(|url| said.contains(url)), "{address}: {said}");
+    }
+}

@@ -5,8 +5,8 @@ use std::path::Path;
 use dormouse::{
     config::{Environment, Format},
     hosts::{
-        Backups, Before, Candidate, Directories, Fate, HOSTS, Os, Scope, Spot, Way, candidates,
-        target,
+        Backups, Before, Candidate, Connected, Directories, Fate, HOSTS, Os, Scope, Spot, Way,
+        candidates, target,
     },
 };
 use proptest::prelude::*;
@@ -105,7 +105,6 @@ proptest! {
         let directories = directories(Os::Linux, home.path());
         let environment = Environment::default();
         let way = Way::Launch { command: "/bin/dormouse".to_owned(), args: vec!["--config".to_owned()] };
-        let backups = Backups::new(home.path().join("backups"));
         for file in host_files() {
             let path = home.path().join(&file.path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -124,9 +123,9 @@ proptest! {
                     prop_assert!(!connected.text.replace("\r\n", "").contains('\n'), "{:?}", connected.text);
                 }
                 // By the copy.
-                let (before, after) = (Some(text.as_bytes()), connected.text.as_bytes());
-                let taken_out = connected.taken_out.clone();
-                let pending = backups.prepare(&path, before, false, after, taken_out).unwrap();
+                let backups = Backups::new(tempfile::tempdir_in(&home).unwrap().keep());
+                let after = connected.text.as_bytes();
+                let pending = backups.prepare(&path, Some(text.as_bytes()), &connected).unwrap();
                 pending.finish().unwrap();
                 let record = backups.of(&path).unwrap().unwrap();
                 prop_assert!(record.is_untouched(after));
@@ -151,17 +150,21 @@ fn what_others_change_between_two_connections_does_not_cost_what_was_taken_out()
     let home = tempfile::tempdir().unwrap();
     let backups = Backups::new(home.path().join("backups"));
     let path = home.path().join("mcp.json");
-    let out = |name: &str| Map::from_iter([(name.to_owned(), json!({"command": name}))]);
-    backups
-        .prepare(&path, Some(b"first"), false, b"connected", out("a"))
-        .unwrap()
-        .finish()
-        .unwrap();
-    let again = backups.prepare(&path, Some(b"changed"), true, b"once more", out("b")).unwrap();
-    again.finish().unwrap();
+    let out = |name: &str, was_there| Connected {
+        text: format!("without {name}"),
+        taken_out: Map::from_iter([(name.to_owned(), json!({"command": name}))]),
+        was_there,
+        ..Connected::default()
+    };
+    for (before, connected) in
+        [("first", out("a", false)), ("changed", out("b", true)), ("by hand", out("c", false))]
+    {
+        let pending = backups.prepare(&path, Some(before.as_bytes()), &connected).unwrap();
+        pending.finish().unwrap();
+    }
     let record = backups.of(&path).unwrap().unwrap();
     assert!(matches!(record.before, Before::Mixed));
-    assert_eq!(record.taken_out.keys().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(record.taken_out.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
 }
 
 #[test]

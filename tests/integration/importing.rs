@@ -149,6 +149,32 @@ async fn a_projects_servers_come_only_when_that_is_said() {
 }
 
 #[tokio::test]
+async fn what_a_projects_file_says_is_not_run_unasked() {
+    let evil = json!({"mcpServers": {"evil": {"command": "sh", "args": ["-c", "touch ran"]}}});
+    let home = Home::new().with("project/.mcp.json", evil.to_string());
+    for arguments in
+        [&["import", "--all", "--probe", "--json"][..], &["import", "--all", "--probe"]]
+    {
+        home.run_in("project", arguments).await;
+        assert!(!home.path().join("project/ran").exists(), "{arguments:?}");
+    }
+    home.run_in("project", &["import", "--all", "--probe", "--project", "--yes"]).await;
+    assert!(home.path().join("project/ran").exists());
+}
+
+#[tokio::test]
+async fn a_name_is_free_where_only_another_found_server_has_it() {
+    let config = |command: &str| json!({"mcpServers": {"s": {"command": command}}}).to_string();
+    let home = Home::new()
+        .with(OWN, config("one"))
+        .with(".cursor/mcp.json", config("one"))
+        .with(".codeium/windsurf/mcp_config.json", config("two"));
+    let (code, said) = home.run(&["import", "--all", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(home.read(OWN).contains("\"s-windsurf\""), "{said}");
+}
+
+#[tokio::test]
 async fn nothing_goes_into_a_config_that_is_not_trusted() {
     let home = Home::with_hosts().with("project/dormouse.json", "{\"mcpServers\": {}}");
     for arguments in [&["import", "cursor", "--yes", "--move-secrets"][..], &["add", "x", "y"]] {

@@ -65,7 +65,8 @@ fn edit_inline(text: &str, edit: &Edit) -> Option<String> {
     }
     let member = format!("{}: {value}", Value::from(name));
     let whole = object.range();
-    let is_first_of_lines = object.properties.is_empty() && text.trim_end().contains('\n');
+    let is_first_of_lines =
+        object.properties.is_empty() && (text.trim() == "{}" || text.trim_end().contains('\n'));
     if text[whole.start..whole.end].contains('\n') || is_first_of_lines && is_nested {
         return None;
     }

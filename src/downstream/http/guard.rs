@@ -28,7 +28,7 @@ use crate::proxy::Fleet;
 pub struct Access {
     /// Any of them opens everything. With none at all everything is open, but for what servers have tokens for.
     pub tokens: Vec<String>,
-    /// Any of them opens what stands below [`API`], and nothing else does.
+    /// Any of them opens what stands below `/api/`, and nothing else does.
     pub api_tokens: Vec<String>,
     /// Names in `Host` beside loopback ones and the address that is listened on.
     pub hosts: Vec<String>,

@@ -1,0 +1,182 @@
+//! What is said of an import: what was found, what came of it, what is left to do.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::Import;
+use crate::{
+    cli::table,
+    config::{ConfigFile, visible},
+    hosts::{
+        Needed, Outcome, Plan, Planned, Skipped, Source, masked, masked_value, secrets, secrets_in,
+    },
+};
+
+impl Import<'_> {
+    /// What whoever imports has to do now.
+    pub(super) fn say_what_is_next(&self, file: &ConfigFile) {
+        let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
+        let written = counted(written.count(), "server");
+        outln!("\nwrote {}: {written}", file.path.display());
+        let variables = file.path.with_file_name(".env");
+        for Needed { name, what } in self.missing(file) {
+            outln!("set {name} ({}) in {}", visible(&what), variables.display());
+        }
+        let count = self.secrets.all.len();
+        let secrets = counted(count, "secret");
+        if count > 0 && self.is_moving {
+            outln!("kept in {}: {secrets}", variables.display());
+        } else if count > 0 {
+            outln!("in plain text: {secrets}; with --move-secrets they go to .env");
+        }
+        if file.is_written() && !self.settings.is_empty() {
+            let keys: Vec<&str> = self.settings.keys().map(String::as_str).collect();
+            outln!("not taken over into a config that was there: {}", keys.join(", "));
+        }
+        outln!("next: dormouse test, then dormouse connect HOST --replace");
+    }
+
+    /// Variables that nothing defines.
+    fn missing(&self, file: &ConfigFile) -> Vec<Needed> {
+        let environment = file.environment();
+        let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
+        let needed = written.flat_map(|planned| &planned.needed);
+        let mut missing: Vec<Needed> =
+            needed.filter(|needed| environment.get(&needed.name).is_none()).cloned().collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    pub(super) fn report(
+        &self,
+        file: &ConfigFile,
+        unreadable: &[(PathBuf, String)],
+        is_written: bool,
+    ) -> Report {
+        let hide = |entry: &Map<String, Value>| {
+            let entry = json!(entry);
+            let path = file.path.with_extension("json");
+            let secrets = [&secrets_in(&path, &entry.to_string())[..], &self.secrets.all];
+            masked_value(&entry, &secrets.concat())
+        };
+        let of_plan =
+            self.plan.servers.iter().zip(&self.secrets.of).map(|(planned, secrets)| Reported {
+                name: planned.name.clone(),
+                from: planned.from.iter().map(From::from).collect(),
+                outcome: says(planned.outcome),
+                entry: Some(hide(&planned.entry)),
+                notes: planned.notes.clone(),
+                set: planned.needed.iter().map(|needed| needed.name.clone()).collect(),
+                secrets: secrets.iter().map(|secret| secret.place.to_string()).collect(),
+            });
+        let skipped = self.plan.skipped.iter().map(|skipped| Reported {
+            name: skipped.name.clone(),
+            from: vec![(&skipped.source).into()],
+            outcome: "skipped",
+            notes: vec![skipped.why.clone()],
+            ..Reported::default()
+        });
+        Report {
+            config: file.path.clone(),
+            is_written,
+            servers: of_plan.chain(skipped).collect(),
+            unreadable: unreadable
+                .iter()
+                .map(|(path, why)| json!({"path": path, "why": why}))
+                .collect(),
+        }
+    }
+}
+
+fn says(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Added => "added",
+        Outcome::Replaced => "replaced",
+        Outcome::AlreadyThere => "already there",
+        Outcome::NameTaken => "name taken",
+    }
+}
+
+/// `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    config: PathBuf,
+    #[serde(rename = "written")]
+    is_written: bool,
+    servers: Vec<Reported>,
+    unreadable: Vec<Value>,
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reported {
+    name: String,
+    from: Vec<Origin>,
+    /// `added`, `replaced`, `already there`, `name taken` or `skipped`.
+    outcome: &'static str,
+    /// Without its secrets.
+    entry: Option<Value>,
+    notes: Vec<String>,
+    /// Variables that it needs.
+    set: Vec<String>,
+    /// Where secrets stand in it in plain text.
+    secrets: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Origin {
+    host: &'static str,
+    path: PathBuf,
+}
+
+impl From<&Source> for Origin {
+    fn from(source: &Source) -> Self {
+        Self { host: source.host, path: source.path.clone() }
+    }
+}
+
+pub(super) fn show(plan: &Plan, file: &ConfigFile) {
+    let mut shown = table(&["SERVER", "FROM", "RUNS", ""]);
+    for planned in &plan.servers {
+        let from: Vec<String> = planned.from.iter().map(ToString::to_string).collect();
+        let becomes = match planned.outcome {
+            Outcome::Added => "is added",
+            Outcome::Replaced => "replaces the one there",
+            Outcome::AlreadyThere => "is there already",
+            Outcome::NameTaken => "the name is taken; --force replaces it",
+        };
+        let runs = visible(&runs(planned));
+        shown.add_row([visible(&planned.name), from.join(", "), runs, becomes.to_owned()]);
+    }
+    if plan.servers.is_empty() {
+        errln!("there is nothing to import into {}", file.path.display());
+    } else {
+        outln!("{shown}\n");
+    }
+    for Skipped { name, source, why } in &plan.skipped {
+        errln!("{} of {source} is left out: {}", visible(name), visible(why));
+    }
+    for planned in &plan.servers {
+        for note in &planned.notes {
+            errln!("{}: {}", visible(&planned.name), visible(note));
+        }
+    }
+}
+
+/// `1 server`, `2 servers`
+pub(super) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// The command or the URL, whole: somebody may have to judge it.
+fn runs(planned: &Planned) -> String {
+    let text = |key: &str| planned.entry.get(key).and_then(Value::as_str);
+    let words = planned.entry.get("args").and_then(Value::as_array).into_iter().flatten();
+    let words = text("url").or(text("command")).into_iter().chain(words.filter_map(Value::as_str));
+    let runs = words.collect::<Vec<_>>().join(" ");
+    masked(&runs, &secrets(&planned.name, &planned.entry))
+}
