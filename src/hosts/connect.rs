@@ -120,7 +120,7 @@ impl Spot {
         if servers.get(&name) != Some(&entry) {
             // In a list the new entry is another element.
             gone.extend(servers.is_in_list(&name).then_some(&name));
-            edits.push(servers.with(&name, entry));
+            edits.extend(servers.with_all(&[(&name, &entry)]));
         }
         edits.extend(servers.without(gone));
         connected.text = self.edited(text, &edits)?;
@@ -143,8 +143,7 @@ impl Spot {
         let ours = all.filter(|candidate| matches!(candidate.fate, Fate::Ourselves));
         let ours: Vec<String> = ours.map(|candidate| candidate.name).collect();
         let back = put_back.iter().filter(|(name, _)| servers.get(name).is_none());
-        let mut edits: Vec<Edit> =
-            back.map(|(name, value)| servers.with(name, value.clone())).collect();
+        let mut edits = servers.with_all(&back.collect::<Vec<_>>());
         edits.extend(servers.without(ours.iter().collect()));
         if edits.is_empty() {
             return Ok(None);
@@ -202,15 +201,25 @@ impl<'a> Servers<'a> {
         self.all().is_some_and(Value::is_array) && self.get(name).is_some()
     }
 
-    /// The edit after which the server has this entry; in a list it stands behind all others.
-    fn with(&self, name: &str, entry: Value) -> Edit {
+    /// The edits after which the servers have these entries; in a list they stand behind all others.
+    fn with_all(&self, entries: &[(&String, &Value)]) -> Vec<Edit> {
         let place: Vec<&str> = self.place.iter().map(String::as_str).collect();
+        let cloned = || entries.iter().map(|(name, entry)| ((*name).clone(), (*entry).clone()));
         match (self.all(), self.is_list) {
+            _ if entries.is_empty() => Vec::new(),
             (Some(Value::Array(_)), true) => {
-                Edit::Set { path: self.path(Edit::END.to_owned()), value: entry }
+                let end = self.path(Edit::END.to_owned());
+                cloned().map(|(_, value)| Edit::Set { path: end.clone(), value }).collect()
             }
-            (_, true) => Edit::put(self.root, &place, json!([entry])),
-            (_, false) => Edit::put(self.root, &[&place[..], &[name]].concat(), entry),
+            (Some(Value::Object(_)), false) => {
+                cloned().map(|(name, value)| Edit::Set { path: self.path(name), value }).collect()
+            }
+            // The first of them make the place where they are.
+            (_, true) => {
+                let all = cloned().map(|(_, value)| value).collect();
+                vec![Edit::put(self.root, &place, all)]
+            }
+            (_, false) => vec![Edit::put(self.root, &place, cloned().collect())],
         }
     }
 

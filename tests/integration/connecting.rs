@@ -162,6 +162,16 @@ async fn servers_are_put_back_when_somebody_has_taken_dormouse_out_already() {
     assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).await.0, Some(0));
     home.is(".cursor/mcp.json", r#"{"mcpServers": {"a": { "command": "a" }}}"#);
 
+    // All of them, where nothing at all is left.
+    let two = r#"{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}"#;
+    home.write(".cursor/mcp.json", two);
+    home.write(OWN, two);
+    assert_eq!(home.run(&connect).await.0, Some(0));
+    home.write(".cursor/mcp.json", "{}");
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).await.0, Some(0));
+    let now: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
+    assert_eq!(now, serde_json::from_str::<Value>(two).unwrap());
+
     // And where the copy of the file is gone.
     home.write(".cursor/mcp.json", config);
     assert_eq!(home.run(&connect).await.0, Some(0));
