@@ -104,7 +104,7 @@ pub(super) fn is_entry(members: &Map<String, Value>) -> bool {
     ["command", "cmd", "url", "serverUrl", "httpUrl", "uri"].iter().any(is_there)
 }
 
-/// What is said of other members than these is of no use to a server behind us.
+/// Members that say nothing that is not said elsewhere, or only something to their host.
 const ALREADY_SAID: [&str; 5] = ["name", "source", "bundled", "display_name", "id"];
 
 impl Translation {
@@ -114,7 +114,7 @@ impl Translation {
                 let mut words = words.into_iter();
                 self.set("command", words.next().unwrap_or_default());
                 // Whatever else says more arguments, these stand first.
-                let later = self.entry.remove("args");
+                let later = self.entry.shift_remove("args");
                 self.extend("args", words.collect());
                 if let Some(Value::Array(later)) = later {
                     self.extend("args", later);
