@@ -31,29 +31,11 @@ pub(super) enum Command {
     /// Add a server to the config: `add NAME COMMAND ARGS…`, `add NAME URL`, or a pasted JSON snippet
     Add(AddArguments),
     /// Take servers out of the config
-    Remove {
-        #[arg(required = true)]
-        servers: Vec<String>,
-        /// Change nothing; print what would change
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Remove(EditedServers),
     /// Switch servers on that are switched off in the config
-    Enable {
-        #[arg(required = true)]
-        servers: Vec<String>,
-        /// Change nothing; print what would change
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Enable(EditedServers),
     /// Switch servers off without deleting their entries
-    Disable {
-        #[arg(required = true)]
-        servers: Vec<String>,
-        /// Change nothing; print what would change
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Disable(EditedServers),
     /// Take the servers of AI tools, or of another proxy's config, into the config; without arguments, show what there is
     Import(ImportArguments),
     /// Put dormouse into the configs of AI tools; with --http by that URL
@@ -84,20 +66,11 @@ pub(super) enum Command {
         json: bool,
     },
     /// Load servers in the dormouse that runs, for all its hosts
-    Load {
-        #[arg(required = true)]
-        servers: Vec<String>,
-    },
+    Load(NamedServers),
     /// Put servers of the dormouse that runs to sleep
-    Sleep {
-        #[arg(required = true)]
-        servers: Vec<String>,
-    },
+    Sleep(NamedServers),
     /// Have the dormouse that runs forget that servers have failed
-    Reset {
-        #[arg(required = true)]
-        servers: Vec<String>,
-    },
+    Reset(NamedServers),
     /// Learn anew what servers have, and bring `tools` in the config up to it
     Refresh {
         /// These alone; by default all
@@ -138,6 +111,23 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Servers, at least one.
+#[derive(Debug, Args)]
+pub(super) struct NamedServers {
+    #[arg(required = true)]
+    pub(super) servers: Vec<String>,
+}
+
+/// Servers whose entries are changed.
+#[derive(Debug, Args)]
+pub(super) struct EditedServers {
+    #[command(flatten)]
+    pub(super) named: NamedServers,
+    /// Change nothing; print what would change
+    #[arg(long)]
+    pub(super) dry_run: bool,
 }
 
 /// As of `claude mcp add`.

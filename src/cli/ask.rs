@@ -60,13 +60,13 @@ pub(super) fn print_difference(path: &Path, before: &str, after: &str, more: &[S
     let secrets = [&secrets_in(path, before)[..], &secrets_in(path, after), more].concat();
     let difference = TextDiff::from_lines(before, after);
     let name = path.display().to_string();
-    let hunks = difference.unified_diff().header(&name, &name).to_string();
+    let hunks = masked(&difference.unified_diff().header(&name, &name).to_string(), &secrets);
     for line in hunks.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => anstyle::AnsiColor::Green.on_default(),
             Some(b'-') => anstyle::AnsiColor::Red.on_default(),
             _ => anstyle::Style::new(),
         };
-        outln!("{style}{}{style:#}", visible(&masked(line, &secrets)));
+        outln!("{style}{}{style:#}", visible(line));
     }
 }

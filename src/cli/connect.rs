@@ -27,7 +27,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
         bail!("there is no config yet: dormouse import --all makes one, or dormouse add");
     }
     let config = settings::parse(&file, options)?;
-    let backups = backups()?;
+    let backups = settings::backups()?;
     let connecting = Connecting {
         spots: chosen(&typed.hosts, &directories, &backups)?,
         way: way(options, typed, &file, &config)?,
@@ -116,7 +116,7 @@ impl Connecting<'_> {
 
 pub(super) fn disconnect(typed: &DisconnectArguments) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
-    let backups = backups()?;
+    let backups = settings::backups()?;
     let spots = chosen(&typed.hosts, &directories, &backups)?;
     Ok(for_each(&spots, |spot| {
         let (name, path) = (spot.host.name, spot.path.display());
@@ -317,12 +317,6 @@ fn own_command() -> anyhow::Result<String> {
         .map(|directory| directory.join(name))
         .find(is_us);
     Ok(on_path.unwrap_or(own).to_string_lossy().into_owned())
-}
-
-fn backups() -> anyhow::Result<Backups> {
-    let directory = settings::data_directory();
-    let directory = directory.context("cannot tell where to keep copies: is HOME set?")?;
-    Ok(Backups::new(directory.join("backups")))
 }
 
 fn read(spot: &Spot) -> anyhow::Result<Option<String>> {

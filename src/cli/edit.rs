@@ -1,13 +1,13 @@
 //! `dormouse init`, `add`, `remove`, `enable` and `disable`: changes of the config in place, valid or not made at all.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
 use super::{
     UsageError,
-    arguments::{AddArguments, Options},
+    arguments::{AddArguments, EditedServers, Options},
     ask,
     instances::tell_running,
     settings,
@@ -24,23 +24,16 @@ use crate::{
 const MOST_TRIES: usize = 10;
 
 pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
-    let path = options.config.clone().map_or_else(own_place, Ok)?;
+    let path = options.config.clone().or_else(config::own_place);
+    let path = path.context("cannot tell where your config would be: is HOME set?")?;
     if path.extension().is_some_and(|extension| extension != "json") {
         let message = "`init` writes JSON: name a file that ends in .json".to_owned();
         return Err(UsageError(message).into());
     }
-    create(&path)?;
+    create_file(&path, settings::FRESH.as_bytes())
+        .with_context(|| format!("cannot create {}", path.display()))?;
     outln!("wrote {}; next: dormouse add NAME COMMAND…", path.display());
     Ok(ExitCode::SUCCESS)
-}
-
-fn own_place() -> anyhow::Result<PathBuf> {
-    config::own_place().context("cannot tell where your config would be: is HOME set?")
-}
-
-fn create(path: &std::path::Path) -> anyhow::Result<()> {
-    create_file(path, settings::FRESH.as_bytes())
-        .with_context(|| format!("cannot create {}", path.display()))
 }
 
 pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<ExitCode> {
@@ -178,36 +171,34 @@ fn with_typed(
     Ok(entry)
 }
 
-pub(super) fn remove(options: &Options, names: &[String], dry: bool) -> anyhow::Result<ExitCode> {
-    edit_each(options, names, dry, |name| ConfigEdit::Remove { name })
+pub(super) fn remove(options: &Options, typed: &EditedServers) -> anyhow::Result<ExitCode> {
+    edit_each(options, typed, |name| ConfigEdit::Remove { name })
 }
 
 pub(super) fn switch(
     options: &Options,
-    names: &[String],
+    typed: &EditedServers,
     enabled: bool,
-    dry: bool,
 ) -> anyhow::Result<ExitCode> {
-    edit_each(options, names, dry, |name| ConfigEdit::Enable { name, enabled })
+    edit_each(options, typed, |name| ConfigEdit::Enable { name, enabled })
 }
 
 fn edit_each(
     options: &Options,
-    names: &[String],
-    dry: bool,
+    typed: &EditedServers,
     edit: impl Fn(String) -> ConfigEdit,
 ) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
     let mut edits: Vec<ConfigEdit> = Vec::new();
-    for name in names {
+    for name in &typed.named.servers {
         settings::server(&config, name)?;
         let edit = edit(name.clone());
         if !edits.contains(&edit) {
             edits.push(edit);
         }
     }
-    make_all(options, file, &edits, dry)?;
+    make_all(options, file, &edits, typed.dry_run)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -26,8 +26,8 @@ use super::{
 use crate::{
     config::{self, ConfigEdit, ConfigFile, Converted, visible},
     hosts::{
-        Backups, Candidate, Directories, HOSTS, Host, Plan, Scope, Secret, Spot, candidates,
-        keep_secrets, of_config, secrets,
+        Candidate, Directories, HOSTS, Host, Plan, Scope, Secret, Spot, candidates, keep_secrets,
+        of_config, secrets,
     },
 };
 
@@ -127,11 +127,9 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
             spots.push(spot);
         }
     }
-    if let Some(directory) = settings::data_directory() {
-        let backups = Backups::new(directory.join("backups"));
-        for spot in &mut spots {
-            spot.remember(&backups);
-        }
+    let backups = settings::backups()?;
+    for spot in &mut spots {
+        spot.remember(&backups);
     }
     let (found, unreadable) = candidates(&spots, directories);
     gathered.found.extend(found);

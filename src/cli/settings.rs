@@ -14,7 +14,7 @@ use crate::{
         Transport, TrustStore,
     },
     control,
-    hosts::Directories,
+    hosts::{Backups, Directories},
     proxy::Storage,
 };
 
@@ -97,8 +97,15 @@ pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
 }
 
 /// Where dormouse keeps what must not be lost.
-pub(super) fn data_directory() -> Option<PathBuf> {
+fn data_directory() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.data_dir().join("dormouse"))
+}
+
+/// Where the files of hosts are kept as they were.
+pub(super) fn backups() -> anyhow::Result<Backups> {
+    let directory = data_directory();
+    let directory = directory.context("cannot tell where to keep copies: is HOME set?")?;
+    Ok(Backups::new(directory.join("backups")))
 }
 
 /// Where catalogs, and the loads of this config, are kept; nowhere where there is no home.

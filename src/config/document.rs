@@ -55,12 +55,13 @@ struct Foreign {
 impl<'a> Document<'a> {
     /// As `parse`, of a text that may say nothing yet.
     pub(super) fn parse_or_empty(text: &'a str, file: &Path) -> Result<Self, ConfigError> {
-        let format = Format::of(file);
-        if format.read(text).is_err_and(|error| error == Unreadable::empty()) {
-            let root = Node::of_value(0, Value::Object(Map::new()));
-            return Ok(Self { file: file.to_owned(), text, root, foreign: None });
-        }
-        Self::parse(text, file)
+        Self::parse(text, file).or_else(|error| match Format::of(file).read(text) {
+            Err(unreadable) if unreadable == Unreadable::empty() => {
+                let root = Node::of_value(0, Value::Object(Map::new()));
+                Ok(Self { file: file.to_owned(), text, root, foreign: None })
+            }
+            _ => Err(error),
+        })
     }
 
     /// Reads the text in the form that the file's name says.

@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use super::{
     ConfigError, ConfigFile, TrustStore,
-    dialect::Dialect,
     document::Document,
     files::{ReplaceError, create_file, make_private, replace_file},
     format::{Edit, Format},
@@ -59,6 +58,12 @@ pub enum Unchanged {
     Config(#[from] ConfigError),
 }
 
+impl Unchanged {
+    pub(super) fn by_hand(what: &str, reason: &impl ToString) -> Self {
+        Self::ByHand { what: what.to_owned(), reason: reason.to_string() }
+    }
+}
+
 impl ConfigFile {
     /// The file with the change in it, in place.
     ///
@@ -108,9 +113,11 @@ impl ConfigFile {
     fn with_tool(&self, server: &str, tool: &str, enabled: Value) -> Result<Self, Unchanged> {
         self.edited(server, |document| {
             let dialect = document.dialect();
-            let servers = place_of_tools(dialect)?;
+            let servers =
+                place_of_tools(dialect).map_err(|why| Unchanged::by_hand(server, &why))?;
             if !can_be_key(tool) {
-                return Err(format!("as a key {tool:?} would mean other tools too"));
+                let why = format!("as a key {tool:?} would mean other tools too");
+                return Err(Unchanged::by_hand(server, &why));
             }
             let written = document.written();
             let mut at = vec![servers, server, "tools", tool];
@@ -123,29 +130,22 @@ impl ConfigFile {
 
     /// `edit` gets the value of a file that is ours.
     fn edited_own(&self, what: &str, edit: impl FnOnce(&Value) -> Edit) -> Result<Self, Unchanged> {
-        if let Some(system) = self.system()? {
-            return Err(Unchanged::NotOurs(system));
-        }
-        self.edited(what, |document| Ok(vec![edit(&document.value())]))
-    }
-
-    /// The name of another system, if the file is a config of that.
-    fn system(&self) -> Result<Option<&'static str>, ConfigError> {
-        let document = Document::parse_or_empty(&self.text(), &self.path)?.dialect();
-        Ok(document.map(Dialect::name))
+        self.edited(what, |document| match document.dialect() {
+            Some(dialect) => Err(Unchanged::NotOurs(dialect.name())),
+            None => Ok(vec![edit(&document.value())]),
+        })
     }
 
     /// The file after the edits; `what` they are about, and `edits` may say why there can be none.
     pub(super) fn edited(
         &self,
         what: &str,
-        edits: impl FnOnce(&Document<'_>) -> Result<Vec<Edit>, String>,
+        edits: impl FnOnce(&Document<'_>) -> Result<Vec<Edit>, Unchanged>,
     ) -> Result<Self, Unchanged> {
-        let by_hand = |reason: String| Unchanged::ByHand { what: what.to_owned(), reason };
-        let text = str::from_utf8(&self.text).map_err(|error| by_hand(error.to_string()))?;
-        let edits = edits(&Document::parse_or_empty(text, &self.path)?).map_err(by_hand)?;
+        let text = str::from_utf8(&self.text).map_err(|error| Unchanged::by_hand(what, &error))?;
+        let edits = edits(&Document::parse_or_empty(text, &self.path)?)?;
         let edited = Format::of(&self.path).edit(text, &edits);
-        let edited = edited.map_err(|error| by_hand(error.to_string()))?;
+        let edited = edited.map_err(|error| Unchanged::by_hand(what, &error))?;
         Ok(Self { text: edited.into_bytes(), ..self.clone() })
     }
 

@@ -88,7 +88,8 @@ impl ConfigFile {
     pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, Unchanged> {
         self.edited(server, |document| {
             let dialect = document.dialect();
-            let servers = place_of_tools(dialect)?;
+            let servers =
+                place_of_tools(dialect).map_err(|why| Unchanged::by_hand(server, &why))?;
             let entry = &document.written()[servers][server];
             Ok(changes.edits(&[servers, server, "tools"], dialect, entry))
         })

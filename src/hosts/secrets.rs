@@ -265,6 +265,7 @@ fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String
             Place::Url => entry.get_mut("url"),
             Place::Elsewhere => None,
         };
+        // All secrets of a place are replaced at once, when its first has its turn.
         if let Some(Value::String(text)) = at.filter(|text| !text.to_string().contains("${")) {
             let here = secrets.iter().filter(|other| other.place == *place);
             let here: Vec<(String, String)> =
