@@ -24,7 +24,7 @@ eval-search *arguments:
 schema:
     scripts/schema
 
-# Connect Claude Code, OpenCode and the Inspector.
+# Connect real hosts, and take their servers over and back (about 1 GB from npm).
 hosts:
     scripts/hosts
 
