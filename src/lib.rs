@@ -16,12 +16,14 @@
 //! - [`upstream`]: one server's life: the pure state machine, the actor that performs it, and what carries its
 //!   connection, a process or HTTP.
 //! - [`peer`]: a JSON-RPC peer over any wire.
+//! - [`auth`]: logins: how tokens for servers are got, kept and renewed.
 //! - [`protocol`]: MCP's two eras as pure functions.
 //! - [`wire`]: a message as an envelope and raw JSON text; framing by lines and by events, and writing.
 //!
 //! [`catalog`] (what servers have, as immutable values) and [`config`] know none of these but `protocol`
 //! and `wire`, and most may use them.
 
+pub mod auth;
 pub mod catalog;
 pub mod cli;
 pub mod config;

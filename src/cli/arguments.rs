@@ -65,6 +65,10 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Log in to a server that wants it, in a browser
+    Login(LoginArguments),
+    /// Log out of a server: its tokens are revoked, and forgotten
+    Logout { server: String },
     /// Load servers in the dormouse that runs, for all its hosts
     Load(NamedServers),
     /// Put servers of the dormouse that runs to sleep
@@ -187,6 +191,23 @@ pub(super) struct ImportArguments {
     /// Print what was found and done as JSON; asks nothing
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LoginArguments {
+    pub(super) server: String,
+    /// On another device: type a code in there. Where the server offers that
+    #[arg(long, conflicts_with = "no_browser")]
+    pub(super) device: bool,
+    /// Print the address, and open nothing
+    #[arg(long)]
+    pub(super) no_browser: bool,
+    /// Ask for this scope too; may be given several times
+    #[arg(long, value_name = "SCOPE")]
+    pub(super) scope: Vec<String>,
+    /// How long to wait for the login
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    pub(super) timeout: Duration,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{UsageError, arguments::Options, runtime, settings};
 use crate::{
+    auth::Auth,
     config::{Config, Isolation, Startup, Surface, visible},
     downstream::within,
     proxy::{Fleet, Storage},
@@ -41,11 +42,12 @@ pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode
     config.settings.remember_loads = false;
     config.servers = vec![server];
     let storage = settings::storage(Some(&file));
+    let auth = settings::auth(Some(&file), options);
     let arguments = json!({
         "name": "use_tool",
         "arguments": {"tool_name": format!("{}/{}", wanted.server, wanted.tool), "tool_input": input},
     });
-    let outcome = runtime()?.block_on(call(config, storage, Raw::encode(&arguments)))?;
+    let outcome = runtime()?.block_on(call(config, storage, auth, Raw::encode(&arguments)))?;
     Ok(print(&outcome, wanted.json))
 }
 
@@ -68,9 +70,14 @@ fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
     Ok(input)
 }
 
-async fn call(config: Config, storage: Storage, params: Raw) -> anyhow::Result<Outcome> {
+async fn call(
+    config: Config,
+    storage: Storage,
+    auth: Auth,
+    params: Raw,
+) -> anyhow::Result<Outcome> {
     let watchdog = Watchdog::default();
-    let fleet = Fleet::new(config, &watchdog, storage);
+    let fleet = Fleet::new(config, &watchdog, storage, auth);
     let outcome = within::call_tool(&fleet, params).await;
     fleet.stop().await;
     watchdog.end();

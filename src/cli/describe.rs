@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{arguments::Options, ask, probe, refresh, runtime};
+use super::{arguments::Options, ask, probe, refresh, runtime, settings};
 use crate::{
+    auth::Auth,
     catalog::ServerCatalog,
     config::{ConfigFile, Startup, visible},
     hosts::{Plan, Planned},
@@ -54,7 +55,9 @@ pub(super) fn describe(
     };
     let probed: Vec<&Planned> =
         new.iter().map(|planned| &**planned).filter(|p| is_probed(p)).collect();
-    let proposals = if probed.is_empty() { HashMap::new() } else { proposals(&probed, file)? };
+    let auth = settings::auth(Some(file), options);
+    let proposals =
+        if probed.is_empty() { HashMap::new() } else { proposals(&probed, file, auth)? };
     if may_ask {
         errln!(
             "A server with a description sleeps until an agent asks for it. Say what each is for, and when to use it;"
@@ -84,11 +87,15 @@ fn has_description(entry: &Map<String, Value>) -> bool {
 }
 
 /// What the servers say of themselves; those that cannot be connected say nothing, and that is noted.
-fn proposals(planned: &[&Planned], file: &ConfigFile) -> anyhow::Result<HashMap<String, String>> {
+fn proposals(
+    planned: &[&Planned],
+    file: &ConfigFile,
+    auth: Auth,
+) -> anyhow::Result<HashMap<String, String>> {
     let entries = planned.iter().map(|planned| (planned.name.clone(), json!(planned.entry)));
     let servers = json!({"mcpServers": entries.collect::<Map<_, _>>()});
     let trial = ConfigFile::unwritten(file.path.with_extension("json"), &servers.to_string());
-    let seen = runtime()?.block_on(probe::probe(trial.parse(&trial.environment())?));
+    let seen = runtime()?.block_on(probe::probe(trial.parse(&trial.environment())?, auth));
     refresh::keep(file, &seen);
     let mut proposals = HashMap::new();
     for probe::Seen { config, outcome, .. } in seen {

@@ -26,6 +26,7 @@ mod import;
 mod instances;
 mod list;
 mod logging;
+mod login;
 mod operate;
 mod probe;
 mod refresh;
@@ -132,6 +133,8 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Disconnect(typed) => connect::disconnect(&typed),
         Command::Import(typed) => import::run(&options, &typed),
         Command::List { servers, json } => list::run(&options, &servers, json),
+        Command::Login(typed) => login::log_in(&options, &typed),
+        Command::Logout { server } => login::log_out(&options, &server),
         Command::Load(named) => operate::run(&options, &named.servers, Deed::Load),
         Command::Sleep(named) => operate::run(&options, &named.servers, Deed::Sleep),
         Command::Reset(named) => operate::run(&options, &named.servers, Deed::Reset),

@@ -8,6 +8,7 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    auth::Auth,
     catalog::{Origin, ServerCatalog},
     config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
@@ -28,9 +29,9 @@ pub(super) struct Seen {
 }
 
 /// Connects the servers, several at once, and ends them again. In the order of the config.
-pub(super) async fn probe(config: Config) -> Vec<Seen> {
+pub(super) async fn probe(config: Config, auth: Auth) -> Vec<Seen> {
     let watchdog = Watchdog::default();
-    let context = context(&config.settings, &watchdog);
+    let context = context(&config.settings, &watchdog, auth);
     let free = Arc::new(Semaphore::new(MOST_AT_ONCE));
     let display = MultiProgress::new();
     let mut probing = JoinSet::new();
@@ -49,6 +50,7 @@ pub(super) async fn probe(config: Config) -> Vec<Seen> {
     context.stop.cancel();
     context.tasks.close();
     context.tasks.wait().await;
+    context.auth.end().await;
     watchdog.end();
     seen.into_iter().map(|(_, seen)| seen).collect()
 }
@@ -72,11 +74,12 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
     Seen { config, outcome, status }
 }
 
-fn context(settings: &Settings, watchdog: &Watchdog) -> Context {
+fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
     Context {
         max_message_bytes: settings.max_message_bytes,
         watchdog: watchdog.clone(),
         http: HttpClient::default(),
+        auth,
         catalog_ttl: None,
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
@@ -95,7 +98,7 @@ impl Observer for Nobody {
         None
     }
 
-    fn unreachable(&self, _: String) {}
+    fn troubled(&self, _: Option<String>) {}
 
     fn failed(&self, _: String) {}
 

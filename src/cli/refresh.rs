@@ -21,7 +21,7 @@ use crate::{
 pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
     let Chosen { config, .. } = settings::choose(&file, options, servers)?;
-    let seen = runtime()?.block_on(probe::probe(config));
+    let seen = runtime()?.block_on(probe::probe(config, settings::auth(Some(&file), options)));
     if !dry {
         keep(&file, &seen);
     }

@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{UsageError, arguments::Options, first_run, follow, footprint, runtime, settings};
 use crate::{
+    auth::Auth,
     config::{Config, ConfigFile, HttpSettings},
     control::{self, Changes, Control},
     downstream::{
@@ -34,6 +35,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         let file = settings::find_trusted(options)?;
         (settings::parse(&file, options)?, Some(file))
     };
+    let auth = settings::auth(file.as_ref(), options);
     if let Some(dialect) = config.dialect {
         tracing::info!("the config is read as one of {}", dialect.name());
     }
@@ -48,7 +50,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     let runtime = runtime()?;
     // As a task of its own: waking the future that `block_on` polls costs a system call each time.
     let origin = file.map(|file| (file, options.clone()));
-    let served = runtime.block_on(async { tokio::spawn(serve(config, origin, ways)).await });
+    let served = runtime.block_on(async { tokio::spawn(serve(config, origin, auth, ways)).await });
     // A thread may be left that waits for a terminal's input and cannot be woken.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
@@ -80,6 +82,7 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
 async fn serve(
     config: Config,
     origin: Option<(ConfigFile, Options)>,
+    auth: Auth,
     ways: Ways,
 ) -> anyhow::Result<()> {
     let file = origin.as_ref().map(|(file, _)| file);
@@ -91,7 +94,7 @@ async fn serve(
     let signals = tokio::spawn(stop_on_signals(stop.clone(), origin.is_some()));
     let watchdog = Watchdog::default();
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &config));
-    let fleet = Fleet::new(config, &watchdog, settings::storage(file));
+    let fleet = Fleet::new(config, &watchdog, settings::storage(file), auth);
     footprint::give_back_start();
     let companions = Companions::start(&fleet, origin, is_first_run, stop.child_token());
     let api = control::router(companions.control.clone());

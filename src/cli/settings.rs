@@ -8,6 +8,7 @@ use etcetera::BaseStrategy as _;
 
 use super::{UsageError, arguments::Options};
 use crate::{
+    auth::{Auth, LoginCommand, Store},
     catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
@@ -116,6 +117,26 @@ pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
         catalogs: Some(Cache::new(strategy.cache_dir().join("dormouse").join("catalogs"))),
         loads: config.map(|file| loads.join(file.fingerprint())),
     }
+}
+
+/// Set to anything, it keeps logins in files, whatever keychain there is.
+const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
+
+/// The logins of the user. `config`: whose servers they are for; errors name the command by which somebody logs in.
+pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
+    let directory = data_directory().map(|directory| directory.join("logins"));
+    let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());
+    let path = config.map(|file| absolute(&file.path));
+    let is_own = |path: &PathBuf| config::own_place().is_some_and(|own| absolute(&own) == *path);
+    let command = LoginCommand {
+        config: path.filter(|path| !is_own(path)),
+        env_file: options.env_file.as_deref().map(absolute),
+    };
+    Auth::new(Store::new(directory, uses_keychain), command)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Where the processes that serve hosts with this config can be asked.

@@ -79,6 +79,7 @@ pub(super) fn state(server: &ServerReport) -> String {
         Some(Phase::Awake) => "awake",
         Some(Phase::Asleep) => "asleep",
         Some(Phase::BackingOff) => "backing off",
+        Some(Phase::AwaitingLogin) => "wants a login",
         Some(Phase::Evicted) => "given up",
         Some(Phase::Disabled) => "switched off",
     };

@@ -16,7 +16,7 @@ use crate::{peer::CallError, surface::one_line, upstream::AttemptError};
 pub(super) fn run(options: &Options, servers: &[String]) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
     let Chosen { config, skipped } = settings::choose(&file, options, servers)?;
-    let seen = runtime()?.block_on(probe::probe(config));
+    let seen = runtime()?.block_on(probe::probe(config, settings::auth(Some(&file), options)));
     let failed = seen.iter().filter(|seen| seen.outcome.is_err()).count();
     for seen in &seen {
         print(seen);

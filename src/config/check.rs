@@ -13,7 +13,7 @@ use super::{
     document::{Document, Step},
     expand::expand,
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
-    schema,
+    oauth, schema,
     transport::{problems, transport},
 };
 
@@ -105,6 +105,7 @@ fn settings(file: &File, manner: Manner) -> Settings {
         settle: file.settle.map_or(default.settle, |settle| settle.0),
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
         max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
+        interactive: file.interactive.unwrap_or(default.interactive),
         single_server: false,
         http: http_settings(file, manner),
     }
@@ -252,6 +253,11 @@ impl Checker<'_, '_> {
         for (key, message) in problems(&written, &entry) {
             let key = key.map(|key| Step::Key(key.to_owned()));
             self.report(&at.iter().cloned().chain(key).collect::<Vec<_>>(), message);
+        }
+        for (key, message) in entry.oauth.iter().flat_map(|oauth| oauth::problems(&written, oauth))
+        {
+            let keys = ["oauth", key].map(|key| Step::Key(key.to_owned()));
+            self.report(&[&at[..], &keys].concat(), message);
         }
         let directory = path.parent().unwrap_or(Path::new("."));
         configure(name, entry, file, directory, undefined)

@@ -72,6 +72,9 @@ pub(super) struct File {
     pub(super) listen: Option<String>,
     /// Choices of servers and their tools, of which `--profile` names one.
     pub(super) profiles: BTreeMap<String, ProfileEntry>,
+    /// Let dormouse open the browser by itself when a server wants a login that is needed now.
+    #[schemars(extend("default" = false))]
+    pub(super) interactive: Option<bool>,
     /// How long an HTTP session of a legacy host stays without an open stream or a request.
     #[schemars(extend("default" = "24h"))]
     pub(super) session_timeout: Option<DurationText>,
@@ -116,6 +119,9 @@ pub(super) struct ServerEntry {
     pub(super) url: Option<String>,
     /// HTTP headers for every request to `url`.
     pub(super) headers: BTreeMap<String, String>,
+    /// How to log in, where the server wants that and does not say all that is needed: see docs/oauth.md.
+    #[serde(rename = "oauth")]
+    pub(super) oauth: Option<OAuthEntry>,
     /// Bearer tokens that HTTP hosts may send for `/servers/<name>/`, beside the general ones.
     pub(super) auth_tokens: Vec<String>,
     /// The form in which it is shown at `/servers/<name>/`, where the address does not say.
@@ -150,6 +156,50 @@ fn or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolSwitches
 pub(super) struct ProfileEntry {
     /// Its servers, each with the names or globs of its tools; with none of them, all its tools.
     pub(super) servers: BTreeMap<String, Option<Vec<String>>>,
+}
+
+/// How to get tokens for a server (OAuth 2.1).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct OAuthEntry {
+    /// The client, as the authorization server knows it; or the https URL of a client metadata document, which is used
+    /// where the authorization server reads such. By default dormouse registers itself.
+    pub(super) client_id: Option<String>,
+    /// The client's secret: `${VAR}`, or `keychain:NAME` for what the system's keychain has under that name.
+    pub(super) client_secret: Option<String>,
+    /// A private key in PEM (PKCS #8) in place of a secret, for `client_credentials`.
+    pub(super) private_key: Option<String>,
+    /// The scopes to ask for. Default: those that the server names.
+    pub(super) scopes: Vec<String>,
+    /// Where the browser comes back to, for clients that are registered with it: `http://127.0.0.1:8090/callback`, say.
+    /// Default: a free port of this machine.
+    pub(super) redirect_uri: Option<String>,
+    /// Who gets the token: a person who logs in, or the machine by itself.
+    #[schemars(extend("default" = "authorization_code"))]
+    pub(super) grant: Option<Grant>,
+    /// The authorization server's URL, or that of its metadata document. Default: the one that the server names.
+    pub(super) auth_server: Option<String>,
+}
+
+/// How tokens are got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// A person logs in: `dormouse login`.
+    AuthorizationCode,
+    /// The client has a secret or a key of its own, and nobody logs in.
+    ClientCredentials,
+}
+
+impl Grant {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AuthorizationCode => "authorization_code",
+            Self::ClientCredentials => "client_credentials",
+        }
+    }
 }
 
 /// Which parts of a server are used.

@@ -19,6 +19,7 @@ mod format;
 mod lock;
 mod merge;
 mod model;
+mod oauth;
 mod problem;
 mod schema;
 mod tools;
@@ -38,10 +39,11 @@ pub use format::{Edit, EditError, Format};
 pub use lock::lock;
 pub use merge::ToolChanges;
 pub use model::{
-    AlwaysLoad, Config, Features, Framing, HttpSettings, Isolation, Launch, Listing, Loads, Pin,
-    Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport,
+    AlwaysLoad, Config, Features, Framing, Grant, HttpSettings, Isolation, Launch, Listing, Loads,
+    Pin, Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport,
     Unavailable,
 };
+pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference, server_keys};
 pub use tools::ToolRules;

@@ -8,8 +8,10 @@ use std::{
 
 use url::Url;
 
-pub use super::file::{AlwaysLoad, Isolation, Listing, Loads, Pin, Protocol, Startup, Surface};
-use super::{Dialect, Problem, tools::ToolRules};
+pub use super::file::{
+    AlwaysLoad, Grant, Isolation, Listing, Loads, Pin, Protocol, Startup, Surface,
+};
+use super::{Dialect, OAuth, Problem, tools::ToolRules};
 
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -52,6 +54,8 @@ pub struct Settings {
     /// How long lists wait for eager and hybrid servers, counted from the start of the process.
     pub startup_wait: Duration,
     pub max_message_bytes: usize,
+    /// Whether a browser may be opened unasked when a server wants a login.
+    pub interactive: bool,
     /// One wrapped server: its names are bare, and what is unknown passes.
     pub single_server: bool,
     pub http: HttpSettings,
@@ -122,6 +126,7 @@ impl Default for Settings {
             settle: Duration::from_millis(250),
             startup_wait: Duration::from_secs(5),
             max_message_bytes: 64 * 1024 * 1024,
+            interactive: false,
             single_server: false,
             http: HttpSettings::default(),
         }
@@ -183,6 +188,8 @@ pub struct Remote {
     /// Sent with every request; the names are valid, the values may be secret.
     pub headers: BTreeMap<String, String>,
     pub framing: Framing,
+    /// How to log in where the server wants that; `None` where `headers` say all there is to say.
+    pub oauth: Option<OAuth>,
 }
 
 impl std::fmt::Debug for Remote {
@@ -192,6 +199,7 @@ impl std::fmt::Debug for Remote {
             .field("origin", &self.url.origin().ascii_serialization())
             .field("headers", &headers)
             .field("framing", &self.framing)
+            .field("oauth", &self.oauth)
             .finish()
     }
 }
@@ -229,6 +237,8 @@ pub enum Unavailable {
     BadUrl,
     #[error("the value of its header {0:?} cannot be sent once its variables are expanded")]
     BadHeader(String),
+    #[error("the {0:?} of its \"oauth\" cannot be used once its variables are expanded")]
+    BadOAuth(&'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,13 +51,17 @@ pub(super) fn problems(
         _ => {}
     }
     let misplaced: &[&'static str] =
-        if is_remote { &["args", "env", "cwd", "inheritEnv"] } else { &["headers"] };
+        if is_remote { &["args", "env", "cwd", "inheritEnv"] } else { &["headers", "oauth"] };
     let other = if is_remote { "command" } else { "url" };
     for key in misplaced.iter().filter(|key| has(key) && !has(other)) {
         problems.push((Some(key), format!("this key is for servers with a {other:?}")));
     }
     for name in entry.headers.keys().filter(|name| !is_header_name(name)) {
         problems.push((Some("headers"), format!("{name:?} cannot be the name of a header")));
+    }
+    if entry.oauth.is_some() && has_authorization(entry) {
+        let message = "a server has either a header \"Authorization\" or \"oauth\"".to_owned();
+        problems.push((Some("oauth"), message));
     }
     problems
 }
@@ -68,6 +72,7 @@ pub(super) fn transport(
     directory: &Path,
 ) -> Result<Transport, Unavailable> {
     if let Some(url) = entry.url.take() {
+        let has_authorization = has_authorization(entry);
         let headers = std::mem::take(&mut entry.headers);
         let is_sendable = |value: &String| {
             value.bytes().all(|byte| byte == b'\t' || (byte >= 0x20 && byte != 0x7f))
@@ -81,7 +86,11 @@ pub(super) fn transport(
             Some(TransportKind::Stdio) | None => Framing::Either,
         };
         let url = remote_url(&url).ok_or(Unavailable::BadUrl)?;
-        return Ok(Transport::Http(Remote { url, headers, framing }));
+        let oauth = match entry.oauth.take() {
+            None if has_authorization => None,
+            oauth => Some(super::oauth::oauth(oauth.unwrap_or_default())?),
+        };
+        return Ok(Transport::Http(Remote { url, headers, framing, oauth }));
     }
     let command = entry.command.take().unwrap_or_default();
     if is_blank(&command) {
@@ -95,6 +104,11 @@ pub(super) fn transport(
         cwd: entry.cwd.take().map(|cwd| directory.join(cwd)),
         inherit_env: entry.inherit_env.unwrap_or(false),
     }))
+}
+
+/// Whether the config itself says what to show to the server.
+fn has_authorization(entry: &ServerEntry) -> bool {
+    entry.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
 fn remote_url(text: &str) -> Option<Url> {

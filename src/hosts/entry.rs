@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
+    login,
     table::Unit,
     variables::{Findings, Meanings, Needed},
 };
@@ -223,10 +224,12 @@ impl Translation {
                 );
                 self.notes.push(note);
             }
-            ("oauth", Value::Object(_)) => {
-                self.notes.push(
-                    "dormouse cannot log in yet: requests are sent without a token".to_owned(),
-                );
+            ("oauth" | "auth", Value::Object(theirs)) => {
+                let (ours, left_out) = login::oauth(theirs);
+                self.left_out.extend(left_out);
+                if !ours.is_empty() {
+                    self.set("oauth", Value::Object(ours));
+                }
             }
             ("description", Value::String(text)) if text.trim().is_empty() => {}
             (key, value) if server_keys().iter().any(|known| known == key) && key != "tools" => {
@@ -265,6 +268,13 @@ impl Translation {
     /// One server is at one place.
     fn settle(&mut self) {
         if self.entry.contains_key("url") {
+            let headers = self.entry.get("headers").and_then(Value::as_object);
+            let has_authorization = headers.is_some_and(|all| {
+                all.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+            });
+            if has_authorization && self.entry.shift_remove("oauth").is_some() {
+                self.notes.push("\"oauth\" is left out: it has a header for that".to_owned());
+            }
             for key in ["command", "args", "env", "cwd"] {
                 if self
                     .entry
@@ -276,6 +286,7 @@ impl Translation {
             }
         } else {
             self.entry.shift_remove("headers");
+            self.entry.shift_remove("oauth");
             self.entry.shift_remove("type");
         }
     }

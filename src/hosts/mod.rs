@@ -6,6 +6,7 @@
 mod backups;
 mod connect;
 mod entry;
+mod login;
 mod own;
 mod places;
 mod plan;

@@ -20,6 +20,8 @@ pub struct Secret {
 pub enum Place {
     Env(String),
     Header(String),
+    /// What it is called in `oauth`.
+    Login(String),
     Argument(usize),
     Url,
     /// Somewhere else in a file.
@@ -31,6 +33,7 @@ impl std::fmt::Display for Place {
         match self {
             Self::Env(name) => write!(f, "env.{name}"),
             Self::Header(name) => write!(f, "headers.{name}"),
+            Self::Login(name) => write!(f, "oauth.{name}"),
             Self::Argument(index) => write!(f, "args[{index}]"),
             Self::Url => f.write_str("url"),
             Self::Elsewhere => f.write_str("elsewhere"),
@@ -98,6 +101,11 @@ pub fn secrets(server: &str, entry: &Map<String, Value>) -> Vec<Secret> {
     }
     for (name, value) in members(entry, "headers") {
         push(Place::Header(name.to_owned()), named(name, value), &format!("{server}_{name}"));
+    }
+    for (name, value) in members(entry, "oauth") {
+        let is_elsewhere = value.starts_with("keychain:");
+        let value = named(name, value).filter(|_| !is_elsewhere);
+        push(Place::Login(name.to_owned()), value, &format!("{server}_{name}"));
     }
     let args = entry.get("args").and_then(Value::as_array);
     let args: Vec<&str> =
@@ -261,6 +269,7 @@ fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String
         let at = match place {
             Place::Env(name) => entry.get_mut("env").and_then(|env| env.get_mut(name)),
             Place::Header(name) => entry.get_mut("headers").and_then(|all| all.get_mut(name)),
+            Place::Login(name) => entry.get_mut("oauth").and_then(|all| all.get_mut(name)),
             Place::Argument(index) => entry.get_mut("args").and_then(|args| args.get_mut(index)),
             Place::Url => entry.get_mut("url"),
             Place::Elsewhere => None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Peer, Pulse, pending::Registered};
-use crate::wire::{Outcome, Raw, edit};
+use crate::wire::{Outcome, Raw, credentials::CredentialError, edit};
 
 /// Receives the `params` of each progress notification of a request, in order, before its result.
 pub type ProgressSink = Box<dyn Fn(Raw) + Send>;
@@ -41,6 +41,9 @@ pub enum CallError {
     /// The transport was refused; `detail` is the start of what came with it.
     #[error("HTTP status {status}{detail}")]
     Refused { status: u16, detail: String },
+    /// There is nothing to show that the server would accept, so that the request was not executed.
+    #[error(transparent)]
+    Unauthorized(#[from] CredentialError),
     #[error("no answer for {0:?}")]
     TimedOut(Duration),
     #[error("it does not read its input")]

@@ -24,6 +24,7 @@ use super::{
     roster::{Roster, Slot},
 };
 use crate::{
+    auth::Auth,
     catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
@@ -86,12 +87,13 @@ pub struct Subscriber {
 
 impl Fleet {
     /// Makes the fleet. Nothing is connected.
-    pub fn new(config: Config, watchdog: &Watchdog, storage: Storage) -> Arc<Self> {
+    pub fn new(config: Config, watchdog: &Watchdog, storage: Storage, auth: Auth) -> Arc<Self> {
         let Config { settings, servers, .. } = config;
         let context = Context {
             max_message_bytes: settings.max_message_bytes,
             watchdog: watchdog.clone(),
             http: HttpClient::default(),
+            auth,
             catalog_ttl: settings.catalog_ttl,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -153,6 +155,7 @@ impl Fleet {
         self.parked.clear();
         self.context.tasks.close();
         self.context.tasks.wait().await;
+        self.context.auth.end().await;
     }
 
     pub fn settings(&self) -> Arc<Settings> {

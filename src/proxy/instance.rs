@@ -131,12 +131,12 @@ impl Observer for InstanceObserver {
         self.fleet.upgrade()?.recall(self.instance)
     }
 
-    fn unreachable(&self, cause: String) {
+    fn troubled(&self, trouble: Option<String>) {
         self.tell(|fleet, _| {
             fleet.publish(self.instance, Announce::All, |before| match before {
                 // What is known of it stays: a call tries to reach it again.
                 Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
-                Presence::Offered { .. } => Some(Presence::Offered { trouble: Some(cause) }),
+                Presence::Offered { .. } => Some(Presence::Offered { trouble }),
             });
         });
     }

@@ -142,9 +142,7 @@ fn offered(view: View<'_>) -> Vec<Line> {
         };
         let about = server.description.clone().unwrap_or_default();
         let about = match trouble {
-            Some(trouble) => {
-                format!("{about} (not reachable now: {trouble})").trim_start().to_owned()
-            }
+            Some(trouble) => format!("{about} ({trouble})").trim_start().to_owned(),
             None => about,
         };
         Some(Line::new(&server.name, &about))

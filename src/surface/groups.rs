@@ -69,7 +69,7 @@ fn line(view: View<'_>, server: &ServerView) -> Option<Line> {
     let cause =
         server.failure.as_deref().filter(|_| view.snapshot.settings.listing == Listing::Growing);
     let failure = match (server.shown(view.snapshot.settings.listing), &server.presence) {
-        (Shown::Offered { trouble: Some(trouble), .. }, _) => format!(" (failed: {trouble})"),
+        (Shown::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
         (Shown::Offered { trouble: None, .. }, _) => {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))
         }

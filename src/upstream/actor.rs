@@ -56,6 +56,7 @@ enum Happening {
     Died,
     Idled,
     RetryDue,
+    LoggedIn,
     Expired,
     ListsChanged(Kinds),
     Refreshed(Result<Box<Lists>, AttemptError>),
@@ -137,6 +138,7 @@ impl Actor {
                 }
                 Happening::Idled => self.idled(),
                 Happening::RetryDue => self.play(Event::RetryDue),
+                Happening::LoggedIn => self.play(Event::LoggedIn),
                 Happening::Expired => {
                     self.freshness.end();
                     if matches!(self.state, Some(State::Awake { .. })) {
@@ -159,6 +161,10 @@ impl Actor {
             Some(State::Awake { connection: link, .. }) => (Some(link.connection.clone()), None),
             Some(State::BackingOff { until, .. }) => (None, Some(Instant::from_std(*until))),
             _ => (None, None),
+        };
+        let awaited = match &self.state {
+            Some(State::AwaitingLogin { .. }) => self.surroundings.credentials.clone(),
+            _ => None,
         };
         let may_idle = self.shared.subscriptions.uris().is_empty();
         let idle_timeout = if self.is_retiring {
@@ -187,6 +193,9 @@ impl Actor {
                 Happening::ListsChanged(kinds)
             }
             () = until(retry_at, tokio::time::sleep_until) => Happening::RetryDue,
+            () = until(awaited, |credentials| async move { credentials.changed().await }) => {
+                Happening::LoggedIn
+            }
             () = until(expires_at, tokio::time::sleep_until) => Happening::Expired,
             () = until(link.as_ref().zip(idle_timeout), |(link, timeout)| async move {
                 link.activity.idle_for(timeout).await;

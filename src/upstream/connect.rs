@@ -25,7 +25,7 @@ use crate::{
     config::{Framing, Launch, ServerConfig, Transport},
     peer::{CallError, Peer, read_messages},
     protocol::{Era, Greeting},
-    wire::{LineReader, Outbox, Raw, edit, write_messages},
+    wire::{LineReader, Outbox, Raw, credentials::Credentials, edit, write_messages},
 };
 
 /// How long a process that has exited, or reads no more, is still read from.
@@ -39,6 +39,8 @@ pub(super) struct Surroundings {
     pub(super) stale: Arc<Stale>,
     /// What is known of the server, for transports that repeat some of it.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    /// Where the server may want a login.
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) context: Context,
 }
 
@@ -59,7 +61,7 @@ pub(super) async fn connect(
     let limit = surroundings.config.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let connecting = Connecting { surroundings, deadline };
-    match connecting.run(approach, spoken, with_catalog).await {
+    let connected = match connecting.run(approach, spoken, with_catalog).await {
         // An older server may know only the older framing. Trying that is part of the same attempt.
         Err(refusal) if spoken.framing.is_none() && connecting.is_older_framing(&refusal) => {
             let spoken = Spoken { framing: Some(Framing::Sse), modern: Some(false), ..spoken };
@@ -75,7 +77,12 @@ pub(super) async fn connect(
             connecting.run(Approach::Only(Era::Legacy), spoken, with_catalog).await
         }
         outcome => outcome,
-    }
+    };
+    connected.map_err(|failure| match failure {
+        // In which phase that was noticed is nobody's concern.
+        AttemptError::Call { cause: CallError::Unauthorized(cause), .. } => cause.into(),
+        failure => failure,
+    })
 }
 
 /// How long each phase of an attempt took.
@@ -187,7 +194,8 @@ impl Connecting {
     }
 
     async fn open(&self, spoken: Spoken) -> Result<Opening, AttemptError> {
-        let Surroundings { config, observer, stale, catalog, context } = &self.surroundings;
+        let Surroundings { config, observer, stale, catalog, credentials, context } =
+            &self.surroundings;
         let transport = config.transport.as_ref().map_err(Clone::clone)?;
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
@@ -209,6 +217,7 @@ impl Connecting {
                 let opening = http::Opening {
                     remote,
                     client: &context.http,
+                    credentials: credentials.clone(),
                     inbound,
                     outbox,
                     catalog: catalog.clone(),

@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use crate::{config::Unavailable, peer::CallError};
+use crate::{config::Unavailable, peer::CallError, wire::credentials::CredentialError};
 
 /// Why one attempt to connect failed.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,8 @@ pub enum AttemptError {
     Call { phase: &'static str, cause: CallError },
     #[error("{phase} was refused: {message}")]
     Refused { phase: &'static str, message: String },
+    #[error(transparent)]
+    Unauthorized(#[from] CredentialError),
     #[error("{0}")]
     Incompatible(String),
     #[error("cannot make HTTP requests: {0}")]
@@ -34,6 +36,11 @@ impl AttemptError {
     pub(super) fn is_refusal(&self) -> bool {
         let is_http = matches!(self, Self::Call { cause: CallError::Refused { .. }, .. });
         is_http || matches!(self, Self::Refused { .. })
+    }
+
+    /// Whether nothing is wrong but that somebody has to log in.
+    pub(super) fn wants_login(&self) -> bool {
+        matches!(self, Self::Unauthorized(CredentialError::LoginRequired { .. }))
     }
 
     /// Without what the server said on the way, which is in `said`: for texts that a model reads unasked, and
@@ -61,6 +68,9 @@ pub enum LoadError {
     /// A server whose catalog is known, or an eager one, cannot be reached now.
     #[error("server {server:?} cannot be reached: {cause}")]
     Unreachable { server: String, cause: Arc<AttemptError> },
+    /// Somebody has to log in first.
+    #[error("server {server:?} is not connected: {cause}")]
+    LoginRequired { server: String, cause: Arc<AttemptError> },
     /// It was evicted or switched off before.
     #[error("server {server:?} is not available")]
     Gone { server: String },
@@ -72,6 +82,7 @@ impl LoadError {
         match self {
             Self::Failed { cause, .. }
             | Self::GivenUp { cause, .. }
+            | Self::LoginRequired { cause, .. }
             | Self::Unreachable { cause, .. } => Some(cause),
             Self::Gone { .. } => None,
         }

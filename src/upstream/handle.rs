@@ -22,6 +22,7 @@ use super::{
     fetch::{self, Lists},
 };
 use crate::{
+    auth::Auth,
     catalog::{Origin, ServerCatalog},
     config::ServerConfig,
     peer::{CallError, CallOptions, Peer},
@@ -39,6 +40,7 @@ pub struct Context {
     pub max_message_bytes: usize,
     pub watchdog: Watchdog,
     pub http: HttpClient,
+    pub auth: Auth,
     /// How long a hybrid server's catalog is good for, where the server does not say; `None` for ever.
     pub catalog_ttl: Option<Duration>,
     pub tasks: TaskTracker,
@@ -141,6 +143,7 @@ impl Upstream {
             stop: stop.clone(),
         });
         let surroundings = Surroundings {
+            credentials: context.auth.credentials(&config),
             config,
             observer,
             stale: Arc::default(),

@@ -61,8 +61,8 @@ pub trait Observer: Send + Sync + 'static {
     /// What it had when it was last connected, in whatever run that was.
     fn recall(&self) -> Option<Recalled>;
 
-    /// A server that nobody has asked for cannot be reached, and nothing is known of it yet.
-    fn unreachable(&self, cause: String);
+    /// What stands in the way of a server that may not be known yet, as a phrase; `None` when nothing does any more.
+    fn troubled(&self, trouble: Option<String>);
 
     /// A load that somebody asked for failed.
     fn failed(&self, cause: String);

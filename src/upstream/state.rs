@@ -29,6 +29,8 @@ pub(super) enum State<C> {
     Asleep { last_failure: Option<Failure> },
     /// Eager, and cannot be reached now; it is tried again at `until`.
     BackingOff { failures: u32, until: Instant, last_failure: Option<Failure> },
+    /// It wants a login, and nobody is logged in. `attempt`: what is to be done when somebody is.
+    AwaitingLogin { attempt: Attempt },
     /// Too many loads failed.
     Evicted,
     /// `"enabled": false`
@@ -85,6 +87,8 @@ pub(super) enum Event<C> {
     Idled,
     /// It is time to try an eager server again.
     RetryDue,
+    /// Somebody has logged in, here or elsewhere.
+    LoggedIn,
     /// The connection is not the one that its first host needs.
     Unsuitable,
 }
@@ -102,6 +106,9 @@ pub(super) enum Effect<C> {
     /// Tell those who wait that they cannot have it.
     Refuse(Refusal),
     PublishUnreachable(Arc<AttemptError>),
+    PublishAwaitingLogin(Arc<AttemptError>),
+    /// Nothing speaks against it any more.
+    PublishOffered,
     PublishEvicted(Arc<AttemptError>),
 }
 
@@ -110,6 +117,7 @@ pub(super) enum Refusal {
     Failed { cause: Arc<AttemptError>, attempts_left: u8 },
     GivenUp { cause: Arc<AttemptError> },
     Unreachable { cause: Arc<AttemptError> },
+    LoginRequired { cause: Arc<AttemptError> },
     Gone,
 }
 
@@ -132,7 +140,8 @@ impl<C> State<C> {
         random: f64,
     ) -> (Self, Vec<Effect<C>>) {
         use Event::{
-            Connected, Died, Failed, Idled, Recalled, RetryDue, Studied, Unsuitable, Wanted,
+            Connected, Died, Failed, Idled, LoggedIn, Recalled, RetryDue, Studied, Unsuitable,
+            Wanted,
         };
         match (self, event) {
             (Self::Unloaded { strikes }, Wanted) => start(match startup {
@@ -157,6 +166,16 @@ impl<C> State<C> {
             (Self::BackingOff { failures, .. }, Wanted | RetryDue) => {
                 start(Attempt::Eager { failures })
             }
+            (Self::AwaitingLogin { attempt }, Wanted) => start(attempt),
+            (Self::AwaitingLogin { attempt }, LoggedIn) => match attempt {
+                Attempt::Load { strikes } => {
+                    (Self::Unloaded { strikes }, vec![Effect::PublishOffered])
+                }
+                Attempt::Wake => (Self::Asleep { last_failure: None }, Vec::new()),
+                Attempt::Eager { .. } | Attempt::Learn { .. } | Attempt::LearnAnew => {
+                    start(attempt)
+                }
+            },
             (Self::Loading(attempt), Connected(connection)) => {
                 let failures = match attempt {
                     Attempt::Eager { failures } => failures,
@@ -184,7 +203,8 @@ impl<C> State<C> {
             (state, Connected(connection)) => (state, vec![Effect::Close(connection)]),
             (
                 state,
-                Wanted | Studied | Recalled | Failed(_) | Died | Idled | RetryDue | Unsuitable,
+                Wanted | Studied | Recalled | Failed(_) | Died | Idled | RetryDue | LoggedIn
+                | Unsuitable,
             ) => (state, Vec::new()),
         }
     }
@@ -227,6 +247,13 @@ fn after_failure<C>(
     now: Instant,
     random: f64,
 ) -> (State<C>, Vec<Effect<C>>) {
+    if cause.wants_login() {
+        let effects = vec![
+            Effect::PublishAwaitingLogin(cause.clone()),
+            Effect::Refuse(Refusal::LoginRequired { cause }),
+        ];
+        return (State::AwaitingLogin { attempt }, effects);
+    }
     let failure = Failure { at: now, cause: cause.clone() };
     match attempt {
         Attempt::Load { strikes } | Attempt::Learn { strikes } if strikes + 1 >= STRIKES => {
@@ -271,6 +298,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::credentials::CredentialError;
     use proptest::prelude::*;
 
     /// Plays events against a server and keeps what became visible.
@@ -294,6 +322,11 @@ mod tests {
         Arc::new(AttemptError::ShuttingDown)
     }
 
+    fn no_login() -> Arc<AttemptError> {
+        let (why, command) = (String::new(), "dormouse login x".to_owned());
+        Arc::new(CredentialError::LoginRequired { why, command }.into())
+    }
+
     impl Life {
         fn play(&mut self, event: Event<u32>) -> &mut Self {
             let state = self.state.take().unwrap();
@@ -311,8 +344,11 @@ mod tests {
                     }
                     Effect::Refuse(Refusal::GivenUp { .. }) => "refuse, given up".to_owned(),
                     Effect::Refuse(Refusal::Unreachable { .. }) => "refuse".to_owned(),
+                    Effect::Refuse(Refusal::LoginRequired { .. }) => "refuse, log in".to_owned(),
                     Effect::Refuse(Refusal::Gone) => "gone".to_owned(),
                     Effect::PublishUnreachable(_) => "unreachable".to_owned(),
+                    Effect::PublishAwaitingLogin(_) => "awaiting login".to_owned(),
+                    Effect::PublishOffered => "offered".to_owned(),
                     Effect::PublishEvicted(_) => "evicted".to_owned(),
                 });
             }
@@ -435,10 +471,31 @@ mod tests {
         assert!(matches!(life.state, Some(State::Asleep { .. })), "it is known already");
     }
 
+    #[test]
+    fn a_missing_login_is_no_strike_and_a_login_takes_up_what_it_stopped() {
+        let mut life = life(Startup::Lazy);
+        life.play(Event::Wanted).play(Event::Failed(error())).play(Event::Wanted);
+        for _ in 0..5 {
+            life.play(Event::Failed(no_login())).play(Event::Wanted);
+        }
+        life.play(Event::Failed(no_login())).play(Event::LoggedIn);
+        assert!(matches!(life.state, Some(State::Unloaded { strikes: 1 })));
+        assert_eq!(life.log().last(), Some(&"offered"));
+        life.play(Event::Wanted).connect().play(Event::Idled).play(Event::Wanted);
+        life.play(Event::Failed(no_login())).play(Event::LoggedIn);
+        assert!(matches!(life.state, Some(State::Asleep { .. })));
+
+        let mut life = super::tests::life(Startup::Eager);
+        life.play(Event::Wanted).play(Event::Failed(no_login())).play(Event::RetryDue);
+        assert_eq!(life.log(), ["start", "awaiting login", "refuse, log in"]);
+        life.play(Event::LoggedIn).connect();
+        assert!(matches!(life.state, Some(State::Awake { .. })));
+    }
+
     proptest! {
         #[test]
         fn no_sequence_of_events_panics_or_leaks_a_connection(
-            events in proptest::collection::vec((0..9u8, 0..3000u64), 0..200),
+            events in proptest::collection::vec((0..11u8, 0..3000u64), 0..200),
             startup in proptest::sample::select(vec![Startup::Eager, Startup::Lazy, Startup::Hybrid]),
         ) {
             let mut life = life(startup);
@@ -453,6 +510,8 @@ mod tests {
                     5 => life.play(Event::Unsuitable),
                     6 => life.play(Event::Studied),
                     7 => life.play(Event::Recalled),
+                    8 => life.play(Event::Failed(no_login())),
+                    9 => life.play(Event::LoggedIn),
                     _ => life.play(Event::RetryDue),
                 };
             }

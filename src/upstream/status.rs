@@ -19,6 +19,7 @@ pub enum Phase {
     Awake,
     Asleep,
     BackingOff,
+    AwaitingLogin,
     Evicted,
     Disabled,
 }
@@ -66,6 +67,7 @@ impl Status {
                 self.retry_at = Some(*until);
                 Phase::BackingOff
             }
+            State::AwaitingLogin { .. } => Phase::AwaitingLogin,
             State::Evicted => {
                 self.strikes = STRIKES;
                 Phase::Evicted

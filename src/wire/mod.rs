@@ -3,6 +3,7 @@
 //! This layer frames, parses and writes messages. It knows nothing of MCP: not what a method means,
 //! not which era a peer speaks, not who is on the other end.
 
+pub mod credentials;
 pub mod edit;
 mod lines;
 mod message;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Manner, Members, NO_LOGIN, Notes, Variables, Written, literal, servers};
+use super::{Manner, Members, Notes, Variables, Written, literal, servers};
 use crate::config::{document::Step, schema};
 
 /// Whether an entry has a key that it has and we have not, or one that both have.
@@ -70,10 +70,25 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         written.set_node(member.at, "idleTimeout", member.node);
     }
     timeouts(&mut entry, &mut written, notes);
-    entry.give_up(&["oauth_client_id"], NO_LOGIN, notes);
-    entry.take("oauth_scopes");
+    login(&mut entry, &mut written);
     entry.end(notes);
     written
+}
+
+/// Where its clients are registered to come back to, on any port.
+const REDIRECT: &str = "http://localhost:0/oauth/callback";
+
+/// It logs in only where it is told a client; scopes alone do nothing.
+fn login(entry: &mut Members, written: &mut Written) {
+    let mut own = Written::default();
+    own.rename(entry, "oauth_client_id", "clientId");
+    if own.is_empty() {
+        entry.take("oauth_scopes");
+        return;
+    }
+    own.rename(entry, "oauth_scopes", "scopes");
+    own.set(entry.at, "redirectUri", REDIRECT);
+    written.set_node(entry.at, "oauth", own.node(entry.at));
 }
 
 fn timeouts(entry: &mut Members, written: &mut Written, notes: &mut Notes) {

@@ -1,6 +1,6 @@
 //! dynmcp (brandonburrus/dynamic-discovery-mcp): `mcp`, each entry with its `transport`.
 
-use super::{Manner, Members, NO_LOGIN, Notes, Variables, Written, servers};
+use super::{Manner, Members, Notes, Variables, Written, servers};
 
 pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
     let mut written = Written::default();
@@ -36,7 +36,22 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         },
     }
     written.keep(&mut entry, &["description", "command", "args", "env", "url", "headers"]);
-    entry.give_up(&["auth"], NO_LOGIN, notes);
+    login(&mut entry, &mut written, notes);
     entry.end(notes);
     written
+}
+
+fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
+    let mut auth = entry.mapping("auth", notes);
+    let (at, mut own) = (auth.at, Written::default());
+    own.rename(&mut auth, "client_id", "clientId");
+    own.rename(&mut auth, "client_secret", "clientSecret");
+    if let Some((at, scope)) = auth.text("scope", notes) {
+        let scopes: Vec<&str> = scope.split_whitespace().collect();
+        own.set(at, "scopes", scopes);
+    }
+    auth.end(notes);
+    if !own.is_empty() {
+        written.set_node(at, "oauth", own.node(at));
+    }
 }

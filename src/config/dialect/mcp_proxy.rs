@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{Manner, Members, NO_LOGIN, Notes, Variables, Written, servers};
+use super::{Manner, Members, Notes, Variables, Written, servers};
 use crate::config::format::{Content, Member, Node};
 
 /// What holds for a server unless its entry says otherwise.
@@ -107,7 +107,7 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
         }
         written.set_node(at, "timeouts", timeouts.node(at));
     }
-    entry.give_up(&["oauth"], NO_LOGIN, notes);
+    login(&mut entry, &mut written, notes);
     let mut options = entry.mapping("options", notes);
     entry.end_leniently(notes);
 
@@ -125,6 +125,30 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
     give_up(&mut options, notes);
     options.end_leniently(notes);
     written
+}
+
+/// Where its clients are registered to come back to, unless they say another place.
+const REDIRECT: &str = "http://localhost:8090/oauth/callback";
+
+fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
+    if !entry.has("oauth") {
+        entry.take("oauth");
+        return;
+    }
+    let mut oauth = entry.mapping("oauth", notes);
+    let (at, mut own) = (oauth.at, Written::default());
+    own.keep(&mut oauth, &["clientId", "clientSecret", "scopes"]);
+    match oauth.take("redirectUri") {
+        Some(member) => own.set_node(member.at, "redirectUri", member.node),
+        None => own.set(at, "redirectUri", REDIRECT),
+    }
+    own.rename(&mut oauth, "authServerMetadataUrl", "authServer");
+    if let Some((at, true)) = oauth.flag("pkceDisabled", notes) {
+        notes
+            .warn(at, "dormouse always uses PKCE, which a server that knows nothing of it ignores");
+    }
+    oauth.end_leniently(notes);
+    written.set_node(at, "oauth", own.node(at));
 }
 
 fn tool_filter(options: &mut Members, written: &mut Written, notes: &mut Notes) {

@@ -151,6 +151,17 @@ impl Written {
         self.0.extend(keys.iter().filter_map(|key| from.take(key)));
     }
 
+    /// Takes over a member under another name.
+    pub(super) fn rename(&mut self, from: &mut Members, key: &str, ours: &str) {
+        if let Some(Member { at, node, .. }) = from.take(key) {
+            self.set_node(at, ours, node);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn node(self, at: usize) -> Node {
         Node { at, content: Content::Mapping(self.0) }
     }

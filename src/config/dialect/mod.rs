@@ -77,8 +77,6 @@ impl Notes {
     }
 }
 
-const NO_LOGIN: &str = "dormouse cannot log in yet: requests are sent without a token";
-
 /// A config of another system as one of ours.
 pub(super) struct Translated {
     pub(super) root: Node,

@@ -45,9 +45,16 @@ impl Actor {
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
                 tracing::warn!(server = self.name(), %cause, "cannot be reached");
-                self.shared.observer.unreachable(cause.in_short());
+                let trouble = format!("not reachable now: {}", cause.in_short());
+                self.shared.observer.troubled(Some(trouble));
                 self.first_attempt_over();
             }
+            Effect::PublishAwaitingLogin(cause) => {
+                tracing::warn!(server = self.name(), "{cause}");
+                self.shared.observer.troubled(Some(cause.to_string()));
+                self.first_attempt_over();
+            }
+            Effect::PublishOffered => self.shared.observer.troubled(None),
             Effect::PublishEvicted(cause) => {
                 tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
                 self.shared.observer.evicted();
@@ -131,6 +138,7 @@ impl Actor {
                 tracing::info!(server, %cause, "cannot be reached");
                 LoadError::Unreachable { server, cause }
             }
+            Refusal::LoginRequired { cause } => LoadError::LoginRequired { server, cause },
             Refusal::Gone => LoadError::Gone { server },
         };
         for reply in self.waiting.drain(..) {

@@ -1,12 +1,14 @@
 //! One URL to which messages are posted and from which streams are read.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{
+        ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+    },
 };
 use url::Url;
 
@@ -15,7 +17,9 @@ use crate::{
     config::Remote,
     peer::CallError,
     wire::{
-        Message, on_one_line,
+        Message,
+        credentials::{Authorization, Challenge, Credentials},
+        on_one_line,
         sse::{EventReader, root_cause},
     },
 };
@@ -33,6 +37,8 @@ pub(super) struct Endpoint {
     client: Client,
     /// What the config says to send with every request.
     headers: HeaderMap,
+    /// What else is shown, where the config leaves that to be found out.
+    credentials: Option<Arc<dyn Credentials>>,
     pub(super) max_message_bytes: usize,
 }
 
@@ -46,6 +52,7 @@ impl Endpoint {
     pub(super) fn new(
         remote: &Remote,
         client: &HttpClient,
+        credentials: Option<Arc<dyn Credentials>>,
         max_message_bytes: usize,
     ) -> Result<Self, AttemptError> {
         let client = client.get().map_err(AttemptError::Http)?;
@@ -56,7 +63,7 @@ impl Endpoint {
         });
         // The config has checked names and values.
         let headers = headers.flatten().collect();
-        Ok(Self { url: remote.url.clone(), client, headers, max_message_bytes })
+        Ok(Self { url: remote.url.clone(), client, headers, credentials, max_message_bytes })
     }
 
     /// The same server at another address of it.
@@ -70,36 +77,39 @@ impl Endpoint {
         message: &Message,
         headers: HeaderMap,
     ) -> Result<Response, CallError> {
-        let request = self.client.post(self.url.clone()).body(message.to_bytes());
+        let body = message.to_bytes();
+        let request = || self.client.post(self.url.clone()).body(body.clone());
         self.send(request, [(CONTENT_TYPE, JSON), (ACCEPT, BOTH)], headers).await
     }
 
     /// Asks for a stream of events.
     pub(super) async fn get(&self, headers: HeaderMap) -> Result<Response, CallError> {
-        self.send(self.client.get(self.url.clone()), [(ACCEPT, EVENTS)], headers).await
+        self.send(|| self.client.get(self.url.clone()), [(ACCEPT, EVENTS)], headers).await
     }
 
     pub(super) async fn delete(&self, headers: HeaderMap) -> Result<Response, CallError> {
-        self.send(self.client.delete(self.url.clone()), [], headers).await
+        self.send(|| self.client.delete(self.url.clone()), [], headers).await
     }
 
+    /// Sends a request, and once more where the server has refused what it was shown and there is something better.
     async fn send<const N: usize>(
         &self,
-        request: RequestBuilder,
+        request: impl Fn() -> RequestBuilder,
         own: [(HeaderName, HeaderValue); N],
         headers: HeaderMap,
     ) -> Result<Response, CallError> {
         let mut all = self.headers.clone();
         all.extend(own);
         all.extend(headers);
-        request.headers(all).send().await.map_err(|error| {
-            if error.is_connect() || error.is_builder() || error.is_request() && error.is_timeout()
-            {
-                CallError::Unreachable(root_cause(&error))
-            } else {
-                CallError::Broken(root_cause(&error))
-            }
-        })
+        let Some(credentials) = &self.credentials else {
+            return sent(request().headers(all)).await;
+        };
+        let shown = credentials.authorization().await?;
+        let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
+        let Some(challenge) = challenge(&response) else { return Ok(response) };
+        credentials.refused(shown.as_ref(), &challenge).await?;
+        let shown = credentials.authorization().await?;
+        sent(authorized(request().headers(all), shown.as_ref())).await
     }
 
     /// The body of an answer that was accepted; `None` where it has none that could carry a message.
@@ -123,6 +133,37 @@ impl Endpoint {
     pub(super) fn events(&self, response: Response, silence: Option<Duration>) -> EventReader {
         EventReader::new(response.bytes_stream(), self.max_message_bytes, silence)
     }
+}
+
+async fn sent(request: RequestBuilder) -> Result<Response, CallError> {
+    request.send().await.map_err(|error| {
+        if error.is_connect() || error.is_builder() || error.is_request() && error.is_timeout() {
+            CallError::Unreachable(root_cause(&error))
+        } else {
+            CallError::Broken(root_cause(&error))
+        }
+    })
+}
+
+fn authorized(request: RequestBuilder, shown: Option<&Authorization>) -> RequestBuilder {
+    match shown {
+        Some(shown) => request.header(AUTHORIZATION, shown.header()),
+        None => request,
+    }
+}
+
+/// What a server says that wants another authorization. Many answer 403 for other reasons.
+fn challenge(response: &Response) -> Option<Challenge> {
+    let status = response.status();
+    let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    let www_authenticate = values.join(", ");
+    let is_challenge = match status {
+        StatusCode::UNAUTHORIZED => true,
+        StatusCode::FORBIDDEN => www_authenticate.contains("insufficient_scope"),
+        _ => false,
+    };
+    is_challenge.then(|| Challenge { status: status.as_u16(), www_authenticate })
 }
 
 fn media_type(response: &Response) -> String {
@@ -178,7 +219,9 @@ impl Refusal {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown: String = words.chars().filter(|c| is_shown(*c)).take(SHOWN).collect();
         let detail = match (self.status, shown.is_empty()) {
-            (StatusCode::UNAUTHORIZED, _) => ": the server wants a login".to_owned(),
+            (StatusCode::UNAUTHORIZED, _) => {
+                ": it does not accept the authorization that it was shown".to_owned()
+            }
             (status, _) if status.is_redirection() => ": it redirects to another place".to_owned(),
             (_, true) => String::new(),
             (_, false) => format!(": {shown}"),

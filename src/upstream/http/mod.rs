@@ -24,7 +24,7 @@ use super::{AttemptError, inbound::Inbound};
 use crate::{
     catalog::ServerCatalog,
     config::{Framing, Remote},
-    wire::Outbox,
+    wire::{Outbox, credentials::Credentials},
 };
 use endpoint::Endpoint;
 use streamable::Streamable;
@@ -38,6 +38,7 @@ const FAREWELL: Duration = Duration::from_millis(400);
 pub(super) struct Opening<'a> {
     pub(super) remote: &'a Remote,
     pub(super) client: &'a HttpClient,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) inbound: Inbound,
     pub(super) outbox: Outbox,
     /// What the server lists, as soon as that is known.
@@ -60,7 +61,8 @@ impl Opening<'_> {
     /// Opens the connection in one framing. Streamable HTTP says nothing before the first message.
     pub(super) async fn open(self, framing: Framing) -> Result<Carrier, AttemptError> {
         let (stop, ending) = (CancellationToken::new(), self.ending.clone());
-        let endpoint = Endpoint::new(self.remote, self.client, self.max_message_bytes)?;
+        let endpoint =
+            Endpoint::new(self.remote, self.client, self.credentials, self.max_message_bytes)?;
         let (inbound, outbox, tasks) = (self.inbound, self.outbox, self.tasks.clone());
         if framing == Framing::Sse {
             sse::open(endpoint, inbound, outbox, &tasks, stop.clone()).await?;

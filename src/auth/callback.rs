@@ -1,0 +1,167 @@
+//! Where the browser comes back to after a login: an address of this machine (RFC 8252 section 7.3).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    response::{Html, IntoResponse, Response},
+    routing::get,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+};
+use tokio_util::task::AbortOnDropHandle;
+use url::{Host, Url};
+
+use super::LoginError;
+
+/// Of requests that wait to be looked at; a browser sends one.
+const MOST_WAITING: usize = 8;
+
+/// Listens until it is dropped.
+pub struct Callback {
+    redirect_uri: Url,
+    returned: mpsc::Receiver<Returned>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+/// A browser that has come back, and waits for what to show.
+pub struct Returned {
+    /// With all that it brought.
+    pub url: Url,
+    show: oneshot::Sender<Answer>,
+}
+
+/// What the browser shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    LoggedIn { server: String },
+    Failed { why: String },
+}
+
+impl Callback {
+    /// Listens at this address; at a free port, where it has port 0.
+    pub(super) async fn listen(wanted: &Url) -> Result<Self, LoginError> {
+        let port = wanted.port().unwrap_or(0);
+        let failed = |cause| LoginError::Callback { address: shown(wanted), cause };
+        let listener = bind(wanted, port).await.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        let mut redirect_uri = wanted.clone();
+        // It has a host, so that it can have a port.
+        let _ = redirect_uri.set_port(Some(port));
+        let (returning, returned) = mpsc::channel(MOST_WAITING);
+        let came_back = ComeBack { redirect_uri: redirect_uri.clone(), returning };
+        // Any other place and any other method is refused by the router.
+        let router = Router::new().route(wanted.path(), get(come_back)).with_state(came_back);
+        let serving = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::warn!(%error, "the browser cannot come back");
+            }
+        });
+        Ok(Self { redirect_uri, returned, _serving: AbortOnDropHandle::new(serving) })
+    }
+
+    /// Where it is, with its port.
+    pub(super) fn redirect_uri(&self) -> &Url {
+        &self.redirect_uri
+    }
+
+    /// Waits for a browser.
+    pub async fn returned(&mut self) -> Returned {
+        match self.returned.recv().await {
+            Some(returned) => returned,
+            // It serves no more.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Returned {
+    pub fn answer(self, answer: Answer) {
+        // It may have been closed.
+        let _ = self.show.send(answer);
+    }
+}
+
+fn shown(url: &Url) -> String {
+    format!("{}:{}", url.host_str().unwrap_or_default(), url.port().unwrap_or(0))
+}
+
+async fn bind(wanted: &Url, port: u16) -> std::io::Result<TcpListener> {
+    match wanted.host() {
+        Some(Host::Ipv4(address)) => TcpListener::bind((address, port)).await,
+        Some(Host::Ipv6(address)) => TcpListener::bind((address, port)).await,
+        // A browser tries one and then the other.
+        _ => match TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), port)).await {
+            Ok(listener) => Ok(listener),
+            Err(_) => TcpListener::bind((IpAddr::V6(Ipv6Addr::LOCALHOST), port)).await,
+        },
+    }
+}
+
+#[derive(Clone)]
+struct ComeBack {
+    redirect_uri: Url,
+    returning: mpsc::Sender<Returned>,
+}
+
+async fn come_back(State(place): State<ComeBack>, request: Request) -> Response {
+    let mut url = place.redirect_uri;
+    url.set_query(request.uri().query());
+    let (show, shown) = oneshot::channel();
+    let is_taken = place.returning.send(Returned { url, show }).await.is_ok();
+    match shown.await {
+        Ok(answer) if is_taken => answer.into_response(),
+        _ => {
+            let why = "nobody waits for this login any more; start it again".to_owned();
+            Answer::Failed { why }.into_response()
+        }
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let (status, title, text) = match self {
+            Self::LoggedIn { server } => (
+                StatusCode::OK,
+                "You are logged in",
+                format!("dormouse can use {server} now. You can close this page."),
+            ),
+            Self::Failed { why } => (
+                StatusCode::BAD_REQUEST,
+                "You are not logged in",
+                format!("{why}. The terminal says what to do."),
+            ),
+        };
+        let page = PAGE.replace("{title}", title).replace("{text}", &escaped(&text));
+        let headers = [
+            (header::CACHE_CONTROL, "no-store"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+        ];
+        (status, headers, Html(page)).into_response()
+    }
+}
+
+const PAGE: &str = "<!doctype html>
+<html lang=\"en\"><meta charset=\"utf-8\"><title>{title} · dormouse</title>
+<style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}</style>
+<h1>{title}</h1>
+<p>{text}</p>
+</html>
+";
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '<' => "&lt;".to_owned(),
+            '>' => "&gt;".to_owned(),
+            '&' => "&amp;".to_owned(),
+            '"' => "&quot;".to_owned(),
+            c => c.to_string(),
+        })
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! A client as an authorization server knows it, and how it shows that it is the one.
+
+use std::time::{Duration, SystemTime};
+
+use base64::{
+    Engine as _,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use ring::{rand::SystemRandom, signature};
+use serde_json::json;
+
+use super::{
+    credential::{AuthMethod, seconds},
+    discovery::Discovered,
+    store::Store,
+};
+use crate::{
+    config::{ClientProof, OAuthClient, Secret},
+    protocol::random_token,
+};
+
+/// A client with all that it needs to ask for tokens.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) id: String,
+    pub(super) method: AuthMethod,
+    /// Its secret, or for [`AuthMethod::PrivateKeyJwt`] its key.
+    pub(super) secret: Option<Secret>,
+    /// Of one that we have registered.
+    pub(super) redirect_uri: Option<String>,
+}
+
+/// Why the client of the config cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NoClient {
+    #[error("the keychain has no entry {0:?}, which is the \"clientSecret\"")]
+    NoSecret(String),
+    #[error("the secret of the client cannot be read: {0}")]
+    Unreadable(String),
+    #[error("the \"privateKey\" is none that is read here: a PKCS #8 PEM for ES256 or RS256")]
+    BadKey,
+}
+
+impl Client {
+    /// The client that the config names, as this authorization server wants it.
+    pub(super) fn of_config(
+        configured: &OAuthClient,
+        discovered: &Discovered,
+        store: &Store,
+    ) -> Result<Self, NoClient> {
+        let secret = Self::secret_of(configured, store)?;
+        let method = match &configured.proof {
+            None => AuthMethod::None,
+            Some(ClientProof::PrivateKey(_)) => AuthMethod::PrivateKeyJwt,
+            Some(_) => discovered.secret_method(),
+        };
+        Ok(Self { id: configured.id.clone(), method, secret, redirect_uri: None })
+    }
+
+    /// What the client of the config shows. The keychain may have to be unlocked for it.
+    pub(super) fn secret_of(
+        configured: &OAuthClient,
+        store: &Store,
+    ) -> Result<Option<Secret>, NoClient> {
+        match &configured.proof {
+            None => Ok(None),
+            Some(ClientProof::Secret(secret) | ClientProof::PrivateKey(secret)) => {
+                Ok(Some(secret.clone()))
+            }
+            Some(ClientProof::Keychain(name)) => {
+                let kept = store.secret(name);
+                let kept = kept.map_err(|error| NoClient::Unreadable(error.to_string()))?;
+                kept.map(Some).ok_or_else(|| NoClient::NoSecret(name.clone()))
+            }
+        }
+    }
+}
+
+/// An assertion by which a client with a key shows that it is the one (RFC 7523 section 3).
+pub(super) fn assertion(key: &Secret, client: &str, audience: &str) -> Result<Secret, NoClient> {
+    const LIFE: Duration = Duration::from_mins(5);
+    let key = Key::of_pem(key.expose()).ok_or(NoClient::BadKey)?;
+    let now = seconds(SystemTime::now());
+    let claims = json!({
+        "iss": client, "sub": client, "aud": audience, "jti": random_token::<16>(),
+        "iat": now, "exp": now + LIFE.as_secs(),
+    });
+    let header = json!({"alg": key.algorithm(), "typ": "JWT"});
+    let encoded = |value: &serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", encoded(&header), encoded(&claims));
+    let signature = key.sign(signed.as_bytes()).ok_or(NoClient::BadKey)?;
+    Ok(Secret::new(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))))
+}
+
+enum Key {
+    Es256(signature::EcdsaKeyPair),
+    Rs256(signature::RsaKeyPair),
+}
+
+impl Key {
+    fn of_pem(pem: &str) -> Option<Self> {
+        let lines = pem.lines().map(str::trim).filter(|line| !line.starts_with("-----"));
+        let der = BASE64_STANDARD.decode(lines.collect::<String>()).ok()?;
+        let curve = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        if let Ok(key) = signature::EcdsaKeyPair::from_pkcs8(curve, &der, &SystemRandom::new()) {
+            return Some(Self::Es256(key));
+        }
+        signature::RsaKeyPair::from_pkcs8(&der).ok().map(Self::Rs256)
+    }
+
+    fn algorithm(&self) -> &'static str {
+        match self {
+            Self::Es256(_) => "ES256",
+            Self::Rs256(_) => "RS256",
+        }
+    }
+
+    fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let random = SystemRandom::new();
+        match self {
+            Self::Es256(key) => Some(key.sign(&random, message).ok()?.as_ref().to_vec()),
+            Self::Rs256(key) => {
+                let mut signed = vec![0; key.public().modulus_len()];
+                key.sign(&signature::RSA_PKCS1_SHA256, &random, message, &mut signed).ok()?;
+                Some(signed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assertion_is_signed_by_the_key() {
+        let curve = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        let document =
+            signature::EcdsaKeyPair::generate_pkcs8(curve, &SystemRandom::new()).unwrap();
+        let text = BASE64_STANDARD.encode(document.as_ref());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+        let assertion = assertion(&Secret::new(pem), "c", "https://as.example").unwrap();
+        let (signed, signature) = assertion.expose().rsplit_once('.').unwrap();
+        let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).unwrap();
+        let pair =
+            signature::EcdsaKeyPair::from_pkcs8(curve, document.as_ref(), &SystemRandom::new());
+        let pair = pair.unwrap();
+        let public = signature::KeyPair::public_key(&pair);
+        let public = signature::UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, public);
+        public.verify(signed.as_bytes(), &signature).unwrap();
+        let claims = BASE64_URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().1).unwrap();
+        let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
+        assert_eq!((&claims["sub"], &claims["aud"]), (&json!("c"), &json!("https://as.example")));
+        let error = super::assertion(&Secret::new("nonsense"), "c", "a").unwrap_err();
+        assert!(matches!(error, NoClient::BadKey));
+    }
+}

@@ -1,0 +1,153 @@
+//! One login: the tokens, by whom and for what they were given, and to which client.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Secret;
+
+/// A login, as it is kept. It is for one resource, and its secrets go to one issuer only.
+#[derive(Clone, Debug)]
+pub(super) struct Credential {
+    pub(super) facts: Facts,
+    pub(super) client_secret: Option<Secret>,
+    /// `None` when there is none that is good for anything any more.
+    pub(super) tokens: Option<Tokens>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tokens {
+    pub(super) access: Secret,
+    pub(super) refresh: Option<Secret>,
+}
+
+/// All of a login that is not secret. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Facts {
+    /// The server's URL, as the config had it.
+    pub(super) server: String,
+    pub(super) issuer: String,
+    /// What the tokens are for (RFC 8707).
+    pub(super) resource: String,
+    pub(super) token_endpoint: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) revocation_endpoint: Option<String>,
+    pub(super) client_id: String,
+    pub(super) method: AuthMethod,
+    /// Of a client that we have registered; `None` for one of the config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) redirect_uri: Option<String>,
+    /// What was granted.
+    pub(super) scopes: Vec<String>,
+    /// What the server has asked for beyond that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) wanted: Vec<String>,
+    pub(super) obtained_at: u64,
+    /// `None` where nobody has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at: Option<u64>,
+    /// Whether it renews itself.
+    pub(super) is_renewable: bool,
+    pub(super) is_usable: bool,
+}
+
+/// How a client shows at the token endpoint that it is the one (RFC 8414, `token_endpoint_auth_methods_supported`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AuthMethod {
+    None,
+    ClientSecretBasic,
+    ClientSecretPost,
+    PrivateKeyJwt,
+}
+
+impl AuthMethod {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ClientSecretBasic => "client_secret_basic",
+            Self::ClientSecretPost => "client_secret_post",
+            Self::PrivateKeyJwt => "private_key_jwt",
+        }
+    }
+
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        let all =
+            [Self::None, Self::ClientSecretBasic, Self::ClientSecretPost, Self::PrivateKeyJwt];
+        all.into_iter().find(|method| method.name() == name)
+    }
+}
+
+impl Credential {
+    /// The same without what is no good any more.
+    pub(super) fn without_tokens(mut self) -> Self {
+        self.tokens = None;
+        (self.facts.is_renewable, self.facts.is_usable) = (false, false);
+        self
+    }
+
+    /// The same, good until it expires.
+    pub(super) fn unrenewable(mut self) -> Self {
+        if let Some(tokens) = &mut self.tokens {
+            tokens.refresh = None;
+        }
+        self.facts.is_renewable = false;
+        self
+    }
+
+    pub(super) fn is_expired(&self, now: SystemTime) -> bool {
+        self.facts.expires_at.is_some_and(|at| at <= seconds(now))
+    }
+
+    pub(super) fn can_be_renewed(&self) -> bool {
+        self.tokens.as_ref().is_some_and(|tokens| tokens.refresh.is_some())
+    }
+
+    /// When it is time to renew it; `None` where there is no telling. `random` in 0..1 keeps several processes from
+    /// doing it at the same moment.
+    pub(super) fn renew_at(&self, random: f64) -> Option<SystemTime> {
+        let expires_at = UNIX_EPOCH + Duration::from_secs(self.facts.expires_at?);
+        let lifetime =
+            Duration::from_secs(self.facts.expires_at?.saturating_sub(self.facts.obtained_at));
+        let margin = (lifetime / 5).min(EARLY).mul_f64(0.5 + random / 2.0);
+        Some(expires_at - margin)
+    }
+}
+
+/// A token is renewed so long before it expires, or a fifth of its life before.
+const EARLY: Duration = Duration::from_mins(5);
+
+pub(super) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// What people may know of a login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub issuer: String,
+    pub scopes: Vec<String>,
+    /// What the server wants beyond them.
+    pub wanted: Vec<String>,
+    /// Seconds since 1970; `None` where nobody has said.
+    pub expires_at: Option<u64>,
+    /// Whether it renews itself when it expires.
+    pub is_renewable: bool,
+    /// Whether there is anything to show to the server.
+    pub is_usable: bool,
+}
+
+impl Summary {
+    pub(super) fn of(facts: &Facts) -> Self {
+        let is_over = !facts.is_renewable
+            && facts.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()));
+        Self {
+            issuer: facts.issuer.clone(),
+            scopes: facts.scopes.clone(),
+            wanted: facts.wanted.clone(),
+            expires_at: facts.expires_at,
+            is_renewable: facts.is_renewable,
+            is_usable: facts.is_usable && !is_over,
+        }
+    }
+}

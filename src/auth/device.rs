@@ -1,0 +1,134 @@
+//! A login on another device: a short code is typed in there, and asked about here until it has been (RFC 8628).
+
+use std::{sync::Arc, time::Duration};
+
+use oauth2::{DeviceAuthorizationUrl, Scope, StandardDeviceAuthorizationResponse};
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use super::{
+    Auth, Site,
+    client::Client,
+    credential::Credential,
+    discovery::Discovered,
+    error::{LoginError, TokenError},
+    login::{Beginning, keep},
+    registration::register,
+    store::Store,
+    token::{Granted, token_client},
+};
+use crate::config::{Secret, ServerConfig};
+
+const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// Where its client would come back to, if it were to.
+const REDIRECT: &str = "http://127.0.0.1/callback";
+
+/// A login that waits for somebody at another device.
+pub struct DeviceLogin {
+    site: Site,
+    discovered: Discovered,
+    client: Client,
+    scopes: Vec<String>,
+    details: StandardDeviceAuthorizationResponse,
+    store: Arc<Store>,
+    tasks: TaskTracker,
+}
+
+impl Auth {
+    /// Begins a login on another device.
+    ///
+    /// # Errors
+    /// When the server wants none, or the authorization server has no device flow.
+    pub async fn log_in_elsewhere(
+        &self,
+        server: &ServerConfig,
+        more: &[String],
+    ) -> Result<DeviceLogin, LoginError> {
+        let Beginning { site, discovered, before, scopes } = self.begin(server, more).await?;
+        let endpoint = discovered.text("device_authorization_endpoint");
+        let endpoint = endpoint.and_then(|url| DeviceAuthorizationUrl::new(url).ok());
+        let endpoint = endpoint.ok_or(LoginError::NoDeviceFlow)?;
+        let client = match (&site.oauth.client, before) {
+            (Some(configured), _) => Client::of_config(configured, &discovered, &self.0.store)?,
+            (None, Some(before)) if is_for_devices(&before) => of_before(before),
+            (None, _) => register(&discovered, REDIRECT, GRANT, &scopes).await?,
+        };
+        let asking = token_client(&client, &discovered.metadata.token_endpoint)?;
+        let asking = asking.set_device_authorization_url(endpoint);
+        let request = asking
+            .exchange_device_code()
+            .add_scopes(scopes.iter().cloned().map(Scope::new))
+            .add_extra_param("resource", &discovered.resource);
+        let details = request.request_async(&discovered.guard).await;
+        let details = details.map_err(|error| TokenError::of(&error, &[]))?;
+        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
+        let login = DeviceLogin { site, discovered, client, scopes, details, store, tasks };
+        login.judge()?;
+        Ok(login)
+    }
+}
+
+/// Whether the client was registered for logins like this one.
+fn is_for_devices(before: &Credential) -> bool {
+    before.facts.redirect_uri.as_deref() == Some(REDIRECT)
+}
+
+fn of_before(before: Credential) -> Client {
+    let Credential { facts, client_secret, .. } = before;
+    let (id, method, redirect_uri) = (facts.client_id, facts.method, facts.redirect_uri);
+    Client { id, method, secret: client_secret, redirect_uri }
+}
+
+impl DeviceLogin {
+    /// A page is to be opened there as well as an address here.
+    fn judge(&self) -> Result<(), LoginError> {
+        let addresses = [Some(self.address()), self.complete_address()];
+        for address in addresses.into_iter().flatten() {
+            let url = Url::parse(address)
+                .map_err(|_| LoginError::BadAddress("it is no URL".to_owned()))?;
+            self.discovered
+                .guard
+                .check(&url)
+                .map_err(|error| LoginError::BadAddress(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Where the code is to be typed in.
+    pub fn address(&self) -> &str {
+        self.details.verification_uri().as_str()
+    }
+
+    /// The same with the code in it, where there is such a one.
+    pub fn complete_address(&self) -> Option<&str> {
+        Some(self.details.verification_uri_complete()?.secret())
+    }
+
+    pub fn code(&self) -> &str {
+        self.details.user_code().secret()
+    }
+
+    /// How long the code is good.
+    pub fn patience(&self) -> Duration {
+        self.details.expires_in()
+    }
+
+    /// Asks until somebody has typed the code in.
+    ///
+    /// # Errors
+    /// When nobody has in time, or it was refused.
+    pub async fn finish(self) -> Result<(), LoginError> {
+        let asking = token_client(&self.client, &self.discovered.metadata.token_endpoint)?;
+        let request = asking
+            .exchange_device_access_token(&self.details)
+            .add_extra_param("resource", &self.discovered.resource);
+        let given = request.request_async(&self.discovered.guard, tokio::time::sleep, None).await;
+        let code = self.details.device_code().secret().as_str();
+        let secret = self.client.secret.as_ref().map_or("", Secret::expose);
+        let given = given.map_err(|error| TokenError::of(&error, &[code, secret]))?;
+        let url = &self.site.remote.url;
+        let granted = Granted::of(&given);
+        let login = granted.into_login(url, &self.discovered, self.client, self.scopes);
+        keep(&self.store, &self.tasks, &self.site, login).await
+    }
+}

@@ -1,0 +1,202 @@
+//! Who gives tokens for a server, for what and where (RFC 9728, RFC 8414, OpenID Connect Discovery). rmcp finds it out;
+//! what the config says of it wins.
+
+use std::sync::Arc;
+
+use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
+use url::Url;
+
+use super::{
+    Site,
+    credential::AuthMethod,
+    error::{self, LoginError},
+    guard::Guard,
+};
+
+pub(super) struct Discovered {
+    /// rmcp's state, which makes the rest of a login by code.
+    pub(super) manager: AuthorizationManager,
+    pub(super) metadata: AuthorizationMetadata,
+    /// Whose tokens these are. Of a server that names none, the origin of its token endpoint.
+    pub(super) issuer: String,
+    /// What tokens are asked for (RFC 8707).
+    pub(super) resource: String,
+    pub(super) guard: Guard,
+}
+
+/// Finds out who gives tokens for a server that has sent this challenge.
+pub(super) async fn discover(site: &Site, challenge: &str) -> Result<Discovered, LoginError> {
+    let (server, named) = (&site.remote.url, site.oauth.auth_server.as_ref());
+    let guard = Guard::new([Some(server.clone()), named.cloned()].into_iter().flatten()).await?;
+    let client = Arc::new(guard.clone());
+    let mut manager = AuthorizationManager::new_with_oauth_http_client(server.as_str(), client)
+        .await
+        .map_err(|error| error::discovery(&error))?;
+    let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
+    // Also where the config names somebody else: what is asked for is the server's to say.
+    let resolved = manager.resolve_metadata_from_challenge(challenge).await;
+    let metadata = match named {
+        Some(named) => metadata_of(named, &guard).await?,
+        None => resolved.map_err(|error| error::discovery(&error))?.metadata,
+    };
+    check(&metadata, &guard)?;
+    let resource = resource(&mut manager, &metadata).await?;
+    manager.set_metadata(metadata.clone());
+    let issuer = match &metadata.issuer {
+        Some(issuer) => issuer.clone(),
+        None => origin(&metadata.token_endpoint),
+    };
+    Ok(Discovered { manager, metadata, issuer, resource, guard })
+}
+
+/// The metadata of an authorization server that the config names: its issuer, or the document itself.
+async fn metadata_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata, LoginError> {
+    for place in places(named) {
+        if let Some(document) = guard.get_json(&place).await?
+            && let Ok(metadata) = serde_json::from_value(document)
+        {
+            return Ok(metadata);
+        }
+    }
+    Err(LoginError::Discovery(format!("there is no metadata of {named}, which is \"authServer\"")))
+}
+
+/// Where the metadata of an issuer may be (RFC 8414 section 3, OpenID Connect Discovery section 4).
+fn places(issuer: &Url) -> Vec<Url> {
+    if issuer.path().contains("/.well-known/") {
+        return vec![issuer.clone()];
+    }
+    let path = issuer.path().trim_matches('/');
+    let under = |known: &str| match path {
+        "" => format!("/.well-known/{known}"),
+        path => format!("/.well-known/{known}/{path}"),
+    };
+    let mut paths = vec![under("oauth-authorization-server"), under("openid-configuration")];
+    if !path.is_empty() {
+        paths.push(format!("/{path}/.well-known/openid-configuration"));
+    }
+    let at = |path: String| {
+        let mut place = issuer.clone();
+        place.set_path(&path);
+        place.set_query(None);
+        place
+    };
+    paths.into_iter().map(at).collect()
+}
+
+/// Whether all that will be asked may be.
+fn check(metadata: &AuthorizationMetadata, guard: &Guard) -> Result<(), LoginError> {
+    let known = ["registration_endpoint", "revocation_endpoint", "device_authorization_endpoint"];
+    let others = known.iter().filter_map(|name| text(metadata, name));
+    for endpoint in others.chain([metadata.token_endpoint.clone()]) {
+        let url = Url::parse(&endpoint).map_err(|_| {
+            LoginError::Discovery(format!("it names {endpoint:?}, which is no URL"))
+        })?;
+        guard.check(&url)?;
+    }
+    Ok(())
+}
+
+/// What rmcp will ask tokens for. It keeps that to itself, but for the address at which to log in.
+async fn resource(
+    manager: &mut AuthorizationManager,
+    metadata: &AuthorizationMetadata,
+) -> Result<String, LoginError> {
+    let failed = |error| error::discovery(&error);
+    // Some give no codes, which is of no concern here.
+    let mut asked = metadata.clone();
+    asked.response_types_supported = None;
+    asked.code_challenge_methods_supported = Some(vec!["S256".to_owned()]);
+    manager.set_metadata(asked);
+    let nobody = OAuthClientConfig::new("nobody", "http://127.0.0.1/");
+    manager.configure_client(nobody).map_err(failed)?;
+    let address = manager.get_authorization_url(&[]).await.map_err(failed)?;
+    let address = Url::parse(&address).ok();
+    let pairs = address.iter().flat_map(Url::query_pairs);
+    let resource = pairs.filter(|(name, _)| name == "resource").last();
+    let resource = resource.map(|(_, resource)| resource.into_owned());
+    resource.ok_or_else(|| LoginError::Discovery("it names no resource".to_owned()))
+}
+
+fn origin(url: &str) -> String {
+    Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.origin().ascii_serialization())
+}
+
+fn text(metadata: &AuthorizationMetadata, name: &str) -> Option<String> {
+    if name == "registration_endpoint" {
+        return metadata.registration_endpoint.clone();
+    }
+    Some(metadata.additional_fields.get(name)?.as_str()?.to_owned())
+}
+
+impl Discovered {
+    /// A member of the metadata that is a text.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        text(&self.metadata, name)
+    }
+
+    pub(super) fn supports(&self, flag: &str) -> bool {
+        self.metadata.additional_fields.get(flag).and_then(serde_json::Value::as_bool) == Some(true)
+    }
+
+    /// The ways in which clients show that they are the ones; `None` where nothing is said.
+    pub(super) fn methods(&self) -> Option<Vec<AuthMethod>> {
+        let said = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported")?;
+        let names = said.as_array()?.iter().filter_map(serde_json::Value::as_str);
+        Some(names.filter_map(AuthMethod::of_name).collect())
+    }
+
+    /// How a client with a secret shows it: in a header, unless only the body will do (RFC 6749 section 2.3.1).
+    pub(super) fn secret_method(&self) -> AuthMethod {
+        let methods = self.methods().unwrap_or_default();
+        let has = |method| methods.contains(&method);
+        if has(AuthMethod::ClientSecretPost) && !has(AuthMethod::ClientSecretBasic) {
+            AuthMethod::ClientSecretPost
+        } else {
+            AuthMethod::ClientSecretBasic
+        }
+    }
+
+    /// The scopes to ask for: those of the config, else those that the server has named; and what was missing.
+    pub(super) async fn scopes(&self, configured: &[String], more: &[String]) -> Vec<String> {
+        let mut scopes = if configured.is_empty() {
+            self.manager.select_initial_scopes(&[]).await
+        } else {
+            configured.to_vec()
+        };
+        for scope in more {
+            if !scopes.contains(scope) {
+                scopes.push(scope.clone());
+            }
+        }
+        scopes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_looked_for_where_the_specifications_put_it() {
+        for (issuer, expected) in [
+            (
+                "https://as.example",
+                &["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"][..],
+            ),
+            (
+                "https://as.example/tenant/?x",
+                &[
+                    "/.well-known/oauth-authorization-server/tenant",
+                    "/.well-known/openid-configuration/tenant",
+                    "/tenant/.well-known/openid-configuration",
+                ],
+            ),
+            ("https://as.example/a/.well-known/b", &["/a/.well-known/b"]),
+        ] {
+            let found = places(&Url::parse(issuer).unwrap());
+            let paths: Vec<&str> = found.iter().map(Url::path).collect();
+            assert_eq!(paths, expected, "{issuer}");
+        }
+    }
+}

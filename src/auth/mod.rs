@@ -1,0 +1,150 @@
+//! Logins: how tokens for servers are got, kept and renewed (OAuth 2.1, as MCP has it: 2025-11-25 and 2026-07-28,
+//! basic/authorization).
+//!
+//! [`Auth`] is what all servers of the process share. [`Authorizer`](authorizer) gives a server's requests what they
+//! show, and renews it; [`Login`] is a person's way to a first token. What others do for us: rmcp finds out who gives
+//! tokens and takes a code for one, `oauth2` makes the other requests for tokens. Both go through [`Guard`](guard), which
+//! knows who may be asked. This layer must not know what a request to a server is for, nor who waits for it.
+
+mod authorizer;
+mod callback;
+mod client;
+mod credential;
+mod device;
+mod discovery;
+mod error;
+mod guard;
+mod keychain;
+mod login;
+mod registration;
+mod revocation;
+mod store;
+mod token;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio_util::task::TaskTracker;
+
+pub use client::NoClient;
+pub use credential::Summary;
+pub use device::DeviceLogin;
+pub use error::{LoginError, TokenError};
+pub use guard::GuardError;
+pub use keychain::KeychainError;
+pub use login::Login;
+pub use revocation::LoggedOut;
+pub use store::{Store, StoreError};
+
+use crate::{
+    config::{Remote, ServerConfig, Transport},
+    wire::credentials::Credentials,
+};
+use authorizer::Authorizer;
+use store::Slot;
+
+/// All logins of the process. Cheap to clone.
+#[derive(Clone)]
+pub struct Auth(Arc<Shared>);
+
+struct Shared {
+    store: Arc<Store>,
+    command: LoginCommand,
+    // A std mutex: held to find or make one.
+    authorizers: Mutex<HashMap<Slot, Arc<Authorizer>>>,
+    /// What must not be given up half-way: a token that was given and is not kept is lost.
+    tasks: TaskTracker,
+}
+
+impl Auth {
+    pub fn new(store: Store, command: LoginCommand) -> Self {
+        let (authorizers, tasks) = Default::default();
+        Self(Arc::new(Shared { store: Arc::new(store), command, authorizers, tasks }))
+    }
+
+    /// What a server's requests show; `None` for one that needs nothing, or whose config says it all.
+    pub fn credentials(&self, server: &ServerConfig) -> Option<Arc<dyn Credentials>> {
+        Some(self.authorizer(server)?)
+    }
+
+    fn authorizer(&self, server: &ServerConfig) -> Option<Arc<Authorizer>> {
+        let site = Site::of(server)?;
+        let Shared { store, command, authorizers, tasks } = self.0.as_ref();
+        let mut authorizers = authorizers.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || {
+            let command = command.login(&server.name);
+            Authorizer::new(site.clone(), command, store.clone(), tasks.clone())
+        };
+        Some(authorizers.entry(site.slot.clone()).or_insert_with(make).clone())
+    }
+
+    /// What is known of a server's login without looking at the secrets; `None` where there is none.
+    pub fn summary(&self, server: &ServerConfig) -> Option<Summary> {
+        self.0.store.summary(&Site::of(server)?.slot)
+    }
+
+    /// Waits until what is being renewed has been kept.
+    pub async fn end(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+}
+
+/// A server as logins know it.
+#[derive(Clone)]
+struct Site {
+    name: String,
+    remote: Arc<Remote>,
+    oauth: Arc<crate::config::OAuth>,
+    slot: Slot,
+}
+
+impl Site {
+    fn of(server: &ServerConfig) -> Option<Self> {
+        let Ok(Transport::Http(remote)) = &server.transport else { return None };
+        let oauth = Arc::new(remote.oauth.clone()?);
+        let slot = Slot::of(remote, &oauth);
+        Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, slot })
+    }
+}
+
+/// How a person logs in: the command that errors name.
+#[derive(Clone, Debug, Default)]
+pub struct LoginCommand {
+    /// Where a config has to be named for it to be found.
+    pub config: Option<PathBuf>,
+    pub env_file: Option<PathBuf>,
+}
+
+impl LoginCommand {
+    fn login(&self, server: &str) -> String {
+        let mut words = vec!["dormouse".to_owned(), "login".to_owned(), server.to_owned()];
+        for (flag, path) in [("--config", &self.config), ("--env-file", &self.env_file)] {
+            if let Some(path) = path {
+                words.extend([flag.to_owned(), path.display().to_string()]);
+            }
+        }
+        // A name with a zero byte cannot be typed.
+        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_can_be_pasted_into_a_shell() {
+        let plain = LoginCommand::default();
+        assert_eq!(plain.login("linear"), "dormouse login linear");
+        let config = Some("/a b/dormouse.json".into());
+        let elsewhere = LoginCommand { config, env_file: None };
+        assert_eq!(
+            elsewhere.login("my $x"),
+            "dormouse login 'my $x' --config '/a b/dormouse.json'"
+        );
+    }
+}

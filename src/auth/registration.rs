@@ -1,0 +1,90 @@
+//! Registers dormouse with an authorization server that has not heard of it (RFC 7591).
+
+use oauth2::http::{Request, header};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    client::Client,
+    credential::AuthMethod,
+    discovery::Discovered,
+    error::{LoginError, scrubbed},
+};
+use crate::config::Secret;
+
+#[derive(Deserialize)]
+struct Registered {
+    client_id: String,
+    #[serde(default)]
+    client_secret: Option<String>,
+    #[serde(default)]
+    token_endpoint_auth_method: Option<String>,
+}
+
+/// Registers a client that comes back to `redirect_uri`. `grant`: by which it will ask for tokens.
+pub(super) async fn register(
+    discovered: &Discovered,
+    redirect_uri: &str,
+    grant: &str,
+    scopes: &[String],
+) -> Result<Client, LoginError> {
+    let endpoint = discovered.text("registration_endpoint").ok_or(LoginError::NoRegistration)?;
+    let failed = |cause: String| LoginError::Registration(scrubbed(&cause, &[]));
+    let method = method(discovered);
+    let mut wanted = json!({
+        "client_name": "dormouse",
+        "client_uri": env!("CARGO_PKG_REPOSITORY"),
+        "software_id": "dormouse",
+        "software_version": env!("CARGO_PKG_VERSION"),
+        "application_type": "native",
+        "redirect_uris": [redirect_uri],
+        "grant_types": [grant, "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method.name(),
+    });
+    if !scopes.is_empty() {
+        wanted["scope"] = scopes.join(" ").into();
+    }
+    let request = Request::post(&endpoint)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json")
+        .body(wanted.to_string().into_bytes())
+        .map_err(|error| failed(error.to_string()))?;
+    let response = discovered.guard.execute(request).await?;
+    let status = response.status();
+    if !status.is_success() {
+        let said = String::from_utf8_lossy(response.body());
+        return Err(failed(format!("HTTP status {}: {said}", status.as_u16())));
+    }
+    let registered: Registered = serde_json::from_slice(response.body())
+        .map_err(|_| failed("its answer is no registration".to_owned()))?;
+    Ok(registered.into_client(redirect_uri, method))
+}
+
+/// A program on somebody's machine cannot keep a secret from them, so that it asks for none where it can do without.
+fn method(discovered: &Discovered) -> AuthMethod {
+    let supported = discovered.methods().unwrap_or_default();
+    let known = [AuthMethod::None, AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost];
+    let first = known.into_iter().find(|method| supported.contains(method));
+    first.unwrap_or(AuthMethod::None)
+}
+
+impl Registered {
+    fn into_client(self, redirect_uri: &str, asked: AuthMethod) -> Client {
+        let secret = self.client_secret.filter(|secret| !secret.is_empty());
+        let said = self.token_endpoint_auth_method.as_deref().and_then(AuthMethod::of_name);
+        let method = match (said.unwrap_or(asked), &secret) {
+            (_, None) => AuthMethod::None,
+            // It gave one although none was asked for, and does not say how to show it.
+            (AuthMethod::None, Some(_)) if said.is_none() => AuthMethod::ClientSecretBasic,
+            (method, Some(_)) => method,
+        };
+        let secret = secret.filter(|_| method != AuthMethod::None);
+        Client {
+            id: self.client_id,
+            method,
+            secret: secret.map(Secret::new),
+            redirect_uri: Some(redirect_uri.to_owned()),
+        }
+    }
+}

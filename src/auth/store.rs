@@ -1,0 +1,381 @@
+//! Where logins are kept: a file for each, readable for this user alone; its secrets in the system's keychain where there
+//! is one. Several processes use it at once: files are replaced as a whole, and whoever changes one holds its lock.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use secrecy::zeroize::Zeroizing;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use super::{
+    credential::{Credential, Facts, Summary, Tokens},
+    keychain::{Keychain, KeychainError},
+};
+use crate::config::{OAuth, Remote, Secret, hex};
+
+/// How long another process may take to renew a login.
+const PATIENCE: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(10);
+/// A larger file is none of ours.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// Which login is meant: entries with the same URL and the same client share one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Slot(String);
+
+impl Slot {
+    pub(super) fn of(remote: &Remote, oauth: &OAuth) -> Self {
+        let mut url = remote.url.clone();
+        url.set_fragment(None);
+        let client = oauth.client.as_ref().map(|client| &client.id);
+        let authority = oauth.auth_server.as_ref().map(url::Url::as_str);
+        let decisive = serde_json::json!([url.as_str(), client, authority, oauth.grant.name()]);
+        Self(hex(&Sha256::digest(decisive.to_string())[..16]))
+    }
+}
+
+/// Kept logins.
+pub struct Store {
+    /// `None` where there is no home: nothing is kept.
+    directory: Option<PathBuf>,
+    keychain: Keychain,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("cannot use {path}: {cause}")]
+    Io { path: PathBuf, cause: io::Error },
+    #[error("cannot read {0}: it is no login of this version of dormouse")]
+    Unreadable(PathBuf),
+    #[error(transparent)]
+    Keychain(#[from] KeychainError),
+    #[error("another process has held {0} for {PATIENCE:?}")]
+    Held(PathBuf),
+    #[error("there is no place to keep logins: is HOME set?")]
+    Homeless,
+}
+
+/// By which a change is noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamp(Option<(SystemTime, u64, u64)>);
+
+/// A login that nobody else changes as long as this lives, in whatever process.
+pub(super) struct Held(Option<File>);
+
+/// What is in the file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    version: u8,
+    #[serde(flatten)]
+    facts: Facts,
+    /// `None` where the keychain has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secrets: Option<Secrets>,
+}
+
+const VERSION: u8 = 1;
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Secrets {
+    #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
+    access_token: Option<Secret>,
+    #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<Secret>,
+    #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
+    client_secret: Option<Secret>,
+}
+
+/// The one place where secrets become text.
+mod exposed {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use crate::config::Secret;
+
+    #[expect(clippy::ref_option, reason = "as serde wants it")]
+    pub(super) fn serialize<S: Serializer>(
+        secret: &Option<Secret>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        secret.as_ref().map(Secret::expose).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Secret>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))
+    }
+}
+
+impl Store {
+    /// Keeps logins in this directory, and their secrets in the system's keychain if it has one and `uses_keychain`.
+    pub fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
+        let keychain = if uses_keychain { Keychain::of_system() } else { Keychain::none() };
+        Self { directory, keychain }
+    }
+
+    /// A secret that the config leaves to the keychain.
+    pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, StoreError> {
+        Ok(self.keychain.get(name)?)
+    }
+
+    /// Looks whether a login is another than it was, without reading it.
+    pub(super) fn stamp(&self, slot: &Slot) -> Stamp {
+        let metadata = self.path(slot).and_then(|path| path.metadata().ok());
+        Stamp(metadata.and_then(|metadata| {
+            Some((metadata.modified().ok()?, metadata.len(), inode(&metadata)))
+        }))
+    }
+
+    pub(super) fn summary(&self, slot: &Slot) -> Option<Summary> {
+        let kept = self.kept(slot).ok()??;
+        Some(Summary::of(&kept.facts))
+    }
+
+    /// Reads a login. It may take as long as a person does who has to unlock the keychain.
+    pub(super) fn read(&self, slot: &Slot) -> Result<Option<Credential>, StoreError> {
+        let Some(kept) = self.kept(slot)? else { return Ok(None) };
+        let Kept { facts, secrets, .. } = kept;
+        let secrets = match secrets {
+            Some(secrets) => secrets,
+            None => match self.keychain.get(&slot.0)? {
+                Some(text) => serde_json::from_str(text.expose()).unwrap_or_default(),
+                None => Secrets::default(),
+            },
+        };
+        let Secrets { access_token, refresh_token, client_secret } = secrets;
+        let tokens = access_token.map(|access| Tokens { access, refresh: refresh_token });
+        Ok(Some(Credential { facts, client_secret, tokens }))
+    }
+
+    fn kept(&self, slot: &Slot) -> Result<Option<Kept>, StoreError> {
+        let Some(path) = self.path(slot) else { return Ok(None) };
+        let read = || {
+            if path.metadata()?.len() > MOST_BYTES {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            fs::read(&path).map(Zeroizing::new)
+        };
+        let text = match read() {
+            Ok(text) => text,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(StoreError::Io { path, cause }),
+        };
+        match serde_json::from_slice::<Kept>(&text) {
+            Ok(kept) if kept.version == VERSION => Ok(Some(kept)),
+            // What is in it is for nobody to see.
+            _ => Err(StoreError::Unreadable(path)),
+        }
+    }
+
+    /// Keeps a login in the place of the one that there was.
+    pub(super) fn write(
+        &self,
+        slot: &Slot,
+        _held: &Held,
+        login: &Credential,
+    ) -> Result<(), StoreError> {
+        let Some(path) = self.path(slot) else { return Ok(()) };
+        let secrets = Secrets {
+            access_token: login.tokens.as_ref().map(|tokens| tokens.access.clone()),
+            refresh_token: login.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()),
+            client_secret: login.client_secret.clone(),
+        };
+        let secrets = if self.has_taken(slot, &secrets) { None } else { Some(secrets) };
+        let kept = Kept { version: VERSION, facts: login.facts.clone(), secrets };
+        let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
+        let text = text.map_err(|_| StoreError::Unreadable(path.clone()))?;
+        replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
+    }
+
+    /// Gives the secrets to the keychain. Where it does not take them, they are kept in the file.
+    fn has_taken(&self, slot: &Slot, secrets: &Secrets) -> bool {
+        if !self.keychain.is_there() {
+            return false;
+        }
+        let Ok(text) = serde_json::to_string(secrets) else { return false };
+        let given = self.keychain.set(&slot.0, &Secret::new(text));
+        if let Err(error) = &given {
+            tracing::warn!(%error, "the login is kept in a file");
+            // What is there is older than what will be in the file.
+            let _ = self.keychain.delete(&slot.0);
+        }
+        given.is_ok()
+    }
+
+    /// Forgets a login; whether there was one.
+    pub(super) fn remove(&self, slot: &Slot, _held: &Held) -> Result<bool, StoreError> {
+        let Some(path) = self.path(slot) else { return Ok(false) };
+        if self.keychain.is_there() {
+            self.keychain.delete(&slot.0)?;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(StoreError::Io { path, cause }),
+        }
+    }
+
+    /// Waits until nobody else changes this login. Whoever renews one does so over the network.
+    pub(super) async fn hold(&self, slot: &Slot) -> Result<Held, StoreError> {
+        let Some(path) = self.path(slot) else { return Ok(Held(None)) };
+        let path = path.with_extension("lock");
+        let failed = |cause| StoreError::Io { path: path.clone(), cause };
+        let file = open_lock(&path).map_err(failed)?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Held(Some(file))),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(TryLockError::WouldBlock) => return Err(StoreError::Held(path)),
+                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+            }
+        }
+    }
+
+    /// Whether anything can be kept.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.directory.as_ref().map(|_| ()).ok_or(StoreError::Homeless)
+    }
+
+    fn path(&self, slot: &Slot) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(format!("{}.json", slot.0)))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            // Closing it does the same, unless a child has inherited it.
+            let _ = file.unlock();
+        }
+    }
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    make_directory(path.parent().unwrap_or(Path::new(".")))?;
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Temporary files are for this user alone, and so is what they become.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    make_directory(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(text)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+fn make_directory(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+        builder.mode(0o700);
+        builder.create(directory)?;
+        let permissions = directory.metadata()?.permissions();
+        if permissions.mode() & 0o077 != 0 {
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    builder.create(directory)
+}
+
+/// A file that is replaced is another one, even within the same moment.
+fn inode(metadata: &fs::Metadata) -> u64 {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::ino(metadata);
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::credential::AuthMethod, *};
+
+    fn login(access: &str) -> Credential {
+        let facts = Facts {
+            server: "https://s.example/mcp".to_owned(),
+            issuer: "https://as.example".to_owned(),
+            resource: "https://s.example".to_owned(),
+            token_endpoint: "https://as.example/token".to_owned(),
+            revocation_endpoint: None,
+            client_id: "c".to_owned(),
+            method: AuthMethod::ClientSecretPost,
+            redirect_uri: None,
+            scopes: vec!["a".to_owned()],
+            wanted: Vec::new(),
+            obtained_at: 1,
+            expires_at: Some(2),
+            is_renewable: true,
+            is_usable: true,
+        };
+        let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
+        let client_secret = Some(Secret::new("s"));
+        Credential { facts, client_secret, tokens: Some(tokens) }
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_comes_back_and_a_change_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("logins");
+        let store = Store::new(Some(place.clone()), false);
+        let slot = Slot("x".to_owned());
+        assert!(store.read(&slot).unwrap().is_none());
+        let before = store.stamp(&slot);
+        let held = store.hold(&slot).await.unwrap();
+        store.write(&slot, &held, &login("one")).unwrap();
+        let after = store.stamp(&slot);
+        assert_ne!(before, after);
+        // Of the same length, and in the same moment.
+        store.write(&slot, &held, &login("two")).unwrap();
+        assert_ne!(store.stamp(&slot), after);
+        let read = store.read(&slot).unwrap().unwrap();
+        assert_eq!(read.tokens, login("two").tokens);
+        assert_eq!((read.facts, read.client_secret), (login("").facts, Some(Secret::new("s"))));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&place), 0o700);
+            for file in fs::read_dir(&place).unwrap() {
+                assert_eq!(mode(&file.unwrap().path()), 0o600);
+            }
+        }
+        assert!(store.remove(&slot, &held).unwrap());
+        assert!(!store.remove(&slot, &held).unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_file_of_somebody_else_is_neither_read_nor_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(Some(directory.path().to_owned()), false);
+        let slot = Slot("x".to_owned());
+        for text in ["", "{\"version\": 9}", "{\"accessToken\": \"canary\"}"] {
+            fs::write(directory.path().join("x.json"), text).unwrap();
+            let error = store.read(&slot).unwrap_err();
+            assert!(matches!(error, StoreError::Unreadable(_)), "{error}");
+            assert!(!error.to_string().contains("canary"));
+        }
+    }
+}

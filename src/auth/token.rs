@@ -1,0 +1,146 @@
+//! Requests for tokens, but for that with a code, which rmcp makes.
+
+use std::time::{Duration, SystemTime};
+
+use oauth2::{
+    AuthType, ClientId, ClientSecret, EndpointNotSet, EndpointSet, RefreshToken, TokenResponse,
+    TokenUrl, basic::BasicClient,
+};
+
+use super::{
+    client::{Client, assertion},
+    credential::{AuthMethod, Credential, Facts, Tokens, seconds},
+    discovery::Discovered,
+    error::TokenError,
+    guard::Guard,
+};
+use crate::config::Secret;
+
+/// What an authorization server gave.
+pub(super) struct Granted {
+    tokens: Tokens,
+    expires_in: Option<Duration>,
+    /// `None` where they are what was asked for (RFC 6749 section 5.1).
+    scopes: Option<Vec<String>>,
+}
+
+impl Granted {
+    pub(super) fn of(response: &impl TokenResponse) -> Self {
+        let access = Secret::new(response.access_token().secret().as_str());
+        let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
+        let scopes = response.scopes();
+        let scopes = scopes.map(|all| all.iter().map(|scope| scope.to_string()).collect());
+        Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes }
+    }
+
+    /// The first login of a client.
+    pub(super) fn into_login(
+        self,
+        server: &url::Url,
+        discovered: &Discovered,
+        client: Client,
+        asked: Vec<String>,
+    ) -> Credential {
+        let facts = Facts {
+            server: super::guard::shown(server),
+            issuer: discovered.issuer.clone(),
+            resource: discovered.resource.clone(),
+            token_endpoint: discovered.metadata.token_endpoint.clone(),
+            revocation_endpoint: discovered.text("revocation_endpoint"),
+            client_id: client.id,
+            method: client.method,
+            redirect_uri: client.redirect_uri,
+            scopes: asked,
+            wanted: Vec::new(),
+            obtained_at: 0,
+            expires_at: None,
+            is_renewable: false,
+            is_usable: false,
+        };
+        // What the config has is not kept a second time.
+        let is_ours = facts.redirect_uri.is_some();
+        let client_secret = client.secret.filter(|_| is_ours);
+        self.into_renewed(Credential { facts, client_secret, tokens: None })
+    }
+
+    /// The login with these tokens in the place of those that it had.
+    pub(super) fn into_renewed(self, before: Credential) -> Credential {
+        let Self { mut tokens, expires_in, scopes } = self;
+        let Credential { mut facts, client_secret, tokens: old } = before;
+        // A server that gives no new one leaves the old one good (RFC 6749 section 6).
+        tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
+        let now = seconds(SystemTime::now());
+        facts.obtained_at = now;
+        facts.expires_at = expires_in.map(|life| now.saturating_add(life.as_secs()));
+        if let Some(scopes) = scopes {
+            facts.scopes = scopes;
+        }
+        (facts.is_renewable, facts.is_usable) = (tokens.refresh.is_some(), true);
+        Credential { facts, client_secret, tokens: Some(tokens) }
+    }
+}
+
+pub(super) type TokenClient =
+    BasicClient<EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
+
+/// A client that asks this endpoint for tokens.
+pub(super) fn token_client(client: &Client, endpoint: &str) -> Result<TokenClient, TokenError> {
+    let url = TokenUrl::new(endpoint.to_owned());
+    let url = url.map_err(|_| TokenError::Failed("its token endpoint is no URL".to_owned()))?;
+    let asking = BasicClient::new(ClientId::new(client.id.clone())).set_token_uri(url);
+    let secret = client.secret.as_ref().map(|secret| secret.expose().to_owned());
+    Ok(match (client.method, secret) {
+        (AuthMethod::ClientSecretBasic, Some(secret)) => {
+            asking.set_client_secret(ClientSecret::new(secret))
+        }
+        (AuthMethod::ClientSecretPost, Some(secret)) => {
+            asking.set_client_secret(ClientSecret::new(secret)).set_auth_type(AuthType::RequestBody)
+        }
+        _ => asking,
+    })
+}
+
+/// Gets new tokens for a login. `client`: with the secret, wherever that is kept.
+pub(super) async fn refreshed(
+    guard: &Guard,
+    client: &Client,
+    login: &Credential,
+) -> Result<Granted, TokenError> {
+    let refresh = login.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
+    let Some(refresh) = refresh else {
+        return Err(TokenError::Rejected("there is nothing to renew it with".to_owned()));
+    };
+    let asking = token_client(client, &login.facts.token_endpoint)?;
+    let token = RefreshToken::new(refresh.expose().to_owned());
+    let request = asking.exchange_refresh_token(&token);
+    let request = request.add_extra_param("resource", &login.facts.resource);
+    let answer = request.request_async(guard).await;
+    let secrets = [Some(refresh), client.secret.as_ref()];
+    let secrets: Vec<&str> = secrets.into_iter().flatten().map(Secret::expose).collect();
+    answer.map(|response| Granted::of(&response)).map_err(|error| TokenError::of(&error, &secrets))
+}
+
+const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// Gets tokens for a client that nobody logs in for (RFC 6749 section 4.4).
+pub(super) async fn for_machine(
+    discovered: &Discovered,
+    client: &Client,
+    scopes: &[String],
+) -> Result<Granted, TokenError> {
+    let asking = token_client(client, &discovered.metadata.token_endpoint)?;
+    let mut request = asking
+        .exchange_client_credentials()
+        .add_extra_param("resource", &discovered.resource)
+        .add_scopes(scopes.iter().cloned().map(oauth2::Scope::new));
+    if let (AuthMethod::PrivateKeyJwt, Some(key)) = (client.method, &client.secret) {
+        let shown = assertion(key, &client.id, &discovered.issuer);
+        let shown = shown.map_err(|error| TokenError::Refused(error.to_string()))?;
+        request = request
+            .add_extra_param("client_assertion_type", ASSERTION)
+            .add_extra_param("client_assertion", shown.expose().to_owned());
+    }
+    let answer = request.request_async(&discovered.guard).await;
+    let secrets: Vec<&str> = client.secret.iter().map(Secret::expose).collect();
+    answer.map(|response| Granted::of(&response)).map_err(|error| TokenError::of(&error, &secrets))
+}

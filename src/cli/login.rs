@@ -1,0 +1,179 @@
+//! `dormouse login` and `logout`: a person's part in getting tokens for a server.
+
+use std::{
+    io::BufRead as _,
+    process::ExitCode,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context as _, bail};
+use tokio::sync::mpsc;
+use url::Url;
+
+use super::{
+    arguments::{LoginArguments, Options},
+    runtime, settings,
+};
+use crate::{
+    auth::{Auth, DeviceLogin, LoggedOut, Login, LoginError, Summary},
+    config::{ServerConfig, visible},
+};
+
+pub(super) fn log_in(options: &Options, typed: &LoginArguments) -> anyhow::Result<ExitCode> {
+    let file = settings::find_trusted(options)?;
+    let config = settings::parse(&file, options)?;
+    let server = settings::server(&config, &typed.server)?;
+    let auth = settings::auth(Some(&file), options);
+    let runtime = runtime()?;
+    let logged_in = runtime.block_on(async {
+        let logged_in = if typed.device {
+            on_device(&auth, server, typed).await
+        } else {
+            in_browser(&auth, server, typed).await
+        };
+        auth.end().await;
+        logged_in
+    });
+    // A thread may be left that waits for a line.
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    logged_in?;
+    let summary = auth.summary(server).context("the login is gone already")?;
+    outln!("logged in to {}: {}", visible(&server.name), described(&summary));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn in_browser(
+    auth: &Auth,
+    server: &ServerConfig,
+    typed: &LoginArguments,
+) -> anyhow::Result<()> {
+    let mut login = auth.log_in(server, &typed.scope).await?;
+    let opened = !typed.no_browser && open(login.address());
+    errln!("To log in to {}, open this address:", visible(&server.name));
+    errln!("\n  {}\n", login.address());
+    if opened {
+        errln!("A browser should have opened it.");
+    }
+    errln!(
+        "On another machine the browser ends at a page that it cannot load: paste its address here, and press Enter."
+    );
+    let waiting = tokio::time::timeout(typed.timeout, wait(&mut login));
+    let Ok(outcome) = waiting.await else {
+        bail!(
+            "nobody has logged in within {:?}; say it again, with --timeout for more time, or with --device where the server offers that",
+            typed.timeout
+        );
+    };
+    Ok(outcome?)
+}
+
+/// Waits for the browser, or for what it would have come back to.
+async fn wait(login: &mut Login) -> Result<(), LoginError> {
+    let mut lines = lines();
+    loop {
+        let pasted = tokio::select! {
+            finished = login.finish() => return finished,
+            Some(line) = lines.recv() => line,
+        };
+        let Ok(returned) = Url::parse(pasted.trim()) else {
+            errln!("That is no address; it begins with {}", login.redirect_uri());
+            continue;
+        };
+        match login.complete(&returned).await {
+            Err(error @ LoginError::Foreign) => {
+                errln!("{error}; paste the address that the browser ended at")
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// The lines of standard input that say anything; none where it has ended.
+fn lines() -> mpsc::Receiver<String> {
+    let (found, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+        // Nobody waits any more where one cannot be given away.
+        lines
+            .filter(|line| !line.trim().is_empty())
+            .try_for_each(|line| found.blocking_send(line))
+            .ok();
+    });
+    lines
+}
+
+async fn on_device(
+    auth: &Auth,
+    server: &ServerConfig,
+    typed: &LoginArguments,
+) -> anyhow::Result<()> {
+    let login: DeviceLogin = auth.log_in_elsewhere(server, &typed.scope).await?;
+    errln!("To log in to {}, open this address on any device:", visible(&server.name));
+    errln!("\n  {}\n", visible(login.address()));
+    errln!("and type in this code: {}", visible(login.code()));
+    if let Some(complete) = login.complete_address() {
+        errln!("or open this one, which has the code in it:\n\n  {}\n", visible(complete));
+    }
+    let patience = typed.timeout.min(login.patience());
+    let Ok(outcome) = tokio::time::timeout(patience, login.finish()).await else {
+        bail!("nobody has logged in within {patience:?}; say it again for another code");
+    };
+    Ok(outcome?)
+}
+
+/// Opens an address that has been judged to be a web page's.
+pub(super) fn open(address: &Url) -> bool {
+    let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
+    let is_told = std::env::var_os("BROWSER").is_some_and(|browser| !browser.is_empty());
+    // A browser there would open on nobody's screen.
+    (!is_remote || is_told) && webbrowser::open(address.as_str()).is_ok()
+}
+
+pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode> {
+    let file = settings::find(options)?;
+    let config = settings::parse(&file, options)?;
+    let server = settings::server(&config, name)?;
+    let auth = settings::auth(Some(&file), options);
+    let name = visible(name);
+    match runtime()?.block_on(auth.log_out(server))? {
+        LoggedOut::Nothing => outln!("{name}: nobody was logged in"),
+        LoggedOut::Revoked => outln!("logged out of {name}: its tokens are revoked and forgotten"),
+        LoggedOut::Forgotten { why: None } => {
+            outln!(
+                "logged out of {name}: its tokens are forgotten; the authorization server revokes none"
+            );
+        }
+        LoggedOut::Forgotten { why: Some(why) } => {
+            outln!("logged out of {name}: its tokens are forgotten");
+            errln!("they are not revoked: {}", visible(&why));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A login in words.
+pub(super) fn described(login: &Summary) -> String {
+    let scopes = match login.scopes.join(" ") {
+        scopes if scopes.is_empty() => "no scopes named".to_owned(),
+        scopes => format!("scopes {scopes}"),
+    };
+    let until = match login.expires_at {
+        _ if !login.is_usable => "it is not valid any more".to_owned(),
+        None => "until it is revoked".to_owned(),
+        Some(at) => {
+            let at = UNIX_EPOCH + Duration::from_secs(at);
+            let renewed = if login.is_renewable { ", then renewed by itself" } else { "" };
+            format!("until {}{renewed}", when(at))
+        }
+    };
+    let wanted = match login.wanted.join(" ") {
+        wanted if wanted.is_empty() => String::new(),
+        wanted => format!("; the server wants more: {wanted}"),
+    };
+    visible(&format!("{until}; {scopes}; by {}{wanted}", login.issuer))
+}
+
+/// To the second, in UTC.
+fn when(at: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(at).to_string()
+}
