@@ -222,7 +222,8 @@ impl Authorizer {
                 let wanted = kept.as_ref().map(|kept| kept.facts.wanted.clone());
                 let challenge = challenge.unwrap_or_default();
                 let login = self.for_machine(challenge, &wanted.unwrap_or_default()).await?;
-                self.keep(&held, login)
+                self.keep(&held, login);
+                Ok(())
             }
             Some(login) if login.can_be_renewed() => {
                 self.renew(&held, login, challenge.is_some()).await
@@ -253,7 +254,8 @@ impl Authorizer {
         match refreshed(&guard, &client, &login).await {
             Ok(granted) => {
                 tracing::info!(server = self.site.name, "the login is renewed");
-                self.keep(held, granted.into_renewed(login))
+                self.keep(held, granted.into_renewed(login));
+                Ok(())
             }
             Err(error @ (TokenError::Rejected(_) | TokenError::UnknownClient(_))) => {
                 tracing::warn!(server = self.site.name, %error, "the login cannot be renewed");
@@ -303,8 +305,9 @@ impl Authorizer {
         wanted: &[String],
     ) -> Result<Credential, CredentialError> {
         let failed = |error: LoginError| match error {
-            LoginError::Token(TokenError::Failed(cause)) => CredentialError::Unavailable(cause),
-            LoginError::Unreachable(cause) => CredentialError::Unavailable(cause),
+            LoginError::Token(TokenError::Failed(cause)) | LoginError::Unreachable(cause) => {
+                CredentialError::Unavailable(cause)
+            }
             error => CredentialError::Refused(scrubbed(&error.to_string(), &[])),
         };
         let discovered = discover(&self.site, challenge).await.map_err(failed)?;
@@ -352,12 +355,11 @@ impl Authorizer {
     }
 
     /// Keeps a login, and shows it from now on. One that cannot be kept is good as long as the process lives.
-    fn keep(&self, held: &Held, login: Credential) -> Result<(), CredentialError> {
+    fn keep(&self, held: &Held, login: Credential) {
         if let Err(error) = self.store.write(&self.site.slot, held, &login) {
             tracing::error!(server = self.site.name, %error, "the login cannot be kept");
         }
         self.show(Some(login), self.store.stamp(&self.site.slot));
-        Ok(())
     }
 
     /// `stamp`: of the kept login, before it was read.
@@ -433,6 +435,11 @@ impl Authorizer {
         refused: Option<&Authorization>,
         challenge: &Challenge,
     ) -> Result<(), CredentialError> {
+        let stamp = self.lock().stamp;
+        if self.store.stamp(&self.site.slot) != stamp {
+            // Somebody has just logged in.
+            self.fly(Task::Read).await?;
+        }
         let Shown::Token(token) = self.lock().shown.clone() else { return Ok(()) };
         if Some(&token.authorization) != refused {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Secret;
@@ -123,17 +124,23 @@ pub(super) fn seconds(time: SystemTime) -> u64 {
 }
 
 /// What people may know of a login.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Login")]
 pub struct Summary {
+    /// The authorization server.
     pub issuer: String,
+    /// What was granted.
     pub scopes: Vec<String>,
     /// What the server wants beyond them.
     pub wanted: Vec<String>,
     /// Seconds since 1970; `None` where nobody has said.
     pub expires_at: Option<u64>,
     /// Whether it renews itself when it expires.
+    #[serde(rename = "renewable")]
     pub is_renewable: bool,
     /// Whether there is anything to show to the server.
+    #[serde(rename = "usable")]
     pub is_usable: bool,
 }
 

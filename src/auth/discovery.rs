@@ -1,4 +1,4 @@
-//! Who gives tokens for a server, for what and where (RFC 9728, RFC 8414, OpenID Connect Discovery). rmcp finds it out;
+//! Who gives tokens for a server, for what and where (RFC 9728, RFC 8414, `OpenID` Connect Discovery). rmcp finds it out;
 //! what the config says of it wins.
 
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn metadata_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata
     Err(LoginError::Discovery(format!("there is no metadata of {named}, which is \"authServer\"")))
 }
 
-/// Where the metadata of an issuer may be (RFC 8414 section 3, OpenID Connect Discovery section 4).
+/// Where the metadata of an issuer may be (RFC 8414 section 3, `OpenID` Connect Discovery section 4).
 fn places(issuer: &Url) -> Vec<Url> {
     if issuer.path().contains("/.well-known/") {
         return vec![issuer.clone()];

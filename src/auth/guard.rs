@@ -231,7 +231,9 @@ fn proxies(variable: impl Fn(&str) -> Option<String>) -> BTreeSet<String> {
     let names = ["http_proxy", "https_proxy", "all_proxy"];
     let names = names.iter().flat_map(|name| [(*name).to_owned(), name.to_uppercase()]);
     let urls = names.filter_map(|name| variable(&name)).filter_map(|text| {
-        Url::parse(&text).or_else(|_| Url::parse(&format!("http://{text}"))).ok()
+        let written = Url::parse(&text).ok().filter(Url::has_host);
+        // Many leave the scheme out.
+        written.or_else(|| Url::parse(&format!("http://{text}")).ok())
     });
     urls.filter_map(|url| Some(url.host_str()?.to_owned())).collect()
 }
@@ -259,23 +261,20 @@ impl Reach {
         if address.is_loopback() {
             return Self::Machine;
         }
-        let [a, b, c, d, e, f, g, h] = address.segments();
-        let [[w, x], [y, z]] = [g, h].map(u16::to_be_bytes);
-        match (a, b, c, d, e, f) {
-            // An IPv4 address in other words: mapped, compatible, NAT64.
-            (0, 0, 0, 0, 0, 0xffff | 0) | (0x64, 0xff9b, 0, 0, 0, 0) if g != 0 || h != 0 => {
-                Self::of_v4(Ipv4Addr::new(w, x, y, z))
-            }
-            // 6to4 has it further in front.
-            (0x2002, b, c, ..) => {
-                let [[w, x], [y, z]] = [b, c].map(u16::to_be_bytes);
-                Self::of_v4(Ipv4Addr::new(w, x, y, z))
-            }
-            (0xfe80..=0xfebf, ..) => Self::Link,
-            (0xfc00..=0xfdff, ..) | (0xfec0..=0xfeff, ..) => Self::Network,
+        let words = address.segments();
+        let embedded = |at: usize| {
+            let [[one, two], [three, four]] = [words[at], words[at + 1]].map(u16::to_be_bytes);
+            Self::of_v4(Ipv4Addr::new(one, two, three, four))
+        };
+        match words {
+            // An IPv4 address in other words: mapped, compatible, NAT64; and 6to4.
+            [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => embedded(6),
+            [0x2002, ..] => embedded(1),
+            [0xfe80..=0xfebf, ..] => Self::Link,
+            [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Self::Network,
             // Global unicast, but for Teredo, which has an IPv4 address in it that is not plain.
-            (0x2001, 0, ..) => Self::Nowhere,
-            (0x2000..=0x3fff, ..) => Self::Everywhere,
+            [0x2001, 0, ..] => Self::Nowhere,
+            [0x2000..=0x3fff, ..] => Self::Everywhere,
             _ => Self::Nowhere,
         }
     }

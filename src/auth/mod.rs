@@ -40,7 +40,7 @@ pub use revocation::LoggedOut;
 pub use store::{Store, StoreError};
 
 use crate::{
-    config::{Remote, ServerConfig, Transport},
+    config::{OAuth, Remote, ServerConfig, Transport},
     wire::credentials::Credentials,
 };
 use authorizer::Authorizer;
@@ -98,14 +98,14 @@ impl Auth {
 struct Site {
     name: String,
     remote: Arc<Remote>,
-    oauth: Arc<crate::config::OAuth>,
+    oauth: Arc<OAuth>,
     slot: Slot,
 }
 
 impl Site {
     fn of(server: &ServerConfig) -> Option<Self> {
         let Ok(Transport::Http(remote)) = &server.transport else { return None };
-        let oauth = Arc::new(remote.oauth.clone()?);
+        let oauth = Arc::new(OAuth::clone(remote.oauth.as_deref()?));
         let slot = Slot::of(remote, &oauth);
         Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, slot })
     }

@@ -61,10 +61,11 @@ pub(super) async fn register(
     Ok(registered.into_client(redirect_uri, method))
 }
 
-/// A program on somebody's machine cannot keep a secret from them, so that it asks for none where it can do without.
+/// A program on somebody's machine cannot keep a secret from them, so that it asks for none where it can do without. In the
+/// body, servers on the Python SDK take a secret without more ado; with a header they miss the client's id.
 fn method(discovered: &Discovered) -> AuthMethod {
     let supported = discovered.methods().unwrap_or_default();
-    let known = [AuthMethod::None, AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost];
+    let known = [AuthMethod::None, AuthMethod::ClientSecretPost, AuthMethod::ClientSecretBasic];
     let first = known.into_iter().find(|method| supported.contains(method));
     first.unwrap_or(AuthMethod::None)
 }

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{arguments::Options, settings};
+use super::{arguments::Options, login::described, settings};
 use crate::{
+    auth::Summary,
     catalog::{Inventory, ToolState},
     config::ServerConfig,
     surface::one_line,
@@ -20,6 +21,8 @@ struct Entry<'a> {
     /// Its members are missing where nothing is known of what it has.
     #[serde(flatten)]
     inventory: Option<Inventory>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login: Option<Summary>,
 }
 
 pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::Result<ExitCode> {
@@ -29,13 +32,15 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
         settings::server(&config, name)?;
     }
     let cache = settings::storage(Some(&file)).catalogs;
+    let auth = settings::auth(Some(&file), options);
     let wanted = config.servers.iter();
     let wanted = wanted.filter(|server| servers.is_empty() || servers.contains(&server.name));
     let entries: Vec<(Entry<'_>, &ServerConfig)> = wanted
         .map(|server| {
             let last = cache.as_ref().and_then(|cache| cache.last(server));
             let inventory = last.map(|(_, inventory)| inventory);
-            (Entry { server: &server.name, enabled: server.enabled, inventory }, server)
+            let login = auth.summary(server);
+            (Entry { server: &server.name, enabled: server.enabled, inventory, login }, server)
         })
         .collect();
     if json {
@@ -50,6 +55,13 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
 }
 
 fn print(entry: &Entry<'_>, server: &ServerConfig) {
+    print_inventory(entry, server);
+    if let Some(login) = &entry.login {
+        outln!("  logged in: {}", described(login));
+    }
+}
+
+fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
     let bold = anstyle::Style::new().bold();
     let name = &server.name;
     let Some(inventory) = &entry.inventory else {

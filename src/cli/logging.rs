@@ -4,7 +4,10 @@ use std::{io::IsTerminal as _, str::FromStr as _};
 
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
-    filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+    filter::{LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
 };
 
 use super::{
@@ -31,6 +34,8 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<WorkerGuar
             "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"
         ))
     })?;
+    // Below that it says the codes that tokens are given for.
+    let targets = targets.with_target("rmcp", LevelFilter::WARN);
     let registry = tracing_subscriber::registry().with(targets);
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(LINES_WAITING)

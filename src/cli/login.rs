@@ -81,7 +81,7 @@ async fn wait(login: &mut Login) -> Result<(), LoginError> {
         };
         match login.complete(&returned).await {
             Err(error @ LoginError::Foreign) => {
-                errln!("{error}; paste the address that the browser ended at")
+                errln!("{error}; paste the address that the browser ended at");
             }
             outcome => return outcome,
         }

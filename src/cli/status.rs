@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{arguments::Options, instances::running, settings};
+use super::{arguments::Options, instances::running, login::described, settings};
 use crate::{
     catalog::{Inventory, ToolState},
     control::{LastWake, Report, ServerReport},
@@ -19,7 +19,8 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     if reports.is_empty() {
         let config = settings::parse(&file, options)?;
         let cache = settings::storage(Some(&file)).catalogs;
-        reports.push(Report::at_rest(&config.servers, cache.as_ref(), file.path));
+        let auth = settings::auth(Some(&file), options);
+        reports.push(Report::at_rest(&config.servers, cache.as_ref(), &auth, file.path));
     }
     if json {
         outln!("{}", super::json(&reports)?);
@@ -128,6 +129,9 @@ fn notes(server: &ServerReport) -> Vec<String> {
     }
     if let Some(error) = &server.last_error {
         notes.push(one_line(error));
+    }
+    if let Some(login) = &server.login {
+        notes.push(format!("logged in: {}", described(login)));
     }
     if let Some(milliseconds) = server.retry_in {
         notes.push(format!("tried again in {} s", milliseconds.div_ceil(1000)));

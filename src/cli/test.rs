@@ -72,9 +72,9 @@ fn advice(cause: &AttemptError) -> Option<String> {
             let near = near_commands(command);
             (!near.is_empty()).then(|| format!("on PATH there is: {}", near.join(", ")))
         }
-        AttemptError::Call { cause: CallError::Refused { status: 401 | 403, .. }, .. } => Some(
-            "it asks for a login: give it one in \"headers\", as \"Authorization\": \"Bearer ${TOKEN}\", say".to_owned(),
-        ),
+        AttemptError::Call { cause: CallError::Refused { status: 401 | 403, .. }, .. } => {
+            Some("its \"headers\", or its login, may be out of date".to_owned())
+        }
         _ => None,
     }
 }

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin, Problem,
-    Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
+    Browser, Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin,
+    Problem, Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
     characters::is_hidden,
     dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
@@ -105,7 +105,10 @@ fn settings(file: &File, manner: Manner) -> Settings {
         settle: file.settle.map_or(default.settle, |settle| settle.0),
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
         max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
-        interactive: file.interactive.unwrap_or(default.interactive),
+        browser: match file.interactive {
+            Some(true) => Browser::WhenNeeded,
+            _ => default.browser,
+        },
         single_server: false,
         http: http_settings(file, manner),
     }
@@ -479,6 +482,30 @@ mod tests {
             found[0].ends_with("authTokens: invalid type: string, expected a sequence"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_login_that_cannot_come_about_is_a_problem() {
+        let found = problems(
+            r#"{"mcpServers": {
+  "a": {"url": "https://x", "oauth": {"clientSecret": "s3cret", "redirectUri": "https://elsewhere/"}},
+  "b": {"url": "https://x", "oauth": {"clientId": "c", "grant": "client_credentials", "authServer": "http://as"}},
+  "c": {"url": "https://x", "oauth": {"clientId": "c", "privateKey": "s3cret", "clientSecret": "s3cret", "scope": "r"}},
+  "d": {"url": "https://x", "headers": {"authorization": "Bearer s3cret"}, "oauth": {}},
+  "e": {"command": "x", "oauth": {}}
+}}"#,
+        );
+        assert!(found.iter().all(|problem| !problem.contains("s3cret")), "{found:?}");
+        insta::assert_snapshot!(found.join("\n"));
+    }
+
+    #[test]
+    fn a_login_whose_variables_come_to_nothing_concerns_its_server_alone() {
+        let config = parse(
+            r#"{"mcpServers": {"a": {"url": "https://x", "oauth": {"authServer": "${HOME}"}}}}"#,
+        );
+        let server = config.unwrap().servers.remove(0);
+        assert_eq!(server.transport, Err(Unavailable::BadOAuth("authServer")));
     }
 
     #[test]

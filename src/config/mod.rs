@@ -39,9 +39,9 @@ pub use format::{Edit, EditError, Format};
 pub use lock::lock;
 pub use merge::ToolChanges;
 pub use model::{
-    AlwaysLoad, Config, Features, Framing, Grant, HttpSettings, Isolation, Launch, Listing, Loads,
-    Pin, Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport,
-    Unavailable,
+    AlwaysLoad, Browser, Config, Features, Framing, Grant, HttpSettings, Isolation, Launch,
+    Listing, Loads, Pin, Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface,
+    Timeouts, Transport, Unavailable,
 };
 pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub use problem::{ConfigError, Problem};

@@ -54,11 +54,18 @@ pub struct Settings {
     /// How long lists wait for eager and hybrid servers, counted from the start of the process.
     pub startup_wait: Duration,
     pub max_message_bytes: usize,
-    /// Whether a browser may be opened unasked when a server wants a login.
-    pub interactive: bool,
+    pub browser: Browser,
     /// One wrapped server: its names are bare, and what is unknown passes.
     pub single_server: bool,
     pub http: HttpSettings,
+}
+
+/// Whether a browser is opened by a dormouse that serves hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Browser {
+    Never,
+    /// When a server that is needed wants a login.
+    WhenNeeded,
 }
 
 /// How hosts may connect over HTTP.
@@ -126,7 +133,7 @@ impl Default for Settings {
             settle: Duration::from_millis(250),
             startup_wait: Duration::from_secs(5),
             max_message_bytes: 64 * 1024 * 1024,
-            interactive: false,
+            browser: Browser::Never,
             single_server: false,
             http: HttpSettings::default(),
         }
@@ -189,7 +196,7 @@ pub struct Remote {
     pub headers: BTreeMap<String, String>,
     pub framing: Framing,
     /// How to log in where the server wants that; `None` where `headers` say all there is to say.
-    pub oauth: Option<OAuth>,
+    pub oauth: Option<Box<OAuth>>,
 }
 
 impl std::fmt::Debug for Remote {

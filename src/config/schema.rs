@@ -61,6 +61,7 @@ pub fn reference() -> String {
     for (title, node) in [
         ("The file", &schema),
         ("A server: `mcpServers.<name>`", &schema["$defs"]["ServerEntry"]),
+        ("Logins: `oauth`", &schema["$defs"]["OAuthEntry"]),
         ("Parts of a server: `features`", &schema["$defs"]["FeaturesEntry"]),
         ("Deadlines: `timeouts`", &schema["$defs"]["TimeoutsEntry"]),
     ] {

@@ -88,7 +88,7 @@ pub(super) fn transport(
         let url = remote_url(&url).ok_or(Unavailable::BadUrl)?;
         let oauth = match entry.oauth.take() {
             None if has_authorization => None,
-            oauth => Some(super::oauth::oauth(oauth.unwrap_or_default())?),
+            oauth => Some(Box::new(super::oauth::oauth(oauth.unwrap_or_default())?)),
         };
         return Ok(Transport::Http(Remote { url, headers, framing, oauth }));
     }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    auth::{Auth, Summary},
     catalog::{Cache, Inventory},
     config::ServerConfig,
     proxy::{Fleet, Overview},
@@ -49,6 +50,8 @@ pub struct ServerReport {
     pub inventory: Option<Inventory>,
     /// About what a model would count for the definitions of its shown tools.
     pub tokens: Option<usize>,
+    /// `null` where nobody is logged in.
+    pub login: Option<Summary>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
@@ -80,8 +83,13 @@ impl Report {
     }
 
     /// Of servers that no dormouse serves now.
-    pub fn at_rest(servers: &[ServerConfig], cache: Option<&Cache>, config: PathBuf) -> Self {
-        let at_rest = |server| ServerReport::at_rest(server, cache);
+    pub fn at_rest(
+        servers: &[ServerConfig],
+        cache: Option<&Cache>,
+        auth: &Auth,
+        config: PathBuf,
+    ) -> Self {
+        let at_rest = |server| ServerReport::at_rest(server, cache, auth);
         Self {
             pid: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -94,8 +102,9 @@ impl Report {
 
 impl ServerReport {
     fn running(overview: Overview) -> Self {
-        let Overview { config, status, awake, inventory } = overview;
+        let Overview { config, status, awake, inventory, login } = overview;
         Self {
+            login,
             name: config.name.clone(),
             state: Some(status.phase),
             startup: config.startup.name().to_owned(),
@@ -112,13 +121,14 @@ impl ServerReport {
         }
     }
 
-    fn at_rest(config: &ServerConfig, cache: Option<&Cache>) -> Self {
+    fn at_rest(config: &ServerConfig, cache: Option<&Cache>, auth: &Auth) -> Self {
         let last = cache.and_then(|cache| cache.last(config));
         let last_wake = last
             .as_ref()
             .map(|(record, _)| LastWake::new(record.learned, record.catalog.discovery.took));
         let inventory = last.map(|(_, inventory)| inventory);
         Self {
+            login: auth.summary(config),
             name: config.name.clone(),
             state: (!config.enabled).then_some(Phase::Disabled),
             startup: config.startup.name().to_owned(),

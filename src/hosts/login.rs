@@ -7,7 +7,8 @@ pub(super) fn oauth(theirs: Map<String, Value>) -> (Map<String, Value>, Vec<Stri
     let (mut ours, mut left_out) = (Map::new(), Vec::new());
     for (key, value) in theirs {
         match (key.as_str(), value) {
-            (_, Value::Null) => {}
+            // That a server wants a login is found out by asking it.
+            (_, Value::Null) | ("enabled", _) => {}
             ("clientId" | "client_id" | "CLIENT_ID", id) => {
                 ours.insert("clientId".to_owned(), id);
             }
@@ -31,8 +32,6 @@ pub(super) fn oauth(theirs: Map<String, Value>) -> (Map<String, Value>, Vec<Stri
             ("authServerMetadataUrl", address) => {
                 ours.insert("authServer".to_owned(), address);
             }
-            // That a server wants a login is found out by asking it.
-            ("enabled", _) => {}
             (other, _) => left_out.push(format!("oauth.{other}")),
         }
     }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Fleet, instance::Instance};
 use crate::{
+    auth::Summary,
     catalog::{Inventory, ServerId},
     config::ServerConfig,
     upstream::{Phase, Status, Upstream},
@@ -18,6 +19,8 @@ pub struct Overview {
     pub awake: usize,
     /// `None` where nothing is known of what it has.
     pub inventory: Option<Inventory>,
+    /// `None` where nobody is logged in.
+    pub login: Option<Summary>,
 }
 
 impl Fleet {
@@ -39,6 +42,7 @@ impl Fleet {
             Inventory::of(&config, &catalog, &changed)
         });
         Overview {
+            login: self.context.auth.summary(&config),
             config,
             awake: statuses.iter().filter(is_awake).count(),
             status: statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status()),

@@ -58,6 +58,14 @@ impl Attempt {
         self != Self::Wake
     }
 
+    /// In a row, as far as they are counted for ever.
+    fn failures_before(self) -> u32 {
+        match self {
+            Self::Eager { failures } => failures,
+            _ => 0,
+        }
+    }
+
     /// Whether nobody needs the server, but only what it says of itself.
     pub(super) fn is_study(self) -> bool {
         matches!(self, Self::Learn { .. } | Self::LearnAnew)
@@ -167,20 +175,9 @@ impl<C> State<C> {
                 start(Attempt::Eager { failures })
             }
             (Self::AwaitingLogin { attempt }, Wanted) => start(attempt),
-            (Self::AwaitingLogin { attempt }, LoggedIn) => match attempt {
-                Attempt::Load { strikes } => {
-                    (Self::Unloaded { strikes }, vec![Effect::PublishOffered])
-                }
-                Attempt::Wake => (Self::Asleep { last_failure: None }, Vec::new()),
-                Attempt::Eager { .. } | Attempt::Learn { .. } | Attempt::LearnAnew => {
-                    start(attempt)
-                }
-            },
+            (Self::AwaitingLogin { attempt }, LoggedIn) => after_login(attempt),
             (Self::Loading(attempt), Connected(connection)) => {
-                let failures = match attempt {
-                    Attempt::Eager { failures } => failures,
-                    _ => 0,
-                };
+                let failures = attempt.failures_before();
                 (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(attempt)])
             }
             (Self::Loading(attempt), Failed(cause)) => after_failure(attempt, cause, now, random),
@@ -220,6 +217,15 @@ fn anew(startup: Startup, failures: u32) -> Attempt {
 
 fn start<C>(attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
     (State::Loading(attempt), vec![Effect::StartAttempt(attempt)])
+}
+
+/// A lazy server still waits to be wanted; others take up what a missing login has stopped.
+fn after_login<C>(attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
+    match attempt {
+        Attempt::Load { strikes } => (State::Unloaded { strikes }, vec![Effect::PublishOffered]),
+        Attempt::Wake => (State::Asleep { last_failure: None }, Vec::new()),
+        Attempt::Eager { .. } | Attempt::Learn { .. } | Attempt::LearnAnew => start(attempt),
+    }
 }
 
 fn after_death<C>(

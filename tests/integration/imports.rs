@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// What each layer may use. `catalog` and `config` are used by many, and use little.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     (
         "cli",
         &[
@@ -15,6 +15,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
             "surface",
             "upstream",
             "peer",
+            "auth",
             "protocol",
             "wire",
             "catalog",
@@ -23,12 +24,13 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ),
     ("hosts", &["config"]),
     ("demo", &["peer", "protocol", "wire"]),
-    ("control", &["proxy", "upstream", "catalog", "config"]),
+    ("control", &["proxy", "upstream", "auth", "catalog", "config"]),
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config"]),
-    ("proxy", &["surface", "upstream", "peer", "protocol", "wire", "catalog", "config"]),
+    ("proxy", &["surface", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config"]),
     ("surface", &["catalog", "config", "protocol", "wire"]),
-    ("upstream", &["peer", "protocol", "wire", "catalog", "config"]),
+    ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config"]),
     ("peer", &["wire"]),
+    ("auth", &["protocol", "wire", "config"]),
     ("catalog", &["config", "protocol", "wire"]),
     ("protocol", &["wire"]),
     ("config", &[]),

@@ -20,6 +20,8 @@ mod importing;
 mod imports;
 mod lifecycle;
 mod loading;
+mod logins;
+mod logins_real;
 mod matrix;
 mod messages;
 mod operating;

@@ -197,7 +197,9 @@ mod tests {
     use std::{path::Path, time::Duration};
 
     use super::*;
-    use crate::config::{Config, ConfigError, Environment, Startup, Surface, Transport, parse};
+    use crate::config::{
+        ClientProof, Config, ConfigError, Environment, Startup, Surface, Transport, parse,
+    };
 
     fn read(text: &str) -> Result<Config, ConfigError> {
         let file = b"SET=file\nONLY=file\n";
@@ -333,6 +335,49 @@ mod tests {
         let http = &config.settings.http;
         assert_eq!((http.listen.as_deref(), http.servers_at_root), (Some("0.0.0.0:9090"), true));
         insta::assert_snapshot!(said(&config.warnings).join("\n"));
+    }
+
+    #[test]
+    fn each_system_says_in_its_own_words_how_to_log_in() {
+        for (text, redirect, scopes, secret) in [
+            (
+                r#"{"mcp": {"a": {"transport": "sse", "url": "https://x/",
+                    "auth": {"client_id": "c", "client_secret": "${TOKEN}", "scope": "r w"}}}}"#,
+                None,
+                "r w",
+                Some("process"),
+            ),
+            (
+                r#"{"mcpServers": {"a": {"url": "https://x/", "lazy_startup": "pure",
+                    "oauth_client_id": "c", "oauth_scopes": ["r"]}}}"#,
+                Some("http://localhost:0/oauth/callback"),
+                "r",
+                None,
+            ),
+            (
+                r#"{"mcpProxy": {}, "mcpServers": {"a": {"url": "https://x/", "oauth": {
+                    "clientId": "c", "clientSecret": "keychain:n", "scopes": ["r"], "pkceDisabled": false,
+                    "authServerMetadataUrl": "https://as.x/.well-known/openid-configuration"}}}}"#,
+                Some("http://localhost:8090/oauth/callback"),
+                "r",
+                Some("keychain n"),
+            ),
+        ] {
+            let config = read(text).unwrap();
+            let Ok(Transport::Http(remote)) = &config.servers[0].transport else { panic!() };
+            let oauth = remote.oauth.as_ref().unwrap();
+            let client = oauth.client.as_ref().unwrap();
+            assert_eq!((client.id.as_str(), oauth.scopes.join(" ").as_str()), ("c", scopes));
+            assert_eq!(oauth.redirect_uri.as_ref().map(url::Url::as_str), redirect);
+            let shown = client.proof.as_ref().map(|proof| match proof {
+                ClientProof::Secret(secret) | ClientProof::PrivateKey(secret) => {
+                    secret.expose().to_owned()
+                }
+                ClientProof::Keychain(name) => format!("keychain {name}"),
+            });
+            assert_eq!(shown.as_deref(), secret);
+            assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+        }
     }
 
     #[test]

@@ -1,26 +1,32 @@
 //! What the tests are written with: servers behind dormouse, dormouse itself, and hosts before it.
 
+mod authority;
 mod home;
 mod host;
 mod http;
 mod lines;
 mod processes;
 mod program;
+mod provider;
 mod proxy;
 pub mod remote;
 mod server;
 mod terminal;
+mod user;
 
 use std::time::Duration;
 
 /// Far longer than anything takes; only a hang runs into it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+pub use authority::{Authority, SECRET};
 pub use home::{Home, HostFile, OWN, host_files};
 pub use host::{Host, Modern, text_of};
 pub use http::client as http_client;
 pub use processes::{alive, descendants, eventually, peak_memory};
 pub use program::Program;
+pub use provider::Provider;
 pub use proxy::{Proxy, dormouse};
 pub use server::{Server, fixture};
-pub use terminal::at_terminal;
+pub use terminal::{Typing, at_terminal, at_terminal_typing};
+pub use user::User;

@@ -21,7 +21,9 @@ use tokio_util::task::AbortOnDropHandle;
 pub struct Asked {
     pub method: Method,
     pub path: String,
+    pub query: String,
     pub headers: HeaderMap,
+    pub body: String,
     pub message: Value,
 }
 
@@ -86,7 +88,9 @@ async fn read(request: Request<Body>) -> Asked {
     let body = to_bytes(body, usize::MAX).await.expect("a whole body");
     let message = serde_json::from_slice(&body).unwrap_or_default();
     let path = parts.uri.path().to_owned();
-    Asked { method: parts.method, path, headers: parts.headers, message }
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    Asked { method: parts.method, path, query, headers: parts.headers, body, message }
 }
 
 /// What a legacy server with one tool answers.

@@ -1,0 +1,170 @@
+//! Logins at `FastMCP`'s in-memory provider, whose refresh tokens are good once.
+
+use serde_json::json;
+
+use crate::support::{Host, Provider, Typing, User, at_terminal_typing, text_of};
+
+async fn call(host: &mut Host) -> String {
+    let result = host.use_tool("g/guarded", json!({})).await;
+    text_of(&result).to_owned()
+}
+
+#[tokio::test]
+async fn a_login_lasts_over_expiry_and_restart() {
+    let provider = Provider::start(3600).await;
+    let user = User::at(&provider.url);
+    let (is_in, said) = user.log_in().await;
+    assert!(is_in && said.contains("You are logged in"), "{said}");
+    let mut host = user.host().await;
+    assert_eq!(call(&mut host).await, "let in");
+    assert_eq!(provider.count("refreshed").await, 0);
+
+    provider.suffers("expire").await;
+    assert_eq!(call(&mut host).await, "let in");
+    assert_eq!(provider.count("refreshed").await, 1);
+
+    host.end().await;
+    let mut host = user.host().await;
+    assert_eq!(call(&mut host).await, "let in");
+    provider.suffers("expire").await;
+    assert_eq!(call(&mut host).await, "let in");
+    assert_eq!(provider.count("refreshed").await, 2);
+    assert_eq!(provider.count("registered").await, 1);
+}
+
+#[tokio::test]
+async fn processes_that_renew_at_the_same_moment_renew_once() {
+    let provider = Provider::start(3600).await;
+    let user = User::at(&provider.url);
+    assert!(user.log_in().await.0);
+    let (mut one, mut other) = (user.host().await, user.host().await);
+    assert_eq!(call(&mut one).await, "let in");
+    assert_eq!(call(&mut other).await, "let in");
+    for round in 1..=5 {
+        provider.suffers("expire").await;
+        let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/guarded"}});
+        let mut calls = Vec::new();
+        for _ in 0..8 {
+            let of_one = one.send("tools/call", wanted.clone()).await;
+            calls.push((of_one, other.send("tools/call", wanted.clone()).await));
+        }
+        for (of_one, of_other) in calls {
+            assert_eq!(text_of(&one.answer(of_one).await["result"]), "let in");
+            assert_eq!(text_of(&other.answer(of_other).await["result"]), "let in");
+        }
+        assert_eq!(provider.count("refreshed").await, round);
+    }
+    assert_eq!(provider.count("refused").await, 0);
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_it_expires_and_nobody_waits() {
+    let provider = Provider::start(2).await;
+    let user = User::at(&provider.url);
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    while provider.count("refreshed").await < 3 {
+        assert_eq!(call(&mut host).await, "let in");
+    }
+    assert_eq!(provider.count("refused").await, 0);
+    assert_eq!(provider.count("exchanged").await, 1);
+}
+
+#[tokio::test]
+async fn a_login_that_was_revoked_is_asked_for_again_and_made_elsewhere() {
+    let provider = Provider::start(3600).await;
+    let user = User::at(&provider.url);
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    assert_eq!(call(&mut host).await, "let in");
+
+    provider.suffers("revoke").await;
+    let said = call(&mut host).await;
+    assert!(said.contains("dormouse login g --config "), "{said}");
+    // Nobody asks again with what was refused.
+    let refused = provider.count("refused").await;
+    assert_eq!(call(&mut host).await, said);
+    assert_eq!(provider.count("refused").await, refused);
+
+    assert!(user.log_in().await.0);
+    assert_eq!(call(&mut host).await, "let in");
+    assert_eq!(provider.count("registered").await, 1, "its client is still good");
+
+    provider.suffers("forget").await;
+    assert!(call(&mut host).await.contains("dormouse login g"));
+    let (is_in, said) = user.log_in().await;
+    assert!(is_in, "{said}");
+    assert_eq!(call(&mut host).await, "let in");
+}
+
+#[tokio::test]
+async fn without_a_browser_the_address_that_one_ended_at_is_pasted() {
+    let provider = Provider::start(3600).await;
+    let user = User::at(&provider.url);
+    let mut command = user.command(&["login", "g"]);
+    command.env("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22");
+    let runtime = tokio::runtime::Handle::current();
+    let mut is_pasted = false;
+    let shown = at_terminal_typing(command, move |shown| {
+        let (Some(address), true) = (address_in(shown), shown.contains("press Enter.")) else {
+            return Typing::Waits("an address");
+        };
+        if std::mem::replace(&mut is_pasted, true) {
+            return Typing::Done;
+        }
+        let ended_at = runtime.block_on(where_it_leads(&address));
+        Typing::Types(format!("nonsense\n{ended_at}\n"))
+    })
+    .await;
+    assert!(!shown.contains("A browser should have opened"), "{shown}");
+    assert!(shown.contains("That is no address"), "{shown}");
+    assert!(shown.contains("logged in to g"), "{shown}");
+    assert_eq!(call(&mut user.host().await).await, "let in");
+}
+
+fn address_in(shown: &str) -> Option<String> {
+    let line = shown.lines().find(|line| line.starts_with("  http"))?;
+    Some(line.trim().to_owned())
+}
+
+/// Where a browser on another machine ends, which cannot load it.
+async fn where_it_leads(address: &str) -> String {
+    // What its client needs of the process, ours does.
+    drop(crate::support::http_client());
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    let response = client.no_proxy().build().unwrap().get(address).send().await.unwrap();
+    response.headers()["location"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_eager_server_comes_up_as_soon_as_somebody_has_logged_in() {
+    let provider = Provider::start(3600).await;
+    let user = User::of(&json!({"url": provider.url}));
+    let mut host = user.host().await;
+    let listed = host.description().await;
+    assert!(listed.contains("- g: (it wants a login: run `dormouse login g"), "{listed}");
+    assert!(user.log_in().await.0);
+    let coming_up = async { while !host.description().await.contains("- guarded") {} };
+    tokio::time::timeout(std::time::Duration::from_secs(30), coming_up).await.expect("it is there");
+    host.notification("notifications/tools/list_changed").await;
+}
+
+#[tokio::test]
+async fn who_logs_out_is_out_everywhere() {
+    let provider = Provider::start(3600).await;
+    let user = User::at(&provider.url);
+    assert!(user.log_in().await.0);
+    let (_, status) = user.says(&["status"]).await;
+    assert!(status.contains("g: logged in: until 2"), "{status}");
+    let (_, list) = user.says(&["list"]).await;
+    assert!(list.contains("scopes use"), "{list}");
+    let mut host = user.host().await;
+    assert_eq!(call(&mut host).await, "let in");
+
+    let (is_out, said) = user.says(&["logout", "g"]).await;
+    assert!(is_out && said.contains("its tokens are revoked and forgotten"), "{said}");
+    assert!(user.kept().is_empty());
+    assert!(call(&mut host).await.contains("dormouse login g"));
+    let (_, said) = user.says(&["logout", "g"]).await;
+    assert!(said.contains("nobody was logged in"), "{said}");
+}

@@ -1,0 +1,254 @@
+//! An authorization server and the server that it guards, in one, which does what a test wants.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use axum::{
+    http::{Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::remote::{Asked, Remote, json_text};
+
+/// The secret of every client that it knows.
+pub const SECRET: &str = "canary-client-secret";
+
+pub struct Authority {
+    pub remote: Remote,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    /// Of the metadata of the authorization server; `null` takes a member out.
+    metadata: Value,
+    /// Of the metadata of the resource.
+    resource: Value,
+    /// What the browser brings back beside the code, as `name=value`.
+    returns: Vec<(String, String)>,
+    /// Members of every answer with tokens.
+    token: Value,
+    /// The scopes that calls of tools need.
+    needed: Vec<String>,
+    /// By access token, its scopes.
+    valid: HashMap<String, Vec<String>>,
+    refreshable: Vec<String>,
+    /// By code.
+    codes: HashMap<String, Vec<String>>,
+    given: usize,
+    is_approved: bool,
+}
+
+impl Authority {
+    pub async fn start() -> Self {
+        let state = Arc::new(Mutex::new(State {
+            metadata: json!({}),
+            resource: json!({}),
+            returns: Vec::new(),
+            token: json!({"expires_in": 3600}),
+            needed: Vec::new(),
+            valid: HashMap::new(),
+            refreshable: Vec::new(),
+            codes: HashMap::new(),
+            given: 0,
+            is_approved: false,
+        }));
+        let shared = state.clone();
+        let remote = Remote::start(move |asked: Asked| {
+            let answer = lock(&shared).answer(&asked);
+            async move { answer }
+        })
+        .await;
+        Self { remote, state }
+    }
+
+    pub fn url(&self) -> &str {
+        &self.remote.url
+    }
+
+    pub fn origin(&self) -> &str {
+        self.url().trim_end_matches("/mcp")
+    }
+
+    /// A member of the metadata.
+    pub fn says(&self, member: &str, value: impl Into<Value>) {
+        lock(&self.state).metadata[member] = value.into();
+    }
+
+    /// A member of the metadata of the resource.
+    pub fn says_of_resource(&self, member: &str, value: impl Into<Value>) {
+        lock(&self.state).resource[member] = value.into();
+    }
+
+    /// A member of every answer with tokens.
+    pub fn gives(&self, member: &str, value: impl Into<Value>) {
+        lock(&self.state).token[member] = value.into();
+    }
+
+    /// Brought back by the browser.
+    pub fn returns(&self, name: &str, value: &str) {
+        lock(&self.state).returns.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Calls of tools need this scope.
+    pub fn needs(&self, scope: &str) {
+        lock(&self.state).needed.push(scope.to_owned());
+    }
+
+    /// Somebody types the code in.
+    pub fn approve(&self) {
+        lock(&self.state).is_approved = true;
+    }
+
+    /// The requests for tokens so far, as forms.
+    pub fn token_requests(&self) -> Vec<(Asked, HashMap<String, String>)> {
+        let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/token");
+        asked.map(|asked| (asked.clone(), form(&asked.body))).collect()
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap()
+}
+
+pub fn form(text: &str) -> HashMap<String, String> {
+    form_urlencoded::parse(text.as_bytes()).into_owned().collect()
+}
+
+impl State {
+    fn answer(&mut self, asked: &Asked) -> Option<Response> {
+        let origin = format!("http://{}", asked.header("host").unwrap_or_default());
+        let answer = match asked.path.as_str() {
+            "/mcp" => return self.guard(asked, &origin),
+            "/.well-known/oauth-protected-resource/mcp" => {
+                let known = json!({
+                    "resource": format!("{origin}/mcp"), "authorization_servers": [origin],
+                });
+                merged(known, &self.resource)
+            }
+            "/.well-known/oauth-authorization-server" => merged(metadata(&origin), &self.metadata),
+            "/register" => {
+                let wanted = &asked.message;
+                let method = wanted["token_endpoint_auth_method"].clone();
+                let mut client = json!({
+                    "client_id": "registered", "redirect_uris": wanted["redirect_uris"],
+                    "token_endpoint_auth_method": method,
+                });
+                if method != "none" {
+                    client["client_secret"] = json!(SECRET);
+                }
+                client
+            }
+            "/authorize" => return Some(self.authorize(asked, &origin)),
+            "/device" => json!({
+                "device_code": "canary-device-code", "user_code": "ABCD-EFGH", "interval": 1,
+                "verification_uri": format!("{origin}/type-it-in"), "expires_in": 60,
+            }),
+            "/token" => match self.token(&form(&asked.body)) {
+                Ok(given) => given,
+                Err(error) => {
+                    let refusal = json_text(&json!({"error": error}).to_string());
+                    return Some((StatusCode::BAD_REQUEST, refusal).into_response());
+                }
+            },
+            "/revoke" => {
+                let token = &form(&asked.body)["token"];
+                self.valid.remove(token);
+                self.refreshable.retain(|other| other != token);
+                json!({})
+            }
+            _ => return Some(StatusCode::NOT_FOUND.into_response()),
+        };
+        Some(json_text(&answer.to_string()))
+    }
+
+    /// Lets those in who have a token, and to calls those who have the scopes.
+    fn guard(&self, asked: &Asked, origin: &str) -> Option<Response> {
+        let shown = asked.header("authorization").unwrap_or_default();
+        let place = format!("{origin}/.well-known/oauth-protected-resource/mcp");
+        let Some(scopes) = self.valid.get(shown.trim_start_matches("Bearer ")) else {
+            let challenge = format!("Bearer resource_metadata=\"{place}\"");
+            let headers = [(header::WWW_AUTHENTICATE, challenge)];
+            return Some((StatusCode::UNAUTHORIZED, headers).into_response());
+        };
+        let lacks = self.needed.iter().any(|needed| !scopes.contains(needed));
+        if asked.what() == "tools/call" && lacks {
+            let challenge = format!(
+                "Bearer error=\"insufficient_scope\", scope=\"{}\", resource_metadata=\"{place}\"",
+                self.needed.join(" ")
+            );
+            let headers = [(header::WWW_AUTHENTICATE, challenge)];
+            return Some((StatusCode::FORBIDDEN, headers).into_response());
+        }
+        (asked.method == Method::GET).then(|| StatusCode::METHOD_NOT_ALLOWED.into_response())
+    }
+
+    fn authorize(&mut self, asked: &Asked, origin: &str) -> Response {
+        let wanted = form(&asked.query);
+        let code = format!("canary-code-{}", self.codes.len());
+        let scopes = wanted.get("scope").map(String::as_str).unwrap_or_default();
+        self.codes.insert(code.clone(), scopes.split_whitespace().map(str::to_owned).collect());
+        let mut back = url::Url::parse(&wanted["redirect_uri"]).unwrap();
+        let mut brought =
+            vec![("code".to_owned(), code), ("state".to_owned(), wanted["state"].clone())];
+        for (name, value) in &self.returns {
+            brought.retain(|(other, _)| other != name);
+            brought.push((name.clone(), value.replace("ORIGIN", origin)));
+        }
+        back.query_pairs_mut().extend_pairs(brought);
+        (StatusCode::FOUND, [(header::LOCATION, back.to_string())]).into_response()
+    }
+
+    fn token(&mut self, form: &HashMap<String, String>) -> Result<Value, &'static str> {
+        let of = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let scopes: Vec<String> = match of("grant_type") {
+            "authorization_code" => self.codes.remove(of("code")).ok_or("invalid_grant")?,
+            "refresh_token" => {
+                let position =
+                    self.refreshable.iter().position(|token| token == of("refresh_token"));
+                self.refreshable.remove(position.ok_or("invalid_grant")?);
+                words("renewed")
+            }
+            "client_credentials" => words(of("scope")),
+            _ if self.is_approved => words(of("scope")),
+            _ => return Err("authorization_pending"),
+        };
+        self.given += 1;
+        let access = format!("canary-access-{}", self.given);
+        let refresh = format!("canary-refresh-{}", self.given);
+        self.valid.insert(access.clone(), scopes.clone());
+        self.refreshable.push(refresh.clone());
+        let known = json!({
+            "access_token": access, "refresh_token": refresh, "token_type": "Bearer",
+            "scope": scopes.join(" "),
+        });
+        Ok(merged(known, &self.token))
+    }
+}
+
+fn metadata(origin: &str) -> Value {
+    json!({
+        "issuer": origin, "authorization_endpoint": format!("{origin}/authorize"),
+        "token_endpoint": format!("{origin}/token"), "registration_endpoint": format!("{origin}/register"),
+        "revocation_endpoint": format!("{origin}/revoke"),
+        "device_authorization_endpoint": format!("{origin}/device"),
+        "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"],
+    })
+}
+
+fn merged(mut known: Value, more: &Value) -> Value {
+    let members = known.as_object_mut().expect("an object");
+    for (name, value) in more.as_object().into_iter().flatten() {
+        if value.is_null() {
+            members.remove(name);
+        } else {
+            members.insert(name.clone(), value.clone());
+        }
+    }
+    known
+}

@@ -1,0 +1,104 @@
+//! Somebody with servers that want logins, and with a browser.
+
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
+
+use super::{Host, PATIENCE, Proxy, dormouse, http_client};
+
+pub struct User {
+    pub home: tempfile::TempDir,
+}
+
+impl User {
+    /// With one server, `g`.
+    pub fn of(entry: &Value) -> Self {
+        Self::with(&json!({"mcpServers": {"g": entry}}))
+    }
+
+    /// With a lazy server at this URL, `g`.
+    pub fn at(url: &str) -> Self {
+        Self::of(&json!({"url": url, "description": "It wants a login."}))
+    }
+
+    pub fn with(config: &Value) -> Self {
+        let home = tempfile::tempdir().expect("the temporary directory is writable");
+        std::fs::write(home.path().join("dormouse.json"), config.to_string()).unwrap();
+        Self { home }
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = dormouse();
+        command.arg("--config").arg(self.home.path().join("dormouse.json")).args(arguments);
+        command.env("XDG_DATA_HOME", self.home.path().join("data"));
+        command.env("XDG_CACHE_HOME", self.home.path().join("cache"));
+        command.env("XDG_RUNTIME_DIR", self.home.path()).kill_on_drop(true);
+        command
+    }
+
+    /// What a command says, and whether it ends well.
+    pub async fn says(&self, arguments: &[&str]) -> (bool, String) {
+        let run = self.command(arguments).stdin(Stdio::null()).output().await;
+        let Output { status, stdout, stderr } = run.expect("it runs");
+        (status.success(), String::from_utf8([stdout, stderr].concat()).expect("UTF-8"))
+    }
+
+    /// Logs in to `g` in a browser.
+    pub async fn log_in(&self) -> (bool, String) {
+        self.log_in_with(&[]).await
+    }
+
+    pub async fn log_in_with(&self, more: &[&str]) -> (bool, String) {
+        let arguments = [&["login", "g", "--no-browser"], more].concat();
+        let mut command = self.command(&arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let mut said = String::new();
+        let mut page = None;
+        while let Ok(Ok(Some(line))) = tokio::time::timeout(PATIENCE, lines.next_line()).await {
+            said.push_str(&format!("{line}\n"));
+            if line.starts_with("  http") {
+                let address = line.trim().to_owned();
+                page = Some(tokio::spawn(async move { visit(&address).await }));
+            }
+        }
+        if let Some(page) = page {
+            said.push_str(&page.await.expect("nothing panics"));
+        }
+        let ended = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
+        let ended = ended.expect("it ends").expect("it ran");
+        said.push_str(&String::from_utf8(ended.stdout).expect("UTF-8"));
+        (ended.status.success(), said)
+    }
+
+    /// A dormouse of theirs.
+    pub fn proxy(&self) -> Proxy {
+        Proxy::with_config_at(&self.home.path().join("dormouse.json")).at_home(self.home.path())
+    }
+
+    /// A host of theirs, before a dormouse of its own.
+    pub async fn host(&self) -> Host {
+        self.proxy().serve().await
+    }
+
+    /// The texts of the kept logins.
+    pub fn kept(&self) -> Vec<String> {
+        let logins = std::fs::read_dir(self.home.path().join("data/dormouse/logins"));
+        let files = logins.into_iter().flatten().map(|entry| entry.unwrap().path());
+        let kept = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+        kept.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    }
+}
+
+/// What a browser shows that is sent somewhere.
+pub async fn visit(address: &str) -> String {
+    match http_client().get(address).send().await {
+        Ok(response) => response.text().await.unwrap_or_default(),
+        Err(error) => format!("the browser shows: {error}"),
+    }
+}
