@@ -7,6 +7,7 @@
 //! knows who may be asked. This layer must not know what a request to a server is for, nor who waits for it.
 
 mod authorizer;
+mod browser;
 mod callback;
 mod client;
 mod credential;
@@ -29,6 +30,7 @@ use std::{
 
 use tokio_util::task::TaskTracker;
 
+pub use browser::open_in_browser;
 pub use client::NoClient;
 pub use credential::Summary;
 pub use device::DeviceLogin;

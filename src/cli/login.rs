@@ -15,7 +15,7 @@ use super::{
     runtime, settings,
 };
 use crate::{
-    auth::{Auth, DeviceLogin, LoggedOut, Login, LoginError, Summary},
+    auth::{Auth, DeviceLogin, LoggedOut, Login, LoginError, Summary, open_in_browser},
     config::{ServerConfig, visible},
 };
 
@@ -48,7 +48,7 @@ async fn in_browser(
     typed: &LoginArguments,
 ) -> anyhow::Result<()> {
     let mut login = auth.log_in(server, &typed.scope).await?;
-    let opened = !typed.no_browser && open(login.address());
+    let opened = !typed.no_browser && open_in_browser(login.address()).await;
     errln!("To log in to {}, open this address:", visible(&server.name));
     errln!("\n  {}\n", login.address());
     if opened {
@@ -119,14 +119,6 @@ async fn on_device(
         bail!("nobody has logged in within {patience:?}; say it again for another code");
     };
     Ok(outcome?)
-}
-
-/// Opens an address that has been judged to be a web page's.
-pub(super) fn open(address: &Url) -> bool {
-    let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
-    let is_told = std::env::var_os("BROWSER").is_some_and(|browser| !browser.is_empty());
-    // A browser there would open on nobody's screen.
-    (!is_remote || is_told) && webbrowser::open(address.as_str()).is_ok()
 }
 
 pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode> {

@@ -11,6 +11,8 @@ use crate::proxy::{Endpoint, Principal};
 pub struct Identity {
     pub principal: Principal,
     pub endpoint: Endpoint,
+    /// Whether its user sits at this machine: a browser there comes back to us.
+    pub is_on_this_machine: bool,
     /// Whether the same host has further sessions, now or later.
     pub has_further_sessions: bool,
     /// What is known of the tool lists that the host has been given: in all its sessions together.
@@ -19,10 +21,11 @@ pub struct Identity {
 
 impl Identity {
     /// A host that has this one session.
-    pub fn alone(endpoint: Endpoint) -> Self {
+    pub fn alone(endpoint: Endpoint, is_on_this_machine: bool) -> Self {
         Self {
             principal: Principal::new(),
             endpoint,
+            is_on_this_machine,
             has_further_sessions: false,
             relisting: Arc::default(),
         }

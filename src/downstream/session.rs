@@ -372,6 +372,10 @@ impl Host for Session {
         self.lock_standing().client().cloned()
     }
 
+    fn is_on_this_machine(&self) -> bool {
+        self.identity.is_on_this_machine
+    }
+
     fn peer(&self) -> &Peer {
         &self.peer
     }

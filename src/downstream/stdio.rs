@@ -39,7 +39,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let max_message_bytes = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
-    let identity = Identity::alone(fleet.endpoint());
+    let identity = Identity::alone(fleet.endpoint(), true);
     let session = Session::attach(fleet.clone(), peer.clone(), identity);
 
     let opening = tokio::spawn(start_when_opened(fleet, session.clone()));

@@ -64,7 +64,7 @@ async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
     let limit = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
-    let identity = Identity::alone(fleet.endpoint());
+    let identity = Identity::alone(fleet.endpoint(), true);
     let session = Session::attach(fleet, peer.clone(), identity);
     let _writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
     let reply = Reply { peer: peer.clone(), response: None };

@@ -11,7 +11,6 @@ use crate::{
     peer::CallError,
     protocol::adapt,
     surface::{Action, blocked, failed},
-    upstream::LoadError,
     wire::{Outcome, Raw, edit},
 };
 
@@ -39,7 +38,7 @@ impl Fleet {
                 }
                 Action::Load { server } => match self.load_first(caller, *server).await {
                     Ok(announced) => hold = announced,
-                    Err(error) => break Ok(own(caller, failed(error.to_string()))),
+                    Err(error) => break self.called(caller, *server, Err(error)),
                 },
                 Action::Recall => self.recall_all().await,
                 Action::Reexamine { server, .. } => self.reexamine(*server).await,
@@ -76,7 +75,7 @@ impl Fleet {
         for _ in 0..MOST_CONNECTIONS {
             let (instance, lease) = match self.lease(*server, caller).await {
                 Ok(leased) => leased,
-                Err(error) => return failed_with(error.into()),
+                Err(error) => return failed_with(error),
             };
             if self.evaluate(caller, params) != *forward {
                 return None;
@@ -87,8 +86,14 @@ impl Fleet {
             }
             let forwarded = Some(forwarded.clone());
             match self.request(lease, instance, caller, "tools/call", forwarded).await {
-                // The connection ended before the request was sent.
-                Err(CallError::NotSent) => {}
+                Err(cause) => match self.can_repeat(*server, caller, &cause).await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        let name = self.config_of(*server).name.clone();
+                        return failed_with(ForwardError::new(name, cause));
+                    }
+                    Err(error) => return failed_with(error),
+                },
                 answered => {
                     let name = &self.config_of(*server).name;
                     let answered = answered.map_err(|cause| ForwardError::new(name.clone(), cause));
@@ -137,6 +142,7 @@ impl Fleet {
     ) -> Outcome {
         match forwarded {
             Ok(outcome) => outcome.map(|result| self.bounded(caller, server, result)),
+            Err(ForwardError::Asks(result)) => Ok(result),
             Err(error) => Ok(own(caller, failed(error.to_string()))),
         }
     }
@@ -146,7 +152,7 @@ impl Fleet {
         &self,
         caller: &Caller,
         server: ServerId,
-    ) -> Result<Option<u64>, LoadError> {
+    ) -> Result<Option<u64>, ForwardError> {
         if self.settings().listing == Listing::Stable {
             self.recall_all().await;
         }
@@ -155,7 +161,7 @@ impl Fleet {
 
     /// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
     /// which the host has to fetch the list before it is given the result.
-    async fn load(&self, caller: &Caller, server: ServerId) -> Result<Option<u64>, LoadError> {
+    async fn load(&self, caller: &Caller, server: ServerId) -> Result<Option<u64>, ForwardError> {
         let names_before = self.listed_tool_names(caller);
         let announced_before = caller.host.tool_lists_announced();
         self.lease(server, caller).await?;

@@ -176,13 +176,13 @@ impl Conversation {
 
 /// Whose retry of which request a state is for.
 #[derive(Clone, PartialEq, Eq)]
-struct Binding {
+pub(super) struct Binding {
     principal: Principal,
     request: [u8; 32],
 }
 
 impl Binding {
-    fn of(caller: &Caller) -> Self {
+    pub(super) fn of(caller: &Caller) -> Self {
         let mut digest = Sha256::new();
         if let Some(request) = &caller.request {
             let params = request

@@ -19,6 +19,7 @@ use super::{
     instance::Instance,
     levels::Levels,
     loads::Loads,
+    logins::Logins,
     memory::Memory,
     results::Results,
     roster::{Roster, Slot},
@@ -62,6 +63,7 @@ pub struct Fleet {
     pub(super) memory: Memory,
     pub(super) loads: Loads,
     pub(super) results: Results,
+    pub(super) logins: Logins,
     /// Counts what has become otherwise, for those who look on.
     pub(super) changes: watch::Sender<u64>,
 }
@@ -127,6 +129,7 @@ impl Fleet {
                 memory,
                 loads,
                 results: Results::default(),
+                logins: Logins::default(),
                 changes: watch::Sender::default(),
             }
         });

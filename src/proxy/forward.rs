@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Caller, Fleet, conversation, in_flight::Entry, instance::Instance, rounds};
+use super::{
+    Caller, Fleet, conversation, in_flight::Entry, instance::Instance, logins::LoginOutcome, rounds,
+};
 use crate::{
     catalog::ServerId,
     peer::{CallError, CallOptions},
     protocol::{Era, adapt},
     upstream::{Lease, LoadError},
-    wire::{Outcome, Raw, edit},
+    wire::{Outcome, Raw, credentials::CredentialError, edit},
 };
 
 /// Why a request has no answer from its server.
@@ -24,6 +26,9 @@ pub(super) enum ForwardError {
     SwitchedOff { server: String, feature: &'static str },
     #[error("server {server:?}: {cause}")]
     Call { server: String, cause: CallError },
+    /// The host has to ask its user something first: the result that says what.
+    #[error("its user has to log in first")]
+    Asks(Raw),
 }
 
 impl ForwardError {
@@ -52,15 +57,54 @@ impl Fleet {
     ) -> Result<Outcome, ForwardError> {
         self.check_feature(server, method)?;
         let failed = |cause| ForwardError::new(self.config_of(server).name.clone(), cause);
+        let mut last = CallError::NotSent;
         for _ in 0..MOST_CONNECTIONS {
             let (instance, lease) = self.lease(server, caller).await?;
             match self.request(lease, instance, caller, method, params.clone()).await {
-                // It ended before the request was sent, so trying again repeats nothing.
-                Err(CallError::NotSent) => {}
+                Err(cause) if self.can_repeat(server, caller, &cause).await? => last = cause,
                 answered => return answered.map_err(failed),
             }
         }
-        Err(failed(CallError::NotSent))
+        Err(failed(last))
+    }
+
+    /// Whether a request that was not executed can be made once more: on another connection, or now that somebody has
+    /// logged in.
+    pub(super) async fn can_repeat(
+        &self,
+        server: ServerId,
+        caller: &Caller,
+        cause: &CallError,
+    ) -> Result<bool, ForwardError> {
+        match cause {
+            CallError::NotSent => Ok(true),
+            CallError::Unauthorized(CredentialError::LoginRequired { .. }) => {
+                match self.log_in(server, caller).await {
+                    LoginOutcome::LoggedIn => Ok(true),
+                    LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
+                    LoginOutcome::Not => Ok(false),
+                }
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The instance of a server that this caller uses, awake. Where it wants a login, somebody is asked for it if that
+    /// can be.
+    pub(super) async fn lease(
+        &self,
+        server: ServerId,
+        caller: &Caller,
+    ) -> Result<(Instance, Lease), ForwardError> {
+        let required = match self.lease_unasked(server, caller).await {
+            Err(required @ LoadError::LoginRequired { .. }) => required,
+            leased => return Ok(leased?),
+        };
+        match self.log_in(server, caller).await {
+            LoginOutcome::LoggedIn => Ok(self.lease_unasked(server, caller).await?),
+            LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
+            LoginOutcome::Not => Err(required.into()),
+        }
     }
 
     /// Whether the config lets the part of a server be used that a method is for.
@@ -96,8 +140,8 @@ impl Fleet {
         }
     }
 
-    /// The instance of a server that this caller uses, awake.
-    pub(super) async fn lease(
+    /// The same, and nobody is asked.
+    pub(super) async fn lease_unasked(
         &self,
         server: ServerId,
         caller: &Caller,
@@ -126,7 +170,7 @@ impl Fleet {
                 return lease;
             }
             beats += 1;
-            beat(caller, upstream.name(), beats);
+            beat(caller, &format!("starting server {}", upstream.name()), beats);
         }
     }
 }
@@ -183,11 +227,11 @@ impl Forwarded<'_> {
 }
 
 /// The values rise from -1 towards 0, so that those of the server itself still rise after them.
-fn beat(caller: &Caller, server: &str, beats: u32) {
+pub(super) fn beat(caller: &Caller, message: &str, beats: u32) {
     let Some(token) = &caller.progress_token else { return };
     let params = Raw::encode(&json!({
         "progress": -1.0 / f64::from(beats),
-        "message": format!("starting server {server}"),
+        "message": message,
     }));
     let params = edit::set(&params, "progressToken", token);
     caller.peer.notify("notifications/progress", Some(params));

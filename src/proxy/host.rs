@@ -45,6 +45,9 @@ pub trait Host: Send + Sync + 'static {
     /// What it has said of itself; `None` before it has said anything.
     fn client(&self) -> Option<Arc<Client>>;
 
+    /// Whether its user sits at this machine, as far as can be told.
+    fn is_on_this_machine(&self) -> bool;
+
     /// The connection to it, for what belongs to none of its requests.
     fn peer(&self) -> &Peer;
 

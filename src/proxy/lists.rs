@@ -69,7 +69,8 @@ impl Fleet {
         if !is_unknown || self.config_of(server).startup == Startup::Eager {
             return Ok(());
         }
-        match self.lease(server, caller).await {
+        // Nobody has asked for the server itself.
+        match self.lease_unasked(server, caller).await {
             Ok(_) => {
                 self.loaded_by(caller.host.principal(), server);
                 Ok(())

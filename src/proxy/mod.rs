@@ -14,6 +14,7 @@ mod instance;
 mod levels;
 mod lists;
 mod loads;
+mod logins;
 mod memory;
 mod notifications;
 mod operate;

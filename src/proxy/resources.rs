@@ -91,7 +91,10 @@ impl Fleet {
         let refused = |error: ForwardError| error::internal(error.to_string());
         self.check_feature(server, "resources/subscribe").map_err(refused)?;
         let leased = self.lease(server, caller).await;
-        let (instance, lease) = leased.map_err(|error| refused(error.into()))?;
+        let (instance, lease) = match leased {
+            Ok(leased) => leased,
+            Err(error) => return reply(Err(error)),
+        };
         // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
         let key = (instance, uri.to_owned());
         self.lock_subscribers().entry(key).or_default().insert(subscriber.clone());
@@ -212,7 +215,10 @@ fn uri_of(params: &Raw, method: &str) -> Result<String, Raw> {
 
 /// A server's answer, or a JSON-RPC error that says why there is none.
 pub(super) fn reply(forwarded: Result<Outcome, ForwardError>) -> Outcome {
-    forwarded.unwrap_or_else(|error| Err(error::internal(error.to_string())))
+    forwarded.unwrap_or_else(|error| match error {
+        ForwardError::Asks(result) => Ok(result),
+        error => Err(error::internal(error.to_string())),
+    })
 }
 
 /// The code is the one that the host's revision has for it.

@@ -1,6 +1,6 @@
 //! From a host's request to whoever answers it.
 
-use super::{Caller, Fleet, resources::reply};
+use super::{Caller, Fleet, logins, resources::reply};
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error},
@@ -15,10 +15,14 @@ impl Fleet {
     pub async fn handle(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
         let era = caller.client.era;
         let own = |result: Raw| Ok(adapt::own_result(method, era, result));
-        let given = || params.clone().unwrap_or_else(Raw::empty_object);
         if let Some(resumed) = self.resume(caller).await {
             return resumed;
         }
+        if let Some(asked_again) = self.resume_login(caller).await {
+            return asked_again;
+        }
+        let params = params.map(logins::without_answer);
+        let given = || params.clone().unwrap_or_else(Raw::empty_object);
         match (method, era) {
             ("tools/list" | "resources/list" | "resources/templates/list" | "prompts/list", _)
                 if edit::get(&given(), "cursor")

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Authority, Host, SECRET, User, text_of};
+use crate::support::{
+    Authority, Host, Modern, SECRET, User, eventually, remote::Remote, text_of, visit,
+};
 
 async fn call(host: &mut Host) -> String {
     let result = host.use_tool("g/t", json!({})).await;
@@ -117,7 +119,7 @@ async fn a_page_that_is_none_is_not_opened_and_nobody_else_is_asked() {
 
 #[tokio::test]
 async fn a_server_that_wants_no_login_or_cannot_have_one_says_so() {
-    let open = crate::support::remote::Remote::start(|_| async { None }).await;
+    let open = Remote::start(|_| async { None }).await;
     for (entry, expected) in [
         (json!({"url": open.url}), "answers without a login"),
         (json!({"url": open.url, "headers": {"Authorization": "Bearer x"}}), "has a header"),
@@ -232,7 +234,7 @@ async fn on_another_device_a_code_is_typed_in() {
     let mut command = user.command(&["login", "g", "--device"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
-    crate::support::eventually("it asks", || !authority.token_requests().is_empty()).await;
+    eventually("it asks", || !authority.token_requests().is_empty()).await;
     authority.approve();
     let ended = child.wait_with_output().await.unwrap();
     let said = String::from_utf8([ended.stdout, ended.stderr].concat()).unwrap();
@@ -260,4 +262,164 @@ async fn a_client_that_was_registered_with_a_secret_keeps_it_over_a_restart() {
     let requests = authority.token_requests();
     let shown = requests[0].0.header("authorization").unwrap().to_owned();
     assert!(requests.iter().all(|(asked, _)| asked.header("authorization") == Some(&shown)));
+}
+
+/// A host whose user opens pages.
+const SHOWS_PAGES: &str = r#"{"elicitation": {"form": {}, "url": {}}}"#;
+
+async fn host_that_shows_pages(user: &User) -> Host {
+    let mut host = user.proxy().start();
+    host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
+    host
+}
+
+#[tokio::test]
+async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+    // However many need it, one page is for all; each host is asked for each of its requests.
+    let calls =
+        [host.send("tools/call", wanted.clone()).await, host.send("tools/call", wanted).await];
+    let first = host.message("elicitation/create", |_| true).await;
+    let asked = &first["params"];
+    assert_eq!(asked["mode"], "url");
+    let second = host.message("elicitation/create", |asked| asked["id"] != first["id"]).await;
+    assert_eq!(second["params"]["url"], asked["url"]);
+    for question in [&first, &second] {
+        let answer =
+            json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+        host.write(answer.to_string()).await;
+    }
+    let page = visit(asked["url"].as_str().unwrap()).await;
+    assert!(page.contains("You are logged in"), "{page}");
+    for call in calls {
+        assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
+    }
+    let done = host.notification("notifications/elicitation/complete").await;
+    assert_eq!(done["params"]["elicitationId"], asked["elicitationId"]);
+    assert_eq!(authority.token_requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_same_way() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let load =
+        host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": "g"}})).await;
+    let first = accept(&mut host, &Value::Null).await;
+    let loaded = host.answer(load).await;
+    assert_eq!(loaded["result"]["structuredContent"]["tools"][0]["name"], "g/t", "{loaded}");
+    assert!(host.notifications().contains(&"notifications/tools/list_changed".to_owned()));
+
+    authority.needs("write");
+    let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+    let call = host.send("tools/call", wanted).await;
+    accept(&mut host, &first).await;
+    assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
+}
+
+/// Has the host's user open the page of a question that is not `earlier`; the id of the question.
+async fn accept(host: &mut Host, earlier: &Value) -> Value {
+    let question = host.message("elicitation/create", |asked| asked["id"] != *earlier).await;
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    host.write(answer.to_string()).await;
+    let page = visit(question["params"]["url"].as_str().unwrap()).await;
+    assert!(page.contains("You are logged in"), "{page}");
+    question["id"].clone()
+}
+
+#[tokio::test]
+async fn who_declines_is_told_the_command() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+    let call = host.send("tools/call", wanted).await;
+    let question = host.message("elicitation/create", |_| true).await;
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    host.write(answer.to_string()).await;
+    let answer = host.answer(call).await;
+    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = user.proxy().start();
+    let mut wanted = Modern::meta(json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}}));
+    wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        serde_json::from_str(SHOWS_PAGES).unwrap();
+    let asked = host.request("tools/call", wanted.clone()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = &asked["inputRequests"]["login"];
+    assert_eq!(
+        (&question["method"], &question["params"]["mode"]),
+        (&json!("elicitation/create"), &json!("url"))
+    );
+
+    let mut again = wanted.clone();
+    again["requestState"] = asked["requestState"].clone();
+    again["inputResponses"] = json!({"login": {"action": "accept"}});
+    let call = host.send("tools/call", again.clone()).await;
+    visit(question["params"]["url"].as_str().unwrap()).await;
+    let answer = host.answer(call).await;
+    assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
+    let seen = authority.remote.asked();
+    assert!(seen.iter().all(|seen| !seen.body.contains("dormouse-login.")), "it is ours alone");
+
+    let refused = host.ask("tools/call", again).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[tokio::test]
+async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let program = user.proxy().argument("--http").argument("0.0.0.0:0").run_as_service();
+    let url = program.url("/mcp").await.replace("0.0.0.0", "127.0.0.1");
+    let token = program
+        .log()
+        .iter()
+        .find_map(|line| line.split_once("bearer token: ").map(|(_, token)| token.to_owned()));
+    let bearer = format!("Bearer {}", token.expect("it is printed"));
+    let mut host = Host::over_http(&url, &[("authorization", &bearer)]);
+    host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
+    assert!(call(&mut host).await.contains("run `dormouse login g"));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_browser_is_opened_only_where_the_config_says_so() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    for is_interactive in [false, true] {
+        let authority = Authority::start().await;
+        let user = User::with(&json!({
+            "interactive": is_interactive,
+            "mcpServers": {"g": {"url": authority.url(), "description": "d"}},
+        }));
+        let (browser, opened) = (user.home.path().join("browser"), user.home.path().join("opened"));
+        let script =
+            format!("#!/bin/sh\necho \"$1\" > {0}.part && mv {0}.part {0}\n", opened.display());
+        std::fs::write(&browser, script).unwrap();
+        std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let proxy = user.proxy().environment("BROWSER", &browser.to_string_lossy());
+        let mut host = proxy.serve().await;
+        let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+        let id = host.send("tools/call", wanted).await;
+        if !is_interactive {
+            let answer = host.answer(id).await;
+            assert!(text_of(&answer["result"]).contains("dormouse login g"), "{answer}");
+            assert!(!opened.exists());
+            continue;
+        }
+        eventually("it is opened", || opened.exists()).await;
+        visit(std::fs::read_to_string(&opened).unwrap().trim()).await;
+        let answer = host.answer(id).await;
+        assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
+    }
 }

@@ -45,6 +45,8 @@ struct Front {
     fleet: Arc<Fleet>,
     sessions: Sessions,
     principals: Principals,
+    /// Whether nobody else can connect: as far as can be told, for somebody else may pass on what comes to them.
+    is_for_this_machine: bool,
     tasks: TaskTracker,
     /// Ends what lasts as long as its host wants.
     stop: CancellationToken,
@@ -69,11 +71,13 @@ pub async fn serve(
     api: Router,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let guard = Guard::new(access, listener.local_addr()?);
+    let address = listener.local_addr()?;
+    let guard = Guard::new(access, address);
     let gate = Arc::new(Gate { guard, fleet: fleet.clone() });
     let front = Arc::new(Front {
         sessions: Sessions::new(fleet.settings().http.session_timeout),
         principals: Principals::default(),
+        is_for_this_machine: address.ip().is_loopback(),
         fleet,
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),

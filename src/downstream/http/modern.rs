@@ -54,7 +54,13 @@ struct Known {
 }
 
 impl Principals {
-    fn identity(&self, pass: Pass, endpoint: Endpoint, client: &Raw) -> Identity {
+    fn identity(
+        &self,
+        pass: Pass,
+        endpoint: Endpoint,
+        is_on_this_machine: bool,
+        client: &Raw,
+    ) -> Identity {
         let client = Sha256::digest(client.as_bytes()).into();
         let mut known = self.lock();
         let now = Instant::now();
@@ -66,6 +72,7 @@ impl Principals {
         Identity {
             principal: known.principal,
             endpoint,
+            is_on_this_machine,
             has_further_sessions: true,
             relisting: known.relisting,
         }
@@ -117,7 +124,8 @@ pub(super) async fn post(
     let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
     let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
     let client = client.unwrap_or_else(Raw::empty_object);
-    let identity = front.principals.identity(pass, endpoint, &client);
+    let is_here = front.is_for_this_machine;
+    let identity = front.principals.identity(pass, endpoint, is_here, &client);
     let is_listen = request.method == "subscriptions/listen";
     if is_listen && posted.accepts == Accepts::Json {
         let message = "subscriptions/listen is answered with text/event-stream";

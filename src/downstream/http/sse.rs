@@ -37,8 +37,9 @@ pub(super) fn open(
     let stop = CancellationToken::new();
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
+    let identity = Identity::alone(endpoint, front.is_for_this_machine);
     let session = HttpSession::new(pass, endpoint, false, front.stop.child_token(), |_| {
-        Session::attach(front.fleet.clone(), Peer::new(outbox), Identity::alone(endpoint))
+        Session::attach(front.fleet.clone(), Peer::new(outbox), identity)
     });
     // Told to stop, what is in flight is still answered.
     let (told, owner) = (front.stop.clone(), session.session.clone());

@@ -29,4 +29,4 @@ pub use provider::Provider;
 pub use proxy::{Proxy, dormouse};
 pub use server::{Server, fixture};
 pub use terminal::{Typing, at_terminal, at_terminal_typing};
-pub use user::User;
+pub use user::{User, visit};

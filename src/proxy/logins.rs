@@ -1,0 +1,281 @@
+//! A login that a host's request has run into: its user is asked to open a page, where that can be, and the request goes
+//! on when they are back (MCP 2025-11-25, client/elicitation, URL mode).
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use serde_json::json;
+use tokio::time::Instant;
+use url::Url;
+
+use super::{Caller, Fleet, conversation::Binding, forward::beat};
+use crate::{
+    auth::open_in_browser,
+    catalog::ServerId,
+    config::Browser,
+    peer::CallOptions,
+    protocol::{Era, error, random_token},
+    wire::{Outcome, Raw, edit},
+};
+
+/// How long a person may take to log in.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// How long a modern host's retry waits, before the host is asked to come back once more.
+const LONGEST_RETRY: Duration = Duration::from_secs(25);
+/// How often a host that waits is shown that it goes on.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Of states that were given to hosts which have not come back.
+const MOST_WAITING: usize = 1000;
+
+const STATE: &str = "dormouse-login.";
+/// Under which a modern host knows the question.
+const KEY: &str = "login";
+
+/// The logins that are under way.
+#[derive(Default)]
+pub(super) struct Logins {
+    // A std mutex: held to find or make one. By server; everyone who needs it shares one.
+    open: Mutex<HashMap<ServerId, Opening>>,
+    // As above. By the state that a modern host comes back with.
+    waiting: Mutex<HashMap<String, Waiting>>,
+}
+
+type Opening = Shared<BoxFuture<'static, Result<Open, String>>>;
+
+/// A page that waits for somebody.
+#[derive(Clone)]
+struct Open {
+    address: Url,
+    /// By which a legacy host knows it.
+    id: String,
+    done: Shared<BoxFuture<'static, Result<(), String>>>,
+}
+
+/// A modern host that was asked, and is to come back.
+struct Waiting {
+    binding: Binding,
+    server: ServerId,
+    until: Instant,
+}
+
+/// How somebody can be brought to log in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The host shows a page to its user.
+    Host,
+    /// We open it ourselves.
+    Browser,
+}
+
+/// What has become of a login that a request needs.
+pub(super) enum LoginOutcome {
+    /// The request can be made once more.
+    LoggedIn,
+    /// The host has to ask its user, and to come back: the result that says so.
+    Asks(Raw),
+    /// Nobody can be asked, or nobody has logged in.
+    Not,
+}
+
+impl Fleet {
+    /// Has somebody log in to a server, if this request's host can ask anybody, or a browser may be opened.
+    pub(super) async fn log_in(&self, server: ServerId, caller: &Caller) -> LoginOutcome {
+        let Some(way) = self.way(caller) else { return LoginOutcome::Not };
+        let name = self.config_of(server).name.clone();
+        let open = match self.open_login(server, way).await {
+            Ok(open) => open,
+            Err(why) => {
+                tracing::warn!(server = name, why, "nobody can log in");
+                return LoginOutcome::Not;
+            }
+        };
+        if way == Way::Host && caller.client.era == Era::Modern {
+            return LoginOutcome::Asks(self.ask_to_come_back(server, caller, &open));
+        }
+        if way == Way::Host && !is_accepted(caller, &name, &open).await {
+            return LoginOutcome::Not;
+        }
+        let outcome = with_beats(caller, &name, open.done).await;
+        if way == Way::Host {
+            let done = Raw::encode(&json!({"elicitationId": open.id}));
+            caller.peer.notify("notifications/elicitation/complete", Some(done));
+        }
+        match outcome {
+            Ok(()) => LoginOutcome::LoggedIn,
+            Err(why) => {
+                tracing::warn!(server = name, why, "nobody has logged in");
+                LoginOutcome::Not
+            }
+        }
+    }
+
+    fn way(&self, caller: &Caller) -> Option<Way> {
+        // The browser has to come back to this machine.
+        let can_show = caller.host.is_on_this_machine()
+            && edit::get(&caller.client.capabilities, "elicitation")
+                .is_some_and(|elicitation| edit::get(&elicitation, "url").is_some());
+        if can_show {
+            return Some(Way::Host);
+        }
+        (self.settings().browser == Browser::WhenNeeded).then_some(Way::Browser)
+    }
+
+    /// The login of a server that is under way, or a new one.
+    async fn open_login(&self, server: ServerId, way: Way) -> Result<Open, String> {
+        let opening = {
+            let mut open = self.logins.lock_open();
+            let begin = || begin(self, server, way).boxed().shared();
+            open.entry(server).or_insert_with(begin).clone()
+        };
+        let opened = opening.await;
+        if opened.is_err() {
+            self.logins.lock_open().remove(&server);
+        }
+        opened
+    }
+
+    fn ask_to_come_back(&self, server: ServerId, caller: &Caller, open: &Open) -> Raw {
+        let state = format!("{STATE}{}", random_token::<32>());
+        let waiting =
+            Waiting { binding: Binding::of(caller), server, until: Instant::now() + PATIENCE };
+        self.logins.keep(state.clone(), waiting);
+        let name = &self.config_of(server).name;
+        let question = json!({
+            "method": "elicitation/create",
+            "params": {"mode": "url", "message": message(name), "url": open.address.as_str()},
+        });
+        Raw::encode(&json!({
+            "resultType": "input_required", "inputRequests": {KEY: question}, "requestState": state,
+        }))
+    }
+
+    /// Waits for the login that a modern host comes back from; what to answer it at once, if anything. `None`: the
+    /// request is to be handled as if it were new.
+    pub(super) async fn resume_login(&self, caller: &Caller) -> Option<Outcome> {
+        let params = caller.request.as_ref()?.params.as_ref()?;
+        let state = edit::get_str(params, "requestState").filter(|s| s.starts_with(STATE))?;
+        let Some(server) = self.logins.take(&state, &Binding::of(caller)) else {
+            let message = "\"requestState\" has expired, was used before, or is another request's";
+            return Some(Err(error::invalid_params(message)));
+        };
+        let answer = edit::get(params, "inputResponses").and_then(|all| edit::get(&all, KEY));
+        let action = answer.and_then(|answer| edit::get_str(&answer, "action"));
+        if action.as_deref() != Some("accept") {
+            return Some(Err(error::internal("the login was declined")));
+        }
+        let opening = self.logins.lock_open().get(&server).cloned();
+        // One that is over already has either succeeded or is begun anew.
+        let open = opening?.now_or_never()?.ok()?;
+        match tokio::time::timeout(LONGEST_RETRY, open.done.clone()).await {
+            Ok(_) => None,
+            Err(_) => Some(Ok(self.ask_to_come_back(server, caller, &open))),
+        }
+    }
+}
+
+/// The params of a request without what a host has come back with for us.
+pub(super) fn without_answer(params: Raw) -> Raw {
+    let is_ours =
+        edit::get_str(&params, "requestState").is_some_and(|state| state.starts_with(STATE));
+    if is_ours { edit::without(&params, &["inputResponses", "requestState"]) } else { params }
+}
+
+/// Begins a login. It waits for its browser whatever becomes of those who have asked for it.
+fn begin(
+    fleet: &Fleet,
+    server: ServerId,
+    way: Way,
+) -> impl Future<Output = Result<Open, String>> + Send + 'static {
+    let (auth, config) = (fleet.context.auth.clone(), fleet.config_of(server));
+    let (tasks, stop) = (fleet.context.tasks.clone(), fleet.context.stop.clone());
+    let fleet = fleet.this.clone();
+    async move {
+        let login = auth.log_in(&config, &[]).await;
+        let mut login = login.map_err(|error| error.to_string())?;
+        let address = login.address().clone();
+        if way == Way::Browser && !open_in_browser(&address).await {
+            return Err("no browser could be opened".to_owned());
+        }
+        let waiting = tasks.spawn(async move {
+            let finished = tokio::select! {
+                finished = tokio::time::timeout(PATIENCE, login.finish()) => finished,
+                () = stop.cancelled() => return Err("dormouse is shutting down".to_owned()),
+            };
+            if let Some(fleet) = fleet.upgrade() {
+                fleet.logins.lock_open().remove(&server);
+            }
+            match finished {
+                Ok(finished) => finished.map_err(|error| error.to_string()),
+                Err(_) => Err(format!("nobody has within {PATIENCE:?}")),
+            }
+        });
+        let done = async move { waiting.await.unwrap_or_else(|_| Err("it was ended".to_owned())) };
+        Ok(Open { address, id: random_token::<9>(), done: done.boxed().shared() })
+    }
+}
+
+/// Whether a legacy host's user opens the page.
+async fn is_accepted(caller: &Caller, server: &str, open: &Open) -> bool {
+    let question = json!({
+        "mode": "url", "elicitationId": open.id, "message": message(server), "url": open.address.as_str(),
+    });
+    let asking = caller.peer.request(
+        "elicitation/create",
+        Some(Raw::encode(&question)),
+        CallOptions::silent_for(PATIENCE),
+    );
+    let answer = with_beats(caller, server, asking).await;
+    matches!(answer, Ok(Ok(answer)) if edit::get_str(&answer, "action").as_deref() == Some("accept"))
+}
+
+fn message(server: &str) -> String {
+    format!("The MCP server {server:?} wants you to log in. The page opens in your browser.")
+}
+
+/// A host that asked for progress is told that it takes a while.
+async fn with_beats<T>(caller: &Caller, server: &str, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut beats = 0;
+    loop {
+        if let Ok(done) = tokio::time::timeout(HEARTBEAT, &mut work).await {
+            return done;
+        }
+        beats += 1;
+        beat(caller, &format!("waiting for a login to server {server}"), beats);
+    }
+}
+
+impl Logins {
+    fn keep(&self, state: String, waiting: Waiting) {
+        let mut all = self.lock_waiting();
+        let now = Instant::now();
+        all.retain(|_, waiting| waiting.until > now);
+        if all.len() < MOST_WAITING {
+            all.insert(state, waiting);
+        }
+    }
+
+    /// The server of a state that is this request's.
+    fn take(&self, state: &str, binding: &Binding) -> Option<ServerId> {
+        let mut all = self.lock_waiting();
+        // Somebody else's is left to whom it belongs to.
+        all.get(state).filter(|waiting| waiting.binding == *binding)?;
+        let waiting = all.remove(state)?;
+        (waiting.until > Instant::now()).then_some(waiting.server)
+    }
+
+    fn lock_open(&self) -> MutexGuard<'_, HashMap<ServerId, Opening>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
