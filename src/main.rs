@@ -3,9 +3,21 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    keep_memory_private();
     keep_memory_small();
     dormouse::cli::run(std::env::args_os())
 }
+
+/// Tokens are in it: no core dump is written of this process, and nobody else of this user's looks into it. What it starts
+/// is not concerned.
+#[cfg(target_os = "linux")]
+fn keep_memory_private() {
+    // Where it cannot be, there is no less to be done.
+    let _ = nix::sys::prctl::set_dumpable(false);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep_memory_private() {}
 
 /// Has glibc give the memory of large messages back to the system once they have passed.
 ///

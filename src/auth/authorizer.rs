@@ -230,8 +230,10 @@ impl Authorizer {
             }
             kept => {
                 let why = match kept {
-                    Some(login) if login.tokens.is_some() => " (the login has expired)",
-                    Some(_) => " (the login is not valid any more)",
+                    Some(login) if login.tokens.is_some() && challenge.is_none() => {
+                        " (the login has expired)"
+                    }
+                    Some(_) => LOST,
                     None => "",
                 };
                 self.want(why, stamp);

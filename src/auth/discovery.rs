@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig,
+};
 use url::Url;
 
 use super::{
@@ -35,9 +37,16 @@ pub(super) async fn discover(site: &Site, challenge: &str) -> Result<Discovered,
     let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
     // Also where the config names somebody else: what is asked for is the server's to say.
     let resolved = manager.resolve_metadata_from_challenge(challenge).await;
-    let metadata = match named {
-        Some(named) => metadata_of(named, &guard).await?,
-        None => resolved.map_err(|error| error::discovery(&error))?.metadata,
+    let metadata = match (named, resolved) {
+        (Some(named), _) => metadata_of(named, &guard).await?,
+        (None, Ok(resolved)) => resolved.metadata,
+        // A server of 2025-03-26 is its own authorization server, and may call that part of it by another path.
+        (None, Err(AuthError::AuthorizationServerMismatch { received_issuer, .. }))
+            if origin(&received_issuer) == server.origin().ascii_serialization() =>
+        {
+            metadata_of(&root(server), &guard).await?
+        }
+        (None, Err(error)) => return Err(error::discovery(&error)),
     };
     check(&metadata, &guard)?;
     let resource = resource(&mut manager, &metadata).await?;
@@ -49,7 +58,14 @@ pub(super) async fn discover(site: &Site, challenge: &str) -> Result<Discovered,
     Ok(Discovered { manager, metadata, issuer, resource, guard })
 }
 
-/// The metadata of an authorization server that the config names: its issuer, or the document itself.
+fn root(server: &Url) -> Url {
+    let mut root = server.clone();
+    root.set_path("/");
+    root.set_query(None);
+    root
+}
+
+/// The metadata of an authorization server, by its issuer or by where the document is.
 async fn metadata_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata, LoginError> {
     for place in places(named) {
         if let Some(document) = guard.get_json(&place).await?
@@ -58,7 +74,7 @@ async fn metadata_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata
             return Ok(metadata);
         }
     }
-    Err(LoginError::Discovery(format!("there is no metadata of {named}, which is \"authServer\"")))
+    Err(LoginError::Discovery(format!("there is no metadata of {named}")))
 }
 
 /// Where the metadata of an issuer may be (RFC 8414 section 3, `OpenID` Connect Discovery section 4).

@@ -42,6 +42,8 @@ pub enum LoginError {
     Refused(String),
     #[error("what came back is not from this login, or has been used before")]
     Foreign,
+    #[error("another authorization server answers than the one that was asked, {0}")]
+    WrongIssuer(String),
     #[error("the authorization server gave no token: {0}")]
     Exchange(String),
     #[error("no token: {0}")]

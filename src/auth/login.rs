@@ -263,11 +263,13 @@ impl Login {
             pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
         };
         let state = brought("state").filter(|state| Some(state) == self.state().as_ref());
+        let state = state.ok_or(LoginError::Foreign)?;
         let issuer = brought("iss");
-        let is_of_other = issuer
-            .as_ref()
-            .is_some_and(|issuer| Some(issuer) != self.discovered.metadata.issuer.as_ref());
-        let Some(state) = state.filter(|_| !is_of_other) else { return Err(LoginError::Foreign) };
+        let expected = self.discovered.metadata.issuer.as_ref();
+        if issuer.is_some() && issuer.as_ref() != expected {
+            // It may be anybody's code, and is not for this token endpoint (RFC 9207 section 2.4).
+            return Err(LoginError::WrongIssuer(self.discovered.issuer.clone()));
+        }
         if let Some(error) = brought("error") {
             let about = brought("error_description").map(|about| format!(": {about}"));
             let said = error + &about.unwrap_or_default();

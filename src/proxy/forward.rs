@@ -5,7 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{
-    Caller, Fleet, conversation, in_flight::Entry, instance::Instance, logins::LoginOutcome, rounds,
+    Caller, Fleet, conversation,
+    in_flight::Entry,
+    instance::Instance,
+    logins::{LoginOutcome, Way},
+    rounds,
 };
 use crate::{
     catalog::ServerId,
@@ -43,6 +47,9 @@ impl ForwardError {
 /// For one request: a server may end whenever it is woken.
 pub(super) const MOST_CONNECTIONS: usize = 2;
 
+/// For one request.
+const MOST_LOGINS: usize = 2;
+
 /// How often a host that waits for a load is shown that it goes on.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
@@ -79,7 +86,7 @@ impl Fleet {
         match cause {
             CallError::NotSent => Ok(true),
             CallError::Unauthorized(CredentialError::LoginRequired { .. }) => {
-                match self.log_in(server, caller).await {
+                match self.log_in(server, caller, self.way(caller)).await {
                     LoginOutcome::LoggedIn => Ok(true),
                     LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
                     LoginOutcome::Not => Ok(false),
@@ -96,14 +103,29 @@ impl Fleet {
         server: ServerId,
         caller: &Caller,
     ) -> Result<(Instance, Lease), ForwardError> {
-        let required = match self.lease_unasked(server, caller).await {
-            Err(required @ LoadError::LoginRequired { .. }) => required,
-            leased => return Ok(leased?),
-        };
-        match self.log_in(server, caller).await {
-            LoginOutcome::LoggedIn => Ok(self.lease_unasked(server, caller).await?),
-            LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
-            LoginOutcome::Not => Err(required.into()),
+        self.lease_asking(server, caller, self.way(caller)).await
+    }
+
+    /// The same, where somebody can be asked in this way only.
+    pub(super) async fn lease_asking(
+        &self,
+        server: ServerId,
+        caller: &Caller,
+        way: Option<Way>,
+    ) -> Result<(Instance, Lease), ForwardError> {
+        let mut logins = 0;
+        loop {
+            let required = match self.lease_unasked(server, caller).await {
+                // Some change their mind about a login as soon as it is used.
+                Err(required @ LoadError::LoginRequired { .. }) if logins < MOST_LOGINS => required,
+                leased => return Ok(leased?),
+            };
+            logins += 1;
+            match self.log_in(server, caller, way).await {
+                LoginOutcome::LoggedIn => {}
+                LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
+                LoginOutcome::Not => return Err(required.into()),
+            }
         }
     }
 
@@ -140,8 +162,8 @@ impl Fleet {
         }
     }
 
-    /// The same, and nobody is asked.
-    pub(super) async fn lease_unasked(
+    /// The same, where nobody is asked.
+    async fn lease_unasked(
         &self,
         server: ServerId,
         caller: &Caller,

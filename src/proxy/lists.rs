@@ -69,8 +69,8 @@ impl Fleet {
         if !is_unknown || self.config_of(server).startup == Startup::Eager {
             return Ok(());
         }
-        // Nobody has asked for the server itself.
-        match self.lease_unasked(server, caller).await {
+        // Hosts list when they start, and do not wait for a person then.
+        match self.lease_asking(server, caller, self.way_without_host()).await {
             Ok(_) => {
                 self.loaded_by(caller.host.principal(), server);
                 Ok(())

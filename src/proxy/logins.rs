@@ -67,7 +67,7 @@ struct Waiting {
 
 /// How somebody can be brought to log in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// The host shows a page to its user.
     Host,
     /// We open it ourselves.
@@ -85,9 +85,14 @@ pub(super) enum LoginOutcome {
 }
 
 impl Fleet {
-    /// Has somebody log in to a server, if this request's host can ask anybody, or a browser may be opened.
-    pub(super) async fn log_in(&self, server: ServerId, caller: &Caller) -> LoginOutcome {
-        let Some(way) = self.way(caller) else { return LoginOutcome::Not };
+    /// Has somebody log in to a server in this way, if there is one.
+    pub(super) async fn log_in(
+        &self,
+        server: ServerId,
+        caller: &Caller,
+        way: Option<Way>,
+    ) -> LoginOutcome {
+        let Some(way) = way else { return LoginOutcome::Not };
         let name = self.config_of(server).name.clone();
         let open = match self.open_login(server, way).await {
             Ok(open) => open,
@@ -116,7 +121,8 @@ impl Fleet {
         }
     }
 
-    fn way(&self, caller: &Caller) -> Option<Way> {
+    /// How the user of this request's host can be brought to log in; `None` where nobody can be asked.
+    pub(super) fn way(&self, caller: &Caller) -> Option<Way> {
         // The browser has to come back to this machine.
         let can_show = caller.host.is_on_this_machine()
             && edit::get(&caller.client.capabilities, "elicitation")
@@ -124,6 +130,10 @@ impl Fleet {
         if can_show {
             return Some(Way::Host);
         }
+        self.way_without_host()
+    }
+
+    pub(super) fn way_without_host(&self) -> Option<Way> {
         (self.settings().browser == Browser::WhenNeeded).then_some(Way::Browser)
     }
 

@@ -61,7 +61,7 @@ async fn a_login_asks_for_what_the_server_names_and_shows_that_it_is_the_one() {
 async fn what_comes_back_from_another_login_is_not_taken() {
     for (name, value, expected) in [
         ("state", "another", "not from this login"),
-        ("iss", "https://evil.example", "not from this login"),
+        ("iss", "https://evil.example", "another authorization server answers"),
         ("error", "access_denied", "has refused: access_denied"),
     ] {
         let authority = Authority::start().await;

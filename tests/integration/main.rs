@@ -30,6 +30,7 @@ mod real_servers;
 mod reload;
 mod remote;
 mod resources;
+mod secrecy;
 mod sharing;
 mod support;
 mod surface;

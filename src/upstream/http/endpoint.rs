@@ -102,14 +102,26 @@ impl Endpoint {
         all.extend(own);
         all.extend(headers);
         let Some(credentials) = &self.credentials else {
-            return sent(request().headers(all)).await;
+            return Ok(self.marked(sent(request().headers(all)).await?, None));
         };
         let shown = credentials.authorization().await?;
         let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
-        let Some(challenge) = challenge(&response) else { return Ok(response) };
+        let Some(challenge) = challenge(&response) else {
+            return Ok(self.marked(response, shown.as_ref()));
+        };
         credentials.refused(shown.as_ref(), &challenge).await?;
         let shown = credentials.authorization().await?;
-        sent(authorized(request().headers(all), shown.as_ref())).await
+        let response = sent(authorized(request().headers(all), shown.as_ref())).await?;
+        Ok(self.marked(response, shown.as_ref()))
+    }
+
+    /// Keeps with a refusal what must not be repeated of it.
+    fn marked(&self, mut response: Response, shown: Option<&Authorization>) -> Response {
+        if !response.status().is_success() {
+            let secrets = Secrets::of(&self.headers, shown, &self.url);
+            response.extensions_mut().insert(secrets);
+        }
+        response
     }
 
     /// The body of an answer that was accepted; `None` where it has none that could carry a message.
@@ -200,22 +212,49 @@ fn is_shown(c: char) -> bool {
     !c.is_control() && !is_invisible
 }
 
+/// What a server was shown. Some answer with it.
+#[derive(Clone, Default)]
+struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// Shorter ones are in any text.
+    const SHORTEST: usize = 6;
+
+    fn of(headers: &HeaderMap, shown: Option<&Authorization>, url: &Url) -> Self {
+        let values = headers.values().cloned().chain(shown.map(Authorization::header));
+        let values = values.filter_map(|value| Some(value.to_str().ok()?.to_owned()));
+        let values: Vec<String> =
+            values.chain(url.query_pairs().map(|(_, value)| value.into_owned())).collect();
+        // Behind a scheme is what matters.
+        let bare = values.iter().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
+        let all = values.iter().cloned().chain(bare);
+        Self(all.filter(|value| value.len() >= Self::SHORTEST).collect())
+    }
+
+    fn taken_out_of(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+    }
+}
+
 /// An answer that is no success: what came with it, and what to say of it.
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
+    secrets: Secrets,
 }
 
 impl Refusal {
-    pub(super) async fn read(response: Response) -> Self {
+    pub(super) async fn read(mut response: Response) -> Self {
         let status = response.status();
+        let secrets = response.extensions_mut().remove().unwrap_or_default();
         // What cannot be read has nothing to say.
         let body = read_all(response, DETAIL).await.unwrap_or_default();
-        Self { status, body: on_one_line(body) }
+        Self { status, body: on_one_line(body), secrets }
     }
 
     pub(super) fn error(&self) -> CallError {
         let text = String::from_utf8_lossy(&self.body);
+        let text = self.secrets.taken_out_of(&text);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown: String = words.chars().filter(|c| is_shown(*c)).take(SHOWN).collect();
         let detail = match (self.status, shown.is_empty()) {

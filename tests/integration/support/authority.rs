@@ -40,6 +40,7 @@ struct State {
     codes: HashMap<String, Vec<String>>,
     given: usize,
     is_approved: bool,
+    refuses: bool,
 }
 
 impl Authority {
@@ -55,6 +56,7 @@ impl Authority {
             codes: HashMap::new(),
             given: 0,
             is_approved: false,
+            refuses: false,
         }));
         let shared = state.clone();
         let remote = Remote::start(move |asked: Asked| {
@@ -103,6 +105,13 @@ impl Authority {
         lock(&self.state).is_approved = true;
     }
 
+    /// Its tokens are good no more, and who asks for others is told all that was said.
+    pub fn refuses_with_all(&self) {
+        let mut state = lock(&self.state);
+        state.valid.clear();
+        state.refuses = true;
+    }
+
     /// The requests for tokens so far, as forms.
     pub fn token_requests(&self) -> Vec<(Asked, HashMap<String, String>)> {
         let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/token");
@@ -147,6 +156,12 @@ impl State {
                 "device_code": "canary-device-code", "user_code": "ABCD-EFGH", "interval": 1,
                 "verification_uri": format!("{origin}/type-it-in"), "expires_in": 60,
             }),
+            "/token" if self.refuses => {
+                let said = json!({"error": "invalid_request", "error_description": asked.body});
+                return Some(
+                    (StatusCode::BAD_REQUEST, json_text(&said.to_string())).into_response(),
+                );
+            }
             "/token" => match self.token(&form(&asked.body)) {
                 Ok(given) => given,
                 Err(error) => {

@@ -144,7 +144,7 @@ impl Proxy {
 
     fn run(self, reads_log: bool) -> Program {
         let mut command = dormouse();
-        command.args(&self.arguments).args(["--log-level", "debug"]);
+        command.args(&self.arguments).env("DORMOUSE_LOG", "debug");
         // Nothing is kept beyond the test.
         command.env("XDG_CACHE_HOME", self.home().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.home());

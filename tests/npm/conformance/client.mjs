@@ -5,6 +5,7 @@
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { authorizedFetch } from "./authorized.mjs";
 import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const MODERN = "2026-07-28";
@@ -14,12 +15,12 @@ const CAPABILITIES = { roots: {}, sampling: {}, elicitation: { form: { applyDefa
 // ---------------------------------------------------------------- the two eras
 
 /** An `initialize` handshake and a session: the TypeScript SDK. */
-async function connectLegacy(url, answer) {
+async function connectLegacy(url, answer, fetch) {
   const client = new Client(INFO, { capabilities: CAPABILITIES });
   for (const schema of [ElicitRequestSchema, ListRootsRequestSchema, CreateMessageRequestSchema]) {
     client.setRequestHandler(schema, ({ method, params }) => answer(method, params));
   }
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch }));
   return {
     request: (method, params) => client.request({ method, params }, ResultSchema),
     close: () => client.close(),
@@ -27,7 +28,7 @@ async function connectLegacy(url, answer) {
 }
 
 /** 2026-07-28: every request stands alone. */
-async function connectModern(url, answer) {
+async function connectModern(url, answer, fetch = globalThis.fetch) {
   let version = MODERN;
   let lastId = 0;
   const tools = new Map();
@@ -182,6 +183,12 @@ async function severalRounds(server, asides) {
   await call("test_mrtr_no_result_type");
 }
 
+/** What it needs a login for. */
+async function useGuarded(server) {
+  await server.request("tools/list");
+  await server.request("tools/call", { name: "test-tool", arguments: {} });
+}
+
 const SCENARIOS = {
   initialize: listOnly,
   "request-metadata": listOnly,
@@ -196,14 +203,20 @@ const SCENARIOS = {
   "sep-2322-client-request-state": severalRounds,
 };
 
-const scenario = SCENARIOS[process.env.MCP_CONFORMANCE_SCENARIO];
-if (!scenario) throw new Error(`unknown scenario ${process.env.MCP_CONFORMANCE_SCENARIO}`);
+const name = process.env.MCP_CONFORMANCE_SCENARIO;
+const isGuarded = name.startsWith("auth/");
+const scenario = isGuarded ? useGuarded : SCENARIOS[name];
+if (!scenario) throw new Error(`unknown scenario ${name}`);
 const isModern = (process.env.CLIENT_ERA ?? (process.env.MCP_CONFORMANCE_PROTOCOL_VERSION === MODERN ? "modern" : "legacy")) === "modern";
 const asides = [];
-const server = await (isModern ? connectModern : connectLegacy)(process.argv.at(-1), async (method, params) => {
+const url = process.argv.at(-1);
+// Before dormouse nobody has to log in.
+const fetch = isGuarded && !process.env.DORMOUSE_IS_BETWEEN ? authorizedFetch(url) : undefined;
+const answer = async (method, params) => {
   for (const aside of asides) await aside();
   return answerQuestion(method, params);
-});
+};
+const server = await (isModern ? connectModern : connectLegacy)(url, answer, fetch);
 await scenario(server, asides);
 await server.close();
 process.exit(0);

@@ -1,0 +1,181 @@
+//! Secrets stay where they belong: a canary is in every place that a secret can be in, and is looked for everywhere else.
+
+use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Stdio};
+
+use axum::{
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
+use serde_json::json;
+
+use crate::support::{
+    Authority, SECRET, User, descendants, fixture, remote::Remote, text_of, visit,
+};
+
+/// What no place may have that is none for secrets. Those of `Authority` begin so too.
+const CANARY: &str = "canary-";
+
+fn fixture_entry(directory: &Path, name: &str) -> serde_json::Value {
+    let script = json!({"log": directory.join(format!("{name}.log"))});
+    json!({"command": fixture(), "args": [script.to_string()], "description": "d"})
+}
+
+/// Of the environment of dormouse.
+const SECRETS: [(&str, &str); 2] =
+    [("CLIENT_SECRET", SECRET), ("SECRET_OF_ONE", "canary-environment")];
+
+#[tokio::test]
+async fn a_canary_is_found_nowhere_but_where_it_belongs() {
+    let authority = Authority::start().await;
+    authority.gives("expires_in", 1);
+    // It answers with all that it was shown.
+    let echo = Remote::start(|asked| async move {
+        let shown = format!("{:?} {}", asked.headers, asked.query);
+        Some((StatusCode::FORBIDDEN, [(header::CONTENT_TYPE, "text/plain")], shown).into_response())
+    })
+    .await;
+    let user = user_with_secrets(&authority, &echo);
+
+    let mut said = log_in(&user).await;
+    said.extend(use_everything(&user, &authority).await);
+    for command in ["status --json", "list --json", "test", "check", "logout g"] {
+        let words: Vec<&str> =
+            ["--log-level", "trace"].into_iter().chain(command.split(' ')).collect();
+        let mut command = user.command(&words);
+        let output = command.envs(SECRETS).stdin(Stdio::null()).output().await.unwrap();
+        said.push(String::from_utf8([output.stdout, output.stderr].concat()).unwrap());
+    }
+    for text in &said {
+        assert!(!text.contains(CANARY), "{text}");
+    }
+    for path in files(user.home.path()) {
+        let is_for_secrets = path.ends_with("dormouse.json")
+            || path.starts_with(user.home.path().join("data/dormouse/logins"));
+        let content = std::fs::read(&path).unwrap_or_default();
+        let has_secret = String::from_utf8_lossy(&content).contains(CANARY);
+        assert!(is_for_secrets || !has_secret, "{}", path.display());
+    }
+}
+
+fn user_with_secrets(authority: &Authority, echo: &Remote) -> User {
+    let user = User::of(&json!({}));
+    let mut with_secret = fixture_entry(user.home.path(), "with");
+    with_secret["env"] = json!({"TOKEN": "${SECRET_OF_ONE}"});
+    let config = json!({"mcpServers": {
+        "g": {
+            "url": format!("{}?key=canary-query", authority.url()), "description": "d",
+            "headers": {"X-Key": "canary-header"},
+            "oauth": {"clientId": "mine", "clientSecret": "${CLIENT_SECRET}"},
+        },
+        "echo": {
+            "url": format!("{}?key=canary-query", echo.url), "description": "d",
+            "headers": {"Authorization": "Bearer canary-bearer", "X-Key": "canary-header"},
+        },
+        "gone": {"url": "http://user:canary-password@127.0.0.1:1/?key=canary-query", "description": "d"},
+        "with": with_secret,
+        "without": fixture_entry(user.home.path(), "without"),
+    }});
+    std::fs::write(user.home.path().join("dormouse.json"), config.to_string()).unwrap();
+    user
+}
+
+/// A login; all that was said of it, at the lowest level.
+async fn log_in(user: &User) -> Vec<String> {
+    use tokio::io::AsyncBufReadExt as _;
+
+    let mut command = user.command(&["--log-level", "trace", "login", "g", "--no-browser"]);
+    command.envs(SECRETS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = tokio::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.starts_with("  http") {
+            said.push(visit(line.trim()).await);
+        }
+        said.push(line);
+    }
+    let ended = child.wait_with_output().await.unwrap();
+    assert!(ended.status.success(), "{said:?}");
+    said.push(String::from_utf8(ended.stdout).unwrap());
+    said
+}
+
+/// Calls that go well and calls that go wrong; all that was said of them.
+async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
+    let proxy = user.proxy().environment("DORMOUSE_LOG", "trace");
+    let proxy =
+        SECRETS.into_iter().fold(proxy, |proxy, (name, value)| proxy.environment(name, value));
+    let mut host = proxy.serve().await;
+    // Until it has been renewed.
+    while authority.token_requests().len() < 3 {
+        assert_eq!(text_of(&host.use_tool("g/t", json!({})).await), "ordinary");
+    }
+    let mut said = Vec::new();
+    for server in ["echo", "gone", "with", "without"] {
+        said.push(host.load(server).await.to_string());
+    }
+    assert!(said[0].contains("x-key"), "it does answer so: {}", said[0]);
+    authority.needs("more");
+    said.push(host.use_tool("g/t", json!({})).await.to_string());
+    // The authorization server refuses, and answers with what it was shown.
+    authority.refuses_with_all();
+    let refused = host.use_tool("g/t", json!({})).await.to_string();
+    assert!(refused.contains("grant_type=refresh_token"), "it does answer so: {refused}");
+    said.push(refused);
+    let environ = |log: &str| {
+        let is_it = |id: &u32| {
+            std::fs::read_to_string(format!("/proc/{id}/cmdline"))
+                .is_ok_and(|line| line.contains(log))
+        };
+        let process = descendants(host.id()).into_iter().find(is_it).expect("it runs");
+        std::fs::read_to_string(format!("/proc/{process}/environ")).unwrap()
+    };
+    assert!(environ("/with.log").contains("canary-environment"));
+    said.push(environ("/without.log"));
+    said.extend(host.log());
+    host.end().await;
+    said
+}
+
+fn files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_core_is_dumped() {
+    let server = fixture();
+    let dormouse = [env!("CARGO_BIN_EXE_dormouse"), "--", server.to_str().unwrap(), "{}"];
+    // Where the system dumps nothing of others either, this says little.
+    let others = is_dumped(&[server.to_str().unwrap(), "{}"]).await;
+    assert!(!is_dumped(&dormouse).await, "others are dumped: {others}");
+}
+
+/// Whether a core is dumped of a server that is aborted once it has answered.
+#[cfg(target_os = "linux")]
+async fn is_dumped(command: &[&str]) -> bool {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
+
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = tokio::process::Command::new("sh")
+        .args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh"])
+        .args(command)
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let stdin = child.stdin.as_mut().unwrap();
+    stdin.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    let answer = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines().next_line().await;
+    assert!(answer.unwrap().is_some());
+    let id = nix::unistd::Pid::from_raw(child.id().unwrap().try_into().unwrap());
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGABRT).unwrap();
+    child.wait().await.unwrap().core_dumped()
+}
