@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Site,
-    client::Client,
+    client::{Client, secret_of},
     credential::{AuthMethod, Credential},
     discovery::discover,
     error::{LoginError, TokenError, scrubbed},
@@ -222,7 +222,7 @@ impl Authorizer {
                 let wanted = kept.as_ref().map(|kept| kept.facts.wanted.clone());
                 let challenge = challenge.unwrap_or_default();
                 let login = self.for_machine(challenge, &wanted.unwrap_or_default()).await?;
-                self.keep(&held, login);
+                self.keep(&held, login).await;
                 Ok(())
             }
             Some(login) if login.can_be_renewed() => {
@@ -256,7 +256,7 @@ impl Authorizer {
         match refreshed(&guard, &client, &login).await {
             Ok(granted) => {
                 tracing::info!(server = self.site.name, "the login is renewed");
-                self.keep(held, granted.into_renewed(login));
+                self.keep(held, granted.into_renewed(login)).await;
                 Ok(())
             }
             Err(error @ (TokenError::Rejected(_) | TokenError::UnknownClient(_))) => {
@@ -268,8 +268,7 @@ impl Authorizer {
                     (lost.facts.redirect_uri, lost.client_secret) = (None, None);
                 }
                 let is_usable = lost.tokens.is_some();
-                self.write(held, &lost)?;
-                self.show(Some(lost), self.store.stamp(&self.site.slot));
+                self.keep(held, lost).await;
                 if is_usable { Ok(()) } else { Err(self.login_required(LOST)) }
             }
             Err(error) => {
@@ -289,14 +288,11 @@ impl Authorizer {
             secret: login.client_secret.clone(),
             redirect_uri: facts.redirect_uri.clone(),
         };
-        if client.secret.is_none() && client.method != AuthMethod::None {
-            let (site, store) = (self.site.clone(), self.store.clone());
-            let reading = tokio::task::spawn_blocking(move || {
-                let configured = site.oauth.client.as_ref()?;
-                Some(Client::secret_of(configured, &store))
-            });
-            let read = reading.await.ok().flatten().transpose();
-            client.secret = read.map_err(unavailable)?.flatten();
+        if let Some(configured) = &self.site.oauth.client
+            && client.secret.is_none()
+            && client.method != AuthMethod::None
+        {
+            client.secret = secret_of(configured, &self.store).await.map_err(unavailable)?;
         }
         Ok(client)
     }
@@ -317,7 +313,7 @@ impl Authorizer {
         let Some(configured) = &oauth.client else {
             return Err(CredentialError::Refused("its \"oauth\" has no client".to_owned()));
         };
-        let client = Client::of_config(configured, &discovered, &self.store);
+        let client = Client::of_config(configured, &discovered, &self.store).await;
         let client = client.map_err(|error| failed(error.into()))?;
         let scopes = discovered.scopes(&oauth.scopes, wanted).await;
         let granted = for_machine(&discovered, &client, &scopes).await;
@@ -332,33 +328,27 @@ impl Authorizer {
             && login.facts.wanted != scopes
         {
             login.facts.wanted = scopes;
-            self.write(&held, &login)?;
-            self.show(Some(login), self.store.stamp(&self.site.slot));
+            self.keep(&held, login).await;
         }
         Ok(())
     }
 
     async fn read(&self) -> Result<Option<Credential>, CredentialError> {
-        let (store, slot) = (self.store.clone(), self.site.slot.clone());
-        let reading = tokio::task::spawn_blocking(move || store.read(&slot)).await;
-        match reading {
-            Ok(Err(error @ StoreError::Unreadable(_))) => {
+        let slot = self.site.slot.clone();
+        match self.store.run(move |store| store.read(&slot)).await {
+            Err(error @ StoreError::Unreadable(_)) => {
                 // A new login takes its place.
                 tracing::warn!(server = self.site.name, "{error}");
                 Ok(None)
             }
-            Ok(read) => read.map_err(unavailable),
-            Err(_) => Err(CredentialError::Unavailable("dormouse is shutting down".to_owned())),
+            read => read.map_err(unavailable),
         }
     }
 
-    fn write(&self, held: &Held, login: &Credential) -> Result<(), CredentialError> {
-        self.store.write(&self.site.slot, held, login).map_err(unavailable)
-    }
-
     /// Keeps a login, and shows it from now on. One that cannot be kept is good as long as the process lives.
-    fn keep(&self, held: &Held, login: Credential) {
-        if let Err(error) = self.store.write(&self.site.slot, held, &login) {
+    async fn keep(&self, held: &Held, login: Credential) {
+        let (slot, held, kept) = (self.site.slot.clone(), held.clone(), login.clone());
+        if let Err(error) = self.store.run(move |store| store.write(&slot, &held, &kept)).await {
             tracing::error!(server = self.site.name, %error, "the login cannot be kept");
         }
         self.show(Some(login), self.store.stamp(&self.site.slot));

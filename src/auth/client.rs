@@ -1,6 +1,9 @@
 //! A client as an authorization server knows it, and how it shows that it is the one.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use base64::{
     Engine as _,
@@ -43,12 +46,12 @@ pub enum NoClient {
 
 impl Client {
     /// The client that the config names, as this authorization server wants it.
-    pub(super) fn of_config(
+    pub(super) async fn of_config(
         configured: &OAuthClient,
         discovered: &Discovered,
-        store: &Store,
+        store: &Arc<Store>,
     ) -> Result<Self, NoClient> {
-        let secret = Self::secret_of(configured, store)?;
+        let secret = secret_of(configured, store).await?;
         let method = match &configured.proof {
             None => AuthMethod::None,
             Some(ClientProof::PrivateKey(_)) => AuthMethod::PrivateKeyJwt,
@@ -56,22 +59,23 @@ impl Client {
         };
         Ok(Self { id: configured.id.clone(), method, secret, redirect_uri: None })
     }
+}
 
-    /// What the client of the config shows. The keychain may have to be unlocked for it.
-    pub(super) fn secret_of(
-        configured: &OAuthClient,
-        store: &Store,
-    ) -> Result<Option<Secret>, NoClient> {
-        match &configured.proof {
-            None => Ok(None),
-            Some(ClientProof::Secret(secret) | ClientProof::PrivateKey(secret)) => {
-                Ok(Some(secret.clone()))
-            }
-            Some(ClientProof::Keychain(name)) => {
-                let kept = store.secret(name);
-                let kept = kept.map_err(|error| NoClient::Unreadable(error.to_string()))?;
-                kept.map(Some).ok_or_else(|| NoClient::NoSecret(name.clone()))
-            }
+/// What the client of the config shows.
+pub(super) async fn secret_of(
+    configured: &OAuthClient,
+    store: &Arc<Store>,
+) -> Result<Option<Secret>, NoClient> {
+    match &configured.proof {
+        None => Ok(None),
+        Some(ClientProof::Secret(secret) | ClientProof::PrivateKey(secret)) => {
+            Ok(Some(secret.clone()))
+        }
+        Some(ClientProof::Keychain(name)) => {
+            let asked = name.clone();
+            let kept = store.run(move |store| store.secret(&asked)).await;
+            let kept = kept.map_err(|error| NoClient::Unreadable(error.to_string()))?;
+            kept.map(Some).ok_or_else(|| NoClient::NoSecret(name.clone()))
         }
     }
 }

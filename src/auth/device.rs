@@ -49,7 +49,9 @@ impl Auth {
         let endpoint = endpoint.and_then(|url| DeviceAuthorizationUrl::new(url).ok());
         let endpoint = endpoint.ok_or(LoginError::NoDeviceFlow)?;
         let client = match (&site.oauth.client, before) {
-            (Some(configured), _) => Client::of_config(configured, &discovered, &self.0.store)?,
+            (Some(configured), _) => {
+                Client::of_config(configured, &discovered, &self.0.store).await?
+            }
             (None, Some(before)) if is_for_devices(&before) => of_before(before),
             (None, _) => register(&discovered, REDIRECT, GRANT, &scopes).await?,
         };

@@ -1,16 +1,24 @@
 //! The system's keychain: Keychain on macOS, the Credential Manager on Windows, the Secret Service on Linux. A machine
 //! without a desktop has none.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock, mpsc},
+    time::Duration,
+};
 
-use keyring_core::{CredentialStore, Error};
+use keyring_core::{CredentialStore, Entry, Error};
 
 use crate::config::Secret;
 
 const SERVICE: &str = "dormouse";
 
-/// Opened when it is first needed. Its calls may wait for a person.
-pub(super) struct Keychain(OnceLock<Option<Arc<CredentialStore>>>);
+/// How long a person may take who has to unlock it.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A thread of its own has it: on Linux it may neither be used nor dropped where tasks run. Opened when it is first needed.
+pub(super) struct Keychain(OnceLock<Option<mpsc::Sender<Job>>>);
+
+type Job = Box<dyn FnOnce(&CredentialStore) + Send>;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the system's keychain: {0}")]
@@ -26,38 +34,72 @@ impl Keychain {
         Self(OnceLock::from(None))
     }
 
-    fn store(&self) -> Option<&Arc<CredentialStore>> {
-        let open = || open().inspect_err(|error| tracing::debug!(%error, "no keychain")).ok();
-        self.0.get_or_init(open).as_ref()
+    fn jobs(&self) -> Option<&mpsc::Sender<Job>> {
+        self.0.get_or_init(start).as_ref()
     }
 
     pub(super) fn is_there(&self) -> bool {
-        self.store().is_some()
+        self.jobs().is_some()
     }
 
+    /// Waits for a person, where one has to unlock it.
     pub(super) fn get(&self, name: &str) -> Result<Option<Secret>, KeychainError> {
-        match self.entry(name)?.get_password() {
+        self.with_entry(name, |entry| match entry.get_password() {
             Ok(text) => Ok(Some(Secret::new(text))),
             Err(Error::NoEntry) => Ok(None),
             Err(error) => Err(failed(&error)),
-        }
+        })
     }
 
-    pub(super) fn set(&self, name: &str, text: &Secret) -> Result<(), KeychainError> {
-        self.entry(name)?.set_password(text.expose()).map_err(|error| failed(&error))
+    /// As `get`.
+    pub(super) fn set(&self, name: &str, text: Secret) -> Result<(), KeychainError> {
+        let set = move |entry: Entry| entry.set_password(text.expose());
+        self.with_entry(name, move |entry| set(entry).map_err(|error| failed(&error)))
     }
 
+    /// As `get`.
     pub(super) fn delete(&self, name: &str) -> Result<(), KeychainError> {
-        match self.entry(name)?.delete_credential() {
+        self.with_entry(name, |entry| match entry.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
             Err(error) => Err(failed(&error)),
-        }
+        })
     }
 
-    fn entry(&self, name: &str) -> Result<keyring_core::Entry, KeychainError> {
-        let store = self.store().ok_or_else(|| KeychainError("there is none".to_owned()))?;
-        store.build(SERVICE, name, None).map_err(|error| failed(&error))
+    fn with_entry<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(Entry) -> Result<T, KeychainError> + Send + 'static,
+    ) -> Result<T, KeychainError> {
+        let jobs = self.jobs().ok_or_else(|| KeychainError("there is none".to_owned()))?;
+        let (reply, answer) = mpsc::channel();
+        let name = name.to_owned();
+        let job: Job = Box::new(move |store| {
+            let entry = store.build(SERVICE, &name, None).map_err(|error| failed(&error));
+            // Whoever asked may have lost patience.
+            let _ = reply.send(entry.and_then(work));
+        });
+        let late = || KeychainError("it does not answer; is it locked?".to_owned());
+        jobs.send(job).map_err(|_| late())?;
+        answer.recv_timeout(PATIENCE).map_err(|_| late())?
     }
+}
+
+/// Opens it, in its thread, which ends with the last of those who may ask.
+fn start() -> Option<mpsc::Sender<Job>> {
+    let (jobs, inbox) = mpsc::channel::<Job>();
+    let (opened, is_open) = mpsc::channel();
+    std::thread::spawn(move || {
+        let store = open().inspect_err(|error| tracing::debug!(%error, "no keychain")).ok();
+        // It is waited for below.
+        let _ = opened.send(store.is_some());
+        if let Some(store) = store {
+            for job in inbox {
+                job(store.as_ref());
+            }
+        }
+    });
+    let is_open = is_open.recv_timeout(PATIENCE).unwrap_or(false);
+    is_open.then_some(jobs)
 }
 
 /// Some of its errors hold the secret.

@@ -17,7 +17,7 @@ use super::{
     error::{LoginError, scrubbed},
     guard::Guard,
     registration::register,
-    store::Store,
+    store::{Store, StoreError},
     token::Granted,
 };
 use crate::config::{Grant, Secret, ServerConfig, Transport};
@@ -60,10 +60,9 @@ impl Auth {
         self.0.store.check()?;
         let challenge = challenge(&site).await?;
         let discovered = discover(&site, &challenge).await?;
-        let (store, slot) = (self.0.store.clone(), site.slot.clone());
-        let before = tokio::task::spawn_blocking(move || store.read(&slot)).await;
+        let slot = site.slot.clone();
         // One that cannot be read is replaced.
-        let before = before.ok().and_then(Result::ok).flatten();
+        let before = self.0.store.run(move |store| store.read(&slot)).await.ok().flatten();
         let before = before.filter(|before| before.facts.issuer == discovered.issuer);
         let mut more = more.to_vec();
         if let Some(before) = before.as_ref().filter(|before| !before.facts.wanted.is_empty()) {
@@ -93,7 +92,7 @@ impl Auth {
                 if !configured.is_metadata_document()
                     || discovered.supports("client_id_metadata_document_supported") =>
             {
-                Client::of_config(configured, &discovered, &self.0.store)?
+                Client::of_config(configured, &discovered, &self.0.store).await?
             }
             (_, Some(known)) => known,
             _ => register(&discovered, redirect_uri, "authorization_code", &scopes).await?,
@@ -310,9 +309,7 @@ pub(super) async fn keep(
     let (store, slot) = (store.clone(), site.slot.clone());
     let keeping = tasks.spawn(async move {
         let held = store.hold(&slot).await?;
-        tokio::task::spawn_blocking(move || store.write(&slot, &held, &login))
-            .await
-            .unwrap_or(Err(super::store::StoreError::Homeless))
+        store.run(move |store| store.write(&slot, &held, &login)).await
     });
-    Ok(keeping.await.unwrap_or(Err(super::store::StoreError::Homeless))?)
+    Ok(keeping.await.unwrap_or(Err(StoreError::Ending))?)
 }

@@ -1,13 +1,15 @@
 //! The end of a login: its tokens are made invalid where that can be (RFC 7009), and forgotten.
 
+use std::sync::Arc;
+
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use oauth2::http::{Request, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::{Url, form_urlencoded};
 
 use super::{
-    Auth, Site,
-    client::Client,
+    Auth, Site, Store,
+    client::secret_of,
     credential::{AuthMethod, Credential},
     error::LoginError,
     guard::Guard,
@@ -35,17 +37,19 @@ impl Auth {
         let store = &self.0.store;
         let held = store.hold(&site.slot).await?;
         // What cannot be read cannot be revoked, but it can be forgotten.
-        let login = store.read(&site.slot).ok().flatten();
+        let slot = site.slot.clone();
+        let login = store.run(move |store| store.read(&slot)).await.ok().flatten();
         let ended = match login {
             Some(login) => revoke(&site, login, store).await,
             None => LoggedOut::Forgotten { why: None },
         };
-        let was_there = store.remove(&site.slot, &held)?;
+        let slot = site.slot.clone();
+        let was_there = store.run(move |store| store.remove(&slot, &held)).await?;
         Ok(if was_there { ended } else { LoggedOut::Nothing })
     }
 }
 
-async fn revoke(site: &Site, login: Credential, store: &super::Store) -> LoggedOut {
+async fn revoke(site: &Site, login: Credential, store: &Arc<Store>) -> LoggedOut {
     let forgotten = |why: String| LoggedOut::Forgotten { why: Some(why) };
     let Some(endpoint) = login.facts.revocation_endpoint.clone() else {
         return LoggedOut::Forgotten { why: None };
@@ -61,7 +65,10 @@ async fn revoke(site: &Site, login: Credential, store: &super::Store) -> LoggedO
         Err(error) => return forgotten(error.to_string()),
     };
     let configured = site.oauth.client.as_ref();
-    let of_config = configured.and_then(|client| Client::secret_of(client, store).ok().flatten());
+    let of_config = match configured {
+        Some(client) => secret_of(client, store).await.ok().flatten(),
+        None => None,
+    };
     let secret = login.client_secret.clone().or(of_config);
     // The end of the one that renews is the end of what it has renewed; others have to be ended one by one.
     let both = [("refresh_token", tokens.refresh.as_ref()), ("access_token", Some(&tokens.access))];

@@ -5,6 +5,7 @@ use std::{
     fs::{self, File, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -59,14 +60,21 @@ pub enum StoreError {
     Held(PathBuf),
     #[error("there is no place to keep logins: is HOME set?")]
     Homeless,
+    #[error("dormouse is shutting down")]
+    Ending,
 }
 
 /// By which a change is noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp(Option<(SystemTime, u64, u64)>);
 
-/// A login that nobody else changes as long as this lives, in whatever process.
-pub(super) struct Held(Option<File>);
+/// A login that nobody else changes as long as one of these lives, in whatever process.
+#[derive(Clone)]
+pub(super) struct Held {
+    _lock: Option<Arc<Lock>>,
+}
+
+struct Lock(File);
 
 /// What is in the file.
 #[derive(Serialize, Deserialize)]
@@ -118,6 +126,17 @@ impl Store {
     pub fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::of_system() } else { Keychain::none() };
         Self { directory, keychain }
+    }
+
+    /// Does what may wait for the disk, and for a person who has to unlock the keychain.
+    pub(super) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.clone();
+        let work = tokio::task::spawn_blocking(move || work(&store));
+        // It is cancelled only when everything ends.
+        work.await.unwrap_or(Err(StoreError::Ending))
     }
 
     /// A secret that the config leaves to the keychain.
@@ -200,7 +219,7 @@ impl Store {
             return false;
         }
         let Ok(text) = serde_json::to_string(secrets) else { return false };
-        let given = self.keychain.set(&slot.0, &Secret::new(text));
+        let given = self.keychain.set(&slot.0, Secret::new(text));
         if let Err(error) = &given {
             tracing::warn!(%error, "the login is kept in a file");
             // What is there is older than what will be in the file.
@@ -224,14 +243,14 @@ impl Store {
 
     /// Waits until nobody else changes this login. Whoever renews one does so over the network.
     pub(super) async fn hold(&self, slot: &Slot) -> Result<Held, StoreError> {
-        let Some(path) = self.path(slot) else { return Ok(Held(None)) };
+        let Some(path) = self.path(slot) else { return Ok(Held { _lock: None }) };
         let path = path.with_extension("lock");
         let failed = |cause| StoreError::Io { path: path.clone(), cause };
         let file = open_lock(&path).map_err(failed)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Held(Some(file))),
+                Ok(()) => return Ok(Held { _lock: Some(Arc::new(Lock(file))) }),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -251,12 +270,10 @@ impl Store {
     }
 }
 
-impl Drop for Held {
+impl Drop for Lock {
     fn drop(&mut self) {
-        if let Some(file) = &self.0 {
-            // Closing it does the same, unless a child has inherited it.
-            let _ = file.unlock();
-        }
+        // Closing it does the same, unless a child has inherited it.
+        let _ = self.0.unlock();
     }
 }
 

@@ -102,7 +102,7 @@ async fn log_in(user: &User) -> Vec<String> {
 
 /// Calls that go well and calls that go wrong; all that was said of them.
 async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
-    let proxy = user.proxy().environment("DORMOUSE_LOG", "trace");
+    let proxy = user.proxy().tracing();
     let proxy =
         SECRETS.into_iter().fold(proxy, |proxy, (name, value)| proxy.environment(name, value));
     let mut host = proxy.serve().await;

@@ -25,6 +25,7 @@ pub struct Proxy {
     /// The path of a config to use as it lies.
     lying: Option<PathBuf>,
     arguments: Vec<String>,
+    log_level: &'static str,
     environment: Vec<(String, String)>,
     wrapped: Vec<String>,
 }
@@ -48,6 +49,7 @@ impl Proxy {
             written: None,
             lying: None,
             arguments: Vec::new(),
+            log_level: "debug",
             environment: Vec::new(),
             wrapped: Vec::new(),
         }
@@ -85,6 +87,12 @@ impl Proxy {
     /// An argument of the command line.
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// Logging all there is to log.
+    pub fn tracing(mut self) -> Self {
+        self.log_level = "trace";
         self
     }
 
@@ -144,7 +152,7 @@ impl Proxy {
 
     fn run(self, reads_log: bool) -> Program {
         let mut command = dormouse();
-        command.args(&self.arguments).env("DORMOUSE_LOG", "debug");
+        command.args(&self.arguments).args(["--log-level", self.log_level]);
         // Nothing is kept beyond the test.
         command.env("XDG_CACHE_HOME", self.home().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.home());
