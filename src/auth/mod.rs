@@ -55,8 +55,8 @@ pub struct Auth(Arc<Shared>);
 struct Shared {
     store: Arc<Store>,
     command: LoginCommand,
-    // A std mutex: held to find or make one.
-    authorizers: Mutex<HashMap<Slot, Arc<Authorizer>>>,
+    // A std mutex: held to find or make one. By the name of the server.
+    authorizers: Mutex<HashMap<String, Arc<Authorizer>>>,
     /// What must not be given up half-way: a token that was given and is not kept is lost.
     tasks: TaskTracker,
 }
@@ -76,11 +76,13 @@ impl Auth {
         let site = Site::of(server)?;
         let Shared { store, command, authorizers, tasks } = self.0.as_ref();
         let mut authorizers = authorizers.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || {
-            let command = command.login(&server.name);
-            Authorizer::new(site.clone(), command, store.clone(), tasks.clone())
-        };
-        Some(authorizers.entry(site.slot.clone()).or_insert_with(make).clone())
+        if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&site)) {
+            return Some(known.clone());
+        }
+        let command = command.login(&server.name);
+        let fresh = Authorizer::new(site, command, store.clone(), tasks.clone());
+        authorizers.insert(server.name.clone(), fresh.clone());
+        Some(fresh)
     }
 
     /// What is known of a server's login without looking at the secrets; `None` where there is none.

@@ -34,8 +34,6 @@ pub struct Proxy {
 pub fn dormouse() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dormouse"));
     command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG");
-    // That of whoever runs the tests is theirs.
-    command.env("DORMOUSE_NO_KEYCHAIN", "1").env_remove("BROWSER").env_remove("SSH_CONNECTION");
     command
 }
 

@@ -10,6 +10,8 @@ use tokio::{
 
 use super::{Host, PATIENCE, Proxy, dormouse, http_client};
 
+const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
+
 pub struct User {
     pub home: tempfile::TempDir,
 }
@@ -37,6 +39,8 @@ impl User {
         command.env("XDG_DATA_HOME", self.home.path().join("data"));
         command.env("XDG_CACHE_HOME", self.home.path().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.home.path()).kill_on_drop(true);
+        // Those of whoever runs the tests are theirs.
+        command.env(NO_KEYCHAIN, "1").env_remove("BROWSER").env_remove("SSH_CONNECTION");
         command
     }
 
@@ -78,7 +82,8 @@ impl User {
 
     /// A dormouse of theirs.
     pub fn proxy(&self) -> Proxy {
-        Proxy::with_config_at(&self.home.path().join("dormouse.json")).at_home(self.home.path())
+        let proxy = Proxy::with_config_at(&self.home.path().join("dormouse.json"));
+        proxy.at_home(self.home.path()).environment(NO_KEYCHAIN, "1").environment("BROWSER", "")
     }
 
     /// A host of theirs, before a dormouse of its own.
