@@ -112,7 +112,7 @@ fn failed(error: &Error) -> KeychainError {
     })
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "keychain", target_os = "linux"))]
 fn open() -> Result<Arc<CredentialStore>, Error> {
     let has_bus = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some()
         || std::env::var_os("XDG_RUNTIME_DIR")
@@ -124,19 +124,19 @@ fn open() -> Result<Arc<CredentialStore>, Error> {
     Ok(store)
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(all(feature = "keychain", target_os = "macos"))]
 fn open() -> Result<Arc<CredentialStore>, Error> {
     let store: Arc<CredentialStore> = apple_native_keyring_store::keychain::Store::new()?;
     Ok(store)
 }
 
-#[cfg(windows)]
+#[cfg(all(feature = "keychain", windows))]
 fn open() -> Result<Arc<CredentialStore>, Error> {
     let store: Arc<CredentialStore> = windows_native_keyring_store::Store::new()?;
     Ok(store)
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+#[cfg(not(all(feature = "keychain", any(target_os = "linux", target_os = "macos", windows))))]
 fn open() -> Result<Arc<CredentialStore>, Error> {
     Err(Error::NoDefaultStore)
 }
