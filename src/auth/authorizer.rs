@@ -47,6 +47,8 @@ struct Memory {
     /// Of the kept login, when it was last read.
     stamp: Stamp,
     looked_at: Instant,
+    /// Whether what is shown is newer than what is kept, which could not be replaced.
+    is_unkept: bool,
     /// What is being done about it, which everyone shares.
     flight: Option<Flight>,
 }
@@ -102,7 +104,8 @@ impl Authorizer {
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let (stamp, looked_at) = (Stamp::default(), Instant::now());
-        let memory = Memory { shown: Shown::Unknown, stamp, looked_at, flight: None };
+        let (is_unkept, flight) = Default::default();
+        let memory = Memory { shown: Shown::Unknown, stamp, looked_at, is_unkept, flight };
         let memory = Mutex::new(memory);
         Arc::new_cyclic(|this| Self { this: this.clone(), site, command, store, tasks, memory })
     }
@@ -170,9 +173,9 @@ impl Authorizer {
         let this = self.this.clone();
         let flying = self.tasks.spawn(async move {
             let Some(this) = this.upgrade() else { return Ok(()) };
-            let outcome = this.perform(task).await;
-            this.lock().flight = None;
-            outcome
+            // However it ends, the next one may begin.
+            let _landing = Landing(&this);
+            this.perform(task).await
         });
         let ended = |_| Err(CredentialError::Unavailable("dormouse is shutting down".to_owned()));
         let flight = async move { flying.await.unwrap_or_else(ended) }.boxed().shared();
@@ -184,7 +187,7 @@ impl Authorizer {
     fn show(&self, login: Option<Credential>, stamp: Stamp) {
         let token = login.map(|login| Token::of(login, fastrand::f64()));
         let mut memory = self.lock();
-        memory.stamp = stamp;
+        (memory.stamp, memory.is_unkept) = (stamp, false);
         memory.shown = match token {
             Some(Some(token)) => Shown::Token(Arc::new(token)),
             Some(None) => Shown::Wanting { why: LOST.to_owned() },
@@ -252,10 +255,20 @@ impl Authorizer {
     }
 }
 
+const NOT_ACCEPTED: &str = " (it does not accept the one that there is)";
 const LOST: &str = " (the login is not valid any more)";
 
 fn unavailable(error: impl std::fmt::Display) -> CredentialError {
     CredentialError::Unavailable(error.to_string())
+}
+
+/// Makes room for another flight.
+struct Landing<'a>(&'a Authorizer);
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        self.0.lock().flight = None;
+    }
 }
 
 impl Token {
@@ -282,6 +295,23 @@ impl Credentials for Authorizer {
                 _ => self.replace_refused(shown, challenge).await,
             }
         })
+    }
+
+    fn refused_again(&self, shown: Option<&Authorization>) -> CredentialError {
+        if self.is_machine() {
+            let why = "it does not accept the token that it was given".to_owned();
+            return CredentialError::Refused(why);
+        }
+        let mut memory = self.lock();
+        let is_shown = match &memory.shown {
+            Shown::Token(token) => Some(&token.authorization) == shown,
+            _ => true,
+        };
+        if is_shown {
+            memory.shown = Shown::Wanting { why: NOT_ACCEPTED.to_owned() };
+        }
+        drop(memory);
+        self.login_required(NOT_ACCEPTED)
     }
 
     fn changed(&self) -> Pending<'_, ()> {

@@ -1,13 +1,15 @@
 //! Where the browser comes back to after a login: an address of this machine (RFC 8252 section 7.3).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
 
 use axum::{
     Router,
     extract::{Request, State},
-    http::{StatusCode, header},
+    http::{Method, StatusCode, header},
     response::{Html, IntoResponse, Response},
-    routing::get,
 };
 use tokio::{
     net::TcpListener,
@@ -22,7 +24,7 @@ use super::LoginError;
 const MOST_WAITING: usize = 8;
 
 /// Listens until it is dropped.
-pub struct Callback {
+pub(super) struct Callback {
     redirect_uri: Url,
     returned: mpsc::Receiver<Returned>,
     _serving: AbortOnDropHandle<()>,
@@ -31,13 +33,13 @@ pub struct Callback {
 /// A browser that has come back, and waits for what to show.
 pub struct Returned {
     /// With all that it brought.
-    pub url: Url,
+    pub(super) url: Url,
     show: oneshot::Sender<Answer>,
 }
 
 /// What the browser shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(super) enum Answer {
     LoggedIn { server: String },
     Failed { why: String },
 }
@@ -54,8 +56,8 @@ impl Callback {
         let _ = redirect_uri.set_port(Some(port));
         let (returning, returned) = mpsc::channel(MOST_WAITING);
         let came_back = ComeBack { redirect_uri: redirect_uri.clone(), returning };
-        // Any other place and any other method is refused by the router.
-        let router = Router::new().route(wanted.path(), get(come_back)).with_state(came_back);
+        // Its path may look like a pattern, so that it is compared below.
+        let router = Router::new().fallback(come_back).with_state(came_back);
         let serving = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 tracing::warn!(%error, "the browser cannot come back");
@@ -70,7 +72,7 @@ impl Callback {
     }
 
     /// Waits for a browser.
-    pub async fn returned(&mut self) -> Returned {
+    pub(super) async fn returned(&mut self) -> Returned {
         match self.returned.recv().await {
             Some(returned) => returned,
             // It serves no more.
@@ -80,9 +82,11 @@ impl Callback {
 }
 
 impl Returned {
-    pub fn answer(self, answer: Answer) {
+    pub(super) async fn answer(self, answer: Answer) {
         // It may have been closed.
         let _ = self.show.send(answer);
+        // Whoever has answered may end at once, and the page is still on its way.
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -109,6 +113,12 @@ struct ComeBack {
 }
 
 async fn come_back(State(place): State<ComeBack>, request: Request) -> Response {
+    if request.uri().path() != place.redirect_uri.path() {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    if request.method() != Method::GET {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
     let mut url = place.redirect_uri;
     url.set_query(request.uri().query());
     let (show, shown) = oneshot::channel();

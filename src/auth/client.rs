@@ -13,7 +13,7 @@ use ring::{rand::SystemRandom, signature};
 use serde_json::json;
 
 use super::{
-    credential::{AuthMethod, seconds},
+    credential::{AuthMethod, Credential, seconds},
     discovery::Discovered,
     store::Store,
 };
@@ -31,6 +31,8 @@ pub(super) struct Client {
     pub(super) secret: Option<Secret>,
     /// Of one that we have registered.
     pub(super) redirect_uri: Option<String>,
+    /// Of such a one, where it does not last: seconds since 1970.
+    pub(super) expires_at: Option<u64>,
 }
 
 /// Why the client of the config cannot be used.
@@ -57,7 +59,27 @@ impl Client {
             Some(ClientProof::PrivateKey(_)) => AuthMethod::PrivateKeyJwt,
             Some(_) => discovered.secret_method(),
         };
-        Ok(Self { id: configured.id.clone(), method, secret, redirect_uri: None })
+        let id = configured.id.clone();
+        Ok(Self { id, method, secret, redirect_uri: None, expires_at: None })
+    }
+
+    /// The client that a login was given to. The secret of one of the config is not kept with it.
+    pub(super) fn of_login(login: &Credential) -> Self {
+        let facts = &login.facts;
+        Self {
+            id: facts.client_id.clone(),
+            method: facts.method,
+            secret: login.client_secret.clone(),
+            redirect_uri: facts.redirect_uri.clone(),
+            expires_at: facts.client_expires_at,
+        }
+    }
+
+    /// The client that was registered for an earlier login, if it is still good.
+    pub(super) fn registered_for(login: &Credential) -> Option<Self> {
+        let client = Self::of_login(login);
+        let is_over = client.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()));
+        (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
 }
 

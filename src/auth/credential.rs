@@ -4,7 +4,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
+use super::{client::Client, discovery::Discovered, guard::shown};
 use crate::config::Secret;
 
 /// A login, as it is kept. It is for one resource, and its secrets go to one issuer only.
@@ -39,6 +41,9 @@ pub(super) struct Facts {
     /// Of a client that we have registered; `None` for one of the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redirect_uri: Option<String>,
+    /// Of such a client, where it does not last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) client_expires_at: Option<u64>,
     /// What was granted.
     pub(super) scopes: Vec<String>,
     /// What the server has asked for beyond that.
@@ -81,6 +86,38 @@ impl AuthMethod {
 }
 
 impl Credential {
+    /// No more than a client that was registered, for a login that is still to come.
+    pub(super) fn of_client(server: &Url, discovered: &Discovered, client: Client) -> Self {
+        let facts = Facts {
+            server: shown(server),
+            issuer: discovered.issuer.clone(),
+            resource: discovered.resource.clone(),
+            token_endpoint: discovered.metadata.token_endpoint.clone(),
+            revocation_endpoint: discovered.text("revocation_endpoint"),
+            client_id: client.id,
+            method: client.method,
+            redirect_uri: client.redirect_uri,
+            client_expires_at: client.expires_at,
+            scopes: Vec::new(),
+            wanted: Vec::new(),
+            obtained_at: 0,
+            expires_at: None,
+            is_renewable: false,
+            is_usable: false,
+        };
+        // What the config has is not kept a second time.
+        let is_ours = facts.redirect_uri.is_some();
+        let client_secret = client.secret.filter(|_| is_ours);
+        Self { facts, client_secret, tokens: None }
+    }
+
+    /// The same without a client that its authorization server does not know any more, and what that was given.
+    pub(super) fn without_client(self) -> Self {
+        let mut lost = self.without_tokens();
+        (lost.facts.redirect_uri, lost.client_secret) = (None, None);
+        lost
+    }
+
     /// The same without what is no good any more.
     pub(super) fn without_tokens(mut self) -> Self {
         self.tokens = None;
@@ -108,11 +145,12 @@ impl Credential {
     /// When it is time to renew it; `None` where there is no telling. `random` in 0..1 keeps several processes from
     /// doing it at the same moment.
     pub(super) fn renew_at(&self, random: f64) -> Option<SystemTime> {
-        let expires_at = UNIX_EPOCH + Duration::from_secs(self.facts.expires_at?);
+        let expires_at = Duration::from_secs(self.facts.expires_at?);
+        let expires_at = UNIX_EPOCH.checked_add(expires_at)?;
         let lifetime =
             Duration::from_secs(self.facts.expires_at?.saturating_sub(self.facts.obtained_at));
         let margin = (lifetime / 5).min(EARLY).mul_f64(0.5 + random / 2.0);
-        Some(expires_at - margin)
+        expires_at.checked_sub(margin)
     }
 }
 

@@ -4,24 +4,23 @@ use std::{sync::Arc, time::Duration};
 
 use oauth2::{DeviceAuthorizationUrl, Scope, StandardDeviceAuthorizationResponse};
 use tokio_util::task::TaskTracker;
-use url::Url;
 
 use super::{
     Auth, Site,
+    beginning::Beginning,
     client::Client,
-    credential::Credential,
     discovery::Discovered,
     error::{LoginError, TokenError},
-    login::{Beginning, keep},
-    registration::register,
+    guard::judged,
+    login::keep,
+    registration::{ON_DEVICES, register},
     store::Store,
     token::{Granted, token_client},
 };
 use crate::config::{Secret, ServerConfig};
 
-const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
-/// Where its client would come back to, if it were to.
-const REDIRECT: &str = "http://127.0.0.1/callback";
+/// Where its client would come back to, if it were to. No browser does: that is another client.
+const REDIRECT: &str = "http://127.0.0.1/device";
 
 /// A login that waits for somebody at another device.
 pub struct DeviceLogin {
@@ -48,12 +47,14 @@ impl Auth {
         let endpoint = discovered.text("device_authorization_endpoint");
         let endpoint = endpoint.and_then(|url| DeviceAuthorizationUrl::new(url).ok());
         let endpoint = endpoint.ok_or(LoginError::NoDeviceFlow)?;
-        let client = match (&site.oauth.client, before) {
+        let known = before.as_ref().and_then(Client::registered_for);
+        let known = known.filter(|known| known.redirect_uri.as_deref() == Some(REDIRECT));
+        let client = match (&site.oauth.client, known) {
             (Some(configured), _) => {
                 Client::of_config(configured, &discovered, &self.0.store).await?
             }
-            (None, Some(before)) if is_for_devices(&before) => of_before(before),
-            (None, _) => register(&discovered, REDIRECT, GRANT, &scopes).await?,
+            (None, Some(known)) => known,
+            (None, None) => register(&discovered, REDIRECT, &ON_DEVICES, &scopes).await?,
         };
         let asking = token_client(&client, &discovered.metadata.token_endpoint)?;
         let asking = asking.set_device_authorization_url(endpoint);
@@ -70,28 +71,11 @@ impl Auth {
     }
 }
 
-/// Whether the client was registered for logins like this one.
-fn is_for_devices(before: &Credential) -> bool {
-    before.facts.redirect_uri.as_deref() == Some(REDIRECT)
-}
-
-fn of_before(before: Credential) -> Client {
-    let Credential { facts, client_secret, .. } = before;
-    let (id, method, redirect_uri) = (facts.client_id, facts.method, facts.redirect_uri);
-    Client { id, method, secret: client_secret, redirect_uri }
-}
-
 impl DeviceLogin {
-    /// A page is to be opened there as well as an address here.
+    /// These are opened as any address at which to log in is.
     fn judge(&self) -> Result<(), LoginError> {
-        let addresses = [Some(self.address()), self.complete_address()];
-        for address in addresses.into_iter().flatten() {
-            let url = Url::parse(address)
-                .map_err(|_| LoginError::BadAddress("it is no URL".to_owned()))?;
-            self.discovered
-                .guard
-                .check(&url)
-                .map_err(|error| LoginError::BadAddress(error.to_string()))?;
+        for address in [Some(self.address()), self.complete_address()].into_iter().flatten() {
+            judged(address, &self.discovered.guard)?;
         }
         Ok(())
     }
@@ -110,21 +94,18 @@ impl DeviceLogin {
         self.details.user_code().secret()
     }
 
-    /// How long the code is good.
-    pub fn patience(&self) -> Duration {
-        self.details.expires_in()
-    }
-
-    /// Asks until somebody has typed the code in.
+    /// Asks until somebody has typed the code in, or `patience` is over.
     ///
     /// # Errors
     /// When nobody has in time, or it was refused.
-    pub async fn finish(self) -> Result<(), LoginError> {
+    pub async fn finish(self, patience: Duration) -> Result<(), LoginError> {
         let asking = token_client(&self.client, &self.discovered.metadata.token_endpoint)?;
         let request = asking
             .exchange_device_access_token(&self.details)
             .add_extra_param("resource", &self.discovered.resource);
-        let given = request.request_async(&self.discovered.guard, tokio::time::sleep, None).await;
+        let patience = Some(patience.min(self.details.expires_in()));
+        let given = request.request_async(&self.discovered.guard, tokio::time::sleep, patience);
+        let given = given.await;
         let code = self.details.device_code().secret().as_str();
         let secret = self.client.secret.as_ref().map_or("", Secret::expose);
         let given = given.map_err(|error| TokenError::of(&error, &[code, secret]))?;

@@ -24,27 +24,29 @@ pub(super) struct Discovered {
     /// What tokens are asked for (RFC 8707).
     pub(super) resource: String,
     pub(super) guard: Guard,
+    /// Whether anybody has said any of this; else it is what a server of 2025-03-26 may have.
+    pub(super) is_published: bool,
 }
 
 /// Finds out who gives tokens for a server that has sent this challenge.
 pub(super) async fn discover(site: &Site, challenge: &str) -> Result<Discovered, LoginError> {
     let (server, named) = (&site.remote.url, site.oauth.auth_server.as_ref());
-    let guard = Guard::new([Some(server.clone()), named.cloned()].into_iter().flatten()).await?;
+    let guard = Guard::new([Some(server.clone()), named.cloned()].into_iter().flatten())?;
     let client = Arc::new(guard.clone());
-    let mut manager = AuthorizationManager::new_with_oauth_http_client(server.as_str(), client)
+    let mut manager = AuthorizationManager::new_with_oauth_http_client(bare(server), client)
         .await
         .map_err(|error| error::discovery(&error))?;
     let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
     // Also where the config names somebody else: what is asked for is the server's to say.
     let resolved = manager.resolve_metadata_from_challenge(challenge).await;
-    let metadata = match (named, resolved) {
-        (Some(named), _) => metadata_of(named, &guard).await?,
-        (None, Ok(resolved)) => resolved.metadata,
+    let (metadata, is_published) = match (named, resolved) {
+        (Some(named), _) => (metadata_of(named, &guard).await?, true),
+        (None, Ok(resolved)) => (resolved.metadata, resolved.source.is_discovered()),
         // A server of 2025-03-26 is its own authorization server, and may call that part of it by another path.
         (None, Err(AuthError::AuthorizationServerMismatch { received_issuer, .. }))
             if origin(&received_issuer) == server.origin().ascii_serialization() =>
         {
-            metadata_of(&root(server), &guard).await?
+            (document_of(&root(server), &guard).await?, true)
         }
         (None, Err(error)) => return Err(error::discovery(&error)),
     };
@@ -55,18 +57,31 @@ pub(super) async fn discover(site: &Site, challenge: &str) -> Result<Discovered,
         Some(issuer) => issuer.clone(),
         None => origin(&metadata.token_endpoint),
     };
-    Ok(Discovered { manager, metadata, issuer, resource, guard })
+    Ok(Discovered { manager, metadata, issuer, resource, guard, is_published })
 }
 
 fn root(server: &Url) -> Url {
-    let mut root = server.clone();
+    let mut root = bare(server);
     root.set_path("/");
-    root.set_query(None);
     root
 }
 
-/// The metadata of an authorization server, by its issuer or by where the document is.
+/// The metadata of an authorization server that the config names: by its issuer, which it has to be then (RFC 8414 section
+/// 3.3), or by where the document is.
 async fn metadata_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata, LoginError> {
+    let metadata = document_of(named, guard).await?;
+    let is_document = named.path().contains("/.well-known/");
+    let is_it = |issuer: &str| issuer.trim_end_matches('/') == named.as_str().trim_end_matches('/');
+    match &metadata.issuer {
+        Some(issuer) if !is_document && !is_it(issuer) => {
+            let said = format!("\"authServer\" is {named}, and calls itself {issuer}");
+            Err(LoginError::Discovery(error::scrubbed(&said, &[])))
+        }
+        _ => Ok(metadata),
+    }
+}
+
+async fn document_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata, LoginError> {
     for place in places(named) {
         if let Some(document) = guard.get_json(&place).await?
             && let Ok(metadata) = serde_json::from_value(document)
@@ -75,6 +90,17 @@ async fn metadata_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata
         }
     }
     Err(LoginError::Discovery(format!("there is no metadata of {named}")))
+}
+
+/// A server's URL without what may be secret in it: it becomes what tokens are asked for, where the server says nothing
+/// else, and stands in errors.
+fn bare(server: &Url) -> Url {
+    let mut bare = server.clone();
+    bare.set_query(None);
+    bare.set_fragment(None);
+    // It has a host, so that it can be without these.
+    let _ = bare.set_username("").and_then(|()| bare.set_password(None));
+    bare
 }
 
 /// Where the metadata of an issuer may be (RFC 8414 section 3, `OpenID` Connect Discovery section 4).

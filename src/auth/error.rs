@@ -2,6 +2,7 @@
 
 use oauth2::{ErrorResponseType, RequestTokenError, StandardErrorResponse};
 use rmcp::transport::auth::AuthError;
+use url::form_urlencoded;
 
 use super::{guard::GuardError, store::StoreError};
 
@@ -46,6 +47,14 @@ pub enum LoginError {
     WrongIssuer(String),
     #[error("the authorization server gave no token: {0}")]
     Exchange(String),
+    #[error(
+        "the authorization server does not know dormouse any more ({0}); say it again, and dormouse registers itself anew"
+    )]
+    ForgottenClient(String),
+    #[error(
+        "server {server:?} names another authorization server than before: {now}, where it was {before}; the client's secret is not sent there. If that is right, say `dormouse logout {server}`, or name it as \"authServer\""
+    )]
+    OtherAuthority { server: String, before: String, now: String },
     #[error("no token: {0}")]
     Token(#[from] TokenError),
     #[error(transparent)]
@@ -91,6 +100,8 @@ impl TokenError {
                 let about = response.error_description().map(|about| format!(": {about}"));
                 let said = scrubbed(&(code.clone() + &about.unwrap_or_default()), secrets);
                 match code.as_str() {
+                    // RFC 8628 section 3.5.
+                    "expired_token" => Self::Refused("nobody has typed the code in".to_owned()),
                     "invalid_grant" => Self::Rejected(said),
                     "invalid_client" | "unauthorized_client" => Self::UnknownClient(said),
                     "temporarily_unavailable" | "server_error" | "slow_down" => Self::Failed(said),
@@ -119,7 +130,11 @@ fn code(error: &impl ErrorResponseType) -> String {
 pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
     const MOST: usize = 300;
     let secrets = secrets.iter().filter(|secret| secret.len() > 3);
-    let said = secrets.fold(said.to_owned(), |said, secret| said.replace(secret, "…"));
+    let said = secrets.fold(said.to_owned(), |said, secret| {
+        // They are sent in forms, and may come back as they were sent.
+        let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        said.replace(secret, "…").replace(&encoded, "…")
+    });
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|c| !crate::config::is_invisible(*c)).take(MOST).collect()
 }

@@ -12,13 +12,15 @@ use std::{
 use futures_util::StreamExt as _;
 use oauth2::{AsyncHttpClient, HttpRequest, HttpResponse};
 use reqwest::{
-    Client, Request,
+    Client, Request, Response, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
+    header::HeaderMap,
     redirect,
 };
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use url::{Host, Origin, Url};
 
+use super::LoginError;
 use crate::config::is_loopback;
 
 const LONGEST: Duration = Duration::from_secs(30);
@@ -38,7 +40,9 @@ pub(super) struct Guard {
 pub enum GuardError {
     #[error("{0} is not asked: only https is, but for this machine itself")]
     Insecure(String),
-    #[error("{0} is not asked: it is an address of a private network, or of this machine")]
+    #[error(
+        "{0} is not asked: it is an address of a private network, or of this machine; an authorization server that is meant to be there is named as \"authServer\""
+    )]
     Private(String),
     #[error("{0} is not asked: there are a name and a password in it, or no host")]
     Odd(String),
@@ -52,8 +56,8 @@ pub enum GuardError {
 
 impl Guard {
     /// `own`: the URLs that the config itself names, which may be anywhere, and where others may be too.
-    pub(super) async fn new(own: impl IntoIterator<Item = Url>) -> Result<Self, GuardError> {
-        let rules = Arc::new(Rules::of(own.into_iter().collect()).await);
+    pub(super) fn new(own: impl IntoIterator<Item = Url>) -> Result<Self, GuardError> {
+        let rules = Arc::new(Rules::of(&own.into_iter().collect::<Vec<Url>>()));
         // An error means that a provider has been installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
@@ -78,15 +82,7 @@ impl Guard {
 
     /// Makes one request, and follows no redirect.
     pub(super) async fn execute(&self, request: HttpRequest) -> Result<HttpResponse, GuardError> {
-        let failed = |to: &Url, error: &reqwest::Error| {
-            let (to, cause) = (shown(to), root_cause(error));
-            GuardError::Failed { to, cause }
-        };
-        let request =
-            Request::try_from(request).map_err(|error| GuardError::Client(root_cause(&error)))?;
-        let url = request.url().clone();
-        self.check(&url)?;
-        let response = self.client.execute(request).await.map_err(|error| failed(&url, &error))?;
+        let (url, response) = self.send(request).await?;
         let mut answer = oauth2::http::Response::builder().status(response.status());
         for (name, value) in response.headers() {
             answer = answer.header(name, value);
@@ -99,6 +95,24 @@ impl Guard {
             }
         }
         answer.body(body).map_err(|error| GuardError::Client(error.to_string()))
+    }
+
+    /// The same for those who need no body, which may have no end.
+    pub(super) async fn head_of(
+        &self,
+        request: HttpRequest,
+    ) -> Result<(StatusCode, HeaderMap), GuardError> {
+        let (_, response) = self.send(request).await?;
+        Ok((response.status(), response.headers().clone()))
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<(Url, Response), GuardError> {
+        let request =
+            Request::try_from(request).map_err(|error| GuardError::Client(root_cause(&error)))?;
+        let url = request.url().clone();
+        self.check(&url)?;
+        let response = self.client.execute(request).await.map_err(|error| failed(&url, &error))?;
+        Ok((url, response))
     }
 
     /// Reads a JSON document; `None` where there is none.
@@ -129,6 +143,25 @@ impl<'c> AsyncHttpClient<'c> for Guard {
     fn call(&'c self, request: HttpRequest) -> Self::Future {
         Box::pin(self.execute(request))
     }
+}
+
+fn failed(to: &Url, error: &reqwest::Error) -> GuardError {
+    GuardError::Failed { to: shown(to), cause: root_cause(error) }
+}
+
+/// Longer addresses are of nobody who means well.
+const LONGEST_ADDRESS: usize = 16 * 1024;
+
+/// An address that a browser may be sent to: a web page, and nothing that a shell or another program would read
+/// otherwise (MCP, Security Best Practices, authorization URLs).
+pub(super) fn judged(address: &str, guard: &Guard) -> Result<Url, LoginError> {
+    let bad = |why: String| LoginError::BadAddress(why);
+    let url = Url::parse(address).map_err(|_| bad("it is no URL".to_owned()))?;
+    if address.len() > LONGEST_ADDRESS {
+        return Err(bad("it is too long".to_owned()));
+    }
+    guard.check(&url).map_err(|error| bad(error.to_string()))?;
+    Ok(url)
 }
 
 /// Of a URL, what may be shown: its query may hold anything.
@@ -168,11 +201,10 @@ enum Reach {
 }
 
 impl Rules {
-    async fn of(own: Vec<Url>) -> Self {
-        let mut allowed = BTreeSet::from([Reach::Everywhere]);
-        for url in &own {
-            allowed.extend(reached(url).await);
-        }
+    /// What a name leads to allows nothing: whoever has the name decides that, and may say something else the next time.
+    fn of(own: &[Url]) -> Self {
+        let mut allowed: BTreeSet<Reach> = own.iter().filter_map(reach).collect();
+        allowed.insert(Reach::Everywhere);
         allowed.remove(&Reach::Nowhere);
         Self {
             own_hosts: own.iter().filter_map(|url| Some(url.host_str()?.to_owned())).collect(),
@@ -190,17 +222,10 @@ impl Rules {
         if url.scheme() != "https" && !is_own && !(url.scheme() == "http" && is_loopback(url)) {
             return Err(GuardError::Insecure(shown(url)));
         }
-        let address = match url.host() {
-            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
-            _ => is_loopback(url).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        };
-        match address {
-            Some(address) if !self.allowed.contains(&Reach::of(address)) => {
-                Err(GuardError::Private(shown(url)))
-            }
-            _ => Ok(()),
+        if reach(url).is_some_and(|reach| !self.allowed.contains(&reach)) {
+            return Err(GuardError::Private(shown(url)));
         }
+        Ok(())
     }
 
     /// Which addresses of a host may be connected to.
@@ -211,18 +236,12 @@ impl Rules {
     }
 }
 
-/// From where the host of a URL can be reached.
-async fn reached(url: &Url) -> Vec<Reach> {
-    match url.host() {
-        Some(Host::Ipv4(address)) => vec![Reach::of(address.into())],
-        Some(Host::Ipv6(address)) => vec![Reach::of(address.into())],
-        Some(Host::Domain(_)) if is_loopback(url) => vec![Reach::Machine],
-        Some(Host::Domain(name)) => match tokio::net::lookup_host((name, 0)).await {
-            Ok(addresses) => addresses.map(|address| Reach::of(address.ip())).collect(),
-            // Then it will not be reached either.
-            Err(_) => Vec::new(),
-        },
-        None => Vec::new(),
+/// From where the host of a URL can be reached, as far as its name tells.
+fn reach(url: &Url) -> Option<Reach> {
+    match url.host()? {
+        Host::Ipv4(address) => Some(Reach::of(address.into())),
+        Host::Ipv6(address) => Some(Reach::of(address.into())),
+        Host::Domain(_) => is_loopback(url).then_some(Reach::Machine),
     }
 }
 
@@ -305,9 +324,7 @@ mod tests {
     use super::*;
 
     fn rules(own: &str) -> Rules {
-        let own = vec![Url::parse(own).unwrap()];
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(Rules::of(own))
+        Rules::of(&[Url::parse(own).unwrap()])
     }
 
     fn may_ask(own: &str, asked: &str) -> bool {
@@ -360,6 +377,10 @@ mod tests {
         let rules = rules("https://1.1.1.1/mcp");
         assert!(!rules.permits("innocent.example", "10.0.0.1".parse().unwrap()));
         assert!(rules.permits("innocent.example", "9.9.9.9".parse().unwrap()));
+        // The server's own name may lead there, which allows it to nobody else.
+        let rules = self::rules("https://intranet.example/mcp");
+        assert!(rules.permits("intranet.example", "10.0.0.1".parse().unwrap()));
+        assert!(!rules.permits("other.example", "10.0.0.1".parse().unwrap()));
         let named = proxies(|name| (name == "HTTPS_PROXY").then(|| "proxy.lan:3128".to_owned()));
         assert!(named.contains("proxy.lan"));
     }

@@ -2,7 +2,11 @@
 //! without a desktop has none.
 
 use std::{
-    sync::{Arc, OnceLock, mpsc},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -10,7 +14,10 @@ use keyring_core::{CredentialStore, Entry, Error};
 
 use crate::config::Secret;
 
-const SERVICE: &str = "dormouse";
+/// Under which people keep secrets for `keychain:NAME`.
+pub(super) const SECRETS: &str = "dormouse";
+/// Under which logins are kept, where no config can name them.
+pub(super) const LOGINS: &str = "dormouse-logins";
 
 /// How long a person may take who has to unlock it.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -43,8 +50,12 @@ impl Keychain {
     }
 
     /// Waits for a person, where one has to unlock it.
-    pub(super) fn get(&self, name: &str) -> Result<Option<Secret>, KeychainError> {
-        self.with_entry(name, |entry| match entry.get_password() {
+    pub(super) fn get(
+        &self,
+        service: &'static str,
+        name: &str,
+    ) -> Result<Option<Secret>, KeychainError> {
+        self.with_entry(service, name, |entry| match entry.get_password() {
             Ok(text) => Ok(Some(Secret::new(text))),
             Err(Error::NoEntry) => Ok(None),
             Err(error) => Err(failed(&error)),
@@ -52,14 +63,19 @@ impl Keychain {
     }
 
     /// As `get`.
-    pub(super) fn set(&self, name: &str, text: Secret) -> Result<(), KeychainError> {
+    pub(super) fn set(
+        &self,
+        service: &'static str,
+        name: &str,
+        text: Secret,
+    ) -> Result<(), KeychainError> {
         let set = move |entry: Entry| entry.set_password(text.expose());
-        self.with_entry(name, move |entry| set(entry).map_err(|error| failed(&error)))
+        self.with_entry(service, name, move |entry| set(entry).map_err(|error| failed(&error)))
     }
 
     /// As `get`.
-    pub(super) fn delete(&self, name: &str) -> Result<(), KeychainError> {
-        self.with_entry(name, |entry| match entry.delete_credential() {
+    pub(super) fn delete(&self, service: &'static str, name: &str) -> Result<(), KeychainError> {
+        self.with_entry(service, name, |entry| match entry.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
             Err(error) => Err(failed(&error)),
         })
@@ -67,20 +83,29 @@ impl Keychain {
 
     fn with_entry<T: Send + 'static>(
         &self,
+        service: &'static str,
         name: &str,
         work: impl FnOnce(Entry) -> Result<T, KeychainError> + Send + 'static,
     ) -> Result<T, KeychainError> {
         let jobs = self.jobs().ok_or_else(|| KeychainError("there is none".to_owned()))?;
         let (reply, answer) = mpsc::channel();
-        let name = name.to_owned();
+        let (name, is_late) = (name.to_owned(), Arc::new(AtomicBool::new(false)));
+        let was_late = is_late.clone();
         let job: Job = Box::new(move |store| {
-            let entry = store.build(SERVICE, &name, None).map_err(|error| failed(&error));
+            // Somebody else may have done something else since.
+            if was_late.load(Ordering::Relaxed) {
+                return;
+            }
+            let entry = store.build(service, &name, None).map_err(|error| failed(&error));
             // Whoever asked may have lost patience.
             let _ = reply.send(entry.and_then(work));
         });
         let late = || KeychainError("it does not answer; is it locked?".to_owned());
         jobs.send(job).map_err(|_| late())?;
-        answer.recv_timeout(PATIENCE).map_err(|_| late())?
+        answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            is_late.store(true, Ordering::Relaxed);
+            Err(late())
+        })
     }
 }
 

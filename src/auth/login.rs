@@ -1,8 +1,7 @@
 //! A person's login: an address to open, and what the browser brings back from there.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use oauth2::http::{Request, header};
 use rmcp::transport::auth::OAuthClientConfig;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -10,68 +9,43 @@ use url::Url;
 use super::{
     Auth, Site,
     authorizer::Authorizer,
-    callback::{Answer, Callback},
+    beginning::Beginning,
+    callback::{Answer, Callback, Returned},
     client::Client,
     credential::Credential,
-    discovery::{Discovered, discover},
+    discovery::Discovered,
     error::{LoginError, scrubbed},
-    guard::Guard,
-    registration::register,
+    guard::judged,
+    registration::{BY_CODE, register},
     store::{Store, StoreError},
     token::Granted,
 };
-use crate::config::{Grant, Secret, ServerConfig, Transport};
+use crate::config::{Secret, ServerConfig};
 
 /// Where a browser comes back to, unless the config says another place.
 const REDIRECT: &str = "http://127.0.0.1:0/callback";
-/// Longer ones are of nobody who means well.
-const LONGEST_ADDRESS: usize = 16 * 1024;
 
 /// A login that has begun.
 pub struct Login {
-    site: Site,
     address: Url,
     callback: Callback,
+    exchange: Arc<Exchange>,
+    tasks: TaskTracker,
+}
+
+/// What gets tokens for what a browser has brought.
+struct Exchange {
+    site: Site,
+    /// By which this login is known from others.
+    state: String,
     discovered: Discovered,
     client: Client,
     scopes: Vec<String>,
     store: Arc<Store>,
-    tasks: TaskTracker,
     authorizer: Arc<Authorizer>,
 }
 
-/// What everything that begins a login begins with.
-pub(super) struct Beginning {
-    pub(super) site: Site,
-    pub(super) discovered: Discovered,
-    /// The login that there was.
-    pub(super) before: Option<Credential>,
-    pub(super) scopes: Vec<String>,
-}
-
 impl Auth {
-    /// Finds out who gives tokens for a server, and what to ask for. `more`: scopes beyond what is known to be needed.
-    pub(super) async fn begin(
-        &self,
-        server: &ServerConfig,
-        more: &[String],
-    ) -> Result<Beginning, LoginError> {
-        let site = site(server)?;
-        self.0.store.check()?;
-        let challenge = challenge(&site).await?;
-        let discovered = discover(&site, &challenge).await?;
-        let slot = site.slot.clone();
-        // One that cannot be read is replaced.
-        let before = self.0.store.run(move |store| store.read(&slot)).await.ok().flatten();
-        let before = before.filter(|before| before.facts.issuer == discovered.issuer);
-        let mut more = more.to_vec();
-        if let Some(before) = before.as_ref().filter(|before| !before.facts.wanted.is_empty()) {
-            more.extend(before.facts.scopes.iter().chain(&before.facts.wanted).cloned());
-        }
-        let scopes = discovered.scopes(&site.oauth.scopes, &more).await;
-        Ok(Beginning { site, discovered, before, scopes })
-    }
-
     /// Begins a login in a browser. Nothing is opened: that is for whoever asks.
     ///
     /// # Errors
@@ -84,81 +58,38 @@ impl Auth {
         let Beginning { site, mut discovered, before, scopes } = self.begin(server, more).await?;
         let default = Url::parse(REDIRECT).expect("a constant");
         let wanted = site.oauth.redirect_uri.clone().unwrap_or(default);
-        let known = before.and_then(known_client);
+        let has_tokens = before.as_ref().is_some_and(|before| before.tokens.is_some());
+        let known = before.as_ref().and_then(Client::registered_for);
         let (callback, known) = listen(&wanted, known).await?;
         let redirect_uri = callback.redirect_uri().as_str();
+        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
         let client = match (&site.oauth.client, known) {
             (Some(configured), _)
                 if !configured.is_metadata_document()
                     || discovered.supports("client_id_metadata_document_supported") =>
             {
-                Client::of_config(configured, &discovered, &self.0.store).await?
+                Client::of_config(configured, &discovered, &store).await?
             }
             (_, Some(known)) => known,
-            _ => register(&discovered, redirect_uri, "authorization_code", &scopes).await?,
+            _ => {
+                let client = register(&discovered, redirect_uri, &BY_CODE, &scopes).await?;
+                if !has_tokens {
+                    // Also for a login that does not come about now.
+                    let only = Credential::of_client(&site.remote.url, &discovered, client.clone());
+                    keep(&store, &tasks, &site, only).await?;
+                }
+                client
+            }
         };
         let address = address(&mut discovered, &client, redirect_uri, &scopes).await?;
         let authorizer = self.authorizer(server);
         let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
-        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
-        Ok(Login { site, address, callback, discovered, client, scopes, store, tasks, authorizer })
+        let state = address.query_pairs().find(|(name, _)| name == "state");
+        let state = state.map(|(_, state)| state.into_owned());
+        let state = state.ok_or_else(|| LoginError::BadAddress("it has no state".to_owned()))?;
+        let exchange = Exchange { site, state, discovered, client, scopes, store, authorizer };
+        Ok(Login { address, callback, exchange: Arc::new(exchange), tasks })
     }
-}
-
-fn site(server: &ServerConfig) -> Result<Site, LoginError> {
-    let name = || server.name.clone();
-    match (Site::of(server), &server.transport) {
-        (Some(site), _) if site.oauth.grant == Grant::ClientCredentials => {
-            Err(LoginError::ForMachines(name()))
-        }
-        (Some(site), _) => Ok(site),
-        (None, Ok(Transport::Http(_))) => Err(LoginError::HasHeader(name())),
-        (None, Err(unavailable)) => Err(LoginError::Unreachable(unavailable.to_string())),
-        (None, Ok(Transport::Stdio(_))) => Err(LoginError::NotRemote(name())),
-    }
-}
-
-/// Asks the server as nobody, and returns what it says of logging in.
-async fn challenge(site: &Site) -> Result<String, LoginError> {
-    let guard = Guard::new([site.remote.url.clone()]).await?;
-    let url = site.remote.url.as_str();
-    let asking = "application/json, text/event-stream";
-    // An HTTP+SSE server answers a GET only.
-    let requests = [
-        Request::post(url)
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(PING.as_bytes().to_vec()),
-        Request::get(url).body(Vec::new()),
-    ];
-    for request in requests {
-        let mut request = request.map_err(|error| LoginError::Unreachable(error.to_string()))?;
-        request.headers_mut().insert(header::ACCEPT, header::HeaderValue::from_static(asking));
-        for (name, value) in &site.remote.headers {
-            if let (Ok(name), Ok(value)) =
-                (header::HeaderName::try_from(name), header::HeaderValue::try_from(value))
-            {
-                request.headers_mut().insert(name, value);
-            }
-        }
-        let response = guard.execute(request).await;
-        let response = response.map_err(|error| LoginError::Unreachable(error.to_string()))?;
-        if response.status().as_u16() == 401 {
-            let values = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
-            let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-            return Ok(values.join(", "));
-        }
-    }
-    Err(LoginError::NotWanted(site.name.clone()))
-}
-
-const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
-
-/// The client that was registered for an earlier login.
-fn known_client(before: Credential) -> Option<Client> {
-    let Credential { facts, client_secret, .. } = before;
-    facts.redirect_uri.as_ref()?;
-    let (id, method, redirect_uri) = (facts.client_id, facts.method, facts.redirect_uri);
-    Some(Client { id, method, secret: client_secret, redirect_uri })
 }
 
 /// Listens where the known client is registered to come back to, if that can be; else where it is wanted.
@@ -204,18 +135,6 @@ async fn address(
     judged(&address, &discovered.guard)
 }
 
-/// An address that a browser may be sent to: a web page, and nothing that a shell or another program would read
-/// otherwise (MCP, Security Best Practices, authorization URLs).
-fn judged(address: &str, guard: &Guard) -> Result<Url, LoginError> {
-    let bad = |why: &str| LoginError::BadAddress(why.to_owned());
-    let url = Url::parse(address).map_err(|_| bad("it is no URL"))?;
-    if address.len() > LONGEST_ADDRESS {
-        return Err(bad("it is too long"));
-    }
-    guard.check(&url).map_err(|error| LoginError::BadAddress(error.to_string()))?;
-    Ok(url)
-}
-
 impl Login {
     /// Where to log in.
     pub fn address(&self) -> &Url {
@@ -227,45 +146,45 @@ impl Login {
         self.callback.redirect_uri()
     }
 
-    pub fn server(&self) -> &str {
-        &self.site.name
+    /// Waits for a browser that comes back, as long as it takes. Nothing is lost when this is dropped.
+    pub async fn returned(&mut self) -> Returned {
+        self.callback.returned().await
     }
 
-    /// Waits for the browser as long as it takes, and gets the tokens. What is not of this login is refused, and waited
-    /// on.
-    ///
-    /// # Errors
-    /// When there are no tokens to be had.
-    pub async fn finish(&mut self) -> Result<(), LoginError> {
-        loop {
-            let returned = self.callback.returned().await;
-            let outcome = self.complete(&returned.url).await;
-            returned.answer(match &outcome {
-                Ok(()) => Answer::LoggedIn { server: self.site.name.clone() },
-                Err(error) => Answer::Failed { why: error.to_string() },
-            });
-            if !matches!(outcome, Err(LoginError::Foreign)) {
-                // The page is on its way.
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                return outcome;
-            }
-        }
+    /// Takes what a browser came back with, and shows it what has become of it. `None` for one that is not of this login,
+    /// which is still open then.
+    pub async fn take(&self, returned: Returned) -> Option<Result<(), LoginError>> {
+        let outcome = self.complete(&returned.url).await;
+        let shown = match &outcome {
+            Ok(()) => Answer::LoggedIn { server: self.exchange.site.name.clone() },
+            Err(error) => Answer::Failed { why: error.to_string() },
+        };
+        returned.answer(shown).await;
+        (!matches!(outcome, Err(LoginError::Foreign))).then_some(outcome)
     }
 
-    /// Takes what a browser came back with, on this machine or another.
+    /// Gets tokens for what a browser has ended at, on this machine or another. A code is good once, so that this goes on
+    /// when it is dropped.
     ///
     /// # Errors
     /// [`LoginError::Foreign`] for what is not of this login, which is still open then.
     pub async fn complete(&self, returned: &Url) -> Result<(), LoginError> {
+        let (exchange, returned) = (self.exchange.clone(), returned.clone());
+        let exchanging = self.tasks.spawn(async move { exchange.run(&returned).await });
+        exchanging.await.unwrap_or(Err(StoreError::Ending.into()))
+    }
+}
+
+impl Exchange {
+    async fn run(&self, returned: &Url) -> Result<(), LoginError> {
         let brought = |name: &str| {
             let mut pairs = returned.query_pairs();
             pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
         };
-        let state = brought("state").filter(|state| Some(state) == self.state().as_ref());
+        let state = brought("state").filter(|state| *state == self.state);
         let state = state.ok_or(LoginError::Foreign)?;
         let issuer = brought("iss");
-        let expected = self.discovered.metadata.issuer.as_ref();
-        if issuer.is_some() && issuer.as_ref() != expected {
+        if issuer.is_some() && issuer != self.discovered.metadata.issuer {
             // It may be anybody's code, and is not for this token endpoint (RFC 9207 section 2.4).
             return Err(LoginError::WrongIssuer(self.discovered.issuer.clone()));
         }
@@ -278,28 +197,43 @@ impl Login {
         let manager = &self.discovered.manager;
         let given =
             manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref()).await;
-        let secret = self.client.secret.as_ref().map_or("", Secret::expose);
-        let given = given.map_err(|error| {
-            LoginError::Exchange(scrubbed(&error.to_string(), &[&code, &state, secret]))
-        })?;
-        self.keep(Granted::of(&given)).await
-    }
-
-    async fn keep(&self, granted: Granted) -> Result<(), LoginError> {
+        let given = match given {
+            Ok(given) => given,
+            Err(error) => {
+                let secret = self.client.secret.as_ref().map_or("", Secret::expose);
+                let said = scrubbed(&error.to_string(), &[&code, &state, secret]);
+                return Err(self.refused(said).await);
+            }
+        };
         let (url, scopes) = (&self.site.remote.url, self.scopes.clone());
-        let login = granted.into_login(url, &self.discovered, self.client.clone(), scopes);
-        keep(&self.store, &self.tasks, &self.site, login).await?;
+        let client = self.client.clone();
+        let login = Granted::of(&given).into_login(url, &self.discovered, client, scopes);
+        let (store, slot) = (&self.store, self.site.slot.clone());
+        let held = store.hold(&slot).await?;
+        store.run(move |store| store.write(&slot, &held, &login)).await?;
         self.authorizer.forget();
         Ok(())
     }
 
-    fn state(&self) -> Option<String> {
-        let mut pairs = self.address.query_pairs();
-        pairs.find(|(name, _)| name == "state").map(|(_, state)| state.into_owned())
+    /// rmcp hands the code of an error on as text only.
+    async fn refused(&self, said: String) -> LoginError {
+        if !said.contains("invalid_client") || self.client.redirect_uri.is_none() {
+            return LoginError::Exchange(said);
+        }
+        // It has forgotten us; the next login registers anew.
+        let (slot, id) = (self.site.slot.clone(), self.client.id.clone());
+        let forgotten = async {
+            let held = self.store.hold(&slot).await?;
+            self.store.run(move |store| store.forget_client(&slot, &held, &id)).await
+        };
+        if let Err(error) = forgotten.await {
+            tracing::warn!(server = self.site.name, %error, "the registration cannot be forgotten");
+        }
+        LoginError::ForgottenClient(said)
     }
 }
 
-/// Keeps a first login, whatever becomes of whoever has asked for it.
+/// Keeps a login, whatever becomes of whoever has asked for it.
 pub(super) async fn keep(
     store: &Arc<Store>,
     tasks: &TaskTracker,

@@ -7,6 +7,7 @@
 //! knows who may be asked. This layer must not know what a request to a server is for, nor who waits for it.
 
 mod authorizer;
+mod beginning;
 mod browser;
 mod callback;
 mod client;
@@ -14,6 +15,7 @@ mod credential;
 mod device;
 mod discovery;
 mod error;
+mod files;
 mod guard;
 mod keychain;
 mod login;
@@ -26,11 +28,13 @@ use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio_util::task::TaskTracker;
 
-pub use browser::open_in_browser;
+pub use browser::{can_open_browser, open_in_browser};
+pub use callback::Returned;
 pub use client::NoClient;
 pub use credential::Summary;
 pub use device::DeviceLogin;
@@ -47,6 +51,9 @@ use crate::{
 };
 use authorizer::Authorizer;
 use store::Slot;
+
+/// How long an authorization server may take for its last answer.
+const LONGEST_END: Duration = Duration::from_secs(8);
 
 /// All logins of the process. Cheap to clone.
 #[derive(Clone)]
@@ -87,13 +94,21 @@ impl Auth {
 
     /// What is known of a server's login without looking at the secrets; `None` where there is none.
     pub fn summary(&self, server: &ServerConfig) -> Option<Summary> {
-        self.0.store.summary(&Site::of(server)?.slot)
+        let known = self.0.store.summary(&Site::of(server)?.slot);
+        // What is left may be no more than a registration.
+        known.filter(|login| login.is_usable || login.is_renewable)
     }
 
     /// Waits until what is being renewed has been kept.
     pub async fn end(&self) {
         self.0.tasks.close();
-        self.0.tasks.wait().await;
+        // Some of it may wait for other processes.
+        let _ = tokio::time::timeout(LONGEST_END, self.0.tasks.wait()).await;
+    }
+
+    /// By which somebody logs in to a server.
+    pub fn command(&self, server: &str) -> String {
+        self.0.command.login(server)
     }
 }
 

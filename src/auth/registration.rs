@@ -19,13 +19,27 @@ struct Registered {
     client_secret: Option<String>,
     #[serde(default)]
     token_endpoint_auth_method: Option<String>,
+    /// 0 for one that lasts.
+    #[serde(default)]
+    client_secret_expires_at: Option<u64>,
 }
 
-/// Registers a client that comes back to `redirect_uri`. `grant`: by which it will ask for tokens.
+/// For what a client is registered.
+pub(super) struct Purpose {
+    grant: &'static str,
+    response_types: &'static [&'static str],
+}
+
+pub(super) const BY_CODE: Purpose =
+    Purpose { grant: "authorization_code", response_types: &["code"] };
+pub(super) const ON_DEVICES: Purpose =
+    Purpose { grant: "urn:ietf:params:oauth:grant-type:device_code", response_types: &[] };
+
+/// Registers a client that comes back to `redirect_uri`.
 pub(super) async fn register(
     discovered: &Discovered,
     redirect_uri: &str,
-    grant: &str,
+    purpose: &Purpose,
     scopes: &[String],
 ) -> Result<Client, LoginError> {
     let endpoint = discovered.text("registration_endpoint").ok_or(LoginError::NoRegistration)?;
@@ -38,8 +52,8 @@ pub(super) async fn register(
         "software_version": env!("CARGO_PKG_VERSION"),
         "application_type": "native",
         "redirect_uris": [redirect_uri],
-        "grant_types": [grant, "refresh_token"],
-        "response_types": ["code"],
+        "grant_types": [purpose.grant, "refresh_token"],
+        "response_types": purpose.response_types,
         "token_endpoint_auth_method": method.name(),
     });
     if !scopes.is_empty() {
@@ -86,6 +100,7 @@ impl Registered {
             method,
             secret: secret.map(Secret::new),
             redirect_uri: Some(redirect_uri.to_owned()),
+            expires_at: self.client_secret_expires_at.filter(|at| *at > 0),
         }
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use oauth2::http::{Request, header};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::{Url, form_urlencoded};
 
 use super::{
@@ -60,7 +59,7 @@ async fn revoke(site: &Site, login: Credential, store: &Arc<Store>) -> LoggedOut
     };
     let named = site.oauth.auth_server.clone();
     let own = [Some(site.remote.url.clone()), named].into_iter().flatten();
-    let guard = match Guard::new(own).await {
+    let guard = match Guard::new(own) {
         Ok(guard) => guard,
         Err(error) => return forgotten(error.to_string()),
     };
@@ -100,8 +99,9 @@ fn request(
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
     let request = match (login.facts.method, secret) {
         (AuthMethod::ClientSecretBasic, Some(secret)) => {
+            // As at the token endpoint (RFC 6749 section 2.3.1).
             let [id, secret] = [id, secret.expose()]
-                .map(|text| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string());
+                .map(|text| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>());
             let shown = BASE64_STANDARD.encode(format!("{id}:{secret}"));
             request.header(header::AUTHORIZATION, format!("Basic {shown}"))
         }

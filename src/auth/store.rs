@@ -3,8 +3,8 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write as _},
-    path::{Path, PathBuf},
+    io,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use super::{
     credential::{Credential, Facts, Summary, Tokens},
-    keychain::{Keychain, KeychainError},
+    files,
+    keychain::{Keychain, KeychainError, LOGINS, SECRETS},
 };
 use crate::config::{OAuth, Remote, Secret, hex};
 
@@ -141,14 +142,14 @@ impl Store {
 
     /// A secret that the config leaves to the keychain.
     pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, StoreError> {
-        Ok(self.keychain.get(name)?)
+        Ok(self.keychain.get(SECRETS, name)?)
     }
 
     /// Looks whether a login is another than it was, without reading it.
     pub(super) fn stamp(&self, slot: &Slot) -> Stamp {
         let metadata = self.path(slot).and_then(|path| path.metadata().ok());
         Stamp(metadata.and_then(|metadata| {
-            Some((metadata.modified().ok()?, metadata.len(), inode(&metadata)))
+            Some((metadata.modified().ok()?, metadata.len(), files::inode(&metadata)))
         }))
     }
 
@@ -163,7 +164,7 @@ impl Store {
         let Kept { facts, secrets, .. } = kept;
         let secrets = match secrets {
             Some(secrets) => secrets,
-            None => match self.keychain.get(&slot.0)? {
+            None => match self.keychain.get(LOGINS, &slot.0)? {
                 Some(text) => serde_json::from_str(text.expose()).unwrap_or_default(),
                 None => Secrets::default(),
             },
@@ -210,7 +211,7 @@ impl Store {
         let kept = Kept { version: VERSION, facts: login.facts.clone(), secrets };
         let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
         let text = text.map_err(|_| StoreError::Unreadable(path.clone()))?;
-        replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
+        files::replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
     }
 
     /// Gives the secrets to the keychain. Where it does not take them, they are kept in the file.
@@ -219,20 +220,35 @@ impl Store {
             return false;
         }
         let Ok(text) = serde_json::to_string(secrets) else { return false };
-        let given = self.keychain.set(&slot.0, Secret::new(text));
+        let given = self.keychain.set(LOGINS, &slot.0, Secret::new(text));
         if let Err(error) = &given {
             tracing::warn!(%error, "the login is kept in a file");
             // What is there is older than what will be in the file.
-            let _ = self.keychain.delete(&slot.0);
+            let _ = self.keychain.delete(LOGINS, &slot.0);
         }
         given.is_ok()
+    }
+
+    /// Forgets the registration of a client, and what it was given.
+    pub(super) fn forget_client(
+        &self,
+        slot: &Slot,
+        held: &Held,
+        client_id: &str,
+    ) -> Result<(), StoreError> {
+        match self.read(slot)? {
+            Some(login) if login.facts.client_id == client_id => {
+                self.write(slot, held, &login.without_client())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Forgets a login; whether there was one.
     pub(super) fn remove(&self, slot: &Slot, _held: &Held) -> Result<bool, StoreError> {
         let Some(path) = self.path(slot) else { return Ok(false) };
         if self.keychain.is_there() {
-            self.keychain.delete(&slot.0)?;
+            self.keychain.delete(LOGINS, &slot.0)?;
         }
         match fs::remove_file(&path) {
             Ok(()) => Ok(true),
@@ -246,7 +262,12 @@ impl Store {
         let Some(path) = self.path(slot) else { return Ok(Held { _lock: None }) };
         let path = path.with_extension("lock");
         let failed = |cause| StoreError::Io { path: path.clone(), cause };
-        let file = open_lock(&path).map_err(failed)?;
+        let file = match files::open_lock(&path) {
+            Ok(file) => file,
+            // Where nothing can be kept, there is nothing to disagree about.
+            Err(cause) if is_unwritable(&cause) => return Ok(Held { _lock: None }),
+            Err(cause) => return Err(failed(cause)),
+        };
         let deadline = Instant::now() + PATIENCE;
         loop {
             match file.try_lock() {
@@ -262,12 +283,18 @@ impl Store {
 
     /// Whether anything can be kept.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        self.directory.as_ref().map(|_| ()).ok_or(StoreError::Homeless)
+        let directory = self.directory.as_ref().ok_or(StoreError::Homeless)?;
+        let failed = |cause| StoreError::Io { path: directory.clone(), cause };
+        files::check_directory(directory).map_err(failed)
     }
 
     fn path(&self, slot: &Slot) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join(format!("{}.json", slot.0)))
     }
+}
+
+fn is_unwritable(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 impl Drop for Lock {
@@ -277,57 +304,10 @@ impl Drop for Lock {
     }
 }
 
-fn open_lock(path: &Path) -> io::Result<File> {
-    make_directory(path.parent().unwrap_or(Path::new(".")))?;
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Temporary files are for this user alone, and so is what they become.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    make_directory(directory)?;
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(text)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
-}
-
-fn make_directory(directory: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-        builder.mode(0o700);
-        builder.create(directory)?;
-        let permissions = directory.metadata()?.permissions();
-        if permissions.mode() & 0o077 != 0 {
-            fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-        }
-        Ok(())
-    }
-    #[cfg(not(unix))]
-    builder.create(directory)
-}
-
-/// A file that is replaced is another one, even within the same moment.
-fn inode(metadata: &fs::Metadata) -> u64 {
-    #[cfg(unix)]
-    return std::os::unix::fs::MetadataExt::ino(metadata);
-    #[cfg(not(unix))]
-    {
-        let _ = metadata;
-        0
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{super::credential::AuthMethod, *};
 
     fn login(access: &str) -> Credential {
@@ -346,6 +326,7 @@ mod tests {
             expires_at: Some(2),
             is_renewable: true,
             is_usable: true,
+            client_expires_at: None,
         };
         let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
         let client_secret = Some(Secret::new("s"));

@@ -9,12 +9,15 @@ use oauth2::{
 
 use super::{
     client::{Client, assertion},
-    credential::{AuthMethod, Credential, Facts, Tokens, seconds},
+    credential::{AuthMethod, Credential, Tokens, seconds},
     discovery::Discovered,
     error::TokenError,
     guard::Guard,
 };
 use crate::config::Secret;
+
+/// Some mean "for ever" by a number that no clock knows.
+const LONGEST_LIFE: Duration = Duration::from_hours(10 * 365 * 24);
 
 /// What an authorization server gave.
 pub(super) struct Granted {
@@ -41,26 +44,9 @@ impl Granted {
         client: Client,
         asked: Vec<String>,
     ) -> Credential {
-        let facts = Facts {
-            server: super::guard::shown(server),
-            issuer: discovered.issuer.clone(),
-            resource: discovered.resource.clone(),
-            token_endpoint: discovered.metadata.token_endpoint.clone(),
-            revocation_endpoint: discovered.text("revocation_endpoint"),
-            client_id: client.id,
-            method: client.method,
-            redirect_uri: client.redirect_uri,
-            scopes: asked,
-            wanted: Vec::new(),
-            obtained_at: 0,
-            expires_at: None,
-            is_renewable: false,
-            is_usable: false,
-        };
-        // What the config has is not kept a second time.
-        let is_ours = facts.redirect_uri.is_some();
-        let client_secret = client.secret.filter(|_| is_ours);
-        self.into_renewed(Credential { facts, client_secret, tokens: None })
+        let mut login = Credential::of_client(server, discovered, client);
+        login.facts.scopes = asked;
+        self.into_renewed(login)
     }
 
     /// The login with these tokens in the place of those that it had.
@@ -71,7 +57,7 @@ impl Granted {
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
         let now = seconds(SystemTime::now());
         facts.obtained_at = now;
-        facts.expires_at = expires_in.map(|life| now.saturating_add(life.as_secs()));
+        facts.expires_at = expires_in.map(|life| now + life.min(LONGEST_LIFE).as_secs());
         if let Some(scopes) = scopes {
             facts.scopes = scopes;
         }

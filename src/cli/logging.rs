@@ -4,7 +4,7 @@ use std::{io::IsTerminal as _, str::FromStr as _};
 
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
-    filter::{LevelFilter, Targets},
+    filter::{Targets, filter_fn},
     fmt,
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
@@ -34,9 +34,11 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<WorkerGuar
             "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"
         ))
     })?;
-    // Below that it says the codes that tokens are given for.
-    let targets = targets.with_target("rmcp", LevelFilter::WARN);
-    let registry = tracing_subscriber::registry().with(targets);
+    // Below that it says the codes that tokens are given for, whatever is asked for.
+    let is_no_secret = |metadata: &tracing::Metadata<'_>| {
+        !metadata.target().starts_with("rmcp") || *metadata.level() <= tracing::Level::WARN
+    };
+    let registry = tracing_subscriber::registry().with(targets).with(filter_fn(is_no_secret));
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(LINES_WAITING)
         .lossy(true)

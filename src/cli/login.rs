@@ -57,23 +57,29 @@ async fn in_browser(
     errln!(
         "On another machine the browser ends at a page that it cannot load: paste its address here, and press Enter."
     );
-    let waiting = tokio::time::timeout(typed.timeout, wait(&mut login));
-    let Ok(outcome) = waiting.await else {
+    let deadline = tokio::time::Instant::now() + typed.timeout;
+    let Some(outcome) = wait(&mut login, deadline).await else {
         bail!(
-            "nobody has logged in within {:?}; say it again, with --timeout for more time, or with --device where the server offers that",
-            typed.timeout
+            "nobody has logged in within {:?}; say it again, with --timeout for more time, or with --device where the server offers that. If the page does not know the client: dormouse logout {}",
+            typed.timeout,
+            visible(&server.name)
         );
     };
     Ok(outcome?)
 }
 
-/// Waits for the browser, or for what it would have come back to.
-async fn wait(login: &mut Login) -> Result<(), LoginError> {
+/// Waits for the browser, or for what it would have come back to; `None` where nobody comes.
+async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Result<(), LoginError>> {
     let mut lines = lines();
     loop {
+        // What has come is taken to its end.
         let pasted = tokio::select! {
-            finished = login.finish() => return finished,
+            returned = login.returned() => match login.take(returned).await {
+                Some(outcome) => return Some(outcome),
+                None => continue,
+            },
             Some(line) = lines.recv() => line,
+            () = tokio::time::sleep_until(deadline) => return None,
         };
         let Ok(returned) = Url::parse(pasted.trim()) else {
             errln!("That is no address; it begins with {}", login.redirect_uri());
@@ -83,7 +89,7 @@ async fn wait(login: &mut Login) -> Result<(), LoginError> {
             Err(error @ LoginError::Foreign) => {
                 errln!("{error}; paste the address that the browser ended at");
             }
-            outcome => return outcome,
+            outcome => return Some(outcome),
         }
     }
 }
@@ -114,11 +120,7 @@ async fn on_device(
     if let Some(complete) = login.complete_address() {
         errln!("or open this one, which has the code in it:\n\n  {}\n", visible(complete));
     }
-    let patience = typed.timeout.min(login.patience());
-    let Ok(outcome) = tokio::time::timeout(patience, login.finish()).await else {
-        bail!("nobody has logged in within {patience:?}; say it again for another code");
-    };
-    Ok(outcome?)
+    Ok(login.finish(typed.timeout).await?)
 }
 
 pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode> {
@@ -143,6 +145,9 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
+/// The last second that can be written with four digits for the year.
+const LAST: u64 = 253_402_300_799;
+
 /// A login in words.
 pub(super) fn described(login: &Summary) -> String {
     let scopes = match login.scopes.join(" ") {
@@ -153,7 +158,8 @@ pub(super) fn described(login: &Summary) -> String {
         _ if !login.is_usable => "it is not valid any more".to_owned(),
         None => "until it is revoked".to_owned(),
         Some(at) => {
-            let at = UNIX_EPOCH + Duration::from_secs(at);
+            // A file may say anything.
+            let at = UNIX_EPOCH + Duration::from_secs(at.min(LAST));
             let renewed = if login.is_renewable { ", then renewed by itself" } else { "" };
             format!("until {}{renewed}", when(at))
         }

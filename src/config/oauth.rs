@@ -126,6 +126,10 @@ fn is_redirect(url: &Url) -> bool {
     url.scheme() == "http" && is_loopback(url) && url.port().is_some() && url.fragment().is_none()
 }
 
+pub(super) fn is_redirect_uri(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| is_redirect(&url))
+}
+
 fn is_auth_server(url: &Url) -> bool {
     url.has_host() && (url.scheme() == "https" || url.scheme() == "http" && is_loopback(url))
 }

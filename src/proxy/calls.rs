@@ -180,6 +180,6 @@ impl Fleet {
 }
 
 /// A tool result of our own in the form that the caller's era has for it.
-fn own(caller: &Caller, result: Raw) -> Raw {
+pub(super) fn own(caller: &Caller, result: Raw) -> Raw {
     adapt::own_result("tools/call", caller.client.era, result)
 }

@@ -45,7 +45,7 @@ impl ForwardError {
 }
 
 /// For one request: a server may end whenever it is woken.
-pub(super) const MOST_CONNECTIONS: usize = 2;
+pub(super) const MOST_CONNECTIONS: usize = 3;
 
 /// For one request.
 const MOST_LOGINS: usize = 2;
@@ -162,7 +162,7 @@ impl Fleet {
         }
     }
 
-    /// The same, where nobody is asked.
+    /// As `lease`, where nobody is asked to log in.
     async fn lease_unasked(
         &self,
         server: ServerId,

@@ -69,7 +69,7 @@ impl Fleet {
         if !is_unknown || self.config_of(server).startup == Startup::Eager {
             return Ok(());
         }
-        // Hosts list when they start, and do not wait for a person then.
+        // Hosts list when they start, and are not to ask their users then.
         match self.lease_asking(server, caller, self.way_without_host()).await {
             Ok(_) => {
                 self.loaded_by(caller.host.principal(), server);

@@ -3,7 +3,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,15 +16,17 @@ use futures_util::{
 };
 use serde_json::json;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{Caller, Fleet, conversation::Binding, forward::beat};
+use super::{Caller, Fleet, calls::own, conversation::Binding, forward::beat};
 use crate::{
-    auth::open_in_browser,
+    auth::{Login, can_open_browser, open_in_browser},
     catalog::ServerId,
     config::Browser,
     peer::CallOptions,
     protocol::{Era, error, random_token},
+    surface::failed,
     wire::{Outcome, Raw, edit},
 };
 
@@ -47,14 +52,15 @@ pub(super) struct Logins {
     waiting: Mutex<HashMap<String, Waiting>>,
 }
 
-type Opening = Shared<BoxFuture<'static, Result<Open, String>>>;
+type Opening = Shared<BoxFuture<'static, Result<Arc<Open>, String>>>;
 
 /// A page that waits for somebody.
-#[derive(Clone)]
 struct Open {
     address: Url,
     /// By which a legacy host knows it.
     id: String,
+    /// Whether we have opened it in a browser ourselves.
+    is_shown: AtomicBool,
     done: Shared<BoxFuture<'static, Result<(), String>>>,
 }
 
@@ -94,7 +100,7 @@ impl Fleet {
     ) -> LoginOutcome {
         let Some(way) = way else { return LoginOutcome::Not };
         let name = self.config_of(server).name.clone();
-        let open = match self.open_login(server, way).await {
+        let open = match self.open_login(server).await {
             Ok(open) => open,
             Err(why) => {
                 tracing::warn!(server = name, why, "nobody can log in");
@@ -102,12 +108,21 @@ impl Fleet {
             }
         };
         if way == Way::Host && caller.client.era == Era::Modern {
-            return LoginOutcome::Asks(self.ask_to_come_back(server, caller, &open));
+            let question = question(&name, &open);
+            return LoginOutcome::Asks(self.ask_to_come_back(server, caller, Some(&question)));
+        }
+        if way == Way::Browser && !open.is_shown.swap(true, Ordering::Relaxed) {
+            // It waits for whoever comes, however the browser was brought there.
+            if !open_in_browser(&open.address).await {
+                tracing::warn!(server = name, "no browser can be opened for its login");
+                open.is_shown.store(false, Ordering::Relaxed);
+                return LoginOutcome::Not;
+            }
         }
         if way == Way::Host && !is_accepted(caller, &name, &open).await {
             return LoginOutcome::Not;
         }
-        let outcome = with_beats(caller, &name, open.done).await;
+        let outcome = with_beats(caller, &name, open.done.clone()).await;
         if way == Way::Host {
             let done = Raw::encode(&json!({"elicitationId": open.id}));
             caller.peer.notify("notifications/elicitation/complete", Some(done));
@@ -123,8 +138,13 @@ impl Fleet {
 
     /// How the user of this request's host can be brought to log in; `None` where nobody can be asked.
     pub(super) fn way(&self, caller: &Caller) -> Option<Way> {
+        // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
+        let may_ask = caller.request.as_ref().is_none_or(|request| {
+            ["tools/call", "prompts/get", "resources/read"].contains(&request.method.as_str())
+        });
         // The browser has to come back to this machine.
         let can_show = caller.host.is_on_this_machine()
+            && may_ask
             && edit::get(&caller.client.capabilities, "elicitation")
                 .is_some_and(|elicitation| edit::get(&elicitation, "url").is_some());
         if can_show {
@@ -134,42 +154,46 @@ impl Fleet {
     }
 
     pub(super) fn way_without_host(&self) -> Option<Way> {
-        (self.settings().browser == Browser::WhenNeeded).then_some(Way::Browser)
+        let may_open = self.settings().browser == Browser::WhenNeeded && can_open_browser();
+        may_open.then_some(Way::Browser)
     }
 
     /// The login of a server that is under way, or a new one.
-    async fn open_login(&self, server: ServerId, way: Way) -> Result<Open, String> {
+    async fn open_login(&self, server: ServerId) -> Result<Arc<Open>, String> {
         let opening = {
             let mut open = self.logins.lock_open();
-            let begin = || begin(self, server, way).boxed().shared();
-            open.entry(server).or_insert_with(begin).clone()
+            open.entry(server).or_insert_with(|| begin(self, server)).clone()
         };
-        let opened = opening.await;
+        let opened = opening.clone().await;
         if opened.is_err() {
-            self.logins.lock_open().remove(&server);
+            self.logins.close(server, &opening);
         }
         opened
     }
 
-    fn ask_to_come_back(&self, server: ServerId, caller: &Caller, open: &Open) -> Raw {
+    /// `question`: for its user, where that has not been asked yet.
+    fn ask_to_come_back(
+        &self,
+        server: ServerId,
+        caller: &Caller,
+        question: Option<&serde_json::Value>,
+    ) -> Raw {
         let state = format!("{STATE}{}", random_token::<32>());
         let waiting =
             Waiting { binding: Binding::of(caller), server, until: Instant::now() + PATIENCE };
         self.logins.keep(state.clone(), waiting);
-        let name = &self.config_of(server).name;
-        let question = json!({
-            "method": "elicitation/create",
-            "params": {"mode": "url", "message": message(name), "url": open.address.as_str()},
-        });
-        Raw::encode(&json!({
-            "resultType": "input_required", "inputRequests": {KEY: question}, "requestState": state,
-        }))
+        let mut result = json!({"resultType": "input_required", "requestState": state});
+        if let Some(question) = question {
+            result["inputRequests"] = json!({KEY: question});
+        }
+        Raw::encode(&result)
     }
 
     /// Waits for the login that a modern host comes back from; what to answer it at once, if anything. `None`: the
     /// request is to be handled as if it were new.
     pub(super) async fn resume_login(&self, caller: &Caller) -> Option<Outcome> {
-        let params = caller.request.as_ref()?.params.as_ref()?;
+        let request = caller.request.as_ref()?;
+        let params = request.params.as_ref()?;
         let state = edit::get_str(params, "requestState").filter(|s| s.starts_with(STATE))?;
         let Some(server) = self.logins.take(&state, &Binding::of(caller)) else {
             let message = "\"requestState\" has expired, was used before, or is another request's";
@@ -177,15 +201,24 @@ impl Fleet {
         };
         let answer = edit::get(params, "inputResponses").and_then(|all| edit::get(&all, KEY));
         let action = answer.and_then(|answer| edit::get_str(&answer, "action"));
-        if action.as_deref() != Some("accept") {
-            return Some(Err(error::internal("the login was declined")));
+        // Who was not asked anything has nothing to answer.
+        if action.is_some_and(|action| action != "accept") {
+            let name = &self.config_of(server).name;
+            let command = self.context.auth.command(name);
+            let declined = format!(
+                "server {name:?} wants a login, which was declined: run `{command}` in a terminal, then try again"
+            );
+            return Some(match request.method.as_str() {
+                "tools/call" => Ok(own(caller, failed(declined))),
+                _ => Err(error::internal(declined)),
+            });
         }
         let opening = self.logins.lock_open().get(&server).cloned();
         // One that is over already has either succeeded or is begun anew.
         let open = opening?.now_or_never()?.ok()?;
         match tokio::time::timeout(LONGEST_RETRY, open.done.clone()).await {
             Ok(_) => None,
-            Err(_) => Some(Ok(self.ask_to_come_back(server, caller, &open))),
+            Err(_) => Some(Ok(self.ask_to_come_back(server, caller, None))),
         }
     }
 }
@@ -198,47 +231,64 @@ pub(super) fn without_answer(params: Raw) -> Raw {
 }
 
 /// Begins a login. It waits for its browser whatever becomes of those who have asked for it.
-fn begin(
-    fleet: &Fleet,
-    server: ServerId,
-    way: Way,
-) -> impl Future<Output = Result<Open, String>> + Send + 'static {
+fn begin(fleet: &Fleet, server: ServerId) -> Opening {
     let (auth, config) = (fleet.context.auth.clone(), fleet.config_of(server));
     let (tasks, stop) = (fleet.context.tasks.clone(), fleet.context.stop.clone());
-    let fleet = fleet.this.clone();
-    async move {
-        let login = auth.log_in(&config, &[]).await;
-        let mut login = login.map_err(|error| error.to_string())?;
+    let waiting_room = fleet.this.clone();
+    let waiters = tasks.clone();
+    let beginning = tasks.spawn(async move {
+        let login = tokio::select! {
+            login = auth.log_in(&config, &[]) => login.map_err(|error| error.to_string())?,
+            () = stop.cancelled() => return Err(ENDING.to_owned()),
+        };
         let address = login.address().clone();
-        if way == Way::Browser && !open_in_browser(&address).await {
-            return Err("no browser could be opened".to_owned());
-        }
-        let waiting = tasks.spawn(async move {
-            let finished = tokio::select! {
-                finished = tokio::time::timeout(PATIENCE, login.finish()) => finished,
-                () = stop.cancelled() => return Err("dormouse is shutting down".to_owned()),
-            };
-            if let Some(fleet) = fleet.upgrade() {
+        let waiting = waiters.spawn(async move {
+            let finished = wait(login, stop).await;
+            if let Some(fleet) = waiting_room.upgrade() {
+                // Whoever needs it now begins another.
                 fleet.logins.lock_open().remove(&server);
             }
-            match finished {
-                Ok(finished) => finished.map_err(|error| error.to_string()),
-                Err(_) => Err(format!("nobody has within {PATIENCE:?}")),
-            }
+            finished
         });
-        let done = async move { waiting.await.unwrap_or_else(|_| Err("it was ended".to_owned())) };
-        Ok(Open { address, id: random_token::<9>(), done: done.boxed().shared() })
+        let done = async move { waiting.await.unwrap_or_else(|_| Err(ENDING.to_owned())) };
+        let (id, is_shown) = (random_token::<9>(), AtomicBool::new(false));
+        Ok(Arc::new(Open { address, id, is_shown, done: done.boxed().shared() }))
+    });
+    async move { beginning.await.unwrap_or_else(|_| Err(ENDING.to_owned())) }.boxed().shared()
+}
+
+const ENDING: &str = "dormouse is shutting down";
+
+/// Waits until a browser has come back with what belongs to this login, and takes that to its end.
+async fn wait(mut login: Login, stop: CancellationToken) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let returned = tokio::select! {
+            returned = login.returned() => returned,
+            () = tokio::time::sleep_until(deadline) => {
+                return Err(format!("nobody has within {PATIENCE:?}"));
+            }
+            () = stop.cancelled() => return Err(ENDING.to_owned()),
+        };
+        if let Some(outcome) = login.take(returned).await {
+            return outcome.map_err(|error| error.to_string());
+        }
     }
+}
+
+/// What a modern host asks its user.
+fn question(server: &str, open: &Open) -> serde_json::Value {
+    let params = json!({"mode": "url", "message": message(server), "url": open.address.as_str()});
+    json!({"method": "elicitation/create", "params": params})
 }
 
 /// Whether a legacy host's user opens the page.
 async fn is_accepted(caller: &Caller, server: &str, open: &Open) -> bool {
-    let question = json!({
-        "mode": "url", "elicitationId": open.id, "message": message(server), "url": open.address.as_str(),
-    });
+    let mut params = question(server, open)["params"].take();
+    params["elicitationId"] = json!(open.id);
     let asking = caller.peer.request(
         "elicitation/create",
-        Some(Raw::encode(&question)),
+        Some(Raw::encode(&params)),
         CallOptions::silent_for(PATIENCE),
     );
     let answer = with_beats(caller, server, asking).await;
@@ -267,8 +317,19 @@ impl Logins {
         let mut all = self.lock_waiting();
         let now = Instant::now();
         all.retain(|_, waiting| waiting.until > now);
-        if all.len() < MOST_WAITING {
-            all.insert(state, waiting);
+        if all.len() >= MOST_WAITING {
+            let oldest = all.iter().min_by_key(|(_, waiting)| waiting.until);
+            let oldest = oldest.map(|(state, _)| state.clone());
+            oldest.and_then(|state| all.remove(&state));
+        }
+        all.insert(state, waiting);
+    }
+
+    /// Takes an opening out that has come to nothing, and no later one.
+    fn close(&self, server: ServerId, opening: &Opening) {
+        let mut open = self.lock_open();
+        if open.get(&server).is_some_and(|current| current.ptr_eq(opening)) {
+            open.remove(&server);
         }
     }
 

@@ -28,6 +28,7 @@ pub(super) async fn play(
         let answered = request.send(Some(params)).await.map_err(|cause| match cause {
             // What came before was executed, so that the whole must not be tried again.
             CallError::NotSent if round > 0 => CallError::Closed,
+            CallError::Unauthorized(why) if round > 0 => CallError::Unaskable(why.to_string()),
             cause => cause,
         });
         let result = match answered? {

@@ -43,6 +43,11 @@ impl AttemptError {
         matches!(self, Self::Unauthorized(CredentialError::LoginRequired { .. }))
     }
 
+    /// Whether it says nothing of the server itself: whoever gives tokens for it cannot be asked now.
+    pub(super) fn is_no_strike(&self) -> bool {
+        matches!(self, Self::Unauthorized(CredentialError::Unavailable(_)))
+    }
+
     /// Without what the server said on the way, which is in `said`: for texts that a model reads unasked, and
     /// that stay the same as long as the cause does.
     pub(super) fn in_short(&self) -> String {

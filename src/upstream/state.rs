@@ -262,6 +262,9 @@ fn after_failure<C>(
     }
     let failure = Failure { at: now, cause: cause.clone() };
     match attempt {
+        Attempt::Load { strikes } | Attempt::Learn { strikes } if cause.is_no_strike() => {
+            (State::Unloaded { strikes }, vec![Effect::Refuse(Refusal::Unreachable { cause })])
+        }
         Attempt::Load { strikes } | Attempt::Learn { strikes } if strikes + 1 >= STRIKES => {
             let refusal = Refusal::GivenUp { cause: cause.clone() };
             (State::Evicted, vec![Effect::PublishEvicted(cause), Effect::Refuse(refusal)])

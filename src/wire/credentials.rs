@@ -24,6 +24,9 @@ pub trait Credentials: Send + Sync + 'static {
         challenge: &'a Challenge,
     ) -> Pending<'a, Result<(), CredentialError>>;
 
+    /// The server has refused what it was shown, and then what it was shown in the place of that.
+    fn refused_again(&self, shown: Option<&Authorization>) -> CredentialError;
+
     /// Resolves when somebody has logged in, or out, elsewhere.
     fn changed(&self) -> Pending<'_, ()>;
 }

@@ -37,6 +37,11 @@ class Provider(in_memory.InMemoryOAuthProvider):
         counts["refused"] += found is None
         return found
 
+    async def verify_token(self, token):
+        found = await super().verify_token(token)
+        counts["turned away"] += found is None
+        return found
+
     async def revoke_token(self, token):
         counts["revoked"] += 1
         return await super().revoke_token(token)

@@ -7,12 +7,13 @@ use rmcp::transport::auth::WWWAuthenticateParams;
 use super::{Authorizer, LOST, Shown, Task, unavailable};
 use crate::{
     auth::{
+        beginning::same_authority,
         client::{Client, secret_of},
         credential::{AuthMethod, Credential},
         discovery::discover,
         error::{LoginError, TokenError, scrubbed},
         guard::Guard,
-        store::{Held, StoreError},
+        store::{Held, Stamp, StoreError},
         token::{for_machine, refreshed},
     },
     wire::credentials::{Authorization, Challenge, CredentialError},
@@ -47,7 +48,10 @@ impl Authorizer {
     ) -> Result<(), CredentialError> {
         let held = self.store.hold(&self.site.slot).await.map_err(unavailable)?;
         let stamp = self.store.stamp(&self.site.slot);
-        let kept = self.read().await?;
+        let kept = match self.unkept(stamp) {
+            Some(newer) => Some(newer),
+            None => self.read().await?,
+        };
         let is_other = |login: &Credential| {
             let kept = login.tokens.as_ref();
             let kept = kept.and_then(|tokens| Authorization::bearer(tokens.access.expose()));
@@ -59,9 +63,7 @@ impl Authorizer {
                 Ok(())
             }
             kept if self.is_machine() => {
-                let wanted = kept.as_ref().map(|kept| kept.facts.wanted.clone());
-                let challenge = challenge.unwrap_or_default();
-                let login = self.for_machine(challenge, &wanted.unwrap_or_default()).await?;
+                let login = self.for_machine(challenge.unwrap_or_default(), kept.as_ref()).await?;
                 self.keep(&held, login).await;
                 Ok(())
             }
@@ -82,6 +84,17 @@ impl Authorizer {
         }
     }
 
+    /// What is newer than what is kept, if nobody else has kept anything since.
+    fn unkept(&self, stamp: Stamp) -> Option<Credential> {
+        let memory = self.lock();
+        match &memory.shown {
+            Shown::Token(token) if memory.is_unkept && memory.stamp == stamp => {
+                Some(token.login.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// Renews a login that nobody else renews meanwhile.
     async fn renew(
         &self,
@@ -92,42 +105,53 @@ impl Authorizer {
         let client = self.client_of(&login).await?;
         let named = self.site.oauth.auth_server.clone();
         let own = [Some(self.site.remote.url.clone()), named].into_iter().flatten();
-        let guard = Guard::new(own).await.map_err(unavailable)?;
+        let guard = Guard::new(own).map_err(unavailable)?;
         match refreshed(&guard, &client, &login).await {
             Ok(granted) => {
                 tracing::info!(server = self.site.name, "the login is renewed");
                 self.keep(held, granted.into_renewed(login)).await;
                 Ok(())
             }
-            Err(error @ (TokenError::Rejected(_) | TokenError::UnknownClient(_))) => {
-                tracing::warn!(server = self.site.name, %error, "the login cannot be renewed");
-                let is_over = is_refused || login.is_expired(SystemTime::now());
-                let mut lost = if is_over { login.without_tokens() } else { login.unrenewable() };
-                if matches!(error, TokenError::UnknownClient(_)) {
-                    // The next login registers another.
-                    (lost.facts.redirect_uri, lost.client_secret) = (None, None);
-                }
-                let is_usable = lost.tokens.is_some();
-                self.keep(held, lost).await;
-                if is_usable { Ok(()) } else { Err(self.login_required(LOST)) }
-            }
-            Err(error) => {
-                tracing::warn!(server = self.site.name, %error, "the login is not renewed now");
-                self.postpone();
-                Err(CredentialError::Unavailable(error.to_string()))
-            }
+            Err(error) => self.not_renewed(held, login, is_refused, error).await,
         }
+    }
+
+    async fn not_renewed(
+        &self,
+        held: &Held,
+        login: Credential,
+        is_refused: bool,
+        error: TokenError,
+    ) -> Result<(), CredentialError> {
+        let server = &self.site.name;
+        let is_of_config = login.facts.redirect_uri.is_none();
+        let is_over = is_refused || login.is_expired(SystemTime::now());
+        let lost = match &error {
+            TokenError::Failed(why) => {
+                tracing::warn!(server, %error, "the login is not renewed now");
+                self.postpone();
+                return Err(CredentialError::Unavailable(why.clone()));
+            }
+            // Somebody else's config may have the right one.
+            TokenError::UnknownClient(why) if is_of_config => {
+                tracing::warn!(server, %error, "the client of the config is refused");
+                self.postpone();
+                let why = format!("the client of its \"oauth\" is refused ({why})");
+                return Err(CredentialError::Refused(why));
+            }
+            TokenError::UnknownClient(_) => login.without_client(),
+            TokenError::Rejected(_) | TokenError::Refused(_) if is_over => login.without_tokens(),
+            TokenError::Rejected(_) | TokenError::Refused(_) => login.unrenewable(),
+        };
+        tracing::warn!(server, %error, "the login cannot be renewed");
+        let is_usable = lost.tokens.is_some();
+        self.keep(held, lost).await;
+        if is_usable { Ok(()) } else { Err(self.login_required(LOST)) }
     }
 
     /// The client that a login was given to, with its secret.
     async fn client_of(&self, login: &Credential) -> Result<Client, CredentialError> {
-        let facts = &login.facts;
-        let mut client = Client {
-            id: facts.client_id.clone(),
-            method: facts.method,
-            secret: login.client_secret.clone(),
-            redirect_uri: facts.redirect_uri.clone(),
-        };
+        let mut client = Client::of_login(login);
         if let Some(configured) = &self.site.oauth.client
             && client.secret.is_none()
             && client.method != AuthMethod::None
@@ -137,10 +161,11 @@ impl Authorizer {
         Ok(client)
     }
 
+    /// `kept`: what it had before, whose scopes it goes on to have.
     async fn for_machine(
         &self,
         challenge: &str,
-        wanted: &[String],
+        kept: Option<&Credential>,
     ) -> Result<Credential, CredentialError> {
         let failed = |error: LoginError| match error {
             LoginError::Token(TokenError::Failed(cause)) | LoginError::Unreachable(cause) => {
@@ -149,25 +174,36 @@ impl Authorizer {
             error => CredentialError::Refused(scrubbed(&error.to_string(), &[])),
         };
         let discovered = discover(&self.site, challenge).await.map_err(failed)?;
+        if let Some(kept) = kept {
+            same_authority(&self.site, &kept.facts.issuer, &discovered).map_err(failed)?;
+        }
         let oauth = &self.site.oauth;
         let Some(configured) = &oauth.client else {
             return Err(CredentialError::Refused("its \"oauth\" has no client".to_owned()));
         };
         let client = Client::of_config(configured, &discovered, &self.store).await;
         let client = client.map_err(|error| failed(error.into()))?;
-        let scopes = discovered.scopes(&oauth.scopes, wanted).await;
+        let had = kept.map(|kept| [&kept.facts.scopes[..], &kept.facts.wanted].concat());
+        let scopes = discovered.scopes(&oauth.scopes, &had.unwrap_or_default()).await;
         let granted = for_machine(&discovered, &client, &scopes).await;
         let granted = granted.map_err(|error| failed(error.into()))?;
-        Ok(granted.into_login(&self.site.remote.url, &discovered, client, scopes))
+        let url = &self.site.remote.url;
+        let mut login = granted.into_login(url, &discovered, client, scopes);
+        // Nobody has to do anything for the next one.
+        login.facts.is_renewable = true;
+        Ok(login)
     }
 
     /// Takes note of scopes that the server wants beyond those that it was given.
     async fn want_more(&self, scopes: Vec<String>) -> Result<(), CredentialError> {
         let held = self.store.hold(&self.site.slot).await.map_err(unavailable)?;
-        if let Some(mut login) = self.read().await?
-            && login.facts.wanted != scopes
-        {
-            login.facts.wanted = scopes;
+        let Some(mut login) = self.read().await? else { return Ok(()) };
+        let wanted = &mut login.facts.wanted;
+        let before = wanted.len();
+        wanted.extend(scopes);
+        wanted.sort();
+        wanted.dedup();
+        if wanted.len() > before {
             self.keep(&held, login).await;
         }
         Ok(())
@@ -188,10 +224,12 @@ impl Authorizer {
     /// Keeps a login, and shows it from now on. One that cannot be kept is good as long as the process lives.
     async fn keep(&self, held: &Held, login: Credential) {
         let (slot, held, kept) = (self.site.slot.clone(), held.clone(), login.clone());
-        if let Err(error) = self.store.run(move |store| store.write(&slot, &held, &kept)).await {
-            tracing::error!(server = self.site.name, %error, "the login cannot be kept");
-        }
+        let written = self.store.run(move |store| store.write(&slot, &held, &kept)).await;
         self.show(Some(login), self.store.stamp(&self.site.slot));
+        if let Err(error) = written {
+            tracing::error!(server = self.site.name, %error, "the login cannot be kept");
+            self.lock().is_unkept = true;
+        }
     }
 
     /// The server wants scopes beyond those that were granted (RFC 6750 section 3.1).

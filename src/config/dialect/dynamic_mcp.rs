@@ -70,7 +70,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         written.set_node(member.at, "idleTimeout", member.node);
     }
     timeouts(&mut entry, &mut written, notes);
-    login(&mut entry, &mut written);
+    login(&mut entry, &mut written, notes);
     entry.end(notes);
     written
 }
@@ -79,16 +79,16 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
 const REDIRECT: &str = "http://localhost:0/oauth/callback";
 
 /// It logs in only where it is told a client; scopes alone do nothing.
-fn login(entry: &mut Members, written: &mut Written) {
+fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
+    let (at, scopes) = (entry.at, entry.take("oauth_scopes"));
+    let Some(client) = entry.take("oauth_client_id") else { return };
     let mut own = Written::default();
-    own.rename(entry, "oauth_client_id", "clientId");
-    if own.is_empty() {
-        entry.take("oauth_scopes");
-        return;
+    own.set_node(client.at, "clientId", client.node);
+    if let Some(scopes) = scopes {
+        own.set_node(scopes.at, "scopes", scopes.node);
     }
-    own.rename(entry, "oauth_scopes", "scopes");
-    own.set(entry.at, "redirectUri", REDIRECT);
-    written.set_node(entry.at, "oauth", own.node(entry.at));
+    own.set(at, "redirectUri", REDIRECT);
+    written.set_login(client.at, own, notes);
 }
 
 fn timeouts(entry: &mut Members, written: &mut Written, notes: &mut Notes) {

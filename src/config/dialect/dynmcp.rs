@@ -51,7 +51,5 @@ fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
         own.set(at, "scopes", scopes);
     }
     auth.end(notes);
-    if !own.is_empty() {
-        written.set_node(at, "oauth", own.node(at));
-    }
+    written.set_login(at, own, notes);
 }

@@ -148,7 +148,7 @@ fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
             .warn(at, "dormouse always uses PKCE, which a server that knows nothing of it ignores");
     }
     oauth.end_leniently(notes);
-    written.set_node(at, "oauth", own.node(at));
+    written.set_login(at, own, notes);
 }
 
 fn tool_filter(options: &mut Members, written: &mut Written, notes: &mut Notes) {

@@ -6,6 +6,7 @@ use super::Notes;
 use crate::config::{
     check::unknown_key,
     format::{Content, Member, Node},
+    oauth::is_redirect_uri,
 };
 
 /// The members of a mapping, to be taken one by one.
@@ -158,7 +159,33 @@ impl Written {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Adds how to log in, as far as it makes sense here: other systems pass over what does not.
+    pub(super) fn set_login(&mut self, at: usize, mut login: Self, notes: &mut Notes) {
+        let value =
+            |written: &Self| Node { at, content: Content::Mapping(written.0.clone()) }.to_value();
+        let entry = value(self);
+        let mut headers = entry["headers"].as_object().into_iter().flatten();
+        if login.is_empty() || entry["url"].is_null() {
+            return;
+        }
+        if headers.any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            return notes
+                .warn(at, "the header \"Authorization\" is sent, and nobody has to log in");
+        }
+        let said = value(&login);
+        let is_elsewhere = |place: &str| !place.contains("${") && !is_redirect_uri(place);
+        if said["redirectUri"].as_str().is_some_and(is_elsewhere) {
+            notes.warn(at, "the browser comes back to this machine, at a free port");
+            login.0.retain(|member| member.key != "redirectUri");
+        }
+        if said["clientId"].is_null() && !said["clientSecret"].is_null() {
+            notes.warn(at, "a secret without a client is not used");
+            login.0.retain(|member| member.key != "clientSecret");
+        }
+        self.set_node(at, "oauth", login.node(at));
+    }
+
+    fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

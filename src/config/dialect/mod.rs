@@ -381,6 +381,26 @@ mod tests {
     }
 
     #[test]
+    fn a_login_that_makes_no_sense_here_is_passed_over_as_there() {
+        let config = read(
+            r#"{"mcpProxy": {}, "mcpServers": {
+                "a": {"url": "https://x/", "headers": {"authorization": "Bearer t"}, "oauth": {"clientId": "c"}},
+                "b": {"url": "https://x/", "oauth": {"clientId": "c", "redirectUri": "https://elsewhere.x/back"}},
+                "c": {"url": "https://x/", "oauth": {"clientSecret": "s"}},
+                "d": {"command": "x", "oauth": {"clientId": "c"}}
+            }}"#,
+        )
+        .unwrap();
+        assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
+        let config = read(
+            r#"{"mcpServers": {"a": {"url": "https://x/", "lazy_startup": "pure",
+                "headers": {"Authorization": "Bearer t"}, "oauth_client_id": "c"}}}"#,
+        )
+        .unwrap();
+        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+    }
+
+    #[test]
     fn what_is_wrong_is_told_in_the_words_of_the_file() {
         let problems = |text| match read(text) {
             Err(ConfigError::Invalid(problems)) => said(&problems),

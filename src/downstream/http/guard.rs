@@ -21,7 +21,7 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::request::refusal;
-use crate::proxy::Fleet;
+use crate::{config::is_loopback, proxy::Fleet};
 
 /// Who may use the servers over HTTP.
 #[derive(Clone, Default)]
@@ -141,17 +141,6 @@ fn shown<'a>(headers: &HeaderMap, tokens: impl Iterator<Item = &'a String>) -> O
 
 fn usual_hosts(address: SocketAddr) -> [String; 2] {
     [address.to_string(), format!("localhost:{}", address.port())]
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => {
-            name.eq_ignore_ascii_case("localhost") || name.ends_with(".localhost")
-        }
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 /// Whether a path is that of the server's own endpoint.

@@ -112,7 +112,21 @@ impl Endpoint {
         credentials.refused(shown.as_ref(), &challenge).await?;
         let shown = credentials.authorization().await?;
         let response = sent(authorized(request().headers(all), shown.as_ref())).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            return Err(credentials.refused_again(shown.as_ref()).into());
+        }
         Ok(self.marked(response, shown.as_ref()))
+    }
+
+    /// Waits until there is something to show.
+    ///
+    /// # Errors
+    /// Where there is nothing.
+    pub(super) async fn authorized(&self) -> Result<(), CallError> {
+        if let Some(credentials) = &self.credentials {
+            credentials.authorization().await?;
+        }
+        Ok(())
     }
 
     /// Keeps with a refusal what must not be repeated of it.

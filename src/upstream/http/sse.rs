@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use reqwest::header::HeaderMap;
+use reqwest::{Response, header::HeaderMap};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
@@ -15,7 +15,7 @@ use super::{
     streamable::{LONGEST_POST, LONGEST_SILENCE},
 };
 use crate::{
-    peer::{CallOptions, Peer, receive},
+    peer::{CallError, CallOptions, Peer, receive},
     wire::{
         Message, Outbox,
         sse::{EventReader, StreamError},
@@ -130,13 +130,23 @@ impl Posts {
         }
     }
 
+    /// `None` where the server has not taken it in time.
+    async fn post_in_time(&self, message: &Message) -> Option<Result<Response, CallError>> {
+        // This may take longer, and nothing is sent before.
+        if let Err(error) = self.endpoint.authorized().await {
+            return Some(Err(error));
+        }
+        let posting = self.endpoint.post(message, HeaderMap::new());
+        tokio::time::timeout(LONGEST_POST, posting).await.ok()
+    }
+
     async fn post(self: Arc<Self>, message: Message, unsent: Unsent) {
         let posted = tokio::select! {
-            posted = self.endpoint.post(&message, HeaderMap::new()) => posted,
-            // The answer would come on the stream all the same.
-            () = tokio::time::sleep(LONGEST_POST) => return,
+            posted = self.post_in_time(&message) => posted,
             () = self.stop.cancelled() => return,
         };
+        // The answer would come on the stream all the same.
+        let Some(posted) = posted else { return };
         drop(unsent);
         let error = match posted {
             Ok(response) if response.status().is_success() => return,

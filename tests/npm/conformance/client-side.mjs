@@ -119,6 +119,10 @@ try {
           unexplained += isExplained ? 0 : 1;
           console.log(`    ${isExplained ? "explained" : "DIFFERS"}: ${scenario}/${id} (${failed.join(", ")})`);
         }
+        // Who logs in wrongly does harm, whatever others do.
+        const failing = isGuarded ? [...results.proxied].filter(([, isPassed]) => !isPassed).map(([id]) => id) : [];
+        unexplained += failing.length;
+        for (const id of failing) console.log(`    FAILS: ${scenario}/${id}`);
       }
     }
   }

@@ -1,0 +1,117 @@
+//! What every login begins with: what the server wants, who gives it, and what there was before.
+
+use oauth2::http::{Request, header};
+
+use super::{
+    Auth, Site,
+    credential::Credential,
+    discovery::{Discovered, discover},
+    error::LoginError,
+    guard::Guard,
+};
+use crate::config::{ClientProof, Grant, ServerConfig, Transport};
+
+pub(super) struct Beginning {
+    pub(super) site: Site,
+    pub(super) discovered: Discovered,
+    /// The login that there was, at the same authorization server.
+    pub(super) before: Option<Credential>,
+    pub(super) scopes: Vec<String>,
+}
+
+impl Auth {
+    /// Finds out who gives tokens for a server, and what to ask for. `more`: scopes beyond what is known to be needed.
+    pub(super) async fn begin(
+        &self,
+        server: &ServerConfig,
+        more: &[String],
+    ) -> Result<Beginning, LoginError> {
+        let site = site(server)?;
+        self.0.store.check()?;
+        let challenge = challenge(&site).await?;
+        let discovered = discover(&site, challenge.as_deref().unwrap_or_default()).await?;
+        if challenge.is_none() && !discovered.is_published {
+            return Err(LoginError::NotWanted(site.name));
+        }
+        let slot = site.slot.clone();
+        // One that cannot be read is replaced.
+        let before = self.0.store.run(move |store| store.read(&slot)).await.ok().flatten();
+        if let Some(before) = &before {
+            same_authority(&site, &before.facts.issuer, &discovered)?;
+        }
+        let before = before.filter(|before| before.facts.issuer == discovered.issuer);
+        let mut more = more.to_vec();
+        if let Some(before) = before.as_ref().filter(|before| !before.facts.wanted.is_empty()) {
+            more.extend(before.facts.scopes.iter().chain(&before.facts.wanted).cloned());
+        }
+        let scopes = discovered.scopes(&site.oauth.scopes, &more).await;
+        Ok(Beginning { site, discovered, before, scopes })
+    }
+}
+
+/// A secret of the config is for one authorization server, and a server cannot have it sent to another by naming that.
+pub(super) fn same_authority(
+    site: &Site,
+    before: &str,
+    discovered: &Discovered,
+) -> Result<(), LoginError> {
+    let has_secret = site.oauth.client.as_ref().is_some_and(|client| {
+        matches!(client.proof, Some(ClientProof::Secret(_) | ClientProof::Keychain(_)))
+    });
+    if !has_secret || site.oauth.auth_server.is_some() || before == discovered.issuer {
+        return Ok(());
+    }
+    let (server, before, now) = (site.name.clone(), before.to_owned(), discovered.issuer.clone());
+    Err(LoginError::OtherAuthority { server, before, now })
+}
+
+fn site(server: &ServerConfig) -> Result<Site, LoginError> {
+    let name = || server.name.clone();
+    match (Site::of(server), &server.transport) {
+        (Some(site), _) if site.oauth.grant == Grant::ClientCredentials => {
+            Err(LoginError::ForMachines(name()))
+        }
+        (Some(site), _) => Ok(site),
+        (None, Ok(Transport::Http(_))) => Err(LoginError::HasHeader(name())),
+        (None, Err(unavailable)) => Err(LoginError::Unreachable(unavailable.to_string())),
+        (None, Ok(Transport::Stdio(_))) => Err(LoginError::NotRemote(name())),
+    }
+}
+
+const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
+const BOTH: header::HeaderValue =
+    header::HeaderValue::from_static("application/json, text/event-stream");
+
+/// Asks the server as nobody, and returns what it says of logging in; `None` where it lets nobody know. Some want a login
+/// for calls of tools only.
+async fn challenge(site: &Site) -> Result<Option<String>, LoginError> {
+    let guard = Guard::new([site.remote.url.clone()])?;
+    let url = site.remote.url.as_str();
+    // An HTTP+SSE server answers a GET only.
+    let requests = [
+        Request::post(url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(PING.as_bytes().to_vec()),
+        Request::get(url).body(Vec::new()),
+    ];
+    for request in requests {
+        let mut request = request.map_err(|error| LoginError::Unreachable(error.to_string()))?;
+        request.headers_mut().insert(header::ACCEPT, BOTH);
+        for (name, value) in &site.remote.headers {
+            if let (Ok(name), Ok(value)) =
+                (header::HeaderName::try_from(name), header::HeaderValue::try_from(value))
+            {
+                request.headers_mut().insert(name, value);
+            }
+        }
+        let answer = guard.head_of(request).await;
+        let (status, headers) =
+            answer.map_err(|error| LoginError::Unreachable(error.to_string()))?;
+        if status.as_u16() == 401 {
+            let values = headers.get_all(header::WWW_AUTHENTICATE).iter();
+            let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+            return Ok(Some(values.join(", ")));
+        }
+    }
+    Ok(None)
+}
