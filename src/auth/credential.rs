@@ -149,13 +149,17 @@ impl Credential {
         let expires_at = UNIX_EPOCH.checked_add(expires_at)?;
         let lifetime =
             Duration::from_secs(self.facts.expires_at?.saturating_sub(self.facts.obtained_at));
-        let margin = (lifetime / 5).min(EARLY).mul_f64(0.5 + random / 2.0);
+        let margin = (lifetime / 5).clamp(LEAST, EARLY).min(lifetime / 2);
+        let margin = margin.mul_f64(0.75 + random / 4.0);
         expires_at.checked_sub(margin)
     }
 }
 
-/// A token is renewed so long before it expires, or a fifth of its life before.
+/// A token is renewed when a fifth of its life is left, but no earlier than this.
 const EARLY: Duration = Duration::from_mins(5);
+/// And no later than this: servers count in whole seconds, and some end the whole login when they are shown a token that has
+/// expired.
+const LEAST: Duration = Duration::from_secs(2);
 
 pub(super) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()

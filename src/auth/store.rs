@@ -184,7 +184,14 @@ impl Store {
         };
         let text = match read() {
             Ok(text) => text,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause)
+                if matches!(
+                    cause.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(None);
+            }
             Err(cause) => return Err(StoreError::Io { path, cause }),
         };
         match serde_json::from_slice::<Kept>(&text) {
@@ -294,7 +301,8 @@ impl Store {
 }
 
 fn is_unwritable(cause: &io::Error) -> bool {
-    matches!(cause.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+    use io::ErrorKind::{NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+    matches!(cause.kind(), PermissionDenied | ReadOnlyFilesystem | NotADirectory)
 }
 
 impl Drop for Lock {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Authority, Host, Modern, SECRET, User, eventually, remote::Remote, text_of, visit,
+    Authority, Host, Manner, Modern, SECRET, User, eventually, remote::Remote, text_of, visit,
 };
 
 async fn call(host: &mut Host) -> String {
@@ -70,7 +70,7 @@ async fn what_comes_back_from_another_login_is_not_taken() {
         let (is_in, said) = user.log_in_with(&["--timeout", "2s"]).await;
         assert!(!is_in && said.contains(expected), "{name}: {said}");
         assert!(authority.token_requests().is_empty(), "{name}");
-        assert!(user.kept().is_empty());
+        assert!(!user.kept().concat().contains("accessToken"), "only its registration is kept");
     }
     let authority = Authority::start().await;
     authority.says("authorization_response_iss_parameter_supported", true);
@@ -422,4 +422,142 @@ async fn a_browser_is_opened_only_where_the_config_says_so() {
         let answer = host.answer(id).await;
         assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_guards_only_its_tools_can_be_logged_in_to() {
+    let authority = Authority::start().await;
+    authority.behaves(Manner::GuardsCalls);
+    let user = User::at(authority.url());
+    let mut host = user.host().await;
+    host.load("g").await;
+    assert!(call(&mut host).await.contains("dormouse login g"));
+    let (is_in, said) = user.log_in().await;
+    assert!(is_in, "{said}");
+    assert_eq!(call(&mut host).await, "ordinary");
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
+    let authority = Authority::start().await;
+    authority.gives("expires_in", 1);
+    let user = User::at(authority.url());
+    assert!(user.log_in().await.0);
+    authority.behaves(Manner::IsDown);
+    // The token that was given at the login expires.
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    let mut host = user.host().await;
+    for _ in 0..5 {
+        let result = host.load("g").await;
+        assert!(text_of(&result).contains("cannot be renewed now"), "{result}");
+    }
+    authority.behaves(Manner::Usual);
+    assert_eq!(call(&mut host).await, "ordinary");
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_no_token_is_asked_no_more_than_needed() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    assert!(user.log_in().await.0);
+    authority.behaves(Manner::AcceptsNone);
+    let mut host = user.host().await;
+    for _ in 0..5 {
+        let result = host.load("g").await;
+        assert!(text_of(&result).contains("it does not accept the one that there is"), "{result}");
+    }
+    assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
+}
+
+#[tokio::test]
+async fn a_client_that_the_config_has_wrong_does_not_cost_others_their_login() {
+    let authority = Authority::start().await;
+    authority.gives("expires_in", 1);
+    let user = User::of(&json!({
+        "url": authority.url(), "description": "d", "oauth": {"clientId": "mine", "clientSecret": SECRET},
+    }));
+    assert!(user.log_in().await.0);
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    authority.behaves(Manner::ForgetsClient);
+    let mut host = user.host().await;
+    let said = text_of(&host.load("g").await).to_owned();
+    assert!(said.contains("the client of its \"oauth\" is refused"), "{said}");
+    assert!(user.kept().concat().contains("refreshToken"));
+    authority.behaves(Manner::Usual);
+    assert_eq!(call(&mut user.host().await).await, "ordinary");
+}
+
+#[tokio::test]
+async fn a_client_that_was_forgotten_registers_anew() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    authority.behaves(Manner::ForgetsClient);
+    let (is_in, said) = user.log_in().await;
+    assert!(!is_in && said.contains("registers itself anew"), "{said}");
+    authority.behaves(Manner::Usual);
+    assert!(user.log_in().await.0);
+    let registrations = authority.remote.asked();
+    assert_eq!(registrations.iter().filter(|asked| asked.path == "/register").count(), 2);
+}
+
+#[tokio::test]
+async fn a_token_that_lasts_for_ever_is_good_for_long() {
+    for forever in [json!(i64::MAX), json!(300_000_000_000_u64)] {
+        let authority = Authority::start().await;
+        authority.gives("expires_in", forever);
+        let user = User::at(authority.url());
+        let (is_in, said) = user.log_in().await;
+        assert!(is_in && said.contains("until 20"), "{said}");
+        assert_eq!(call(&mut user.host().await).await, "ordinary");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_is_another_client_than_a_device() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    authority.approve();
+    assert!(user.says(&["login", "g", "--device"]).await.0);
+    assert!(user.log_in().await.0);
+    let asked = authority.remote.asked();
+    let registered: Vec<&Value> = asked
+        .iter()
+        .filter(|asked| asked.path == "/register")
+        .map(|asked| &asked.message)
+        .collect();
+    assert_eq!(registered.len(), 2);
+    assert_eq!(registered[0]["response_types"], json!([]));
+    assert_eq!(registered[1]["response_types"], json!(["code"]));
+}
+
+#[tokio::test]
+async fn a_modern_host_whose_user_declines_is_told_the_command() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = user.proxy().start();
+    let mut wanted = Modern::meta(json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}}));
+    wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        serde_json::from_str(SHOWS_PAGES).unwrap();
+    let asked = host.request("tools/call", wanted.clone()).await;
+    wanted["requestState"] = asked["requestState"].clone();
+    wanted["inputResponses"] = json!({"login": {"action": "decline"}});
+    let declined = host.request("tools/call", wanted).await;
+    assert_eq!(declined["isError"], true);
+    assert!(text_of(&declined).contains("run `dormouse login g"), "{declined}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_machine_needs_no_place_to_keep_its_tokens() {
+    let authority = Authority::start().await;
+    let user = User::of(&json!({
+        "url": authority.url(), "description": "d",
+        "oauth": {"grant": "client_credentials", "clientId": "machine", "clientSecret": SECRET},
+    }));
+    // Not even the superuser can make a directory there.
+    std::fs::write(user.home.path().join("data"), "a file").unwrap();
+    let mut host = user.host().await;
+    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(authority.token_requests().len(), 1);
 }

@@ -59,7 +59,7 @@ async fn processes_that_renew_at_the_same_moment_renew_once() {
 
 #[tokio::test]
 async fn a_token_is_renewed_before_it_expires_and_nobody_waits() {
-    let provider = Provider::start(2).await;
+    let provider = Provider::start(4).await;
     let user = User::at(&provider.url);
     assert!(user.log_in().await.0);
     let mut host = user.host().await;

@@ -41,6 +41,21 @@ struct State {
     given: usize,
     is_approved: bool,
     refuses: bool,
+    manner: Manner,
+}
+
+/// In what it differs from a server as it should be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    Usual,
+    /// Who calls no tool needs no token.
+    GuardsCalls,
+    /// No token is good enough.
+    AcceptsNone,
+    /// It gives no tokens at the moment.
+    IsDown,
+    /// It knows the client no more.
+    ForgetsClient,
 }
 
 impl Authority {
@@ -57,6 +72,7 @@ impl Authority {
             given: 0,
             is_approved: false,
             refuses: false,
+            manner: Manner::Usual,
         }));
         let shared = state.clone();
         let remote = Remote::start(move |asked: Asked| {
@@ -103,6 +119,10 @@ impl Authority {
     /// Somebody types the code in.
     pub fn approve(&self) {
         lock(&self.state).is_approved = true;
+    }
+
+    pub fn behaves(&self, manner: Manner) {
+        lock(&self.state).manner = manner;
     }
 
     /// Its tokens are good no more, and who asks for others is told all that was said.
@@ -156,8 +176,15 @@ impl State {
                 "device_code": "canary-device-code", "user_code": "ABCD-EFGH", "interval": 1,
                 "verification_uri": format!("{origin}/type-it-in"), "expires_in": 60,
             }),
+            "/token" if self.manner == Manner::IsDown => {
+                return Some(StatusCode::SERVICE_UNAVAILABLE.into_response());
+            }
+            "/token" if self.manner == Manner::ForgetsClient => {
+                let said = json_text(r#"{"error": "invalid_client"}"#);
+                return Some((StatusCode::UNAUTHORIZED, said).into_response());
+            }
             "/token" if self.refuses => {
-                let said = json!({"error": "invalid_request", "error_description": asked.body});
+                let said = json!({"error": "server_error", "error_description": asked.body});
                 return Some(
                     (StatusCode::BAD_REQUEST, json_text(&said.to_string())).into_response(),
                 );
@@ -184,7 +211,12 @@ impl State {
     fn guard(&self, asked: &Asked, origin: &str) -> Option<Response> {
         let shown = asked.header("authorization").unwrap_or_default();
         let place = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-        let Some(scopes) = self.valid.get(shown.trim_start_matches("Bearer ")) else {
+        if self.manner == Manner::GuardsCalls && asked.what() != "tools/call" {
+            return None;
+        }
+        let token = shown.trim_start_matches("Bearer ");
+        let good = self.valid.get(token).filter(|_| self.manner != Manner::AcceptsNone);
+        let Some(scopes) = good else {
             let challenge = format!("Bearer resource_metadata=\"{place}\"");
             let headers = [(header::WWW_AUTHENTICATE, challenge)];
             return Some((StatusCode::UNAUTHORIZED, headers).into_response());
