@@ -23,7 +23,12 @@ pub(super) const LOGINS: &str = "dormouse-logins";
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A thread of its own has it: on Linux it may neither be used nor dropped where tasks run. Opened when it is first needed.
-pub(super) struct Keychain(OnceLock<Option<mpsc::Sender<Job>>>);
+pub(super) struct Keychain {
+    open: Open,
+    jobs: OnceLock<Option<mpsc::Sender<Job>>>,
+}
+
+type Open = fn() -> Result<Arc<CredentialStore>, Error>;
 
 type Job = Box<dyn FnOnce(&CredentialStore) + Send>;
 
@@ -33,16 +38,23 @@ pub struct KeychainError(String);
 
 impl Keychain {
     pub(super) fn of_system() -> Self {
-        Self(OnceLock::new())
+        Self { open, jobs: OnceLock::new() }
     }
 
     /// None, whatever the system has.
     pub(super) fn none() -> Self {
-        Self(OnceLock::from(None))
+        Self { open, jobs: OnceLock::from(None) }
+    }
+
+    /// In memory.
+    #[cfg(test)]
+    pub(super) fn mock() -> Self {
+        let open: Open = || Ok(keyring_core::mock::Store::new()?);
+        Self { open, jobs: OnceLock::new() }
     }
 
     fn jobs(&self) -> Option<&mpsc::Sender<Job>> {
-        self.0.get_or_init(start).as_ref()
+        self.jobs.get_or_init(|| start(self.open)).as_ref()
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -110,7 +122,7 @@ impl Keychain {
 }
 
 /// Opens it, in its thread, which ends with the last of those who may ask.
-fn start() -> Option<mpsc::Sender<Job>> {
+fn start(open: Open) -> Option<mpsc::Sender<Job>> {
     let (jobs, inbox) = mpsc::channel::<Job>();
     let (opened, is_open) = mpsc::channel();
     std::thread::spawn(move || {

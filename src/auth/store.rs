@@ -373,6 +373,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn secrets_are_in_the_keychain_where_there_is_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Some(directory.path().to_owned());
+        let store = Store { directory: place.clone(), keychain: Keychain::mock() };
+        let slot = Slot("x".to_owned());
+        let held = store.hold(&slot).await.unwrap();
+        store.write(&slot, &held, &login("canary")).unwrap();
+        let kept = fs::read_to_string(directory.path().join("x.json")).unwrap();
+        assert!(!kept.contains("canary") && !kept.contains("secrets"), "{kept}");
+        let read = store.read(&slot).unwrap().unwrap();
+        assert_eq!(
+            (read.tokens, read.client_secret),
+            (login("canary").tokens, Some(Secret::new("s")))
+        );
+        // What people keep there is under another name than logins are.
+        assert!(store.secret("x").unwrap().is_none());
+        // A process that has no keychain says so, and leaves the login as it is.
+        let without = Store { directory: place, keychain: Keychain::none() };
+        assert!(matches!(without.read(&slot), Err(StoreError::Keychain(_))));
+        assert!(store.remove(&slot, &held).unwrap());
+        assert!(store.keychain.get(LOGINS, "x").unwrap().is_none());
+    }
+
+    #[tokio::test]
     async fn a_file_of_somebody_else_is_neither_read_nor_shown() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::new(Some(directory.path().to_owned()), false);
