@@ -109,14 +109,19 @@ impl TokenError {
                 }
             }
             RequestTokenError::Request(error) => Self::Failed(error.to_string()),
-            // What it sent may be anything, a token even.
-            RequestTokenError::Parse(..) => {
-                Self::Failed("the answer of the authorization server is no token".to_owned())
-            }
-            RequestTokenError::Other(_) => {
-                Self::Failed("the authorization server does not answer as it should".to_owned())
-            }
+            // Some say so in an answer that looks like a success.
+            RequestTokenError::Parse(_, body) => Self::Refused(error_in(body)),
+            RequestTokenError::Other(_) => Self::Refused("its answer is no token".to_owned()),
         }
+    }
+}
+
+/// What it sent may be anything, a token even: of that nothing is shown but the code of an error.
+fn error_in(body: &[u8]) -> String {
+    let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    match answer["error"].as_str() {
+        Some(code) => scrubbed(code, &[]),
+        None => "its answer is no token".to_owned(),
     }
 }
 

@@ -141,8 +141,23 @@ impl<'c> AsyncHttpClient<'c> for Guard {
         std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, GuardError>> + Send + 'c>>;
 
     fn call(&'c self, request: HttpRequest) -> Self::Future {
-        Box::pin(self.execute(request))
+        Box::pin(async move {
+            let to = shown_uri(&request);
+            let response = self.execute(request).await?;
+            match response.status().as_u16() {
+                // It may answer otherwise later, whatever it says now.
+                status @ (408 | 429 | 500..) => {
+                    Err(GuardError::Failed { to, cause: format!("HTTP status {status}") })
+                }
+                _ => Ok(response),
+            }
+        })
     }
+}
+
+fn shown_uri(request: &HttpRequest) -> String {
+    let url = Url::parse(&request.uri().to_string());
+    url.map_or_else(|_| "it".to_owned(), |url| shown(&url))
 }
 
 fn failed(to: &Url, error: &reqwest::Error) -> GuardError {

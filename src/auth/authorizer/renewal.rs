@@ -12,7 +12,7 @@ use crate::{
         credential::{AuthMethod, Credential},
         discovery::discover,
         error::{LoginError, TokenError, scrubbed},
-        guard::Guard,
+        guard::{Guard, GuardError},
         store::{Held, Stamp, StoreError},
         token::{for_machine, refreshed},
     },
@@ -168,8 +168,12 @@ impl Authorizer {
         kept: Option<&Credential>,
     ) -> Result<Credential, CredentialError> {
         let failed = |error: LoginError| match error {
-            LoginError::Token(TokenError::Failed(cause)) | LoginError::Unreachable(cause) => {
-                CredentialError::Unavailable(cause)
+            // Whoever would say more cannot be asked now.
+            LoginError::Token(TokenError::Failed(cause))
+            | LoginError::Unreachable(cause)
+            | LoginError::Discovery(cause) => CredentialError::Unavailable(cause),
+            LoginError::Guard(error @ GuardError::Failed { .. }) => {
+                CredentialError::Unavailable(error.to_string())
             }
             error => CredentialError::Refused(scrubbed(&error.to_string(), &[])),
         };
