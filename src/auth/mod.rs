@@ -1,9 +1,9 @@
 //! Logins: how tokens for servers are got, kept and renewed (OAuth 2.1, as MCP has it: 2025-11-25 and 2026-07-28,
 //! basic/authorization).
 //!
-//! [`Auth`] is what all servers of the process share. [`Authorizer`](authorizer) gives a server's requests what they
+//! [`Auth`] is what all servers of the process share. `authorizer` gives a server's requests what they
 //! show, and renews it; [`Login`] is a person's way to a first token. What others do for us: rmcp finds out who gives
-//! tokens and takes a code for one, `oauth2` makes the other requests for tokens. Both go through [`Guard`](guard), which
+//! tokens and takes a code for one, `oauth2` makes the other requests for tokens. Both go through `guard`, which
 //! knows who may be asked. This layer must not know what a request to a server is for, nor who waits for it.
 
 mod authorizer;
