@@ -185,6 +185,7 @@ impl Authorizer {
 
     /// `stamp`: of the kept login, before it was read.
     fn show(&self, login: Option<Credential>, stamp: Stamp) {
+        let login = login.filter(Credential::was_given);
         let token = login.map(|login| Token::of(login, fastrand::f64()));
         let mut memory = self.lock();
         (memory.stamp, memory.is_unkept) = (stamp, false);

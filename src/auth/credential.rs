@@ -111,6 +111,11 @@ impl Credential {
         Self { facts, client_secret, tokens: None }
     }
 
+    /// Whether anybody has ever logged in.
+    pub(super) fn was_given(&self) -> bool {
+        self.facts.obtained_at > 0
+    }
+
     /// The same without a client that its authorization server does not know any more, and what that was given.
     pub(super) fn without_client(self) -> Self {
         let mut lost = self.without_tokens();

@@ -494,6 +494,8 @@ async fn a_client_that_was_forgotten_registers_anew() {
     authority.behaves(Manner::ForgetsClient);
     let (is_in, said) = user.log_in().await;
     assert!(!is_in && said.contains("registers itself anew"), "{said}");
+    let said = call(&mut user.host().await).await;
+    assert!(said.contains("it wants a login: run"), "nobody has ever been logged in: {said}");
     authority.behaves(Manner::Usual);
     assert!(user.log_in().await.0);
     let registrations = authority.remote.asked();

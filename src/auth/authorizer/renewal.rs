@@ -75,8 +75,8 @@ impl Authorizer {
                     Some(login) if login.tokens.is_some() && challenge.is_none() => {
                         " (the login has expired)"
                     }
-                    Some(_) => LOST,
-                    None => "",
+                    Some(login) if login.was_given() => LOST,
+                    Some(_) | None => "",
                 };
                 self.want(why, stamp);
                 Err(self.login_required(why))
