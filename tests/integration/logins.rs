@@ -345,16 +345,22 @@ async fn who_declines_is_told_the_command() {
     assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
 }
 
-#[tokio::test]
-async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
-    let authority = Authority::start().await;
-    let user = User::at(authority.url());
+/// A modern host whose user opens pages, its call, and what it is asked.
+async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
     let mut host = user.proxy().start();
     let mut wanted = Modern::meta(json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}}));
     wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         serde_json::from_str(SHOWS_PAGES).unwrap();
     let asked = host.request("tools/call", wanted.clone()).await;
     assert_eq!(asked["resultType"], "input_required", "{asked}");
+    (host, wanted, asked)
+}
+
+#[tokio::test]
+async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
     let question = &asked["inputRequests"]["login"];
     assert_eq!(
         (&question["method"], &question["params"]["mode"]),
@@ -536,11 +542,7 @@ async fn a_browser_is_another_client_than_a_device() {
 async fn a_modern_host_whose_user_declines_is_told_the_command() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
-    let mut host = user.proxy().start();
-    let mut wanted = Modern::meta(json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}}));
-    wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
-        serde_json::from_str(SHOWS_PAGES).unwrap();
-    let asked = host.request("tools/call", wanted.clone()).await;
+    let (mut host, mut wanted, asked) = modern_host_that_is_asked(&user).await;
     wanted["requestState"] = asked["requestState"].clone();
     wanted["inputResponses"] = json!({"login": {"action": "decline"}});
     let declined = host.request("tools/call", wanted).await;
