@@ -1,6 +1,6 @@
 //! What every login begins with: what the server wants, who gives it, and what there was before.
 
-use oauth2::http::{Request, header};
+use oauth2::http::{Request, StatusCode, header};
 
 use super::{
     Auth, Site,
@@ -28,10 +28,11 @@ impl Auth {
     ) -> Result<Beginning, LoginError> {
         let site = site(server)?;
         self.0.store.check()?;
-        let challenge = challenge(&site).await?;
-        let discovered = discover(&site, challenge.as_deref().unwrap_or_default()).await?;
+        let said = ask(&site).await?;
+        let challenge = said.challenge();
+        let discovered = discover(&site, challenge.unwrap_or_default()).await?;
         if challenge.is_none() && !discovered.is_published {
-            return Err(LoginError::NotWanted(site.name));
+            return Err(said.without_login(site.name));
         }
         let slot = site.slot.clone();
         // One that cannot be read is replaced.
@@ -82,9 +83,38 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 const BOTH: header::HeaderValue =
     header::HeaderValue::from_static("application/json, text/event-stream");
 
-/// Asks the server as nobody, and returns what it says of logging in; `None` where it lets nobody know. Some want a login
-/// for calls of tools only.
-async fn challenge(site: &Site) -> Result<Option<String>, LoginError> {
+/// What a server says to nobody in particular. Some want a login for calls of tools only.
+enum Said {
+    /// How to log in.
+    Challenge(String),
+    /// Something else. The status is that of the request which it has taken, if it has taken one.
+    Other(StatusCode),
+}
+
+impl Said {
+    fn challenge(&self) -> Option<&str> {
+        match self {
+            Self::Challenge(challenge) => Some(challenge),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Why nobody can log in where nothing is said of that.
+    fn without_login(&self, server: String) -> LoginError {
+        match self {
+            // A ping alone, without a session, is not for everyone.
+            Self::Other(status) if status.is_success() || [400, 422].contains(&status.as_u16()) => {
+                LoginError::NotWanted(server)
+            }
+            Self::Other(status) => {
+                LoginError::Unreachable(format!("it answers with HTTP status {}", status.as_u16()))
+            }
+            Self::Challenge(_) => LoginError::NotWanted(server),
+        }
+    }
+}
+
+async fn ask(site: &Site) -> Result<Said, LoginError> {
     let guard = Guard::new([site.remote.url.clone()])?;
     let url = site.remote.url.as_str();
     // An HTTP+SSE server answers a GET only.
@@ -94,6 +124,7 @@ async fn challenge(site: &Site) -> Result<Option<String>, LoginError> {
             .body(PING.as_bytes().to_vec()),
         Request::get(url).body(Vec::new()),
     ];
+    let mut taken = None;
     for request in requests {
         let mut request = request.map_err(|error| LoginError::Unreachable(error.to_string()))?;
         request.headers_mut().insert(header::ACCEPT, BOTH);
@@ -110,8 +141,11 @@ async fn challenge(site: &Site) -> Result<Option<String>, LoginError> {
         if status.as_u16() == 401 {
             let values = headers.get_all(header::WWW_AUTHENTICATE).iter();
             let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-            return Ok(Some(values.join(", ")));
+            return Ok(Said::Challenge(values.join(", ")));
+        }
+        if taken.is_none() || status.is_success() {
+            taken = Some(status);
         }
     }
-    Ok(None)
+    Ok(Said::Other(taken.unwrap_or_default()))
 }

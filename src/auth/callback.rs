@@ -1,7 +1,8 @@
 //! Where the browser comes back to after a login: an address of this machine (RFC 8252 section 7.3).
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    io::ErrorKind,
+    net::{Ipv4Addr, Ipv6Addr},
     time::Duration,
 };
 
@@ -27,7 +28,7 @@ const MOST_WAITING: usize = 8;
 pub(super) struct Callback {
     redirect_uri: Url,
     returned: mpsc::Receiver<Returned>,
-    _serving: AbortOnDropHandle<()>,
+    _serving: Vec<AbortOnDropHandle<()>>,
 }
 
 /// A browser that has come back, and waits for what to show.
@@ -49,8 +50,8 @@ impl Callback {
     pub(super) async fn listen(wanted: &Url) -> Result<Self, LoginError> {
         let port = wanted.port().unwrap_or(0);
         let failed = |cause| LoginError::Callback { address: shown(wanted), cause };
-        let listener = bind(wanted, port).await.map_err(failed)?;
-        let port = listener.local_addr().map_err(failed)?.port();
+        let listeners = bind(wanted, port).await.map_err(failed)?;
+        let port = listeners[0].local_addr().map_err(failed)?.port();
         let mut redirect_uri = wanted.clone();
         // It has a host, so that it can have a port.
         let _ = redirect_uri.set_port(Some(port));
@@ -58,12 +59,16 @@ impl Callback {
         let came_back = ComeBack { redirect_uri: redirect_uri.clone(), returning };
         // Its path may look like a pattern, so that it is compared below.
         let router = Router::new().fallback(come_back).with_state(came_back);
-        let serving = tokio::spawn(async move {
-            if let Err(error) = axum::serve(listener, router).await {
-                tracing::warn!(%error, "the browser cannot come back");
-            }
-        });
-        Ok(Self { redirect_uri, returned, _serving: AbortOnDropHandle::new(serving) })
+        let serve = |listener| {
+            let router = router.clone();
+            AbortOnDropHandle::new(tokio::spawn(async move {
+                if let Err(error) = axum::serve(listener, router).await {
+                    tracing::warn!(%error, "the browser cannot come back");
+                }
+            }))
+        };
+        let serving = listeners.into_iter().map(serve).collect();
+        Ok(Self { redirect_uri, returned, _serving: serving })
     }
 
     /// Where it is, with its port.
@@ -94,15 +99,30 @@ fn shown(url: &Url) -> String {
     format!("{}:{}", url.host_str().unwrap_or_default(), url.port().unwrap_or(0))
 }
 
-async fn bind(wanted: &Url, port: u16) -> std::io::Result<TcpListener> {
-    match wanted.host() {
+/// At least one.
+async fn bind(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
+    let one = match wanted.host() {
         Some(Host::Ipv4(address)) => TcpListener::bind((address, port)).await,
         Some(Host::Ipv6(address)) => TcpListener::bind((address, port)).await,
-        // A browser tries one and then the other.
-        _ => match TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), port)).await {
-            Ok(listener) => Ok(listener),
-            Err(_) => TcpListener::bind((IpAddr::V6(Ipv6Addr::LOCALHOST), port)).await,
-        },
+        _ => return bind_localhost(port).await,
+    };
+    Ok(vec![one?])
+}
+
+/// A browser tries one address of this name and then the other: whoever else listened at one of them would get the code.
+async fn bind_localhost(port: u16) -> std::io::Result<Vec<TcpListener>> {
+    const MOST_TRIES: usize = 8;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let fourth = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let same_port = fourth.local_addr()?.port();
+        match TcpListener::bind((Ipv6Addr::LOCALHOST, same_port)).await {
+            Ok(sixth) => return Ok(vec![fourth, sixth]),
+            Err(error) if error.kind() != ErrorKind::AddrInUse => return Ok(vec![fourth]),
+            Err(_) if port == 0 && tries < MOST_TRIES => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -174,4 +194,21 @@ fn escaped(text: &str) -> String {
             c => c.to_string(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_listens_at_one_address_of_localhost_does_not_get_the_code() {
+        let free = Callback::listen(&Url::parse("http://localhost:0/back").unwrap()).await.unwrap();
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        assert_ne!(free.redirect_uri().port(), Some(0));
+        let port = other.local_addr().unwrap().port();
+        let wanted = Url::parse(&format!("http://localhost:{port}/back")).unwrap();
+        let listened = Callback::listen(&wanted).await;
+        assert!(matches!(listened, Err(LoginError::Callback { .. })));
+        drop(free);
+    }
 }

@@ -16,6 +16,8 @@ pub(super) struct Credential {
     pub(super) client_secret: Option<Secret>,
     /// `None` when there is none that is good for anything any more.
     pub(super) tokens: Option<Tokens>,
+    /// Whether the secrets are in the file: there they stay, for processes that reach no keychain.
+    pub(super) is_in_file: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +110,7 @@ impl Credential {
         // What the config has is not kept a second time.
         let is_ours = facts.redirect_uri.is_some();
         let client_secret = client.secret.filter(|_| is_ours);
-        Self { facts, client_secret, tokens: None }
+        Self { facts, client_secret, tokens: None, is_in_file: false }
     }
 
     /// Whether anybody has ever logged in.

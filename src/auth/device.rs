@@ -22,6 +22,9 @@ use crate::config::{Secret, ServerConfig};
 /// Where its client would come back to, if it were to. No browser does: that is another client.
 const REDIRECT: &str = "http://127.0.0.1/device";
 
+/// However often it lets us ask.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+
 /// A login that waits for somebody at another device.
 pub struct DeviceLogin {
     site: Site,
@@ -104,7 +107,8 @@ impl DeviceLogin {
             .exchange_device_access_token(&self.details)
             .add_extra_param("resource", &self.discovered.resource);
         let patience = Some(patience.min(self.details.expires_in()));
-        let given = request.request_async(&self.discovered.guard, tokio::time::sleep, patience);
+        let pause = |wanted: Duration| tokio::time::sleep(wanted.max(LEAST_PAUSE));
+        let given = request.request_async(&self.discovered.guard, pause, patience);
         let given = given.await;
         let code = self.details.device_code().secret().as_str();
         let secret = self.client.secret.as_ref().map_or("", Secret::expose);

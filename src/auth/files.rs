@@ -27,6 +27,18 @@ pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Room on the disk, for as long as it lives.
+pub(super) struct Reserved(#[expect(dead_code, reason = "held")] tempfile::NamedTempFile);
+
+/// More than two logins with long tokens need.
+static ROOM: [u8; 64 * 1024] = [b' '; 64 * 1024];
+
+pub(super) fn reserve(path: &Path) -> io::Result<Reserved> {
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(&ROOM)?;
+    Ok(Reserved(file))
+}
+
 /// Makes the directory if it is not there, and sees to it that files can be made in it.
 pub(super) fn check_directory(directory: &Path) -> io::Result<()> {
     make_directory(directory)?;

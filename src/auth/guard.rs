@@ -131,7 +131,7 @@ impl Guard {
 
 impl OAuthHttpClient for Guard {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(async move { Ok(Guard::execute(self, request.request).await?) })
+        Box::pin(async move { Ok(as_failure(Guard::execute(self, request.request).await?)) })
     }
 }
 
@@ -149,10 +149,22 @@ impl<'c> AsyncHttpClient<'c> for Guard {
                 status @ (408 | 429 | 500..) => {
                     Err(GuardError::Failed { to, cause: format!("HTTP status {status}") })
                 }
-                _ => Ok(response),
+                _ => Ok(as_failure(response)),
             }
         })
     }
+}
+
+/// Some, GitHub among them, say in an answer that looks like a success that they give no token.
+fn as_failure(mut response: HttpResponse) -> HttpResponse {
+    if response.status() == StatusCode::OK
+        && let Ok(said) = serde_json::from_slice::<serde_json::Value>(response.body())
+        && said["error"].is_string()
+        && said["access_token"].is_null()
+    {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+    }
+    response
 }
 
 fn shown_uri(request: &HttpRequest) -> String {
@@ -398,5 +410,16 @@ mod tests {
         assert!(!rules.permits("other.example", "10.0.0.1".parse().unwrap()));
         let named = proxies(|name| (name == "HTTPS_PROXY").then(|| "proxy.lan:3128".to_owned()));
         assert!(named.contains("proxy.lan"));
+    }
+
+    #[test]
+    fn an_error_that_looks_like_a_success_is_one() {
+        let answer = |body: &str| {
+            let response = HttpResponse::new(body.as_bytes().to_vec());
+            as_failure(response).status().as_u16()
+        };
+        assert_eq!(answer(r#"{"error": "authorization_pending"}"#), 400);
+        assert_eq!(answer(r#"{"access_token": "a", "error": ""}"#), 200);
+        assert_eq!(answer("<html>"), 200);
     }
 }

@@ -191,7 +191,11 @@ impl Exchange {
         if let Some(error) = brought("error") {
             let about = brought("error_description").map(|about| format!(": {about}"));
             let said = error + &about.unwrap_or_default();
-            return Err(LoginError::Refused(scrubbed(&said, &[])));
+            let said = scrubbed(&said, &[]);
+            return Err(match said.as_str() {
+                said if said.contains("unauthorized_client") => self.refused(said.to_owned()).await,
+                _ => LoginError::Refused(said),
+            });
         }
         let code = brought("code").ok_or(LoginError::Foreign)?;
         let manager = &self.discovered.manager;
@@ -217,7 +221,9 @@ impl Exchange {
 
     /// rmcp hands the code of an error on as text only.
     async fn refused(&self, said: String) -> LoginError {
-        if !said.contains("invalid_client") || self.client.redirect_uri.is_none() {
+        let is_known =
+            !["invalid_client", "unauthorized_client"].iter().any(|code| said.contains(code));
+        if is_known || self.client.redirect_uri.is_none() {
             return LoginError::Exchange(said);
         }
         // It has forgotten us; the next login registers anew.

@@ -19,7 +19,7 @@ use super::{
     files,
     keychain::{Keychain, KeychainError, LOGINS, SECRETS},
 };
-use crate::config::{OAuth, Remote, Secret, hex};
+use crate::config::{Grant, OAuth, Remote, Secret, hex};
 
 /// How long another process may take to renew a login.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A larger file is none of ours.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Which login is meant: entries with the same URL and the same client share one.
+/// Which login is meant: entries with the same URL and the same client share one; those of machines, with the same scopes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slot(String);
 
@@ -37,7 +37,10 @@ impl Slot {
         url.set_fragment(None);
         let client = oauth.client.as_ref().map(|client| &client.id);
         let authority = oauth.auth_server.as_ref().map(url::Url::as_str);
-        let decisive = serde_json::json!([url.as_str(), client, authority, oauth.grant.name()]);
+        // A person's login grows when a server wants more; a machine asks for what its entry says.
+        let scopes = (oauth.grant == Grant::ClientCredentials).then_some(&oauth.scopes);
+        let decisive =
+            serde_json::json!([url.as_str(), client, authority, oauth.grant.name(), scopes]);
         Self(hex(&Sha256::digest(decisive.to_string())[..16]))
     }
 }
@@ -162,6 +165,7 @@ impl Store {
     pub(super) fn read(&self, slot: &Slot) -> Result<Option<Credential>, StoreError> {
         let Some(kept) = self.kept(slot)? else { return Ok(None) };
         let Kept { facts, secrets, .. } = kept;
+        let is_in_file = secrets.is_some();
         let secrets = match secrets {
             Some(secrets) => secrets,
             None => match self.keychain.get(LOGINS, &slot.0)? {
@@ -171,7 +175,7 @@ impl Store {
         };
         let Secrets { access_token, refresh_token, client_secret } = secrets;
         let tokens = access_token.map(|access| Tokens { access, refresh: refresh_token });
-        Ok(Some(Credential { facts, client_secret, tokens }))
+        Ok(Some(Credential { facts, client_secret, tokens, is_in_file }))
     }
 
     fn kept(&self, slot: &Slot) -> Result<Option<Kept>, StoreError> {
@@ -214,7 +218,8 @@ impl Store {
             refresh_token: login.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()),
             client_secret: login.client_secret.clone(),
         };
-        let secrets = if self.has_taken(slot, &secrets) { None } else { Some(secrets) };
+        let is_elsewhere = !login.is_in_file && self.has_taken(slot, &secrets);
+        let secrets = (!is_elsewhere).then_some(secrets);
         let kept = Kept { version: VERSION, facts: login.facts.clone(), secrets };
         let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
         let text = text.map_err(|_| StoreError::Unreadable(path.clone()))?;
@@ -288,6 +293,17 @@ impl Store {
         }
     }
 
+    /// Takes up room for a login that is about to change, until it is dropped: a disk that is full must not cost a token
+    /// that is good once. Where nothing can be kept anyway, there is nothing to be lost.
+    pub(super) fn reserve(&self, slot: &Slot) -> Result<Option<files::Reserved>, StoreError> {
+        let Some(path) = self.path(slot) else { return Ok(None) };
+        match files::reserve(&path) {
+            Ok(reserved) => Ok(Some(reserved)),
+            Err(cause) if is_unwritable(&cause) => Ok(None),
+            Err(cause) => Err(StoreError::Io { path, cause }),
+        }
+    }
+
     /// Whether anything can be kept.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let directory = self.directory.as_ref().ok_or(StoreError::Homeless)?;
@@ -338,7 +354,7 @@ mod tests {
         };
         let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
         let client_secret = Some(Secret::new("s"));
-        Credential { facts, client_secret, tokens: Some(tokens) }
+        Credential { facts, client_secret, tokens: Some(tokens), is_in_file: false }
     }
 
     #[tokio::test]
@@ -392,6 +408,11 @@ mod tests {
         // A process that has no keychain says so, and leaves the login as it is.
         let without = Store { directory: place, keychain: Keychain::none() };
         assert!(matches!(without.read(&slot), Err(StoreError::Keychain(_))));
+        // What it keeps stays in the file, also when it is renewed where there is a keychain.
+        without.write(&slot, &held, &login("elsewhere")).unwrap();
+        let read = store.read(&slot).unwrap().unwrap();
+        store.write(&slot, &held, &read).unwrap();
+        assert_eq!(without.read(&slot).unwrap().unwrap().tokens, login("elsewhere").tokens);
         assert!(store.remove(&slot, &held).unwrap());
         assert!(store.keychain.get(LOGINS, "x").unwrap().is_none());
     }

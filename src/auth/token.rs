@@ -52,17 +52,19 @@ impl Granted {
     /// The login with these tokens in the place of those that it had.
     pub(super) fn into_renewed(self, before: Credential) -> Credential {
         let Self { mut tokens, expires_in, scopes } = self;
-        let Credential { mut facts, client_secret, tokens: old } = before;
+        let Credential { mut facts, client_secret, tokens: old, is_in_file } = before;
         // A server that gives no new one leaves the old one good (RFC 6749 section 6).
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
         let now = seconds(SystemTime::now());
         facts.obtained_at = now;
-        facts.expires_at = expires_in.map(|life| now + life.min(LONGEST_LIFE).as_secs());
+        // One that was never good would be renewed for ever; whether it is not, the server will say.
+        let life = expires_in.map(|life| life.min(LONGEST_LIFE).as_secs()).filter(|life| *life > 0);
+        facts.expires_at = life.map(|life| now + life);
         if let Some(scopes) = scopes {
             facts.scopes = scopes;
         }
         (facts.is_renewable, facts.is_usable) = (tokens.refresh.is_some(), true);
-        Credential { facts, client_secret, tokens: Some(tokens) }
+        Credential { facts, client_secret, tokens: Some(tokens), is_in_file }
     }
 }
 

@@ -7,8 +7,9 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::{UsageError, arguments::Options, runtime, settings};
+use super::{UsageError, arguments::Options, runtime, settings, signals};
 use crate::{
     auth::Auth,
     config::{Config, Isolation, Startup, Surface, visible},
@@ -78,10 +79,12 @@ async fn call(
 ) -> anyhow::Result<Outcome> {
     let watchdog = Watchdog::default();
     let fleet = Fleet::new(config, &watchdog, storage, auth);
-    let outcome = within::call_tool(&fleet, params).await;
+    let stop = CancellationToken::new();
+    let _signals = signals::cancel_when_asked(stop.clone(), false);
+    let outcome = stop.run_until_cancelled(within::call_tool(&fleet, params)).await;
     fleet.stop().await;
     watchdog.end();
-    Ok(outcome?)
+    Ok(outcome.context("stopped before there was an answer")??)
 }
 
 fn print(outcome: &Outcome, as_json: bool) -> ExitCode {

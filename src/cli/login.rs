@@ -74,10 +74,13 @@ async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Resul
     loop {
         // What has come is taken to its end.
         let pasted = tokio::select! {
-            returned = login.returned() => match login.take(returned).await {
-                Some(outcome) => return Some(outcome),
-                None => continue,
-            },
+            returned = login.returned() => {
+                if let Some(outcome) = login.take(returned).await {
+                    return Some(outcome);
+                }
+                errln!("{}; log in at the address above", LoginError::Foreign);
+                continue;
+            }
             Some(line) = lines.recv() => line,
             () = tokio::time::sleep_until(deadline) => return None,
         };
@@ -116,7 +119,8 @@ async fn on_device(
     let login: DeviceLogin = auth.log_in_elsewhere(server, &typed.scope).await?;
     errln!("To log in to {}, open this address on any device:", visible(&server.name));
     errln!("\n  {}\n", visible(login.address()));
-    errln!("and type in this code: {}", visible(login.code()));
+    let code = login.code().split_whitespace().collect::<Vec<_>>().join(" ");
+    errln!("and type in this code: {}", visible(&code));
     if let Some(complete) = login.complete_address() {
         errln!("or open this one, which has the code in it:\n\n  {}\n", visible(complete));
     }

@@ -33,6 +33,7 @@ mod refresh;
 mod schema;
 mod serve;
 mod settings;
+mod signals;
 mod status;
 mod test;
 mod trust;

@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::signals;
 use crate::{
     auth::Auth,
     catalog::{Origin, ServerCatalog},
@@ -32,6 +33,7 @@ pub(super) struct Seen {
 pub(super) async fn probe(config: Config, auth: Auth) -> Vec<Seen> {
     let watchdog = Watchdog::default();
     let context = context(&config.settings, &watchdog, auth);
+    let _signals = signals::cancel_when_asked(context.stop.clone(), false);
     let free = Arc::new(Semaphore::new(MOST_AT_ONCE));
     let display = MultiProgress::new();
     let mut probing = JoinSet::new();

@@ -11,7 +11,9 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{UsageError, arguments::Options, first_run, follow, footprint, runtime, settings};
+use super::{
+    UsageError, arguments::Options, first_run, follow, footprint, runtime, settings, signals,
+};
 use crate::{
     auth::Auth,
     config::{Config, ConfigFile, HttpSettings},
@@ -91,7 +93,7 @@ async fn serve(
         Some(addresses) => Some(listen(addresses).await?),
         None => None,
     };
-    let signals = tokio::spawn(stop_on_signals(stop.clone(), origin.is_some()));
+    let _signals = signals::cancel_when_asked(stop.clone(), origin.is_some());
     let watchdog = Watchdog::default();
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &config));
     let fleet = Fleet::new(config, &watchdog, settings::storage(file), auth);
@@ -122,7 +124,6 @@ async fn serve(
     }
     companions.end().await;
     watchdog.end();
-    signals.abort();
     Ok(served?)
 }
 
@@ -204,29 +205,4 @@ async fn serve_http(
     }
     errln!("dormouse: listening on http://{address}/mcp");
     http::serve(fleet, listener, access, api, stop).await
-}
-
-/// `has_config`: a hangup is a word about that.
-#[cfg(unix)]
-async fn stop_on_signals(stop: CancellationToken, has_config: bool) {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-    let [Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)] = signals.map(signal) else {
-        tracing::error!("cannot listen for signals");
-        return;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        _ = hangup.recv(), if !has_config => {}
-    }
-    stop.cancel();
-}
-
-#[cfg(not(unix))]
-async fn stop_on_signals(stop: CancellationToken, _: bool) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        stop.cancel();
-    }
 }

@@ -106,7 +106,12 @@ impl Authorizer {
         let named = self.site.oauth.auth_server.clone();
         let own = [Some(self.site.remote.url.clone()), named].into_iter().flatten();
         let guard = Guard::new(own).map_err(unavailable)?;
-        match refreshed(&guard, &client, &login).await {
+        let slot = self.site.slot.clone();
+        let reserved = self.store.run(move |store| store.reserve(&slot)).await;
+        let reserved = reserved.map_err(unavailable)?;
+        let granted = refreshed(&guard, &client, &login).await;
+        drop(reserved);
+        match granted {
             Ok(granted) => {
                 tracing::info!(server = self.site.name, "the login is renewed");
                 self.keep(held, granted.into_renewed(login)).await;
@@ -220,6 +225,11 @@ impl Authorizer {
                 // A new login takes its place.
                 tracing::warn!(server = self.site.name, "{error}");
                 Ok(None)
+            }
+            // Logged in here, it is kept in a file.
+            Err(StoreError::Keychain(error)) => {
+                let why = format!(" (where the one that there is cannot be read here: {error})");
+                Err(self.login_required(&why))
             }
             read => read.map_err(unavailable),
         }
