@@ -56,13 +56,26 @@ pub enum LoginError {
     )]
     OtherAuthority { server: String, before: String, now: String },
     #[error("no token: {0}")]
-    Token(#[from] TokenError),
+    Token(TokenError),
     #[error(transparent)]
     Client(#[from] super::NoClient),
     #[error("the login cannot be kept: {0}")]
-    Store(#[from] StoreError),
+    Store(StoreError),
     #[error(transparent)]
     Guard(GuardError),
+}
+
+// What they say is part of what it says, and is not to be said a second time as its cause.
+impl From<TokenError> for LoginError {
+    fn from(error: TokenError) -> Self {
+        Self::Token(error)
+    }
+}
+
+impl From<StoreError> for LoginError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 impl From<GuardError> for LoginError {

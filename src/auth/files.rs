@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Opens a file that is there to be locked.
@@ -16,27 +16,64 @@ pub(super) fn open_lock(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Puts a text in the place of another, whole. Temporary files are for this user alone, and so is what they become.
+/// Puts a text in the place of another, whole. Whoever does so holds the lock.
 pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    make_directory(directory)?;
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(text)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    make_directory(path.parent().unwrap_or(Path::new(".")))?;
+    let fresh = path.with_extension(FRESH);
+    let written = make_anew(&fresh).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&fresh, path)).inspect_err(|_| {
+        // It may be a part of it, on a disk that is full.
+        let _ = fs::remove_file(&fresh);
+    })
+}
+
+/// Removes a file, and what a process has left that was killed while it made another for its place; whether it was there.
+pub(super) fn remove(path: &Path) -> io::Result<bool> {
+    let [_, _, removed] = [path.with_extension(FRESH), path.with_extension(ROOM), path.to_owned()]
+        .map(fs::remove_file);
+    match removed {
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(cause),
+    }
+}
+
+const FRESH: &str = "new";
+const ROOM: &str = "room";
+
+/// A file that was not there before.
+fn make_anew(path: &Path) -> io::Result<File> {
+    // Left by a process that was killed.
+    let _ = fs::remove_file(path);
+    let mut options = File::options();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Room on the disk, for as long as it lives.
-pub(super) struct Reserved(#[expect(dead_code, reason = "held")] tempfile::NamedTempFile);
+pub(super) struct Reserved(PathBuf);
 
-/// More than two logins with long tokens need.
-static ROOM: [u8; 64 * 1024] = [b' '; 64 * 1024];
+/// More than a login with long tokens needs.
+static NOTHING: [u8; 16 * 1024] = [b' '; 16 * 1024];
 
+/// Takes up room for what will be put in this place. Whoever does so holds the lock.
 pub(super) fn reserve(path: &Path) -> io::Result<Reserved> {
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    file.write_all(&ROOM)?;
-    Ok(Reserved(file))
+    let room = path.with_extension(ROOM);
+    let mut file = make_anew(&room)?;
+    let reserved = Reserved(room);
+    file.write_all(&NOTHING)?;
+    Ok(reserved)
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// Makes the directory if it is not there, and sees to it that files can be made in it.

@@ -262,11 +262,7 @@ impl Store {
         if self.keychain.is_there() {
             self.keychain.delete(LOGINS, &slot.0)?;
         }
-        match fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(cause) => Err(StoreError::Io { path, cause }),
-        }
+        files::remove(&path).map_err(|cause| StoreError::Io { path, cause })
     }
 
     /// Waits until nobody else changes this login. Whoever renews one does so over the network.
@@ -384,8 +380,14 @@ mod tests {
                 assert_eq!(mode(&file.unwrap().path()), 0o600);
             }
         }
+        let reserved = store.reserve(&slot).unwrap();
+        fs::write(place.join("x.new"), "left by a process that was killed").unwrap();
         assert!(store.remove(&slot, &held).unwrap());
         assert!(!store.remove(&slot, &held).unwrap());
+        drop(reserved);
+        let left: Vec<_> =
+            fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, ["x.lock"]);
     }
 
     #[tokio::test]
