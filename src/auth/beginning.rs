@@ -7,9 +7,12 @@ use super::{
     credential::Credential,
     discovery::{Discovered, discover},
     error::LoginError,
-    guard::Guard,
+    store::Store,
 };
-use crate::config::{ClientProof, Grant, ServerConfig, Transport};
+use crate::{
+    config::{ClientProof, Grant, ServerConfig, Transport},
+    wire::credentials::{Challenge, sensitive_headers},
+};
 
 pub(super) struct Beginning {
     pub(super) site: Site,
@@ -34,9 +37,8 @@ impl Auth {
         if challenge.is_none() && !discovered.is_published {
             return Err(said.without_login(site.name));
         }
-        let slot = site.slot.clone();
         // One that cannot be read is replaced.
-        let before = self.0.store.run(move |store| store.read(&slot)).await.ok().flatten();
+        let before = self.0.store.at(&site.slot, Store::read).await.ok().flatten();
         if let Some(before) = &before {
             same_authority(&site, &before.facts.issuer, &discovered)?;
         }
@@ -115,7 +117,7 @@ impl Said {
 }
 
 async fn ask(site: &Site) -> Result<Said, LoginError> {
-    let guard = Guard::new([site.remote.url.clone()])?;
+    let guard = site.guard()?;
     let url = site.remote.url.as_str();
     // An HTTP+SSE server answers a GET only.
     let requests = [
@@ -128,20 +130,14 @@ async fn ask(site: &Site) -> Result<Said, LoginError> {
     for request in requests {
         let mut request = request.map_err(|error| LoginError::Unreachable(error.to_string()))?;
         request.headers_mut().insert(header::ACCEPT, BOTH);
-        for (name, value) in &site.remote.headers {
-            if let (Ok(name), Ok(value)) =
-                (header::HeaderName::try_from(name), header::HeaderValue::try_from(value))
-            {
-                request.headers_mut().insert(name, value);
-            }
-        }
+        request.headers_mut().extend(sensitive_headers(&site.remote.headers));
         let answer = guard.head_of(request).await;
         let (status, headers) =
             answer.map_err(|error| LoginError::Unreachable(error.to_string()))?;
-        if status.as_u16() == 401 {
-            let values = headers.get_all(header::WWW_AUTHENTICATE).iter();
-            let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-            return Ok(Said::Challenge(values.join(", ")));
+        if status == StatusCode::UNAUTHORIZED
+            && let Some(challenge) = Challenge::of(status, &headers)
+        {
+            return Ok(Said::Challenge(challenge.www_authenticate));
         }
         if taken.is_none() || status.is_success() {
             taken = Some(status);

@@ -31,7 +31,7 @@ pub(super) struct Discovered {
 /// Finds out who gives tokens for a server that has sent this challenge.
 pub(super) async fn discover(site: &Site, challenge: &str) -> Result<Discovered, LoginError> {
     let (server, named) = (&site.remote.url, site.oauth.auth_server.as_ref());
-    let guard = Guard::new([Some(server.clone()), named.cloned()].into_iter().flatten())?;
+    let guard = site.guard()?;
     let client = Arc::new(guard.clone());
     let mut manager = AuthorizationManager::new_with_oauth_http_client(bare(server), client)
         .await

@@ -6,14 +6,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::config::make_private_directory;
+
 /// Opens a file that is there to be locked.
 pub(super) fn open_lock(path: &Path) -> io::Result<File> {
     make_directory(path.parent().unwrap_or(Path::new(".")))?;
+    private().create(true).truncate(false).open(path)
+}
+
+/// To be written; what is made so is for this user alone.
+fn private() -> fs::OpenOptions {
     let mut options = File::options();
-    options.create(true).truncate(false).write(true);
+    options.write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
 }
 
 /// Puts a text in the place of another, whole. Whoever does so holds the lock.
@@ -48,11 +55,7 @@ const ROOM: &str = "room";
 fn make_anew(path: &Path) -> io::Result<File> {
     // Left by a process that was killed.
     let _ = fs::remove_file(path);
-    let mut options = File::options();
-    options.create_new(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private().create_new(true).open(path)
 }
 
 /// Room on the disk, for as long as it lives.
@@ -83,21 +86,16 @@ pub(super) fn check_directory(directory: &Path) -> io::Result<()> {
 }
 
 fn make_directory(directory: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
+    make_private_directory(directory)?;
     #[cfg(unix)]
     {
-        use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-        builder.mode(0o700);
-        builder.create(directory)?;
-        let permissions = directory.metadata()?.permissions();
-        if permissions.mode() & 0o077 != 0 {
+        use std::os::unix::fs::PermissionsExt as _;
+        // It may have been there.
+        if directory.metadata()?.permissions().mode() & 0o077 != 0 {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
         }
-        Ok(())
     }
-    #[cfg(not(unix))]
-    builder.create(directory)
+    Ok(())
 }
 
 /// A file that is replaced is another one, even within the same moment.

@@ -21,7 +21,10 @@ use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpReq
 use url::{Host, Origin, Url};
 
 use super::LoginError;
-use crate::config::is_loopback;
+use crate::{
+    config::is_loopback,
+    wire::{http_client_builder, sse::root_cause},
+};
 
 const LONGEST: Duration = Duration::from_secs(30);
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -58,10 +61,8 @@ impl Guard {
     /// `own`: the URLs that the config itself names, which may be anywhere, and where others may be too.
     pub(super) fn new(own: impl IntoIterator<Item = Url>) -> Result<Self, GuardError> {
         let rules = Arc::new(Rules::of(&own.into_iter().collect::<Vec<Url>>()));
-        // An error means that a provider has been installed already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
-            Client::builder()
+            http_client_builder()
                 .user_agent(concat!("dormouse/", env!("CARGO_PKG_VERSION")))
                 // Whoever asks judges where a redirect leads.
                 .redirect(redirect::Policy::none())
@@ -71,7 +72,7 @@ impl Guard {
         };
         // A system without certificates can still reach what needs none.
         let client = builder().build().or_else(|_| builder().tls_certs_only(Vec::new()).build());
-        let client = client.map_err(|error| GuardError::Client(root_cause(&error)))?;
+        let client = client.map_err(|error| GuardError::Client(cause_of(&error)))?;
         Ok(Self { client, rules })
     }
 
@@ -108,7 +109,7 @@ impl Guard {
 
     async fn send(&self, request: HttpRequest) -> Result<(Url, Response), GuardError> {
         let request =
-            Request::try_from(request).map_err(|error| GuardError::Client(root_cause(&error)))?;
+            Request::try_from(request).map_err(|error| GuardError::Client(cause_of(&error)))?;
         let url = request.url().clone();
         self.check(&url)?;
         let response = self.client.execute(request).await.map_err(|error| failed(&url, &error))?;
@@ -173,7 +174,7 @@ fn shown_uri(request: &HttpRequest) -> String {
 }
 
 fn failed(to: &Url, error: &reqwest::Error) -> GuardError {
-    GuardError::Failed { to: shown(to), cause: root_cause(error) }
+    GuardError::Failed { to: shown(to), cause: cause_of(error) }
 }
 
 /// Longer addresses are of nobody who means well.
@@ -196,13 +197,9 @@ pub(super) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    // The whole would name the URL with its query.
-    if error.source().is_none() { "no answer".to_owned() } else { cause.to_string() }
+/// The whole would name the URL with its query.
+fn cause_of(error: &reqwest::Error) -> String {
+    if error.source().is_none() { "no answer".to_owned() } else { root_cause(error) }
 }
 
 /// Who may be asked.

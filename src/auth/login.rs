@@ -191,11 +191,7 @@ impl Exchange {
         if let Some(error) = brought("error") {
             let about = brought("error_description").map(|about| format!(": {about}"));
             let said = error + &about.unwrap_or_default();
-            let said = scrubbed(&said, &[]);
-            return Err(match said.as_str() {
-                said if said.contains("unauthorized_client") => self.refused(said.to_owned()).await,
-                _ => LoginError::Refused(said),
-            });
+            return Err(self.refused(scrubbed(&said, &[]), LoginError::Refused).await);
         }
         let code = brought("code").ok_or(LoginError::Foreign)?;
         let manager = &self.discovered.manager;
@@ -206,31 +202,29 @@ impl Exchange {
             Err(error) => {
                 let secret = self.client.secret.as_ref().map_or("", Secret::expose);
                 let said = scrubbed(&error.to_string(), &[&code, &state, secret]);
-                return Err(self.refused(said).await);
+                return Err(self.refused(said, LoginError::Exchange).await);
             }
         };
         let (url, scopes) = (&self.site.remote.url, self.scopes.clone());
         let client = self.client.clone();
         let login = Granted::of(&given).into_login(url, &self.discovered, client, scopes);
-        let (store, slot) = (&self.store, self.site.slot.clone());
-        let held = store.hold(&slot).await?;
-        store.run(move |store| store.write(&slot, &held, &login)).await?;
+        self.store.keep(&self.site.slot, login).await?;
         self.authorizer.forget();
         Ok(())
     }
 
-    /// rmcp hands the code of an error on as text only.
-    async fn refused(&self, said: String) -> LoginError {
-        let is_known =
-            !["invalid_client", "unauthorized_client"].iter().any(|code| said.contains(code));
-        if is_known || self.client.redirect_uri.is_none() {
-            return LoginError::Exchange(said);
+    /// rmcp hands the code of an error on as text only. `error`: what it is, unless the authorization server has forgotten
+    /// us; then the next login registers anew.
+    async fn refused(&self, said: String, error: fn(String) -> LoginError) -> LoginError {
+        let is_unknown =
+            ["invalid_client", "unauthorized_client"].iter().any(|code| said.contains(code));
+        if !is_unknown || self.client.redirect_uri.is_none() {
+            return error(said);
         }
-        // It has forgotten us; the next login registers anew.
-        let (slot, id) = (self.site.slot.clone(), self.client.id.clone());
+        let (slot, id) = (&self.site.slot, self.client.id.clone());
         let forgotten = async {
-            let held = self.store.hold(&slot).await?;
-            self.store.run(move |store| store.forget_client(&slot, &held, &id)).await
+            let held = self.store.hold(slot).await?;
+            self.store.at(slot, move |store, slot| store.forget_client(slot, &held, &id)).await
         };
         if let Err(error) = forgotten.await {
             tracing::warn!(server = self.site.name, %error, "the registration cannot be forgotten");
@@ -247,9 +241,6 @@ pub(super) async fn keep(
     login: Credential,
 ) -> Result<(), LoginError> {
     let (store, slot) = (store.clone(), site.slot.clone());
-    let keeping = tasks.spawn(async move {
-        let held = store.hold(&slot).await?;
-        store.run(move |store| store.write(&slot, &held, &login)).await
-    });
+    let keeping = tasks.spawn(async move { store.keep(&slot, login).await });
     Ok(keeping.await.unwrap_or(Err(StoreError::Ending))?)
 }

@@ -50,6 +50,7 @@ use crate::{
     wire::credentials::Credentials,
 };
 use authorizer::Authorizer;
+use guard::Guard;
 use store::Slot;
 
 /// How long an authorization server may take for its last answer.
@@ -127,6 +128,12 @@ impl Site {
         let oauth = Arc::new(OAuth::clone(remote.oauth.as_deref()?));
         let slot = Slot::of(remote, &oauth);
         Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, slot })
+    }
+
+    /// Who may be asked about it.
+    fn guard(&self) -> Result<Guard, GuardError> {
+        let named = self.oauth.auth_server.as_ref();
+        Guard::new([Some(&self.remote.url), named].into_iter().flatten().cloned())
     }
 }
 

@@ -11,7 +11,6 @@ use super::{
     client::secret_of,
     credential::{AuthMethod, Credential},
     error::LoginError,
-    guard::Guard,
 };
 use crate::config::{Secret, ServerConfig};
 
@@ -36,14 +35,13 @@ impl Auth {
         let store = &self.0.store;
         let held = store.hold(&site.slot).await?;
         // What cannot be read cannot be revoked, but it can be forgotten.
-        let slot = site.slot.clone();
-        let login = store.run(move |store| store.read(&slot)).await.ok().flatten();
+        let login = store.at(&site.slot, Store::read).await.ok().flatten();
         let ended = match login {
             Some(login) => revoke(&site, login, store).await,
             None => LoggedOut::Forgotten { why: None },
         };
-        let slot = site.slot.clone();
-        let was_there = store.run(move |store| store.remove(&slot, &held)).await?;
+        let removed = store.at(&site.slot, move |store, slot| store.remove(slot, &held)).await;
+        let was_there = removed?;
         Ok(if was_there { ended } else { LoggedOut::Nothing })
     }
 }
@@ -57,9 +55,7 @@ async fn revoke(site: &Site, login: Credential, store: &Arc<Store>) -> LoggedOut
     let Ok(endpoint) = Url::parse(&endpoint) else {
         return forgotten("its revocation endpoint is no URL".to_owned());
     };
-    let named = site.oauth.auth_server.clone();
-    let own = [Some(site.remote.url.clone()), named].into_iter().flatten();
-    let guard = match Guard::new(own) {
+    let guard = match site.guard() {
         Ok(guard) => guard,
         Err(error) => return forgotten(error.to_string()),
     };

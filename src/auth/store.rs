@@ -143,6 +143,26 @@ impl Store {
         work.await.unwrap_or(Err(StoreError::Ending))
     }
 
+    /// The same about one login.
+    pub(super) async fn at<T: Send + 'static>(
+        self: &Arc<Self>,
+        slot: &Slot,
+        work: impl FnOnce(&Self, &Slot) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let slot = slot.clone();
+        self.run(move |store| work(store, &slot)).await
+    }
+
+    /// Waits until nobody else changes a login, and keeps it.
+    pub(super) async fn keep(
+        self: &Arc<Self>,
+        slot: &Slot,
+        login: Credential,
+    ) -> Result<(), StoreError> {
+        let held = self.hold(slot).await?;
+        self.at(slot, move |store, slot| store.write(slot, &held, &login)).await
+    }
+
     /// A secret that the config leaves to the keychain.
     pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, StoreError> {
         Ok(self.keychain.get(SECRETS, name)?)

@@ -16,7 +16,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{Digests, Inventory, Kept, Pins, Record, RecordError, ServerCatalog};
-use crate::config::{self, Launch, ServerConfig, Transport};
+use crate::config::{self, Launch, ServerConfig, Transport, make_private_directory};
 
 /// A larger catalog is not kept.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -193,7 +193,8 @@ impl Cache {
         change: impl FnOnce(&mut Kept) -> T,
     ) -> Result<T, CacheError> {
         let failed = |cause| CacheError::Io { path: self.directory.clone(), cause };
-        private_directory(&self.directory).map_err(failed)?;
+        // Instructions and definitions may be confidential.
+        make_private_directory(&self.directory).map_err(failed)?;
         let place = self.directory.join("lock");
         if place.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return Err(failed(io::ErrorKind::AlreadyExists.into()));
@@ -264,15 +265,6 @@ impl Cache {
     fn path(&self, key: &CatalogKey) -> PathBuf {
         self.directory.join(&key.0).with_extension(EXTENSION)
     }
-}
-
-/// Makes a directory that nobody else can look into: instructions and definitions may be confidential.
-fn private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 fn set_aside(path: &Path) {

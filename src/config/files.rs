@@ -91,6 +91,17 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a directory, if it is not there, that nobody else can look into.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
 fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -33,7 +33,7 @@ pub use dialect::Dialect;
 pub use duration::parse_duration;
 pub use edits::{ConfigEdit, Unchanged};
 pub use environment::Environment;
-pub use files::{ReplaceError, create_file, remove_file, replace_file};
+pub use files::{ReplaceError, create_file, make_private_directory, remove_file, replace_file};
 pub use find::{ConfigFile, Found, find, find_own, own_place};
 pub use format::{Edit, EditError, Format};
 pub use lock::lock;
@@ -47,6 +47,7 @@ pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference, server_keys};
 pub use tools::ToolRules;
+pub use transport::has_authorization;
 pub use trust::{TrustStore, place_fingerprint};
 pub use watch::Watch;
 

@@ -59,7 +59,7 @@ pub(super) fn problems(
     for name in entry.headers.keys().filter(|name| !is_header_name(name)) {
         problems.push((Some("headers"), format!("{name:?} cannot be the name of a header")));
     }
-    if entry.oauth.is_some() && has_authorization(entry) {
+    if entry.oauth.is_some() && has_authorization(entry.headers.keys()) {
         let message = "a server has either a header \"Authorization\" or \"oauth\"".to_owned();
         problems.push((Some("oauth"), message));
     }
@@ -72,7 +72,7 @@ pub(super) fn transport(
     directory: &Path,
 ) -> Result<Transport, Unavailable> {
     if let Some(url) = entry.url.take() {
-        let has_authorization = has_authorization(entry);
+        let has_authorization = has_authorization(entry.headers.keys());
         let headers = std::mem::take(&mut entry.headers);
         let is_sendable = |value: &String| {
             value.bytes().all(|byte| byte == b'\t' || (byte >= 0x20 && byte != 0x7f))
@@ -106,9 +106,9 @@ pub(super) fn transport(
     }))
 }
 
-/// Whether the config itself says what to show to the server.
-fn has_authorization(entry: &ServerEntry) -> bool {
-    entry.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+/// Whether these headers say themselves what to show to the server.
+pub fn has_authorization<'a>(mut names: impl Iterator<Item = &'a String>) -> bool {
+    names.any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
 fn remote_url(text: &str) -> Option<Url> {

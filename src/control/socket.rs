@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::net::UnixListener;
 
 use super::{BASE, Control, router};
+use crate::config::make_private_directory;
 
 /// A path of a socket may have about a hundred bytes.
 const DIGITS: usize = 12;
@@ -74,7 +75,7 @@ pub async fn serve(control: Control, place: Place) -> io::Result<()> {
 
 /// Nobody but the user may connect: neither the directory nor the socket lets others in.
 fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    make_private_directory(directory)?;
     // What a process of the same number has left behind.
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;

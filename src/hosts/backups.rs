@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::Connected;
-use crate::config::{create_file, hex, place_fingerprint};
+use crate::config::{create_file, hex, make_private_directory, place_fingerprint};
 
 /// A directory of dated copies, and of a record for each file that dormouse is in.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Backups {
     /// # Errors
     /// When it cannot be written.
     pub fn keep(&self, path: &Path, text: &[u8]) -> io::Result<PathBuf> {
-        self.make_directory()?;
+        make_private_directory(&self.directory)?;
         let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let date = date.replace(':', "-");
         let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -127,7 +127,7 @@ impl Backups {
         before: Option<&[u8]>,
         connected: &Connected,
     ) -> io::Result<Pending> {
-        self.make_directory()?;
+        make_private_directory(&self.directory)?;
         let copy = before.map(|text| self.keep(path, text)).transpose()?;
         let mut earlier = self.of(path)?;
         if let Some(earlier) = &mut earlier {
@@ -157,13 +157,6 @@ impl Backups {
 
     fn record(&self, path: &Path) -> PathBuf {
         self.directory.join(format!("{}.json", place_fingerprint(path)))
-    }
-
-    fn make_directory(&self) -> io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(&self.directory)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     table::Unit,
     variables::{Findings, Meanings, Needed},
 };
-use crate::config::server_keys;
+use crate::config::{has_authorization, server_keys};
 
 /// A server as it is written somewhere, in the keys of our config and with our variables.
 #[derive(Clone, Debug, PartialEq)]
@@ -269,10 +269,9 @@ impl Translation {
     fn settle(&mut self) {
         if self.entry.contains_key("url") {
             let headers = self.entry.get("headers").and_then(Value::as_object);
-            let has_authorization = headers.is_some_and(|all| {
-                all.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
-            });
-            if has_authorization && self.entry.shift_remove("oauth").is_some() {
+            if headers.is_some_and(|all| has_authorization(all.keys()))
+                && self.entry.shift_remove("oauth").is_some()
+            {
                 self.notes.push("\"oauth\" is left out: it has a header for that".to_owned());
             }
             for key in ["command", "args", "env", "cwd"] {

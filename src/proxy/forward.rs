@@ -50,7 +50,7 @@ pub(super) const MOST_CONNECTIONS: usize = 3;
 /// For one request.
 const MOST_LOGINS: usize = 2;
 
-/// How often a host that waits for a load is shown that it goes on.
+/// How often a host that waits is shown that it goes on.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 impl Fleet {
@@ -181,19 +181,11 @@ impl Fleet {
         }
     }
 
-    /// A host that asked for progress is told that it takes a while.
     async fn wake(&self, instance: Instance, caller: &Caller) -> Result<Lease, LoadError> {
         let upstream = self.upstream(instance);
         let era = caller.client.era;
-        let mut leasing = std::pin::pin!(upstream.lease(era));
-        let mut beats = 0_u32;
-        loop {
-            if let Ok(lease) = tokio::time::timeout(HEARTBEAT, &mut leasing).await {
-                return lease;
-            }
-            beats += 1;
-            beat(caller, &format!("starting server {}", upstream.name()), beats);
-        }
+        let message = format!("starting server {}", upstream.name());
+        with_beats(caller, &message, upstream.lease(era)).await
     }
 }
 
@@ -248,8 +240,25 @@ impl Forwarded<'_> {
     }
 }
 
+/// A host that asked for progress is told that it takes a while.
+pub(super) async fn with_beats<T>(
+    caller: &Caller,
+    message: &str,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut beats = 0;
+    loop {
+        if let Ok(done) = tokio::time::timeout(HEARTBEAT, &mut work).await {
+            return done;
+        }
+        beats += 1;
+        beat(caller, message, beats);
+    }
+}
+
 /// The values rise from -1 towards 0, so that those of the server itself still rise after them.
-pub(super) fn beat(caller: &Caller, message: &str, beats: u32) {
+fn beat(caller: &Caller, message: &str, beats: u32) {
     let Some(token) = &caller.progress_token else { return };
     let params = Raw::encode(&json!({
         "progress": -1.0 / f64::from(beats),

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{Caller, Fleet, calls::own, conversation::Binding, forward::beat};
+use super::{Caller, Fleet, calls::own, conversation::Binding, forward::with_beats};
 use crate::{
     auth::{Login, can_open_browser, open_in_browser},
     catalog::ServerId,
@@ -34,8 +34,6 @@ use crate::{
 const PATIENCE: Duration = Duration::from_mins(5);
 /// How long a modern host's retry waits, before the host is asked to come back once more.
 const LONGEST_RETRY: Duration = Duration::from_secs(25);
-/// How often a host that waits is shown that it goes on.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Of states that were given to hosts which have not come back.
 const MOST_WAITING: usize = 1000;
 
@@ -122,7 +120,7 @@ impl Fleet {
         if way == Way::Host && !is_accepted(caller, &name, &open).await {
             return LoginOutcome::Not;
         }
-        let outcome = with_beats(caller, &name, open.done.clone()).await;
+        let outcome = with_beats(caller, &waiting_for(&name), open.done.clone()).await;
         if way == Way::Host {
             let done = Raw::encode(&json!({"elicitationId": open.id}));
             caller.peer.notify("notifications/elicitation/complete", Some(done));
@@ -291,25 +289,16 @@ async fn is_accepted(caller: &Caller, server: &str, open: &Open) -> bool {
         Some(Raw::encode(&params)),
         CallOptions::silent_for(PATIENCE),
     );
-    let answer = with_beats(caller, server, asking).await;
+    let answer = with_beats(caller, &waiting_for(server), asking).await;
     matches!(answer, Ok(Ok(answer)) if edit::get_str(&answer, "action").as_deref() == Some("accept"))
+}
+
+fn waiting_for(server: &str) -> String {
+    format!("waiting for a login to server {server}")
 }
 
 fn message(server: &str) -> String {
     format!("The MCP server {server:?} wants you to log in. The page opens in your browser.")
-}
-
-/// A host that asked for progress is told that it takes a while.
-async fn with_beats<T>(caller: &Caller, server: &str, work: impl Future<Output = T>) -> T {
-    let mut work = std::pin::pin!(work);
-    let mut beats = 0;
-    loop {
-        if let Ok(done) = tokio::time::timeout(HEARTBEAT, &mut work).await {
-            return done;
-        }
-        beats += 1;
-        beat(caller, &format!("waiting for a login to server {server}"), beats);
-    }
 }
 
 impl Logins {

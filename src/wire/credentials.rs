@@ -1,8 +1,11 @@
 //! What a server is shown so that it answers. How that is come by is nobody's business here.
 
-use std::{fmt, pin::Pin};
+use std::{collections::BTreeMap, fmt, pin::Pin};
 
-use reqwest::header::HeaderValue;
+use reqwest::{
+    StatusCode,
+    header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE},
+};
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -54,6 +57,16 @@ impl fmt::Debug for Authorization {
     }
 }
 
+/// Headers of the config, whose names and values it has checked. They are not shown either.
+pub fn sensitive_headers(written: &BTreeMap<String, String>) -> HeaderMap {
+    let headers = written.iter().map(|(name, value)| {
+        let mut value = HeaderValue::from_bytes(value.as_bytes()).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::try_from(name).ok()?, value))
+    });
+    headers.flatten().collect()
+}
+
 /// Why a request was refused (RFC 6750 section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
@@ -61,6 +74,21 @@ pub struct Challenge {
     pub status: u16,
     /// The value of `WWW-Authenticate`; empty where there was none.
     pub www_authenticate: String,
+}
+
+impl Challenge {
+    /// What a server says that wants another authorization. Many answer 403 for other reasons.
+    pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
+        let values = headers.get_all(WWW_AUTHENTICATE).iter();
+        let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+        let www_authenticate = values.join(", ");
+        let is_challenge = match status {
+            StatusCode::UNAUTHORIZED => true,
+            StatusCode::FORBIDDEN => www_authenticate.contains("insufficient_scope"),
+            _ => false,
+        };
+        is_challenge.then(|| Self { status: status.as_u16(), www_authenticate })
+    }
 }
 
 /// Why there is nothing to show to a server.

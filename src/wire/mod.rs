@@ -5,6 +5,7 @@
 
 pub mod credentials;
 pub mod edit;
+mod http;
 mod lines;
 mod message;
 mod outbox;
@@ -13,6 +14,7 @@ mod skim;
 pub mod sse;
 pub mod stdio;
 
+pub use http::http_client_builder;
 pub use lines::{Line, LineReader};
 pub use message::{
     Id, Invalid, Message, Notification, Outcome, Request, Response, on_one_line, parse_line,

@@ -12,8 +12,8 @@ use crate::{
         credential::{AuthMethod, Credential},
         discovery::discover,
         error::{LoginError, TokenError, scrubbed},
-        guard::{Guard, GuardError},
-        store::{Held, Stamp, StoreError},
+        guard::GuardError,
+        store::{Held, Stamp, Store, StoreError},
         token::{for_machine, refreshed},
     },
     wire::credentials::{Authorization, Challenge, CredentialError},
@@ -103,11 +103,8 @@ impl Authorizer {
         is_refused: bool,
     ) -> Result<(), CredentialError> {
         let client = self.client_of(&login).await?;
-        let named = self.site.oauth.auth_server.clone();
-        let own = [Some(self.site.remote.url.clone()), named].into_iter().flatten();
-        let guard = Guard::new(own).map_err(unavailable)?;
-        let slot = self.site.slot.clone();
-        let reserved = self.store.run(move |store| store.reserve(&slot)).await;
+        let guard = self.site.guard().map_err(unavailable)?;
+        let reserved = self.store.at(&self.site.slot, Store::reserve).await;
         let reserved = reserved.map_err(unavailable)?;
         let granted = refreshed(&guard, &client, &login).await;
         drop(reserved);
@@ -219,8 +216,7 @@ impl Authorizer {
     }
 
     async fn read(&self) -> Result<Option<Credential>, CredentialError> {
-        let slot = self.site.slot.clone();
-        match self.store.run(move |store| store.read(&slot)).await {
+        match self.store.at(&self.site.slot, Store::read).await {
             Err(error @ StoreError::Unreadable(_)) => {
                 // A new login takes its place.
                 tracing::warn!(server = self.site.name, "{error}");
@@ -237,8 +233,8 @@ impl Authorizer {
 
     /// Keeps a login, and shows it from now on. One that cannot be kept is good as long as the process lives.
     async fn keep(&self, held: &Held, login: Credential) {
-        let (slot, held, kept) = (self.site.slot.clone(), held.clone(), login.clone());
-        let written = self.store.run(move |store| store.write(&slot, &held, &kept)).await;
+        let (slot, held, kept) = (&self.site.slot, held.clone(), login.clone());
+        let written = self.store.at(slot, move |store, slot| store.write(slot, &held, &kept)).await;
         self.show(Some(login), self.store.stamp(&self.site.slot));
         if let Err(error) = written {
             tracing::error!(server = self.site.name, %error, "the login cannot be kept");

@@ -7,6 +7,7 @@ use crate::config::{
     check::unknown_key,
     format::{Content, Member, Node},
     oauth::is_redirect_uri,
+    transport::has_authorization,
 };
 
 /// The members of a mapping, to be taken one by one.
@@ -164,11 +165,11 @@ impl Written {
         let value =
             |written: &Self| Node { at, content: Content::Mapping(written.0.clone()) }.to_value();
         let entry = value(self);
-        let mut headers = entry["headers"].as_object().into_iter().flatten();
+        let headers = entry["headers"].as_object().into_iter().flatten();
         if login.is_empty() || entry["url"].is_null() {
             return;
         }
-        if headers.any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+        if has_authorization(headers.map(|(name, _)| name)) {
             return notes
                 .warn(at, "the header \"Authorization\" is sent, and nobody has to log in");
         }

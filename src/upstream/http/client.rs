@@ -7,6 +7,8 @@ use std::{
 
 use reqwest::{Client, StatusCode, redirect};
 
+use crate::wire::{http_client_builder, sse::root_cause};
+
 /// How long a connection may take to be made.
 const CONNECTING: Duration = Duration::from_secs(20);
 /// How often the system looks whether a silent connection is still there.
@@ -20,15 +22,13 @@ pub struct HttpClient(Arc<OnceLock<Result<Client, String>>>);
 
 impl HttpClient {
     pub(super) fn get(&self) -> Result<Client, String> {
-        self.0.get_or_init(|| make().map_err(|error| crate::wire::sse::root_cause(&error))).clone()
+        self.0.get_or_init(|| make().map_err(|error| root_cause(&error))).clone()
     }
 }
 
 fn make() -> reqwest::Result<Client> {
-    // An error means that a provider has been installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
-        Client::builder()
+        http_client_builder()
             .user_agent(concat!("dormouse/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::custom(judge_redirect))
             .connect_timeout(CONNECTING)

@@ -6,9 +6,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode,
-    header::{
-        ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
-    },
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use url::Url;
 
@@ -18,7 +16,7 @@ use crate::{
     peer::CallError,
     wire::{
         Message,
-        credentials::{Authorization, Challenge, Credentials},
+        credentials::{Authorization, Challenge, Credentials, sensitive_headers},
         on_one_line,
         sse::{EventReader, root_cause},
     },
@@ -56,13 +54,7 @@ impl Endpoint {
         max_message_bytes: usize,
     ) -> Result<Self, AttemptError> {
         let client = client.get().map_err(AttemptError::Http)?;
-        let headers = remote.headers.iter().map(|(name, value)| {
-            let mut value = HeaderValue::from_bytes(value.as_bytes()).ok()?;
-            value.set_sensitive(true);
-            Some((HeaderName::try_from(name).ok()?, value))
-        });
-        // The config has checked names and values.
-        let headers = headers.flatten().collect();
+        let headers = sensitive_headers(&remote.headers);
         Ok(Self { url: remote.url.clone(), client, headers, credentials, max_message_bytes })
     }
 
@@ -106,7 +98,7 @@ impl Endpoint {
         };
         let shown = credentials.authorization().await?;
         let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
-        let Some(challenge) = challenge(&response) else {
+        let Some(challenge) = Challenge::of(response.status(), response.headers()) else {
             return Ok(self.marked(response, shown.as_ref()));
         };
         credentials.refused(shown.as_ref(), &challenge).await?;
@@ -176,20 +168,6 @@ fn authorized(request: RequestBuilder, shown: Option<&Authorization>) -> Request
         Some(shown) => request.header(AUTHORIZATION, shown.header()),
         None => request,
     }
-}
-
-/// What a server says that wants another authorization. Many answer 403 for other reasons.
-fn challenge(response: &Response) -> Option<Challenge> {
-    let status = response.status();
-    let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
-    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-    let www_authenticate = values.join(", ");
-    let is_challenge = match status {
-        StatusCode::UNAUTHORIZED => true,
-        StatusCode::FORBIDDEN => www_authenticate.contains("insufficient_scope"),
-        _ => false,
-    };
-    is_challenge.then(|| Challenge { status: status.as_u16(), www_authenticate })
 }
 
 fn media_type(response: &Response) -> String {
