@@ -129,8 +129,7 @@ async fn a_modern_server_that_never_has_enough_is_stopped_after_ten_rounds() {
     for round in 0..10 {
         let question = host.either(id, round, false).await;
         assert_eq!(question["method"], "roots/list", "{question}");
-        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}});
-        host.write(answer.to_string()).await;
+        host.reply(&question, json!({"roots": []})).await;
     }
     let answer = host.answer(id).await;
     assert!(text_of(&answer["result"]).contains("asked for input 10 times"), "{answer}");

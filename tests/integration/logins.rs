@@ -6,6 +6,11 @@ use crate::support::{
     Authority, Host, Manner, Modern, SECRET, User, eventually, remote::Remote, text_of, visit,
 };
 
+/// The `params` of a call.
+fn use_of_t() -> Value {
+    json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}})
+}
+
 async fn call(host: &mut Host) -> String {
     let result = host.use_tool("g/t", json!({})).await;
     text_of(&result).to_owned()
@@ -41,8 +46,7 @@ async fn a_login_asks_for_what_the_server_names_and_shows_that_it_is_the_one() {
     let user = User::at(authority.url());
     assert!(user.log_in().await.0);
     let asked = authority.remote.asked();
-    let registration = asked.iter().find(|asked| asked.path == "/register").unwrap();
-    let wanted = &registration.message;
+    let wanted = authority.registrations().remove(0);
     assert_eq!(wanted["token_endpoint_auth_method"], "none");
     assert_eq!(wanted["scope"], "read write");
     let authorize = asked.iter().find(|asked| asked.path == "/authorize").unwrap();
@@ -186,8 +190,7 @@ async fn a_client_of_the_config_is_used_as_it_is() {
     }));
     let (is_in, said) = user.log_in().await;
     assert!(is_in, "{said}");
-    let asked = authority.remote.asked();
-    assert!(asked.iter().all(|asked| asked.path != "/register"));
+    assert!(authority.registrations().is_empty());
     let (_, form) = authority.token_requests().remove(0);
     assert_eq!((form["client_id"].as_str(), form["client_secret"].as_str()), ("mine", SECRET));
     assert!(
@@ -278,7 +281,7 @@ async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
-    let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+    let wanted = use_of_t();
     // However many need it, one page is for all; each host is asked for each of its requests.
     let calls =
         [host.send("tools/call", wanted.clone()).await, host.send("tools/call", wanted).await];
@@ -288,9 +291,7 @@ async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
     let second = host.message("elicitation/create", |asked| asked["id"] != first["id"]).await;
     assert_eq!(second["params"]["url"], asked["url"]);
     for question in [&first, &second] {
-        let answer =
-            json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
-        host.write(answer.to_string()).await;
+        host.reply(question, json!({"action": "accept"})).await;
     }
     let page = visit(asked["url"].as_str().unwrap()).await;
     assert!(page.contains("You are logged in"), "{page}");
@@ -315,7 +316,7 @@ async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_sam
     assert!(host.notifications().contains(&"notifications/tools/list_changed".to_owned()));
 
     authority.needs("write");
-    let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+    let wanted = use_of_t();
     let call = host.send("tools/call", wanted).await;
     accept(&mut host, &first).await;
     assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
@@ -324,8 +325,7 @@ async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_sam
 /// Has the host's user open the page of a question that is not `earlier`; the id of the question.
 async fn accept(host: &mut Host, earlier: &Value) -> Value {
     let question = host.message("elicitation/create", |asked| asked["id"] != *earlier).await;
-    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
-    host.write(answer.to_string()).await;
+    host.reply(&question, json!({"action": "accept"})).await;
     let page = visit(question["params"]["url"].as_str().unwrap()).await;
     assert!(page.contains("You are logged in"), "{page}");
     question["id"].clone()
@@ -336,11 +336,10 @@ async fn who_declines_is_told_the_command() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
-    let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+    let wanted = use_of_t();
     let call = host.send("tools/call", wanted).await;
     let question = host.message("elicitation/create", |_| true).await;
-    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
-    host.write(answer.to_string()).await;
+    host.reply(&question, json!({"action": "decline"})).await;
     let answer = host.answer(call).await;
     assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
 }
@@ -348,7 +347,7 @@ async fn who_declines_is_told_the_command() {
 /// A modern host whose user opens pages, its call, and what it is asked.
 async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
     let mut host = user.proxy().start();
-    let mut wanted = Modern::meta(json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}}));
+    let mut wanted = Modern::meta(use_of_t());
     wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         serde_json::from_str(SHOWS_PAGES).unwrap();
     let asked = host.request("tools/call", wanted.clone()).await;
@@ -415,7 +414,7 @@ async fn a_browser_is_opened_only_where_the_config_says_so() {
         std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o700)).unwrap();
         let proxy = user.proxy().environment("BROWSER", &browser.to_string_lossy());
         let mut host = proxy.serve().await;
-        let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}});
+        let wanted = use_of_t();
         let id = host.send("tools/call", wanted).await;
         if !is_interactive {
             let answer = host.answer(id).await;
@@ -504,8 +503,7 @@ async fn a_client_that_was_forgotten_registers_anew() {
     assert!(said.contains("it wants a login: run"), "nobody has ever been logged in: {said}");
     authority.behaves(Manner::Usual);
     assert!(user.log_in().await.0);
-    let registrations = authority.remote.asked();
-    assert_eq!(registrations.iter().filter(|asked| asked.path == "/register").count(), 2);
+    assert_eq!(authority.registrations().len(), 2);
 }
 
 #[tokio::test]
@@ -527,12 +525,7 @@ async fn a_browser_is_another_client_than_a_device() {
     authority.approve();
     assert!(user.says(&["login", "g", "--device"]).await.0);
     assert!(user.log_in().await.0);
-    let asked = authority.remote.asked();
-    let registered: Vec<&Value> = asked
-        .iter()
-        .filter(|asked| asked.path == "/register")
-        .map(|asked| &asked.message)
-        .collect();
+    let registered = authority.registrations();
     assert_eq!(registered.len(), 2);
     assert_eq!(registered[0]["response_types"], json!([]));
     assert_eq!(registered[1]["response_types"], json!(["code"]));

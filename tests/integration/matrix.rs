@@ -188,8 +188,7 @@ impl Speaker {
             };
             self.asked.push(method.to_owned());
             let result = answer_to(method, &message["params"]);
-            let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-            self.host.write(reply.to_string()).await;
+            self.host.reply(&message, result).await;
         }
     }
 

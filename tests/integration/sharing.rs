@@ -19,8 +19,7 @@ fn asking(server: &str) -> Value {
 
 async fn answer_as(host: &mut Host, name: &str) {
     let question = host.message("elicitation/create", |_| true).await;
-    let result = json!({"action": "accept", "content": {"name": name}});
-    host.write(json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string()).await;
+    host.reply(&question, json!({"action": "accept", "content": {"name": name}})).await;
 }
 
 #[tokio::test]

@@ -132,6 +132,12 @@ impl Authority {
         state.refuses = true;
     }
 
+    /// The clients that were registered so far, as they asked for it.
+    pub fn registrations(&self) -> Vec<Value> {
+        let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/register");
+        asked.map(|asked| asked.message).collect()
+    }
+
     /// The requests for tokens so far, as forms.
     pub fn token_requests(&self) -> Vec<(Asked, HashMap<String, String>)> {
         let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/token");

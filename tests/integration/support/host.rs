@@ -86,6 +86,12 @@ impl Host {
         }
     }
 
+    /// Answers what dormouse has asked.
+    pub async fn reply(&mut self, question: &Value, result: Value) {
+        let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+        self.write(reply.to_string()).await;
+    }
+
     /// Every line that has come so far.
     pub fn received(&self) -> Vec<String> {
         self.lines.all()
