@@ -1,6 +1,6 @@
 //! A person's login: an address to open, and what the browser brings back from there.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rmcp::transport::auth::OAuthClientConfig;
 use tokio_util::task::TaskTracker;
@@ -17,13 +17,16 @@ use super::{
     error::{LoginError, scrubbed},
     guard::judged,
     registration::{BY_CODE, register},
-    store::{Store, StoreError},
+    store::{Stamp, Store, StoreError},
     token::Granted,
 };
 use crate::config::{Secret, ServerConfig};
 
 /// Where a browser comes back to, unless the config says another place.
 const REDIRECT: &str = "http://127.0.0.1:0/callback";
+
+/// How often it is looked whether somebody has logged in elsewhere.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A login that has begun.
 pub struct Login {
@@ -38,6 +41,8 @@ struct Exchange {
     site: Site,
     /// By which this login is known from others.
     state: String,
+    /// When the login that there is was made, in seconds since 1970.
+    obtained_before: Option<u64>,
     discovered: Discovered,
     client: Client,
     scopes: Vec<String>,
@@ -87,7 +92,18 @@ impl Auth {
         let state = address.query_pairs().find(|(name, _)| name == "state");
         let state = state.map(|(_, state)| state.into_owned());
         let state = state.ok_or_else(|| LoginError::BadAddress("it has no state".to_owned()))?;
-        let exchange = Exchange { site, state, discovered, client, scopes, store, authorizer };
+        let obtained_before = before.filter(|before| before.facts.is_usable);
+        let obtained_before = obtained_before.map(|before| before.facts.obtained_at);
+        let exchange = Exchange {
+            site,
+            state,
+            obtained_before,
+            discovered,
+            client,
+            scopes,
+            store,
+            authorizer,
+        };
         Ok(Login { address, callback, exchange: Arc::new(exchange), tasks })
     }
 }
@@ -151,6 +167,21 @@ impl Login {
         self.callback.returned().await
     }
 
+    /// Waits until somebody has logged in otherwise: in another process, or for another entry with the same login.
+    pub fn made_elsewhere(&self) -> impl Future<Output = ()> + Send + use<> {
+        let exchange = self.exchange.clone();
+        async move {
+            let mut seen = Stamp::default();
+            loop {
+                let stamp = exchange.store.stamp(&exchange.site.slot);
+                if std::mem::replace(&mut seen, stamp) != stamp && exchange.is_made() {
+                    return exchange.authorizer.forget();
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+
     /// Takes what a browser came back with, and shows it what has become of it. `None` for one that is not of this login,
     /// which is still open then.
     pub async fn take(&self, returned: Returned) -> Option<Result<(), LoginError>> {
@@ -176,6 +207,13 @@ impl Login {
 }
 
 impl Exchange {
+    /// Whether there is another login by now, with all that the server has asked for.
+    fn is_made(&self) -> bool {
+        let facts = self.store.facts(&self.site.slot);
+        let good = facts.filter(|facts| facts.is_usable && facts.wanted.is_empty());
+        good.is_some_and(|facts| Some(facts.obtained_at) != self.obtained_before)
+    }
+
     async fn run(&self, returned: &Url) -> Result<(), LoginError> {
         let brought = |name: &str| {
             let mut pairs = returned.query_pairs();

@@ -177,8 +177,12 @@ impl Store {
     }
 
     pub(super) fn summary(&self, slot: &Slot) -> Option<Summary> {
-        let kept = self.kept(slot).ok()??;
-        Some(Summary::of(&kept.facts))
+        Some(Summary::of(&self.facts(slot)?))
+    }
+
+    /// What of a login is not secret; `None` where there is none that can be read.
+    pub(super) fn facts(&self, slot: &Slot) -> Option<Facts> {
+        Some(self.kept(slot).ok()??.facts)
     }
 
     /// Reads a login. It may take as long as a person does who has to unlock the keychain.

@@ -42,7 +42,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let identity = Identity::alone(fleet.endpoint(), true);
     let session = Session::attach(fleet.clone(), peer.clone(), identity);
 
-    let opening = tokio::spawn(start_when_opened(fleet, session.clone()));
+    let opening = tokio::spawn(start_when_opened(fleet.clone(), session.clone()));
     let mut writing = tokio::spawn(write_messages(outbox, output));
     let lines = LineReader::new(input, max_message_bytes);
     let reply = Reply { peer: peer.clone(), response: None };
@@ -56,6 +56,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     };
     let outcome = match end {
         End::Input(read) => {
+            fleet.end_logins();
             // A script that pipes its requests in expects the answers to all of them.
             tokio::select! {
                 _ = tokio::time::timeout(LAST_ANSWERS, session.drained()) => {}

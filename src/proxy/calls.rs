@@ -4,6 +4,7 @@ use super::{
     Caller, Fleet,
     forward::{ForwardError, MOST_CONNECTIONS},
     instance::Instance,
+    resources::reply,
 };
 use crate::{
     catalog::ServerId,
@@ -144,6 +145,20 @@ impl Fleet {
             Ok(outcome) => outcome.map(|result| self.bounded(caller, server, result)),
             Err(ForwardError::Asks(result)) => Ok(result),
             Err(error) => Ok(own(caller, failed(error.to_string()))),
+        }
+    }
+
+    /// The same, whatever it was that the host has asked for.
+    pub(super) fn answered(
+        &self,
+        caller: &Caller,
+        server: ServerId,
+        method: &str,
+        forwarded: Result<Outcome, ForwardError>,
+    ) -> Outcome {
+        match method {
+            "tools/call" => self.called(caller, server, forwarded),
+            _ => reply(forwarded),
         }
     }
 

@@ -18,7 +18,6 @@ use super::{
     forward::{ForwardError, Forwarded},
     in_flight::{Entered, Entry},
     questions,
-    resources::reply,
 };
 use crate::{
     catalog::ServerId,
@@ -295,11 +294,7 @@ impl Fleet {
         let answered = go_on(self, conversation, caller).await;
         let name = || self.config_of(server).name.clone();
         let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
-        Some(if method == "tools/call" {
-            self.called(caller, server, answered)
-        } else {
-            reply(answered)
-        })
+        Some(self.answered(caller, server, &method, answered))
     }
 }
 

@@ -155,6 +155,7 @@ impl Fleet {
     /// Ends every server, and waits until all that was started is gone.
     pub async fn stop(&self) {
         self.context.stop.cancel();
+        self.end_logins();
         self.parked.clear();
         self.context.tasks.close();
         self.context.tasks.wait().await;

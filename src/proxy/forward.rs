@@ -33,6 +33,11 @@ pub(super) enum ForwardError {
     /// The host has to ask its user something first: the result that says what.
     #[error("its user has to log in first")]
     Asks(Raw),
+    /// Somebody was asked to log in, and has not.
+    #[error(
+        "server {server:?} wants a login, which has not come about ({why}): run `{command}` in a terminal, then try again"
+    )]
+    NotLoggedIn { server: String, why: String, command: String },
 }
 
 impl ForwardError {
@@ -89,7 +94,8 @@ impl Fleet {
                 match self.log_in(server, caller, self.way(caller)).await {
                     LoginOutcome::LoggedIn => Ok(true),
                     LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
-                    LoginOutcome::Not => Ok(false),
+                    LoginOutcome::Failed(error) => Err(error),
+                    LoginOutcome::NobodyToAsk => Ok(false),
                 }
             }
             _ => Ok(false),
@@ -124,7 +130,8 @@ impl Fleet {
             match self.log_in(server, caller, way).await {
                 LoginOutcome::LoggedIn => {}
                 LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
-                LoginOutcome::Not => return Err(required.into()),
+                LoginOutcome::Failed(error) => return Err(error),
+                LoginOutcome::NobodyToAsk => return Err(required.into()),
             }
         }
     }

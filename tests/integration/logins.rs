@@ -2,19 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    Authority, Host, Manner, Modern, SECRET, User, eventually, remote::Remote, text_of, visit,
-};
-
-/// The `params` of a call.
-fn use_of_t() -> Value {
-    json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}})
-}
-
-async fn call(host: &mut Host) -> String {
-    let result = host.use_tool("g/t", json!({})).await;
-    text_of(&result).to_owned()
-}
+use crate::support::{Authority, Manner, SECRET, User, eventually, remote::Remote, text_of};
 
 #[tokio::test]
 async fn a_missing_login_is_an_error_at_once_that_names_the_command_and_no_strike() {
@@ -36,7 +24,7 @@ async fn a_missing_login_is_an_error_at_once_that_names_the_command_and_no_strik
     assert!(status.contains("wants a login"), "{status}");
 
     assert!(user.log_in().await.0);
-    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -58,7 +46,7 @@ async fn a_login_asks_for_what_the_server_names_and_shows_that_it_is_the_one() {
     let (_, token) = authority.token_requests().remove(0);
     assert_eq!(token["resource"], authority.url());
     assert!(token["code_verifier"].len() >= 43);
-    assert_eq!(call(&mut user.host().await).await, "ordinary");
+    assert_eq!(user.host().await.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -142,9 +130,9 @@ async fn more_scopes_are_asked_for_when_a_call_needs_them() {
     let user = User::at(authority.url());
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
-    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
     authority.needs("write");
-    let said = call(&mut host).await;
+    let said = host.use_g().await;
     assert!(
         said.contains("with more scopes (write)") && said.contains("dormouse login g"),
         "{said}"
@@ -154,7 +142,7 @@ async fn more_scopes_are_asked_for_when_a_call_needs_them() {
 
     let (_, said) = user.log_in().await;
     assert!(said.contains("scopes read write"), "{said}");
-    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -167,14 +155,14 @@ async fn a_machine_gets_its_tokens_by_itself() {
         "oauth": {"grant": "client_credentials", "clientId": "machine", "clientSecret": SECRET},
     }));
     let mut host = user.host().await;
-    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
     let (asked, form) = authority.token_requests().remove(0);
     assert_eq!(form["grant_type"], "client_credentials");
     assert_eq!((form["scope"].as_str(), form["resource"].as_str()), ("read", authority.url()));
     assert!(asked.header("authorization").unwrap().starts_with("Basic "));
 
     authority.needs("write");
-    assert_eq!(call(&mut host).await, "ordinary", "it gets what it lacks");
+    assert_eq!(host.use_g().await, "ordinary", "it gets what it lacks");
     let (is_in, said) = user.log_in().await;
     assert!(!is_in && said.contains("nobody has to log in"), "{said}");
 }
@@ -198,7 +186,7 @@ async fn a_client_of_the_config_is_used_as_it_is() {
             && form["redirect_uri"].ends_with("/back")
     );
     assert!(!user.kept().concat().contains(SECRET), "it is in the config");
-    assert_eq!(call(&mut user.host().await).await, "ordinary");
+    assert_eq!(user.host().await.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -227,7 +215,7 @@ async fn an_authorization_server_that_the_config_names_is_asked() {
     }));
     let (is_in, said) = user.log_in().await;
     assert!(is_in, "{said}");
-    assert_eq!(call(&mut user.host().await).await, "ordinary");
+    assert_eq!(user.host().await.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -244,7 +232,7 @@ async fn on_another_device_a_code_is_typed_in() {
     assert!(ended.status.success(), "{said}");
     assert!(said.contains("ABCD-EFGH") && said.contains("/type-it-in"), "{said}");
     assert!(!said.contains("canary-device-code"), "{said}");
-    assert_eq!(call(&mut user.host().await).await, "ordinary");
+    assert_eq!(user.host().await.use_g().await, "ordinary");
 
     authority.says("device_authorization_endpoint", Value::Null);
     let (is_in, said) = user.says(&["login", "g", "--device"]).await;
@@ -260,173 +248,11 @@ async fn a_client_that_was_registered_with_a_secret_keeps_it_over_a_restart() {
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
     while authority.token_requests().len() < 3 {
-        assert_eq!(call(&mut host).await, "ordinary");
+        assert_eq!(host.use_g().await, "ordinary");
     }
     let requests = authority.token_requests();
     let shown = requests[0].0.header("authorization").unwrap().to_owned();
     assert!(requests.iter().all(|(asked, _)| asked.header("authorization") == Some(&shown)));
-}
-
-/// A host whose user opens pages.
-const SHOWS_PAGES: &str = r#"{"elicitation": {"form": {}, "url": {}}}"#;
-
-async fn host_that_shows_pages(user: &User) -> Host {
-    let mut host = user.proxy().start();
-    host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
-    host
-}
-
-#[tokio::test]
-async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
-    let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    let mut host = host_that_shows_pages(&user).await;
-    let wanted = use_of_t();
-    // However many need it, one page is for all; each host is asked for each of its requests.
-    let calls =
-        [host.send("tools/call", wanted.clone()).await, host.send("tools/call", wanted).await];
-    let first = host.message("elicitation/create", |_| true).await;
-    let asked = &first["params"];
-    assert_eq!(asked["mode"], "url");
-    let second = host.message("elicitation/create", |asked| asked["id"] != first["id"]).await;
-    assert_eq!(second["params"]["url"], asked["url"]);
-    for question in [&first, &second] {
-        host.reply(question, json!({"action": "accept"})).await;
-    }
-    let page = visit(asked["url"].as_str().unwrap()).await;
-    assert!(page.contains("You are logged in"), "{page}");
-    for call in calls {
-        assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
-    }
-    let done = host.notification("notifications/elicitation/complete").await;
-    assert_eq!(done["params"]["elicitationId"], asked["elicitationId"]);
-    assert_eq!(authority.token_requests().len(), 1);
-}
-
-#[tokio::test]
-async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_same_way() {
-    let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    let mut host = host_that_shows_pages(&user).await;
-    let load =
-        host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": "g"}})).await;
-    let first = accept(&mut host, &Value::Null).await;
-    let loaded = host.answer(load).await;
-    assert_eq!(loaded["result"]["structuredContent"]["tools"][0]["name"], "g/t", "{loaded}");
-    assert!(host.notifications().contains(&"notifications/tools/list_changed".to_owned()));
-
-    authority.needs("write");
-    let wanted = use_of_t();
-    let call = host.send("tools/call", wanted).await;
-    accept(&mut host, &first).await;
-    assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
-}
-
-/// Has the host's user open the page of a question that is not `earlier`; the id of the question.
-async fn accept(host: &mut Host, earlier: &Value) -> Value {
-    let question = host.message("elicitation/create", |asked| asked["id"] != *earlier).await;
-    host.reply(&question, json!({"action": "accept"})).await;
-    let page = visit(question["params"]["url"].as_str().unwrap()).await;
-    assert!(page.contains("You are logged in"), "{page}");
-    question["id"].clone()
-}
-
-#[tokio::test]
-async fn who_declines_is_told_the_command() {
-    let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    let mut host = host_that_shows_pages(&user).await;
-    let wanted = use_of_t();
-    let call = host.send("tools/call", wanted).await;
-    let question = host.message("elicitation/create", |_| true).await;
-    host.reply(&question, json!({"action": "decline"})).await;
-    let answer = host.answer(call).await;
-    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
-}
-
-/// A modern host whose user opens pages, its call, and what it is asked.
-async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
-    let mut host = user.proxy().start();
-    let mut wanted = Modern::meta(use_of_t());
-    wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
-        serde_json::from_str(SHOWS_PAGES).unwrap();
-    let asked = host.request("tools/call", wanted.clone()).await;
-    assert_eq!(asked["resultType"], "input_required", "{asked}");
-    (host, wanted, asked)
-}
-
-#[tokio::test]
-async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
-    let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
-    let question = &asked["inputRequests"]["login"];
-    assert_eq!(
-        (&question["method"], &question["params"]["mode"]),
-        (&json!("elicitation/create"), &json!("url"))
-    );
-
-    let mut again = wanted.clone();
-    again["requestState"] = asked["requestState"].clone();
-    again["inputResponses"] = json!({"login": {"action": "accept"}});
-    let call = host.send("tools/call", again.clone()).await;
-    visit(question["params"]["url"].as_str().unwrap()).await;
-    let answer = host.answer(call).await;
-    assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
-    let seen = authority.remote.asked();
-    assert!(seen.iter().all(|seen| !seen.body.contains("dormouse-login.")), "it is ours alone");
-
-    let refused = host.ask("tools/call", again).await;
-    assert_eq!(refused["error"]["code"], -32602, "{refused}");
-}
-
-#[tokio::test]
-async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
-    let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    let program = user.proxy().argument("--http").argument("0.0.0.0:0").run_as_service();
-    let url = program.url("/mcp").await.replace("0.0.0.0", "127.0.0.1");
-    let token = program
-        .log()
-        .iter()
-        .find_map(|line| line.split_once("bearer token: ").map(|(_, token)| token.to_owned()));
-    let bearer = format!("Bearer {}", token.expect("it is printed"));
-    let mut host = Host::over_http(&url, &[("authorization", &bearer)]);
-    host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
-    assert!(call(&mut host).await.contains("run `dormouse login g"));
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_browser_is_opened_only_where_the_config_says_so() {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    for is_interactive in [false, true] {
-        let authority = Authority::start().await;
-        let user = User::with(&json!({
-            "interactive": is_interactive,
-            "mcpServers": {"g": {"url": authority.url(), "description": "d"}},
-        }));
-        let (browser, opened) = (user.home.path().join("browser"), user.home.path().join("opened"));
-        let script =
-            format!("#!/bin/sh\necho \"$1\" > {0}.part && mv {0}.part {0}\n", opened.display());
-        std::fs::write(&browser, script).unwrap();
-        std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let proxy = user.proxy().environment("BROWSER", &browser.to_string_lossy());
-        let mut host = proxy.serve().await;
-        let wanted = use_of_t();
-        let id = host.send("tools/call", wanted).await;
-        if !is_interactive {
-            let answer = host.answer(id).await;
-            assert!(text_of(&answer["result"]).contains("dormouse login g"), "{answer}");
-            assert!(!opened.exists());
-            continue;
-        }
-        eventually("it is opened", || opened.exists()).await;
-        visit(std::fs::read_to_string(&opened).unwrap().trim()).await;
-        let answer = host.answer(id).await;
-        assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
-    }
 }
 
 #[tokio::test]
@@ -436,10 +262,10 @@ async fn a_server_that_guards_only_its_tools_can_be_logged_in_to() {
     let user = User::at(authority.url());
     let mut host = user.host().await;
     host.load("g").await;
-    assert!(call(&mut host).await.contains("dormouse login g"));
+    assert!(host.use_g().await.contains("dormouse login g"));
     let (is_in, said) = user.log_in().await;
     assert!(is_in, "{said}");
-    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -457,7 +283,7 @@ async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
         assert!(text_of(&result).contains("cannot be renewed now"), "{result}");
     }
     authority.behaves(Manner::Usual);
-    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -489,7 +315,7 @@ async fn a_client_that_the_config_has_wrong_does_not_cost_others_their_login() {
     assert!(said.contains("the client of its \"oauth\" is refused"), "{said}");
     assert!(user.kept().concat().contains("refreshToken"));
     authority.behaves(Manner::Usual);
-    assert_eq!(call(&mut user.host().await).await, "ordinary");
+    assert_eq!(user.host().await.use_g().await, "ordinary");
 }
 
 #[tokio::test]
@@ -499,7 +325,7 @@ async fn a_client_that_was_forgotten_registers_anew() {
     authority.behaves(Manner::ForgetsClient);
     let (is_in, said) = user.log_in().await;
     assert!(!is_in && said.contains("registers itself anew"), "{said}");
-    let said = call(&mut user.host().await).await;
+    let said = user.host().await.use_g().await;
     assert!(said.contains("it wants a login: run"), "nobody has ever been logged in: {said}");
     authority.behaves(Manner::Usual);
     assert!(user.log_in().await.0);
@@ -514,7 +340,7 @@ async fn a_token_that_lasts_for_ever_is_good_for_long() {
         let user = User::at(authority.url());
         let (is_in, said) = user.log_in().await;
         assert!(is_in && said.contains("until 20"), "{said}");
-        assert_eq!(call(&mut user.host().await).await, "ordinary");
+        assert_eq!(user.host().await.use_g().await, "ordinary");
     }
 }
 
@@ -531,18 +357,6 @@ async fn a_browser_is_another_client_than_a_device() {
     assert_eq!(registered[1]["response_types"], json!(["code"]));
 }
 
-#[tokio::test]
-async fn a_modern_host_whose_user_declines_is_told_the_command() {
-    let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    let (mut host, mut wanted, asked) = modern_host_that_is_asked(&user).await;
-    wanted["requestState"] = asked["requestState"].clone();
-    wanted["inputResponses"] = json!({"login": {"action": "decline"}});
-    let declined = host.request("tools/call", wanted).await;
-    assert_eq!(declined["isError"], true);
-    assert!(text_of(&declined).contains("run `dormouse login g"), "{declined}");
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn a_machine_needs_no_place_to_keep_its_tokens() {
@@ -554,7 +368,7 @@ async fn a_machine_needs_no_place_to_keep_its_tokens() {
     // Not even the superuser can make a directory there.
     std::fs::write(user.home.path().join("data"), "a file").unwrap();
     let mut host = user.host().await;
-    assert_eq!(call(&mut host).await, "ordinary");
-    assert_eq!(call(&mut host).await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
+    assert_eq!(host.use_g().await, "ordinary");
     assert_eq!(authority.token_requests().len(), 1);
 }

@@ -21,6 +21,7 @@ mod imports;
 mod lifecycle;
 mod loading;
 mod logins;
+mod logins_asked;
 mod logins_real;
 mod matrix;
 mod messages;

@@ -94,6 +94,7 @@ pub async fn serve(
             stop.cancelled().await;
             // Streams that would last for ever end now; requests in flight are still answered.
             front.stop.cancel();
+            front.fleet.end_logins();
         }
     };
     let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {

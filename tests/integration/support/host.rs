@@ -204,6 +204,11 @@ impl Host {
         self.call("use_tool", json!({"tool_name": name, "tool_input": input})).await
     }
 
+    /// What the tool of a user's one server says.
+    pub async fn use_g(&mut self) -> String {
+        text_of(&self.use_tool("g/t", json!({})).await).to_owned()
+    }
+
     pub async fn load(&mut self, server: &str) -> Value {
         self.call("load_mcp", json!({"mcp_name": server})).await
     }

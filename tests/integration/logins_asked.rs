@@ -1,0 +1,251 @@
+//! How the user of a host is asked to log in, and what becomes of the request that needs it.
+
+use serde_json::{Value, json};
+
+use crate::support::{Authority, Host, Modern, User, eventually, text_of, visit};
+
+/// The `params` of a call.
+fn use_of_t() -> Value {
+    json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}})
+}
+
+/// A host whose user opens pages.
+const SHOWS_PAGES: &str = r#"{"elicitation": {"form": {}, "url": {}}}"#;
+
+async fn host_that_shows_pages(user: &User) -> Host {
+    let mut host = user.proxy().start();
+    host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
+    host
+}
+
+#[tokio::test]
+async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(host.send("tools/call", use_of_t()).await);
+    }
+    // However many need it, its user is asked once.
+    let question = host.message("elicitation/create", |_| true).await;
+    let asked = &question["params"];
+    assert_eq!(asked["mode"], "url");
+    host.reply(&question, json!({"action": "accept"})).await;
+    let page = visit(asked["url"].as_str().unwrap()).await;
+    assert!(page.contains("You are logged in"), "{page}");
+    for call in calls {
+        assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
+    }
+    let done = host.notification("notifications/elicitation/complete").await;
+    assert_eq!(done["params"]["elicitationId"], asked["elicitationId"]);
+    assert_eq!(authority.token_requests().len(), 1);
+    let asked = host.received().iter().filter(|line| line.contains("elicitation/create")).count();
+    assert_eq!(asked, 1);
+}
+
+#[tokio::test]
+async fn a_login_made_in_a_terminal_lets_whoever_waits_go_on() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut legacy = host_that_shows_pages(&user).await;
+    let call = legacy.send("tools/call", use_of_t()).await;
+    let question = legacy.message("elicitation/create", |_| true).await;
+    let (mut modern, wanted, asked) = modern_host_that_is_asked(&user).await;
+    let again = modern.send("tools/call", answered(wanted, &asked, "accept")).await;
+
+    assert!(user.log_in().await.0);
+    assert_eq!(text_of(&legacy.answer(call).await["result"]), "ordinary");
+    assert_eq!(text_of(&modern.answer(again).await["result"]), "ordinary");
+    let withdrawn = legacy.notification("notifications/cancelled").await;
+    assert_eq!(withdrawn["params"]["requestId"], question["id"]);
+}
+
+#[tokio::test]
+async fn a_question_is_withdrawn_when_nobody_needs_the_login_any_more() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let first = host.send("tools/call", use_of_t()).await;
+    let question = host.message("elicitation/create", |_| true).await;
+    host.cancel(first, false).await;
+    let withdrawn = host.notification("notifications/cancelled").await;
+    assert_eq!(withdrawn["params"]["requestId"], question["id"]);
+
+    let call = host.send("tools/call", use_of_t()).await;
+    accept(&mut host, &question["id"]).await;
+    assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
+}
+
+#[tokio::test]
+async fn a_host_is_told_why_a_login_has_not_come_about() {
+    let authority = Authority::start().await;
+    authority.returns("error", "access_denied");
+    let user = User::at(authority.url());
+    let mut legacy = host_that_shows_pages(&user).await;
+    let call = legacy.send("tools/call", use_of_t()).await;
+    let question = legacy.message("elicitation/create", |_| true).await;
+    legacy.reply(&question, json!({"action": "accept"})).await;
+    visit(question["params"]["url"].as_str().unwrap()).await;
+    let (mut modern, wanted, asked) = modern_host_that_is_asked(&user).await;
+    visit(asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap()).await;
+    let again = modern.send("tools/call", answered(wanted, &asked, "accept")).await;
+    for answer in [legacy.answer(call).await, modern.answer(again).await] {
+        let said = text_of(&answer["result"]);
+        assert!(said.contains("(the authorization server has refused: access_denied)"), "{said}");
+        assert!(said.contains("run `dormouse login g"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_waited_for_when_the_host_has_gone() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let call = host.send("tools/call", use_of_t()).await;
+    host.message("elicitation/create", |_| true).await;
+    assert_eq!(host.end().await, Some(0));
+    let answer = host.answer(call).await;
+    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_same_way() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let load =
+        host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": "g"}})).await;
+    let first = accept(&mut host, &Value::Null).await;
+    let loaded = host.answer(load).await;
+    assert_eq!(loaded["result"]["structuredContent"]["tools"][0]["name"], "g/t", "{loaded}");
+    assert!(host.notifications().contains(&"notifications/tools/list_changed".to_owned()));
+
+    authority.needs("write");
+    let wanted = use_of_t();
+    let call = host.send("tools/call", wanted).await;
+    accept(&mut host, &first).await;
+    assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
+}
+
+/// Has the host's user open the page of a question that is not `earlier`; the id of the question.
+async fn accept(host: &mut Host, earlier: &Value) -> Value {
+    let question = host.message("elicitation/create", |asked| asked["id"] != *earlier).await;
+    host.reply(&question, json!({"action": "accept"})).await;
+    let page = visit(question["params"]["url"].as_str().unwrap()).await;
+    assert!(page.contains("You are logged in"), "{page}");
+    question["id"].clone()
+}
+
+#[tokio::test]
+async fn who_declines_is_told_the_command() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let mut host = host_that_shows_pages(&user).await;
+    let wanted = use_of_t();
+    let call = host.send("tools/call", wanted).await;
+    let question = host.message("elicitation/create", |_| true).await;
+    host.reply(&question, json!({"action": "decline"})).await;
+    let answer = host.answer(call).await;
+    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
+}
+
+/// A modern host whose user opens pages, its call, and what it is asked.
+async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
+    let mut host = user.proxy().start();
+    let mut wanted = Modern::meta(use_of_t());
+    wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        serde_json::from_str(SHOWS_PAGES).unwrap();
+    let asked = host.request("tools/call", wanted.clone()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    (host, wanted, asked)
+}
+
+/// The call of a modern host that comes back from its user.
+fn answered(mut wanted: Value, asked: &Value, action: &str) -> Value {
+    wanted["requestState"] = asked["requestState"].clone();
+    wanted["inputResponses"] = json!({"login": {"action": action}});
+    wanted
+}
+
+#[tokio::test]
+async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
+    let question = &asked["inputRequests"]["login"];
+    assert_eq!(
+        (&question["method"], &question["params"]["mode"]),
+        (&json!("elicitation/create"), &json!("url"))
+    );
+
+    let again = answered(wanted, &asked, "accept");
+    let call = host.send("tools/call", again.clone()).await;
+    visit(question["params"]["url"].as_str().unwrap()).await;
+    let answer = host.answer(call).await;
+    assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
+    let seen = authority.remote.asked();
+    assert!(seen.iter().all(|seen| !seen.body.contains("dormouse-login.")), "it is ours alone");
+
+    let refused = host.ask("tools/call", again).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[tokio::test]
+async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let program = user.proxy().argument("--http").argument("0.0.0.0:0").run_as_service();
+    let url = program.url("/mcp").await.replace("0.0.0.0", "127.0.0.1");
+    let token = program
+        .log()
+        .iter()
+        .find_map(|line| line.split_once("bearer token: ").map(|(_, token)| token.to_owned()));
+    let bearer = format!("Bearer {}", token.expect("it is printed"));
+    let mut host = Host::over_http(&url, &[("authorization", &bearer)]);
+    host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
+    assert!(host.use_g().await.contains("run `dormouse login g"));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_browser_is_opened_only_where_the_config_says_so() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    for is_interactive in [false, true] {
+        let authority = Authority::start().await;
+        let user = User::with(&json!({
+            "interactive": is_interactive,
+            "mcpServers": {"g": {"url": authority.url(), "description": "d"}},
+        }));
+        let (browser, opened) = (user.home.path().join("browser"), user.home.path().join("opened"));
+        let script =
+            format!("#!/bin/sh\necho \"$1\" > {0}.part && mv {0}.part {0}\n", opened.display());
+        std::fs::write(&browser, script).unwrap();
+        std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let proxy = user.proxy().environment("BROWSER", &browser.to_string_lossy());
+        let mut host = proxy.serve().await;
+        let wanted = use_of_t();
+        let id = host.send("tools/call", wanted).await;
+        if !is_interactive {
+            let answer = host.answer(id).await;
+            assert!(text_of(&answer["result"]).contains("dormouse login g"), "{answer}");
+            assert!(!opened.exists());
+            continue;
+        }
+        eventually("it is opened", || opened.exists()).await;
+        visit(std::fs::read_to_string(&opened).unwrap().trim()).await;
+        let answer = host.answer(id).await;
+        assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_host_whose_user_declines_is_told_the_command() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
+    let declined = host.request("tools/call", answered(wanted, &asked, "decline")).await;
+    assert_eq!(declined["isError"], true);
+    assert!(text_of(&declined).contains("run `dormouse login g"), "{declined}");
+}
