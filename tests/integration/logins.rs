@@ -146,6 +146,21 @@ async fn more_scopes_are_asked_for_when_a_call_needs_them() {
 }
 
 #[tokio::test]
+async fn scopes_that_a_renewed_token_lacks_are_asked_for_too() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    assert_eq!(host.use_g().await, "ordinary");
+    authority.needs("write");
+    authority.expires();
+    let said = host.use_g().await;
+    assert!(said.contains("it wants a login with more scopes"), "{said}");
+    assert!(user.log_in().await.0);
+    assert_eq!(host.use_g().await, "ordinary");
+}
+
+#[tokio::test]
 async fn a_machine_gets_its_tokens_by_itself() {
     let authority = Authority::start().await;
     authority.gives("refresh_token", Value::Null);

@@ -248,6 +248,9 @@ impl Authorizer {
         refused: Option<&Authorization>,
         challenge: &Challenge,
     ) -> Result<(), CredentialError> {
+        if refused.is_none() {
+            return self.replace_refused(None, challenge).await;
+        }
         let stamp = self.lock().stamp;
         if self.store.stamp(&self.site.slot) != stamp {
             // Somebody has just logged in.

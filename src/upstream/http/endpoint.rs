@@ -16,7 +16,9 @@ use crate::{
     peer::CallError,
     wire::{
         Message,
-        credentials::{Authorization, Challenge, Credentials, sensitive_headers},
+        credentials::{
+            Authorization, Challenge, CredentialError, Credentials, sensitive_headers,
+        },
         on_one_line,
         sse::{EventReader, root_cause},
     },
@@ -28,6 +30,8 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 /// Bytes of the body of a refusal that are read, and characters of it that are shown.
 const DETAIL: usize = 64 * 1024;
 const SHOWN: usize = 200;
+/// Of what a request shows: a token that has expired, one that has too few scopes, and what may change meanwhile.
+const MOST_REFUSALS: usize = 4;
 
 #[derive(Clone)]
 pub(super) struct Endpoint {
@@ -83,7 +87,7 @@ impl Endpoint {
         self.send(|| self.client.delete(self.url.clone()), [], headers).await
     }
 
-    /// Sends a request, and once more where the server has refused what it was shown and there is something better.
+    /// Sends a request, and again where the server has refused what it was shown and there is something better.
     async fn send<const N: usize>(
         &self,
         request: impl Fn() -> RequestBuilder,
@@ -96,18 +100,21 @@ impl Endpoint {
         let Some(credentials) = &self.credentials else {
             return Ok(self.marked(sent(request().headers(all)).await?, None));
         };
-        let shown = credentials.authorization().await?;
-        let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
-        let Some(challenge) = Challenge::of(response.status(), response.headers()) else {
-            return Ok(self.marked(response, shown.as_ref()));
-        };
-        credentials.refused(shown.as_ref(), &challenge).await?;
-        let shown = credentials.authorization().await?;
-        let response = sent(authorized(request().headers(all), shown.as_ref())).await?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(credentials.refused_again(shown.as_ref()).into());
+        let mut is_unknown = false;
+        for _ in 0..MOST_REFUSALS {
+            let shown = credentials.authorization().await?;
+            let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
+            let Some(challenge) = Challenge::of(response.status(), response.headers()) else {
+                return Ok(self.marked(response, shown.as_ref()));
+            };
+            let is_unauthorized = response.status() == StatusCode::UNAUTHORIZED;
+            if is_unauthorized && std::mem::replace(&mut is_unknown, true) {
+                return Err(credentials.refused_again(shown.as_ref()).into());
+            }
+            credentials.refused(shown.as_ref(), &challenge).await?;
         }
-        Ok(self.marked(response, shown.as_ref()))
+        let why = "it refuses each that it is shown".to_owned();
+        Err(CredentialError::Refused(why).into())
     }
 
     /// Waits until there is something to show.

@@ -125,6 +125,11 @@ impl Authority {
         lock(&self.state).manner = manner;
     }
 
+    /// Its access tokens are good no more; others can be had for them.
+    pub fn expires(&self) {
+        lock(&self.state).valid.clear();
+    }
+
     /// Its tokens are good no more, and who asks for others is told all that was said.
     pub fn refuses_with_all(&self) {
         let mut state = lock(&self.state);
