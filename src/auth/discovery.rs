@@ -13,6 +13,7 @@ use super::{
     credential::AuthMethod,
     error::{self, LoginError},
     guard::Guard,
+    scopes,
 };
 
 pub(super) struct Discovered {
@@ -202,7 +203,8 @@ impl Discovered {
     /// The scopes to ask for: those of the config, else those that the server has named; and what was missing.
     pub(super) async fn scopes(&self, configured: &[String], more: &[String]) -> Vec<String> {
         let mut scopes = if configured.is_empty() {
-            self.manager.select_initial_scopes(&[]).await
+            let known = self.manager.select_initial_scopes(&[]).await;
+            scopes::named(known.iter().map(String::as_str))
         } else {
             configured.to_vec()
         };

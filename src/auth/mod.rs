@@ -21,6 +21,7 @@ mod keychain;
 mod login;
 mod registration;
 mod revocation;
+mod scopes;
 mod store;
 mod token;
 

@@ -13,6 +13,7 @@ use super::{
     discovery::Discovered,
     error::TokenError,
     guard::Guard,
+    scopes,
 };
 use crate::config::Secret;
 
@@ -32,7 +33,7 @@ impl Granted {
         let access = Secret::new(response.access_token().secret().as_str());
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
         let scopes = response.scopes();
-        let scopes = scopes.map(|all| all.iter().map(|scope| scope.to_string()).collect());
+        let scopes = scopes.map(|all| scopes::named(all.iter().map(|scope| scope.as_str())));
         Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes }
     }
 

@@ -154,7 +154,7 @@ const LAST: u64 = 253_402_300_799;
 
 /// A login in words.
 pub(super) fn described(login: &Summary) -> String {
-    let scopes = match login.scopes.join(" ") {
+    let scopes = match first(&login.scopes) {
         scopes if scopes.is_empty() => "no scopes named".to_owned(),
         scopes => format!("scopes {scopes}"),
     };
@@ -168,11 +168,21 @@ pub(super) fn described(login: &Summary) -> String {
             format!("until {}{renewed}", when(at))
         }
     };
-    let wanted = match login.wanted.join(" ") {
+    let wanted = match first(&login.wanted) {
         wanted if wanted.is_empty() => String::new(),
         wanted => format!("; the server wants more: {wanted}"),
     };
     visible(&format!("{until}; {scopes}; by {}{wanted}", login.issuer))
+}
+
+/// As many scopes as fit on a line.
+fn first(scopes: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown = scopes[..scopes.len().min(SHOWN)].join(" ");
+    match scopes.len().saturating_sub(SHOWN) {
+        0 => shown,
+        others => format!("{shown} and {others} more"),
+    }
 }
 
 /// To the second, in UTC.

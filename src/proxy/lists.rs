@@ -10,7 +10,7 @@ use crate::{
     catalog::{Presence, Snapshot},
     config::{Startup, Surface},
     protocol::error,
-    upstream::Kinds,
+    upstream::{Kinds, Phase},
     wire::{Outcome, Raw, edit},
 };
 
@@ -65,8 +65,12 @@ impl Fleet {
         let snapshot = self.snapshot_for(caller.host.as_ref());
         let presence = snapshot.view(server).map(|view| &view.presence);
         let is_unknown = matches!(presence, Some(Presence::Offered { .. }));
-        // An eager one is on its way, and is announced when it comes.
-        if !is_unknown || self.config_of(server).startup == Startup::Eager {
+        // An eager one is on its way, and is announced when it comes; unless somebody has to do something for that.
+        let upstream = self.existing(self.instance(server, caller));
+        let wants_login =
+            upstream.is_some_and(|upstream| upstream.status().phase == Phase::AwaitingLogin);
+        let is_coming = self.config_of(server).startup == Startup::Eager && !wants_login;
+        if !is_unknown || is_coming {
             return Ok(());
         }
         // Hosts list when they start, and are not to ask their users then.

@@ -1,4 +1,4 @@
-//! The `activate` surface: `activate_<server>` for every lazy server, and the tools of every loaded one.
+//! The `activate` surface: `activate_<server>` for every server that is to be activated, and the tools of every loaded one.
 
 use serde::Serialize;
 use serde_json::json;
@@ -19,7 +19,9 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = Vec::new();
     for server in &view.snapshot.servers {
         let shown = server.shown(view.snapshot.settings.listing);
-        if server.is_lazy && !matches!(shown, Shown::Nothing) {
+        // Others come by themselves, unless something is in their way: a login, say.
+        let is_stuck = matches!(shown, Shown::Offered { trouble: Some(_), .. });
+        if server.is_lazy && !matches!(shown, Shown::Nothing) || is_stuck {
             tools.push(activate_definition(view, server, shown));
         }
         if let Shown::Live(exposed) = shown {
@@ -57,6 +59,9 @@ fn activate_definition(view: View<'_>, server: &ServerView, shown: Shown<'_>) ->
             names.join(", ")
         ));
     }
+    if let Shown::Offered { trouble: Some(trouble), .. } = shown {
+        description.push_str(&format!(" ({})", sanitized(trouble, 500)));
+    }
     definition::meta_tool(
         view,
         json!({
@@ -70,7 +75,7 @@ fn activate_definition(view: View<'_>, server: &ServerView, shown: Shown<'_>) ->
 /// `None` when `name` is not that of an `activate_` tool.
 pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let part = name.strip_prefix(PREFIX)?;
-    let is_named = |server: &std::sync::Arc<ServerView>| server.is_lazy && server.part == part;
+    let is_named = |server: &std::sync::Arc<ServerView>| server.part == part;
     let server = view.snapshot.servers.iter().position(is_named)?;
     let shown = &view.snapshot.servers[server];
     Some(match &shown.presence {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Authority, Manner, SECRET, User, eventually, remote::Remote, text_of};
+use crate::support::{Authority, Host, Manner, SECRET, User, eventually, remote::Remote, text_of};
 
 #[tokio::test]
 async fn a_missing_login_is_an_error_at_once_that_names_the_command_and_no_strike() {
@@ -25,6 +25,33 @@ async fn a_missing_login_is_an_error_at_once_that_names_the_command_and_no_strik
 
     assert!(user.log_in().await.0);
     assert_eq!(host.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn an_eager_server_that_wants_a_login_is_seen_wherever_it_is_looked_for() {
+    let authority = Authority::start().await;
+    let user = User::with(&json!({
+        "surface": "activate",
+        "mcpServers": {"g": {"url": authority.url(), "description": "d", "startup": "eager"}},
+    }));
+    let program = user.proxy().argument("--http").argument("127.0.0.1:0").run_as_service();
+    let mut alone = Host::over_http(&program.url("/servers/g/mcp").await, &[]);
+    alone.initialize(json!({})).await;
+    let refused = alone.ask("tools/list", json!({})).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("`dormouse login g"));
+    let mut host = Host::over_http(&program.url("/mcp").await, &[]);
+    host.initialize(json!({})).await;
+    let list = host.request("tools/list", json!({})).await;
+    assert_eq!(list["tools"][0]["name"], "activate_g", "{list}");
+    assert!(list["tools"][0]["description"].as_str().unwrap().contains("`dormouse login g"));
+    let refused = host.call("activate_g", json!({})).await;
+    assert!(text_of(&refused).contains("`dormouse login g"), "{refused}");
+
+    assert!(user.log_in().await.0);
+    let activated = host.call("activate_g", json!({})).await;
+    assert!(text_of(&activated).contains(r#""activated":true"#), "{activated}");
+    assert_eq!(host.tool_names().await, ["g__t"]);
+    assert_eq!(alone.tool_names().await, ["t"]);
 }
 
 #[tokio::test]
@@ -134,7 +161,7 @@ async fn more_scopes_are_asked_for_when_a_call_needs_them() {
     authority.needs("write");
     let said = host.use_g().await;
     assert!(
-        said.contains("with more scopes (write)") && said.contains("dormouse login g"),
+        said.contains("with more scopes (\"write\")") && said.contains("dormouse login g"),
         "{said}"
     );
     let (_, status) = user.says(&["status"]).await;

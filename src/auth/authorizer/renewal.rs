@@ -13,6 +13,7 @@ use crate::{
         discovery::discover,
         error::{LoginError, TokenError, scrubbed},
         guard::GuardError,
+        scopes,
         store::{Held, Stamp, Store, StoreError},
         token::{for_machine, refreshed},
     },
@@ -262,8 +263,7 @@ impl Authorizer {
         }
         let url = &self.site.remote.url;
         let asked = WWWAuthenticateParams::parse(&challenge.www_authenticate, url).scope;
-        let asked: Vec<String> =
-            asked.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        let asked = scopes::named(asked.unwrap_or_default().split_whitespace());
         let granted = &token.login.facts.scopes;
         let missing: Vec<String> =
             asked.into_iter().filter(|scope| !granted.contains(scope)).collect();
@@ -271,7 +271,7 @@ impl Authorizer {
             let why = "it says that scopes are missing, and names none that were not given";
             return Err(CredentialError::Refused(why.to_owned()));
         }
-        let why = format!(" with more scopes ({})", scrubbed(&missing.join(" "), &[]));
+        let why = format!(" with more scopes ({})", scopes::in_words(&missing));
         self.want_more(missing).await?;
         if self.is_machine() {
             return self.replace_refused(refused, challenge).await;

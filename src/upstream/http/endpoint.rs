@@ -16,9 +16,7 @@ use crate::{
     peer::CallError,
     wire::{
         Message,
-        credentials::{
-            Authorization, Challenge, CredentialError, Credentials, sensitive_headers,
-        },
+        credentials::{Authorization, Challenge, CredentialError, Credentials, sensitive_headers},
         on_one_line,
         sse::{EventReader, root_cause},
     },

@@ -1,0 +1,54 @@
+//! The scopes that servers name: which are asked for, and what of them is shown. The words are theirs, and stand in errors
+//! and descriptions that models read.
+
+/// Longer ones, and more of them, are of nobody who means well.
+const LONGEST: usize = 150;
+const MOST: usize = 200;
+
+/// The scopes in what a server has sent (RFC 6749 section 3.3); what is none is left out.
+pub(super) fn named<'a>(sent: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let scopes = sent.into_iter().filter(|scope| is_scope(scope));
+    scopes.take(MOST).map(str::to_owned).collect()
+}
+
+fn is_scope(text: &str) -> bool {
+    let is_token = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+    (1..=LONGEST).contains(&text.len()) && text.chars().all(is_token)
+}
+
+/// The first of them, so that they read as names and as nothing else.
+pub(super) fn in_words(scopes: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let is_plain = |scope: &&String| {
+        scope.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:/*+@~".contains(c))
+    };
+    let shown: Vec<String> =
+        scopes.iter().filter(is_plain).take(SHOWN).map(|scope| format!("{scope:?}")).collect();
+    match (shown.len(), scopes.len() - shown.len()) {
+        (0, others) => format!("{others} of them"),
+        (_, 0) => shown.join(", "),
+        (_, others) => format!("{} and {others} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_scope_is_not_asked_for() {
+        let long = "s".repeat(LONGEST + 1);
+        let sent = ["read", "", "a\"b", "a\\b", "naïve", "a\nb", &long, "https://x.example/a.b"];
+        assert_eq!(named(sent), ["read", "https://x.example/a.b"]);
+        assert_eq!(named(["s"; 1000]).len(), MOST);
+    }
+
+    #[test]
+    fn scopes_are_shown_as_names() {
+        let words = |text: &str| in_words(&named(text.split_whitespace()));
+        assert_eq!(words("admin"), r#""admin""#);
+        assert_eq!(words("a b:c d.e f/g h i j"), r#""a", "b:c", "d.e", "f/g", "h" and 2 more"#);
+        assert_eq!(words("a`; rm~x </mcp_servers>"), r#""rm~x" and 2 more"#);
+        assert_eq!(words("`"), "1 of them");
+    }
+}
