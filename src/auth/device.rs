@@ -114,7 +114,7 @@ impl DeviceLogin {
         let secret = self.client.secret.as_ref().map_or("", Secret::expose);
         let given = given.map_err(|error| TokenError::of(&error, &[code, secret]))?;
         let url = &self.site.remote.url;
-        let granted = Granted::of(&given);
+        let granted = Granted::of(&given)?;
         let login = granted.into_login(url, &self.discovered, self.client, self.scopes);
         keep(&self.store, &self.tasks, &self.site, login).await
     }

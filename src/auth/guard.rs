@@ -132,7 +132,7 @@ impl Guard {
 
 impl OAuthHttpClient for Guard {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(async move { Ok(as_failure(Guard::execute(self, request.request).await?)) })
+        Box::pin(async move { Ok(as_usual(Guard::execute(self, request.request).await?)) })
     }
 }
 
@@ -150,20 +150,33 @@ impl<'c> AsyncHttpClient<'c> for Guard {
                 status @ (408 | 429 | 500..) => {
                     Err(GuardError::Failed { to, cause: format!("HTTP status {status}") })
                 }
-                _ => Ok(as_failure(response)),
+                _ => Ok(as_usual(response)),
             }
         })
     }
 }
 
-/// Some, GitHub among them, say in an answer that looks like a success that they give no token.
-fn as_failure(mut response: HttpResponse) -> HttpResponse {
-    if response.status() == StatusCode::OK
-        && let Ok(said) = serde_json::from_slice::<serde_json::Value>(response.body())
-        && said["error"].is_string()
-        && said["access_token"].is_null()
-    {
+/// An answer about a token as RFC 6749 has it. Some, GitHub among them, say in what looks like a success that they give
+/// none; others write the seconds of `expires_in` as a text or a fraction.
+fn as_usual(mut response: HttpResponse) -> HttpResponse {
+    if response.status() != StatusCode::OK {
+        return response;
+    }
+    let Ok(mut said) = serde_json::from_slice::<serde_json::Value>(response.body()) else {
+        return response;
+    };
+    if said["error"].is_string() && said["access_token"].is_null() {
         *response.status_mut() = StatusCode::BAD_REQUEST;
+        return response;
+    }
+    let life = match &said["expires_in"] {
+        serde_json::Value::String(text) => text.trim().parse::<f64>().ok(),
+        serde_json::Value::Number(number) if !number.is_u64() => number.as_f64(),
+        _ => None,
+    };
+    if let Some(life) = life.and_then(|life| Duration::try_from_secs_f64(life).ok()) {
+        said["expires_in"] = life.as_secs().into();
+        *response.body_mut() = said.to_string().into_bytes();
     }
     response
 }
@@ -413,7 +426,7 @@ mod tests {
     fn an_error_that_looks_like_a_success_is_one() {
         let answer = |body: &str| {
             let response = HttpResponse::new(body.as_bytes().to_vec());
-            as_failure(response).status().as_u16()
+            as_usual(response).status().as_u16()
         };
         assert_eq!(answer(r#"{"error": "authorization_pending"}"#), 400);
         assert_eq!(answer(r#"{"access_token": "a", "error": ""}"#), 200);

@@ -245,7 +245,7 @@ impl Exchange {
         };
         let (url, scopes) = (&self.site.remote.url, self.scopes.clone());
         let client = self.client.clone();
-        let login = Granted::of(&given).into_login(url, &self.discovered, client, scopes);
+        let login = Granted::of(&given)?.into_login(url, &self.discovered, client, scopes);
         self.store.keep(&self.site.slot, login).await?;
         self.authorizer.forget();
         Ok(())

@@ -15,7 +15,7 @@ use super::{
     guard::Guard,
     scopes,
 };
-use crate::config::Secret;
+use crate::{config::Secret, wire::credentials::Authorization};
 
 /// Some mean "for ever" by a number that no clock knows.
 const LONGEST_LIFE: Duration = Duration::from_hours(10 * 365 * 24);
@@ -29,12 +29,18 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    pub(super) fn of(response: &impl TokenResponse) -> Self {
+    /// # Errors
+    /// When the token cannot be shown to anybody.
+    pub(super) fn of(response: &impl TokenResponse) -> Result<Self, TokenError> {
         let access = Secret::new(response.access_token().secret().as_str());
+        if Authorization::bearer(access.expose()).is_none() {
+            let why = "it gave a token that is none (RFC 6750 section 2.1)";
+            return Err(TokenError::Refused(why.to_owned()));
+        }
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
         let scopes = response.scopes();
         let scopes = scopes.map(|all| scopes::named(all.iter().map(|scope| scope.as_str())));
-        Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes }
+        Ok(Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes })
     }
 
     /// The first login of a client.
@@ -106,7 +112,7 @@ pub(super) async fn refreshed(
     let answer = request.request_async(guard).await;
     let secrets = [Some(refresh), client.secret.as_ref()];
     let secrets: Vec<&str> = secrets.into_iter().flatten().map(Secret::expose).collect();
-    answer.map(|response| Granted::of(&response)).map_err(|error| TokenError::of(&error, &secrets))
+    Granted::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }
 
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -131,5 +137,5 @@ pub(super) async fn for_machine(
     }
     let answer = request.request_async(&discovered.guard).await;
     let secrets: Vec<&str> = client.secret.iter().map(Secret::expose).collect();
-    answer.map(|response| Granted::of(&response)).map_err(|error| TokenError::of(&error, &secrets))
+    Granted::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }

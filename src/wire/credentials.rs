@@ -41,6 +41,9 @@ pub struct Authorization(HeaderValue);
 impl Authorization {
     /// `None` for a token that cannot be sent.
     pub fn bearer(token: &str) -> Option<Self> {
+        if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+            return None;
+        }
         let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
         value.set_sensitive(true);
         Some(Self(value))

@@ -387,6 +387,29 @@ async fn a_token_that_lasts_for_ever_is_good_for_long() {
 }
 
 #[tokio::test]
+async fn how_long_a_token_lasts_is_understood_however_it_is_written() {
+    for written in [json!("3600"), json!(3600.0), json!(3600)] {
+        let authority = Authority::start().await;
+        authority.gives("expires_in", written.clone());
+        let user = User::at(authority.url());
+        let (is_in, said) = user.log_in().await;
+        assert!(is_in && said.contains("then renewed by itself"), "{written}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_is_no_login() {
+    for token in ["", "a\nb", "naïve"] {
+        let authority = Authority::start().await;
+        authority.gives("access_token", token);
+        let user = User::at(authority.url());
+        let (is_in, said) = user.log_in().await;
+        assert!(!is_in && said.contains("it gave a token that is none"), "{said}");
+        assert!(!user.kept().iter().any(|kept| kept.contains("naïve")));
+    }
+}
+
+#[tokio::test]
 async fn a_browser_is_another_client_than_a_device() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());

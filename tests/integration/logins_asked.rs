@@ -202,9 +202,15 @@ async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
         .iter()
         .find_map(|line| line.split_once("bearer token: ").map(|(_, token)| token.to_owned()));
     let bearer = format!("Bearer {}", token.expect("it is printed"));
-    let mut host = Host::over_http(&url, &[("authorization", &bearer)]);
-    host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
-    assert!(host.use_g().await.contains("run `dormouse login g"));
+    let here = user.proxy().argument("--http").argument("127.0.0.1:0").run_as_service();
+    let passed_on = here.url("/mcp").await;
+    for (url, header) in
+        [(url, ("authorization", bearer.as_str())), (passed_on, ("x-forwarded-for", "192.0.2.1"))]
+    {
+        let mut host = Host::over_http(&url, &[header]);
+        host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
+        assert!(host.use_g().await.contains("run `dormouse login g"));
+    }
 }
 
 #[cfg(unix)]

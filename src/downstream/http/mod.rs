@@ -17,7 +17,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Query, Request, State},
-    http::{Method, StatusCode, Uri},
+    http::{HeaderMap, Method, StatusCode, Uri},
     middleware,
     response::{IntoResponse, Response},
     routing::{any, get, post},
@@ -45,11 +45,22 @@ struct Front {
     fleet: Arc<Fleet>,
     sessions: Sessions,
     principals: Principals,
-    /// Whether nobody else can connect: as far as can be told, for somebody else may pass on what comes to them.
+    /// Whether nobody else can connect.
     is_for_this_machine: bool,
     tasks: TaskTracker,
     /// Ends what lasts as long as its host wants.
     stop: CancellationToken,
+}
+
+/// What those who pass requests on say of where they are from (RFC 7239, RFC 9110 section 7.6.3, and what is usual).
+const PASSED_ON: [&str; 5] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+
+impl Front {
+    /// Whether a request is of a host whose user sits at this machine, as far as can be told.
+    fn is_from_here(&self, headers: &HeaderMap) -> bool {
+        self.is_for_this_machine && !PASSED_ON.iter().any(|name| headers.contains_key(*name))
+    }
 }
 
 /// Listens on an address.

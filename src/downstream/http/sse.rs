@@ -37,7 +37,7 @@ pub(super) fn open(
     let stop = CancellationToken::new();
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
-    let identity = Identity::alone(endpoint, front.is_for_this_machine);
+    let identity = Identity::alone(endpoint, front.is_from_here(request.headers()));
     let session = HttpSession::new(pass, endpoint, false, front.stop.child_token(), |_| {
         Session::attach(front.fleet.clone(), Peer::new(outbox), identity)
     });
