@@ -317,11 +317,17 @@ impl Credentials for Authorizer {
 
     fn changed(&self) -> Pending<'_, ()> {
         Box::pin(async {
-            let known = self.lock().stamp;
-            while self.store.stamp(&self.site.slot) == known {
+            let slot = &self.site.slot;
+            let mut known = self.lock().stamp;
+            loop {
+                let stamp = self.store.stamp(slot);
+                let is_other = std::mem::replace(&mut known, stamp) != stamp;
+                // It may be no more than a registration.
+                if is_other && self.store.facts(slot).is_some_and(|facts| facts.is_enough()) {
+                    return self.forget();
+                }
                 tokio::time::sleep(LOOK).await;
             }
-            self.forget();
         })
     }
 }

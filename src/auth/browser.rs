@@ -2,11 +2,13 @@
 
 use url::Url;
 
-/// Whether there is any sense in opening one: over SSH it would open on nobody's screen.
+/// Whether there is any sense in opening one: over SSH, or without a screen, nobody would see it.
 pub fn can_open_browser() -> bool {
-    let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
-    let is_told = std::env::var_os("BROWSER").is_some_and(|browser| !browser.is_empty());
-    !is_remote || is_told
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let needs_display = cfg!(all(unix, not(target_os = "macos")));
+    let has_screen =
+        !needs_display || ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"].into_iter().any(is_set);
+    is_set("BROWSER") || has_screen && !is_set("SSH_CONNECTION")
 }
 
 /// Opens an address that has been judged to be a web page's. Whether anything has opened.

@@ -163,7 +163,7 @@ impl IntoResponse for Answer {
             Self::Failed { why } => (
                 StatusCode::BAD_REQUEST,
                 "You are not logged in",
-                format!("{why}. The terminal says what to do."),
+                format!("{why}. What to do is said where you came from."),
             ),
         };
         let page = PAGE.replace("{title}", title).replace("{text}", &escaped(&text));

@@ -70,6 +70,13 @@ pub(super) enum AuthMethod {
     PrivateKeyJwt,
 }
 
+impl Facts {
+    /// Whether somebody is logged in with all that the server has asked for.
+    pub(super) fn is_enough(&self) -> bool {
+        self.is_usable && self.wanted.is_empty()
+    }
+}
+
 impl AuthMethod {
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -5,14 +5,14 @@ use std::{
     collections::BTreeSet,
     error::Error as _,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures_util::StreamExt as _;
 use oauth2::{AsyncHttpClient, HttpRequest, HttpResponse};
 use reqwest::{
-    Client, Request, Response, StatusCode,
+    Client, Method, Request, Response, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
     header::HeaderMap,
     redirect,
@@ -36,6 +36,8 @@ const MOST_BYTES: usize = 256 * 1024;
 pub(super) struct Guard {
     client: Client,
     rules: Arc<Rules>,
+    // A std mutex: held to put or take it. Why rmcp's last request has failed, which it does not hand on.
+    failure: Arc<Mutex<Option<String>>>,
 }
 
 /// Why something is not asked, or does not answer.
@@ -73,7 +75,7 @@ impl Guard {
         // A system without certificates can still reach what needs none.
         let client = builder().build().or_else(|_| builder().tls_certs_only(Vec::new()).build());
         let client = client.map_err(|error| GuardError::Client(cause_of(&error)))?;
-        Ok(Self { client, rules })
+        Ok(Self { client, rules, failure: Arc::default() })
     }
 
     /// Whether this may be asked at all, as far as its name tells.
@@ -116,6 +118,27 @@ impl Guard {
         Ok((url, response))
     }
 
+    async fn ask_for_token(&self, request: HttpRequest) -> Result<HttpResponse, GuardError> {
+        let to = shown_uri(&request);
+        let response = self.execute(request).await?;
+        match response.status().as_u16() {
+            // It may answer otherwise later, whatever it says now.
+            status @ (408 | 429 | 500..) => {
+                Err(GuardError::Failed { to, cause: format!("HTTP status {status}") })
+            }
+            _ => Ok(as_usual(response)),
+        }
+    }
+
+    /// Why rmcp's last request has failed, if it has.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.lock_failure().take()
+    }
+
+    fn lock_failure(&self) -> MutexGuard<'_, Option<String>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reads a JSON document; `None` where there is none.
     pub(super) async fn get_json(
         &self,
@@ -132,7 +155,16 @@ impl Guard {
 
 impl OAuthHttpClient for Guard {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(async move { Ok(as_usual(Guard::execute(self, request.request).await?)) })
+        Box::pin(async move {
+            let is_for_token = request.request.method() == Method::POST;
+            let answered = if is_for_token {
+                self.ask_for_token(request.request).await
+            } else {
+                Guard::execute(self, request.request).await
+            };
+            *self.lock_failure() = answered.as_ref().err().map(ToString::to_string);
+            Ok(answered?)
+        })
     }
 }
 
@@ -142,17 +174,7 @@ impl<'c> AsyncHttpClient<'c> for Guard {
         std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, GuardError>> + Send + 'c>>;
 
     fn call(&'c self, request: HttpRequest) -> Self::Future {
-        Box::pin(async move {
-            let to = shown_uri(&request);
-            let response = self.execute(request).await?;
-            match response.status().as_u16() {
-                // It may answer otherwise later, whatever it says now.
-                status @ (408 | 429 | 500..) => {
-                    Err(GuardError::Failed { to, cause: format!("HTTP status {status}") })
-                }
-                _ => Ok(as_usual(response)),
-            }
-        })
+        Box::pin(self.ask_for_token(request))
     }
 }
 
@@ -207,6 +229,9 @@ pub(super) fn judged(address: &str, guard: &Guard) -> Result<Url, LoginError> {
 
 /// Of a URL, what may be shown: its query may hold anything.
 pub(super) fn shown(url: &Url) -> String {
+    if !url.has_host() {
+        return format!("{}:…", url.scheme());
+    }
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 

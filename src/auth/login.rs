@@ -12,7 +12,7 @@ use super::{
     beginning::Beginning,
     callback::{Answer, Callback, Returned},
     client::Client,
-    credential::Credential,
+    credential::{Credential, Facts},
     discovery::Discovered,
     error::{LoginError, scrubbed},
     guard::judged,
@@ -209,9 +209,8 @@ impl Login {
 impl Exchange {
     /// Whether there is another login by now, with all that the server has asked for.
     fn is_made(&self) -> bool {
-        let facts = self.store.facts(&self.site.slot);
-        let good = facts.filter(|facts| facts.is_usable && facts.wanted.is_empty());
-        good.is_some_and(|facts| Some(facts.obtained_at) != self.obtained_before)
+        let facts = self.store.facts(&self.site.slot).filter(Facts::is_enough);
+        facts.is_some_and(|facts| Some(facts.obtained_at) != self.obtained_before)
     }
 
     async fn run(&self, returned: &Url) -> Result<(), LoginError> {
@@ -239,7 +238,8 @@ impl Exchange {
             Ok(given) => given,
             Err(error) => {
                 let secret = self.client.secret.as_ref().map_or("", Secret::expose);
-                let said = scrubbed(&error.to_string(), &[&code, &state, secret]);
+                let said = self.discovered.guard.failure().unwrap_or_else(|| error.to_string());
+                let said = scrubbed(&said, &[&code, &state, secret]);
                 return Err(self.refused(said, LoginError::Exchange).await);
             }
         };

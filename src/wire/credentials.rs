@@ -30,7 +30,7 @@ pub trait Credentials: Send + Sync + 'static {
     /// The server has refused what it was shown, and then what it was shown in the place of that.
     fn refused_again(&self, shown: Option<&Authorization>) -> CredentialError;
 
-    /// Resolves when somebody has logged in, or out, elsewhere.
+    /// Resolves when somebody has logged in elsewhere.
     fn changed(&self) -> Pending<'_, ()>;
 }
 

@@ -329,6 +329,14 @@ async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
 }
 
 #[tokio::test]
+async fn who_logs_in_is_told_what_is_wrong_with_the_authorization_server() {
+    let authority = Authority::start().await;
+    authority.behaves(Manner::IsDown);
+    let (is_in, said) = User::at(authority.url()).log_in().await;
+    assert!(!is_in && said.contains("/token cannot be asked: HTTP status 503"), "{said}");
+}
+
+#[tokio::test]
 async fn a_server_that_accepts_no_token_is_asked_no_more_than_needed() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
