@@ -3,46 +3,39 @@
 //! basic/patterns/mrtr).
 
 use std::{
-    collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    Caller, Fleet, Principal,
+    Caller, Fleet,
     forward::{ForwardError, Forwarded},
     in_flight::{Entered, Entry},
     questions,
+    states::States,
 };
 use crate::{
     catalog::ServerId,
     peer::{CallError, CallOptions, Pulse},
-    protocol::{Era, adapt, error, random_token},
+    protocol::{Era, adapt, error},
     upstream::{Lease, Question},
     wire::{Outcome, Raw, edit},
 };
 
 /// How long a host may take to come back with the answers (DESIGN.md section 4).
 const LONGEST_PARK: Duration = Duration::from_mins(10);
-/// Parked calls at once; the oldest gives way.
-const MOST_PARKED: usize = 1000;
 /// How long more questions are waited for once there is one: a server may ask several at once.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// How the states begin that this process gives out. By it they are told from a server's own, which may be
-/// another dormouse.
-fn prefix() -> &'static str {
-    static PREFIX: OnceLock<String> = OnceLock::new();
-    PREFIX.get_or_init(|| format!("dormouse-{}.", random_token::<6>()))
-}
+/// The calls that wait for their hosts to come back.
+pub(super) type Parked = States<Conversation>;
 
 /// A call to a legacy server, with the questions that it has asked.
-struct Conversation {
+pub(super) struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
     questions: mpsc::UnboundedReceiver<Question>,
     /// Asked and not answered yet, by the key under which the host knows them.
@@ -134,7 +127,7 @@ async fn go_on(
         }
         conversation.open.retain(|(_, question)| !question.cancelled.is_cancelled());
         if !conversation.open.is_empty() {
-            return Ok(Ok(fleet.park(conversation, Binding::of(caller))));
+            return Ok(Ok(fleet.park(conversation, caller)));
         }
     }
 }
@@ -159,7 +152,7 @@ impl Conversation {
         }
     }
 
-    fn input_required(&self, state: &str) -> Raw {
+    fn input_required(&self) -> Raw {
         let mut wanted = Raw::empty_object();
         for (key, question) in &self.open {
             let mut request = Raw::encode(&json!({"method": question.request.method}));
@@ -168,95 +161,19 @@ impl Conversation {
             }
             wanted = edit::set(&wanted, key, &request);
         }
-        let result = json!({"resultType": "input_required", "requestState": state});
+        let result = json!({"resultType": "input_required"});
         edit::set(&Raw::encode(&result), "inputRequests", &wanted)
-    }
-}
-
-/// Whose retry of which request a state is for.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Binding {
-    principal: Principal,
-    request: [u8; 32],
-}
-
-impl Binding {
-    pub(super) fn of(caller: &Caller) -> Self {
-        let mut digest = Sha256::new();
-        if let Some(request) = &caller.request {
-            let params = request
-                .params
-                .as_ref()
-                .map(|params| edit::without(params, &["_meta", "inputResponses", "requestState"]));
-            digest.update(&request.method);
-            digest.update([0]);
-            digest.update(params.as_ref().map(Raw::as_bytes).unwrap_or_default());
-        }
-        Self { principal: caller.host.principal(), request: digest.finalize().into() }
-    }
-}
-
-/// The calls that wait for their hosts to come back, by the state that was given out. It cannot be guessed,
-/// and says nothing, so that there is nothing in it to be forged.
-#[derive(Default)]
-// A std mutex: held to put or take one.
-pub(super) struct Parked(Mutex<HashMap<String, Waiting>>);
-
-struct Waiting {
-    conversation: Conversation,
-    binding: Binding,
-    until: Instant,
-}
-
-impl Parked {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
-        lock(&self.0)
-    }
-
-    /// Ends all of them.
-    pub(super) fn clear(&self) {
-        let all = std::mem::take(&mut *self.lock());
-        drop(all);
-    }
-
-    fn put(&self, state: String, waiting: Waiting) {
-        let mut parked = self.lock();
-        let mut ended = Vec::new();
-        if parked.len() >= MOST_PARKED {
-            let oldest = parked.iter().min_by_key(|(_, waiting)| waiting.until);
-            let oldest = oldest.map(|(state, _)| state.clone());
-            ended.extend(oldest.and_then(|state| parked.remove(&state)));
-        }
-        parked.insert(state, waiting);
-        drop(parked);
-        // A call tells its server that it is over, which is nothing to do under a lock.
-        drop(ended);
-    }
-
-    /// Takes a call that is this request's.
-    fn take(&self, state: &str, binding: &Binding) -> Option<Conversation> {
-        let mut parked = self.lock();
-        // Somebody else's is left to whom it belongs to.
-        let is_theirs = parked.get(state).is_some_and(|waiting| waiting.binding == *binding);
-        let waiting = if is_theirs { parked.remove(state) } else { None };
-        drop(parked);
-        Some(waiting.filter(|waiting| waiting.until > Instant::now())?.conversation)
-    }
-
-    fn end(&self, state: &str) {
-        let ended = self.lock().remove(state);
-        drop(ended);
     }
 }
 
 impl Fleet {
     /// Keeps the call until the host comes back with the answers, and returns what to tell it.
-    fn park(&self, conversation: Conversation, binding: Binding) -> Raw {
-        let state = new_state();
+    fn park(&self, conversation: Conversation, caller: &Caller) -> Raw {
         conversation.entered.park();
-        let result = conversation.input_required(&state);
+        let input_required = conversation.input_required();
         let until = Instant::now() + LONGEST_PARK;
-        self.parked.put(state.clone(), Waiting { conversation, binding, until });
+        let state = self.parked.keep(caller, until, conversation);
+        let result = edit::set(&input_required, "requestState", &Raw::encode(&state));
         let (fleet, stop) = (self.this.clone(), self.context.stop.clone());
         self.context.tasks.spawn(async move {
             tokio::select! {
@@ -273,14 +190,9 @@ impl Fleet {
     /// Goes on with a parked call, where the request is the retry of one; `None` where it is none.
     pub(super) async fn resume(&self, caller: &Caller) -> Option<Outcome> {
         let params = caller.request.as_ref()?.params.as_ref()?;
-        let state = edit::get_str(params, "requestState")?;
-        if !state.starts_with(prefix()) {
-            return None;
-        }
-        let binding = Binding::of(caller);
-        let Some(mut conversation) = self.parked.take(&state, &binding) else {
-            let message = "\"requestState\" has expired, was used before, or is another request's";
-            return Some(Err(error::invalid_params(message)));
+        let mut conversation = match self.parked.take(caller)? {
+            Ok(conversation) => conversation,
+            Err(gone) => return Some(Err(gone)),
         };
         conversation.pulse.beat();
         conversation.entered.pass_to(caller);
@@ -288,7 +200,7 @@ impl Fleet {
         let responses = edit::get(params, "inputResponses").unwrap_or_else(Raw::empty_object);
         conversation.answer(&responses);
         if !conversation.open.is_empty() {
-            return Some(Ok(self.park(conversation, binding)));
+            return Some(Ok(self.park(conversation, caller)));
         }
         let (server, method) = (conversation.server, conversation.method.clone());
         let answered = go_on(self, conversation, caller).await;
@@ -296,10 +208,6 @@ impl Fleet {
         let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
         Some(self.answered(caller, server, &method, answered))
     }
-}
-
-fn new_state() -> String {
-    format!("{}{}", prefix(), random_token::<32>())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

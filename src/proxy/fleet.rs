@@ -124,12 +124,12 @@ impl Fleet {
                 started_at: Instant::now(),
                 subscribers: Mutex::default(),
                 in_flight: InFlight::default(),
-                parked: Parked::default(),
+                parked: Parked::new(),
                 levels: Levels::default(),
                 memory,
                 loads,
                 results: Results::default(),
-                logins: Logins::default(),
+                logins: Logins::new(),
                 changes: watch::Sender::default(),
             }
         });

@@ -19,46 +19,40 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Caller, Fleet,
-    conversation::Binding,
     forward::{ForwardError, with_beats},
+    states::States,
 };
 use crate::{
     auth::can_open_browser,
     catalog::ServerId,
     config::Browser,
-    protocol::{Era, error, random_token},
+    protocol::Era,
     wire::{Outcome, Raw, edit},
 };
 use page::{DECLINED, ENDING, PATIENCE, Page};
 
 /// How long a modern host's retry waits, before the host is asked to come back once more.
 const LONGEST_RETRY: Duration = Duration::from_secs(25);
-/// Of states that were given to hosts which have not come back.
-const MOST_WAITING: usize = 1000;
 
-const STATE: &str = "dormouse-login.";
 /// Under which a modern host knows the question.
 const KEY: &str = "login";
 
 /// The logins that are under way.
-#[derive(Default)]
 pub(super) struct Logins {
     // A std mutex: held to find or make one. By server; everyone who needs it shares one.
     open: Mutex<HashMap<ServerId, Opening>>,
-    // As above. By the state that a modern host comes back with.
-    waiting: Mutex<HashMap<String, Waiting>>,
+    /// The modern hosts that were asked.
+    asked: States<Asked>,
     /// Nobody is waited for any more.
     ending: CancellationToken,
 }
 
 type Opening = Shared<BoxFuture<'static, Result<Arc<Page>, String>>>;
 
-/// A modern host that was asked, and is to come back.
-struct Waiting {
-    binding: Binding,
+/// What a modern host was asked to show.
+struct Asked {
     server: ServerId,
     page: Arc<Page>,
-    until: Instant,
 }
 
 /// How somebody can be brought to log in.
@@ -95,7 +89,7 @@ impl Fleet {
             match (way, caller.client.era) {
                 (Way::Host, Era::Modern) => {
                     return Ok(LoginOutcome::Asks(
-                        self.ask_to_come_back(server, caller, page, true),
+                        self.ask_to_come_back(server, caller, &page, true),
                     ));
                 }
                 (Way::Host, Era::Legacy) => page.finished_at(caller).await?,
@@ -164,17 +158,16 @@ impl Fleet {
         &self,
         server: ServerId,
         caller: &Caller,
-        page: Arc<Page>,
+        page: &Arc<Page>,
         is_asked: bool,
     ) -> Raw {
-        let state = format!("{STATE}{}", random_token::<32>());
+        let until = Instant::now() + PATIENCE;
+        let state = self.logins.asked.keep(caller, until, Asked { server, page: page.clone() });
         let mut result = json!({"resultType": "input_required", "requestState": state});
         if is_asked {
             let question = json!({"method": "elicitation/create", "params": page.question()});
             result["inputRequests"] = json!({KEY: question});
         }
-        let (binding, until) = (Binding::of(caller), Instant::now() + PATIENCE);
-        self.logins.keep(state, Waiting { binding, server, page, until });
         Raw::encode(&result)
     }
 
@@ -183,12 +176,10 @@ impl Fleet {
     pub(super) async fn resume_login(&self, caller: &Caller) -> Option<Outcome> {
         let request = caller.request.as_ref()?;
         let params = request.params.as_ref()?;
-        let state = edit::get_str(params, "requestState").filter(|s| s.starts_with(STATE))?;
-        let Some(waiting) = self.logins.take(&state, &Binding::of(caller)) else {
-            let message = "\"requestState\" has expired, was used before, or is another request's";
-            return Some(Err(error::invalid_params(message)));
+        let Asked { server, page } = match self.logins.asked.take(caller)? {
+            Ok(asked) => asked,
+            Err(gone) => return Some(Err(gone)),
         };
-        let Waiting { server, page, .. } = waiting;
         let answer = edit::get(params, "inputResponses").and_then(|all| edit::get(&all, KEY));
         let action = answer.and_then(|answer| edit::get_str(&answer, "action"));
         // Who was not asked anything has nothing to answer.
@@ -197,19 +188,12 @@ impl Fleet {
         } else {
             match tokio::time::timeout(LONGEST_RETRY, page.finished()).await {
                 Ok(finished) => finished,
-                Err(_) => return Some(Ok(self.ask_to_come_back(server, caller, page, false))),
+                Err(_) => return Some(Ok(self.ask_to_come_back(server, caller, &page, false))),
             }
         };
         let failed = self.not_logged_in(server, finished.err()?);
         Some(self.answered(caller, server, &request.method, Err(failed)))
     }
-}
-
-/// The params of a request without what a host has come back with for us.
-pub(super) fn without_answer(params: Raw) -> Raw {
-    let is_ours =
-        edit::get_str(&params, "requestState").is_some_and(|state| state.starts_with(STATE));
-    if is_ours { edit::without(&params, &["inputResponses", "requestState"]) } else { params }
 }
 
 /// Begins a login, which goes on whatever becomes of those who have asked for it.
@@ -235,16 +219,14 @@ fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
 }
 
 impl Logins {
-    fn keep(&self, state: String, waiting: Waiting) {
-        let mut all = self.lock_waiting();
-        let now = Instant::now();
-        all.retain(|_, waiting| waiting.until > now);
-        if all.len() >= MOST_WAITING {
-            let oldest = all.iter().min_by_key(|(_, waiting)| waiting.until);
-            let oldest = oldest.map(|(state, _)| state.clone());
-            oldest.and_then(|state| all.remove(&state));
-        }
-        all.insert(state, waiting);
+    pub(super) fn new() -> Self {
+        let (open, ending) = Default::default();
+        Self { open, asked: States::new(), ending }
+    }
+
+    /// The params of a request without what a host has come back with for us.
+    pub(super) fn without_answer(&self, params: Raw) -> Raw {
+        self.asked.taken_out_of(params)
     }
 
     /// Takes an opening out that has come to nothing, and no later one.
@@ -255,19 +237,7 @@ impl Logins {
         }
     }
 
-    /// The host that was given this state, where it comes back with the same request.
-    fn take(&self, state: &str, binding: &Binding) -> Option<Waiting> {
-        let mut all = self.lock_waiting();
-        // Somebody else's is left to whom it belongs to.
-        all.get(state).filter(|waiting| waiting.binding == *binding)?;
-        all.remove(state).filter(|waiting| waiting.until > Instant::now())
-    }
-
     fn lock_open(&self) -> MutexGuard<'_, HashMap<ServerId, Opening>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,6 +26,7 @@ mod results;
 mod roster;
 mod rounds;
 mod router;
+mod states;
 
 pub use endpoint::Endpoint;
 pub use fleet::{Fleet, Storage, Subscriber};

@@ -1,6 +1,6 @@
 //! From a host's request to whoever answers it.
 
-use super::{Caller, Fleet, logins, resources::reply};
+use super::{Caller, Fleet, resources::reply};
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error},
@@ -21,7 +21,7 @@ impl Fleet {
         if let Some(asked_again) = self.resume_login(caller).await {
             return asked_again;
         }
-        let params = params.map(logins::without_answer);
+        let params = params.map(|params| self.logins.without_answer(params));
         let given = || params.clone().unwrap_or_else(Raw::empty_object);
         match (method, era) {
             ("tools/list" | "resources/list" | "resources/templates/list" | "prompts/list", _)

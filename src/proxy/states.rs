@@ -1,0 +1,131 @@
+//! What waits for modern hosts that are to come back with an answer, by the `requestState` that they were given
+//! (2026-07-28, basic/patterns/mrtr).
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use super::{Caller, Principal};
+use crate::{
+    protocol::{error, random_token},
+    wire::{Raw, edit},
+};
+
+/// Hosts that are to come back, at once; the oldest gives way.
+const MOST: usize = 1000;
+
+/// What waits, by its state. That cannot be guessed, and says nothing, so that there is nothing in it to be forged.
+pub(super) struct States<T> {
+    /// How the states begin that are given out here. By it they are told from a server's own, which may be another
+    /// dormouse.
+    prefix: String,
+    // A std mutex: held to put or take one.
+    waiting: Mutex<HashMap<String, Waiting<T>>>,
+}
+
+struct Waiting<T> {
+    what: T,
+    binding: Binding,
+    until: Instant,
+}
+
+/// Whose retry of which request a state is for.
+#[derive(Clone, PartialEq, Eq)]
+struct Binding {
+    principal: Principal,
+    request: [u8; 32],
+}
+
+impl<T> States<T> {
+    pub(super) fn new() -> Self {
+        let prefix = format!("dormouse-{}.", random_token::<6>());
+        Self { prefix, waiting: Mutex::default() }
+    }
+
+    /// Keeps something for this caller's host; the state to give to it.
+    pub(super) fn keep(&self, caller: &Caller, until: Instant, what: T) -> String {
+        let state = format!("{}{}", self.prefix, random_token::<32>());
+        let now = Instant::now();
+        let mut waiting = self.lock();
+        let mut ended: Vec<Waiting<T>> =
+            waiting.extract_if(|_, waiting| waiting.until <= now).map(|(_, ended)| ended).collect();
+        if waiting.len() >= MOST {
+            let oldest = waiting.iter().min_by_key(|(_, waiting)| waiting.until);
+            let oldest = oldest.map(|(state, _)| state.clone());
+            ended.extend(oldest.and_then(|state| waiting.remove(&state)));
+        }
+        waiting.insert(state.clone(), Waiting { what, binding: Binding::of(caller), until });
+        drop(waiting);
+        // What it takes to end one is nothing to do under a lock.
+        drop(ended);
+        state
+    }
+
+    /// Takes what a host has come back for; `None` where its request is not the retry of anything here.
+    ///
+    /// # Errors
+    /// The error object to answer with, where it is not there any more, or is somebody else's.
+    pub(super) fn take(&self, caller: &Caller) -> Option<Result<T, Raw>> {
+        let params = caller.request.as_ref()?.params.as_ref()?;
+        let state = edit::get_str(params, "requestState").filter(|state| self.is_ours(state))?;
+        let binding = Binding::of(caller);
+        let mut waiting = self.lock();
+        // Somebody else's is left to whom it belongs to.
+        let is_theirs = waiting.get(&state).is_some_and(|waiting| waiting.binding == binding);
+        let taken = if is_theirs { waiting.remove(&state) } else { None };
+        drop(waiting);
+        let taken = taken.filter(|taken| taken.until > Instant::now());
+        let gone = "\"requestState\" has expired, was used before, or is another request's";
+        Some(taken.map(|taken| taken.what).ok_or_else(|| error::invalid_params(gone)))
+    }
+
+    /// The params of a request without what its host has come back with for us.
+    pub(super) fn taken_out_of(&self, params: Raw) -> Raw {
+        match edit::get_str(&params, "requestState") {
+            Some(state) if self.is_ours(&state) => {
+                edit::without(&params, &["inputResponses", "requestState"])
+            }
+            _ => params,
+        }
+    }
+
+    /// Ends what waits with this state, if it does.
+    pub(super) fn end(&self, state: &str) {
+        let ended = self.lock().remove(state);
+        drop(ended);
+    }
+
+    /// Ends all of them.
+    pub(super) fn clear(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        drop(all);
+    }
+
+    fn is_ours(&self, state: &str) -> bool {
+        state.starts_with(&self.prefix)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting<T>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Binding {
+    fn of(caller: &Caller) -> Self {
+        let mut digest = Sha256::new();
+        if let Some(request) = &caller.request {
+            let params = request
+                .params
+                .as_ref()
+                .map(|params| edit::without(params, &["_meta", "inputResponses", "requestState"]));
+            digest.update(&request.method);
+            digest.update([0]);
+            digest.update(params.as_ref().map(Raw::as_bytes).unwrap_or_default());
+        }
+        Self { principal: caller.host.principal(), request: digest.finalize().into() }
+    }
+}
