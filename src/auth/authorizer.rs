@@ -18,15 +18,13 @@ use tokio_util::task::TaskTracker;
 use super::{
     Site,
     credential::Credential,
-    store::{Stamp, Store},
+    store::{LOOK, Stamp, Store},
 };
 use crate::{
     config::Grant,
     wire::credentials::{Authorization, Challenge, CredentialError, Credentials, Pending},
 };
 
-/// How often it is looked whether another process has changed the login.
-const LOOK: Duration = Duration::from_secs(1);
 /// A renewal that was early, and failed, is tried again after this.
 const PAUSE: Duration = Duration::from_secs(30);
 
@@ -46,6 +44,7 @@ struct Memory {
     shown: Shown,
     /// Of the kept login, when it was last read.
     stamp: Stamp,
+    login_id: Option<String>,
     looked_at: Instant,
     /// Whether what is shown is newer than what is kept, which could not be replaced.
     is_unkept: bool,
@@ -104,8 +103,9 @@ impl Authorizer {
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let (stamp, looked_at) = (Stamp::default(), Instant::now());
-        let (is_unkept, flight) = Default::default();
-        let memory = Memory { shown: Shown::Unknown, stamp, looked_at, is_unkept, flight };
+        let (login_id, is_unkept, flight) = Default::default();
+        let shown = Shown::Unknown;
+        let memory = Memory { shown, stamp, login_id, looked_at, is_unkept, flight };
         let memory = Mutex::new(memory);
         Arc::new_cyclic(|this| Self { this: this.clone(), site, command, store, tasks, memory })
     }
@@ -317,17 +317,9 @@ impl Credentials for Authorizer {
 
     fn changed(&self) -> Pending<'_, ()> {
         Box::pin(async {
-            let slot = &self.site.slot;
-            let mut known = self.lock().stamp;
-            loop {
-                let stamp = self.store.stamp(slot);
-                let is_other = std::mem::replace(&mut known, stamp) != stamp;
-                // It may be no more than a registration.
-                if is_other && self.store.facts(slot).is_some_and(|facts| facts.is_enough()) {
-                    return self.forget();
-                }
-                tokio::time::sleep(LOOK).await;
-            }
+            let known = self.lock().login_id.clone();
+            self.store.logged_in(&self.site.slot, known.as_deref()).await;
+            self.forget();
         })
     }
 }

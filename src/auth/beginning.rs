@@ -4,7 +4,7 @@ use oauth2::http::{Request, StatusCode, header};
 
 use super::{
     Auth, Site,
-    credential::Credential,
+    credential::{Credential, Facts},
     discovery::{Discovered, discover},
     error::LoginError,
     store::Store,
@@ -17,7 +17,9 @@ use crate::{
 pub(super) struct Beginning {
     pub(super) site: Site,
     pub(super) discovered: Discovered,
-    /// The login that there was, at the same authorization server.
+    /// What is known of the login that there was.
+    pub(super) known: Option<Facts>,
+    /// The whole of it, where it can be read, and was at the same authorization server.
     pub(super) before: Option<Credential>,
     pub(super) scopes: Vec<String>,
 }
@@ -37,18 +39,22 @@ impl Auth {
         if challenge.is_none() && !discovered.is_published {
             return Err(said.without_login(site.name));
         }
+        let known = self.0.store.facts(&site.slot);
+        if let Some(known) = &known {
+            same_authority(&site, &known.issuer, &discovered)?;
+        }
+        let is_same = |facts: &Facts| facts.issuer == discovered.issuer;
+        let mut more = more.to_vec();
+        if let Some(known) =
+            known.as_ref().filter(|known| is_same(known) && !known.wanted.is_empty())
+        {
+            more.extend(known.scopes.iter().chain(&known.wanted).cloned());
+        }
         // One that cannot be read is replaced.
         let before = self.0.store.at(&site.slot, Store::read).await.ok().flatten();
-        if let Some(before) = &before {
-            same_authority(&site, &before.facts.issuer, &discovered)?;
-        }
-        let before = before.filter(|before| before.facts.issuer == discovered.issuer);
-        let mut more = more.to_vec();
-        if let Some(before) = before.as_ref().filter(|before| !before.facts.wanted.is_empty()) {
-            more.extend(before.facts.scopes.iter().chain(&before.facts.wanted).cloned());
-        }
+        let before = before.filter(|before| is_same(&before.facts));
         let scopes = discovered.scopes(&site.oauth.scopes, &more).await;
-        Ok(Beginning { site, discovered, before, scopes })
+        Ok(Beginning { site, discovered, known, before, scopes })
     }
 }
 
@@ -134,10 +140,12 @@ async fn ask(site: &Site) -> Result<Said, LoginError> {
         let answer = guard.head_of(request).await;
         let (status, headers) =
             answer.map_err(|error| LoginError::Unreachable(error.to_string()))?;
-        if status == StatusCode::UNAUTHORIZED
-            && let Some(challenge) = Challenge::of(status, &headers)
-        {
-            return Ok(Said::Challenge(challenge.www_authenticate));
+        match Challenge::of(status, &headers) {
+            // Who is missing scopes is logged in.
+            Some(challenge) if challenge.status == 401 => {
+                return Ok(Said::Challenge(challenge.www_authenticate));
+            }
+            _ => {}
         }
         if taken.is_none() || status.is_success() {
             taken = Some(status);

@@ -50,7 +50,7 @@ impl Callback {
     pub(super) async fn listen(wanted: &Url) -> Result<Self, LoginError> {
         let port = wanted.port().unwrap_or(0);
         let failed = |cause| LoginError::Callback { address: shown(wanted), cause };
-        let listeners = bind(wanted, port).await.map_err(failed)?;
+        let listeners = bind_soon(wanted, port).await.map_err(failed)?;
         let port = listeners[0].local_addr().map_err(failed)?.port();
         let mut redirect_uri = wanted.clone();
         // It has a host, so that it can have a port.
@@ -97,6 +97,20 @@ impl Returned {
 
 fn shown(url: &Url) -> String {
     format!("{}:{}", url.host_str().unwrap_or_default(), url.port().unwrap_or(0))
+}
+
+/// A login that has ended a moment ago may not have let go of the port yet.
+async fn bind_soon(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
+    const MOST_TRIES: usize = 10;
+    for _ in 1..MOST_TRIES {
+        match bind(wanted, port).await {
+            Err(error) if port != 0 && error.kind() == ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            bound => return bound,
+        }
+    }
+    bind(wanted, port).await
 }
 
 /// At least one.

@@ -51,6 +51,10 @@ pub(super) struct Facts {
     /// What the server has asked for beyond that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) wanted: Vec<String>,
+    /// By which it is known from those before and after it; it stays the same when it is renewed. `None` where nobody has
+    /// ever logged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) login_id: Option<String>,
     pub(super) obtained_at: u64,
     /// `None` where nobody has said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,6 +113,7 @@ impl Credential {
             client_expires_at: client.expires_at,
             scopes: Vec::new(),
             wanted: Vec::new(),
+            login_id: None,
             obtained_at: 0,
             expires_at: None,
             is_renewable: false,

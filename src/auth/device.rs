@@ -12,9 +12,8 @@ use super::{
     discovery::Discovered,
     error::{LoginError, TokenError},
     guard::judged,
-    login::keep,
     registration::{ON_DEVICES, register},
-    store::Store,
+    store::{Store, StoreError},
     token::{Granted, token_client},
 };
 use crate::config::{Secret, ServerConfig};
@@ -46,7 +45,7 @@ impl Auth {
         server: &ServerConfig,
         more: &[String],
     ) -> Result<DeviceLogin, LoginError> {
-        let Beginning { site, discovered, before, scopes } = self.begin(server, more).await?;
+        let Beginning { site, discovered, before, scopes, .. } = self.begin(server, more).await?;
         let endpoint = discovered.text("device_authorization_endpoint");
         let endpoint = endpoint.and_then(|url| DeviceAuthorizationUrl::new(url).ok());
         let endpoint = endpoint.ok_or(LoginError::NoDeviceFlow)?;
@@ -116,6 +115,9 @@ impl DeviceLogin {
         let url = &self.site.remote.url;
         let granted = Granted::of(&given)?;
         let login = granted.into_login(url, &self.discovered, self.client, self.scopes);
-        keep(&self.store, &self.tasks, &self.site, login).await
+        // It goes on when whoever has asked for it has gone.
+        let (store, slot) = (self.store, self.site.slot);
+        let keeping = self.tasks.spawn(async move { store.keep(&slot, login).await });
+        Ok(keeping.await.unwrap_or(Err(StoreError::Ending))?)
     }
 }

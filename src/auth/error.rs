@@ -99,6 +99,9 @@ pub enum TokenError {
     /// It may work later.
     #[error("{0}")]
     Failed(String),
+    /// Whoever has answered is no authorization server: something before it, perhaps.
+    #[error("its answer is no token")]
+    Odd,
 }
 
 impl TokenError {
@@ -123,19 +126,16 @@ impl TokenError {
             }
             RequestTokenError::Request(error) => Self::Failed(error.to_string()),
             // Some say so in an answer that looks like a success.
-            RequestTokenError::Parse(_, body) => Self::Refused(error_in(body)),
-            RequestTokenError::Other(_) => Self::Refused("its answer is no token".to_owned()),
+            RequestTokenError::Parse(_, body) => error_in(body).map_or(Self::Odd, Self::Refused),
+            RequestTokenError::Other(_) => Self::Odd,
         }
     }
 }
 
 /// What it sent may be anything, a token even: of that nothing is shown but the code of an error.
-fn error_in(body: &[u8]) -> String {
-    let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    match answer["error"].as_str() {
-        Some(code) => scrubbed(code, &[]),
-        None => "its answer is no token".to_owned(),
-    }
+fn error_in(body: &[u8]) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(scrubbed(answer["error"].as_str()?, &[]))
 }
 
 /// The code of an error, as it came.

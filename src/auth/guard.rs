@@ -192,14 +192,15 @@ fn as_usual(mut response: HttpResponse) -> HttpResponse {
         return response;
     }
     let life = match &said["expires_in"] {
+        serde_json::Value::Null => return response,
+        serde_json::Value::Number(number) if number.is_u64() => return response,
         serde_json::Value::String(text) => text.trim().parse::<f64>().ok(),
-        serde_json::Value::Number(number) if !number.is_u64() => number.as_f64(),
-        _ => None,
+        other => other.as_f64(),
     };
-    if let Some(life) = life.and_then(|life| Duration::try_from_secs_f64(life).ok()) {
-        said["expires_in"] = life.as_secs().into();
-        *response.body_mut() = said.to_string().into_bytes();
-    }
+    // One that is none says nothing.
+    let life = life.and_then(|life| Duration::try_from_secs_f64(life).ok());
+    said["expires_in"] = life.map(|life| life.as_secs()).into();
+    *response.body_mut() = said.to_string().into_bytes();
     response
 }
 

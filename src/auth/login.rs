@@ -1,6 +1,6 @@
 //! A person's login: an address to open, and what the browser brings back from there.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use rmcp::transport::auth::OAuthClientConfig;
 use tokio_util::task::TaskTracker;
@@ -12,21 +12,18 @@ use super::{
     beginning::Beginning,
     callback::{Answer, Callback, Returned},
     client::Client,
-    credential::{Credential, Facts},
+    credential::Credential,
     discovery::Discovered,
     error::{LoginError, scrubbed},
     guard::judged,
     registration::{BY_CODE, register},
-    store::{Stamp, Store, StoreError},
+    store::{Store, StoreError},
     token::Granted,
 };
 use crate::config::{Secret, ServerConfig};
 
 /// Where a browser comes back to, unless the config says another place.
 const REDIRECT: &str = "http://127.0.0.1:0/callback";
-
-/// How often it is looked whether somebody has logged in elsewhere.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// A login that has begun.
 pub struct Login {
@@ -41,8 +38,8 @@ struct Exchange {
     site: Site,
     /// By which this login is known from others.
     state: String,
-    /// When the login that there is was made, in seconds since 1970.
-    obtained_before: Option<u64>,
+    /// The id of the login that there was.
+    before: Option<String>,
     discovered: Discovered,
     client: Client,
     scopes: Vec<String>,
@@ -60,52 +57,60 @@ impl Auth {
         server: &ServerConfig,
         more: &[String],
     ) -> Result<Login, LoginError> {
-        let Beginning { site, mut discovered, before, scopes } = self.begin(server, more).await?;
+        let beginning = self.begin(server, more).await?;
+        let Beginning { site, mut discovered, known, before, scopes } = beginning;
+        let authorizer = self.authorizer(server);
+        let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
+        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
         let default = Url::parse(REDIRECT).expect("a constant");
         let wanted = site.oauth.redirect_uri.clone().unwrap_or(default);
-        let has_tokens = before.as_ref().is_some_and(|before| before.tokens.is_some());
-        let known = before.as_ref().and_then(Client::registered_for);
-        let (callback, known) = listen(&wanted, known).await?;
+        let registered = before.as_ref().and_then(Client::registered_for);
+        let (callback, registered) = listen(&wanted, registered).await?;
         let redirect_uri = callback.redirect_uri().as_str();
-        let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
-        let client = match (&site.oauth.client, known) {
-            (Some(configured), _)
-                if !configured.is_metadata_document()
-                    || discovered.supports("client_id_metadata_document_supported") =>
-            {
-                Client::of_config(configured, &discovered, &store).await?
-            }
-            (_, Some(known)) => known,
-            _ => {
-                let client = register(&discovered, redirect_uri, &BY_CODE, &scopes).await?;
-                if !has_tokens {
-                    // Also for a login that does not come about now.
-                    let only = Credential::of_client(&site.remote.url, &discovered, client.clone());
-                    keep(&store, &tasks, &site, only).await?;
-                }
-                client
+        let client = match (client_of_config(&site, &discovered, &store).await?, registered) {
+            (Some(client), _) | (None, Some(client)) => client,
+            (None, None) => {
+                registered_now(&site, &discovered, &store, redirect_uri, &scopes).await?
             }
         };
         let address = address(&mut discovered, &client, redirect_uri, &scopes).await?;
-        let authorizer = self.authorizer(server);
-        let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let state = address.query_pairs().find(|(name, _)| name == "state");
         let state = state.map(|(_, state)| state.into_owned());
         let state = state.ok_or_else(|| LoginError::BadAddress("it has no state".to_owned()))?;
-        let obtained_before = before.filter(|before| before.facts.is_usable);
-        let obtained_before = obtained_before.map(|before| before.facts.obtained_at);
-        let exchange = Exchange {
-            site,
-            state,
-            obtained_before,
-            discovered,
-            client,
-            scopes,
-            store,
-            authorizer,
-        };
+        let before = known.and_then(|known| known.login_id);
+        let exchange =
+            Exchange { site, state, before, discovered, client, scopes, store, authorizer };
         Ok(Login { address, callback, exchange: Arc::new(exchange), tasks })
     }
+}
+
+/// The client of the config, where it has one that the authorization server takes.
+async fn client_of_config(
+    site: &Site,
+    discovered: &Discovered,
+    store: &Arc<Store>,
+) -> Result<Option<Client>, LoginError> {
+    let reads_documents = discovered.supports("client_id_metadata_document_supported");
+    let configured = site.oauth.client.as_ref();
+    match configured.filter(|client| !client.is_metadata_document() || reads_documents) {
+        Some(configured) => Ok(Some(Client::of_config(configured, discovered, store).await?)),
+        None => Ok(None),
+    }
+}
+
+/// Registers a client, and keeps that also for a login that does not come about now.
+async fn registered_now(
+    site: &Site,
+    discovered: &Discovered,
+    store: &Arc<Store>,
+    redirect_uri: &str,
+    scopes: &[String],
+) -> Result<Client, LoginError> {
+    let client = register(discovered, redirect_uri, &BY_CODE, scopes).await?;
+    let only = Credential::of_client(&site.remote.url, discovered, client.clone());
+    let held = store.hold(&site.slot).await?;
+    store.at(&site.slot, move |store, slot| store.write_client(slot, &held, &only)).await?;
+    Ok(client)
 }
 
 /// Listens where the known client is registered to come back to, if that can be; else where it is wanted.
@@ -171,14 +176,9 @@ impl Login {
     pub fn made_elsewhere(&self) -> impl Future<Output = ()> + Send + use<> {
         let exchange = self.exchange.clone();
         async move {
-            let mut seen = Stamp::default();
-            loop {
-                let stamp = exchange.store.stamp(&exchange.site.slot);
-                if std::mem::replace(&mut seen, stamp) != stamp && exchange.is_made() {
-                    return exchange.authorizer.forget();
-                }
-                tokio::time::sleep(LOOK).await;
-            }
+            let Exchange { store, site, before, authorizer, .. } = exchange.as_ref();
+            store.logged_in(&site.slot, before.as_deref()).await;
+            authorizer.forget();
         }
     }
 
@@ -207,12 +207,6 @@ impl Login {
 }
 
 impl Exchange {
-    /// Whether there is another login by now, with all that the server has asked for.
-    fn is_made(&self) -> bool {
-        let facts = self.store.facts(&self.site.slot).filter(Facts::is_enough);
-        facts.is_some_and(|facts| Some(facts.obtained_at) != self.obtained_before)
-    }
-
     async fn run(&self, returned: &Url) -> Result<(), LoginError> {
         let brought = |name: &str| {
             let mut pairs = returned.query_pairs();
@@ -269,16 +263,4 @@ impl Exchange {
         }
         LoginError::ForgottenClient(said)
     }
-}
-
-/// Keeps a login, whatever becomes of whoever has asked for it.
-pub(super) async fn keep(
-    store: &Arc<Store>,
-    tasks: &TaskTracker,
-    site: &Site,
-    login: Credential,
-) -> Result<(), LoginError> {
-    let (store, slot) = (store.clone(), site.slot.clone());
-    let keeping = tasks.spawn(async move { store.keep(&slot, login).await });
-    Ok(keeping.await.unwrap_or(Err(StoreError::Ending))?)
 }

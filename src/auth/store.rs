@@ -21,6 +21,8 @@ use super::{
 };
 use crate::config::{Grant, OAuth, Remote, Secret, hex};
 
+/// How often it is looked whether another process has changed a login.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// How long another process may take to renew a login.
 const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -185,6 +187,22 @@ impl Store {
         Some(self.kept(slot).ok()??.facts)
     }
 
+    /// Waits until somebody has logged in with all that the server has asked for. `known`: the login that there was.
+    pub(super) async fn logged_in(&self, slot: &Slot, known: Option<&str>) {
+        let mut seen = Stamp::default();
+        loop {
+            let stamp = self.stamp(slot);
+            if std::mem::replace(&mut seen, stamp) != stamp {
+                let facts = self.facts(slot).filter(Facts::is_enough);
+                // What has only been renewed is what it was.
+                if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
+                    return;
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Reads a login. It may take as long as a person does who has to unlock the keychain.
     pub(super) fn read(&self, slot: &Slot) -> Result<Option<Credential>, StoreError> {
         let Some(kept) = self.kept(slot)? else { return Ok(None) };
@@ -248,6 +266,17 @@ impl Store {
         let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
         let text = text.map_err(|_| StoreError::Unreadable(path.clone()))?;
         files::replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
+    }
+
+    /// Keeps no more than a client, where nobody is logged in.
+    pub(super) fn write_client(
+        &self,
+        slot: &Slot,
+        held: &Held,
+        client: &Credential,
+    ) -> Result<(), StoreError> {
+        let is_logged_in = self.facts(slot).is_some_and(|facts| facts.is_usable);
+        if is_logged_in { Ok(()) } else { self.write(slot, held, client) }
     }
 
     /// Gives the secrets to the keychain. Where it does not take them, they are kept in the file.
@@ -356,6 +385,7 @@ mod tests {
 
     fn login(access: &str) -> Credential {
         let facts = Facts {
+            login_id: Some("first".to_owned()),
             server: "https://s.example/mcp".to_owned(),
             issuer: "https://as.example".to_owned(),
             resource: "https://s.example".to_owned(),
@@ -375,6 +405,37 @@ mod tests {
         let tokens = Tokens { access: Secret::new(access), refresh: Some(Secret::new("r")) };
         let client_secret = Some(Secret::new("s"));
         Credential { facts, client_secret, tokens: Some(tokens), is_in_file: false }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_is_told_from_a_renewal_and_from_a_registration() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(Some(directory.path().join("logins")), false);
+        let slot = Slot("x".to_owned());
+        let held = store.hold(&slot).await.unwrap();
+        store.write(&slot, &held, &login("one")).unwrap();
+        let is_noticed = async || {
+            let noticed = store.logged_in(&slot, Some("first"));
+            tokio::time::timeout(LOOK * 5, noticed).await.is_ok()
+        };
+        store.write(&slot, &held, &login("renewed")).unwrap();
+        assert!(!is_noticed().await);
+        store.write(&slot, &held, &login("").without_tokens()).unwrap();
+        let only = Credential { tokens: None, ..login("") }.without_tokens();
+        store.write_client(&slot, &held, &only).unwrap();
+        assert!(!is_noticed().await);
+
+        let mut another = login("two");
+        another.facts.login_id = Some("second".to_owned());
+        another.facts.wanted = vec!["more".to_owned()];
+        store.write(&slot, &held, &another).unwrap();
+        assert!(!is_noticed().await, "it is not enough");
+        another.facts.wanted.clear();
+        store.write(&slot, &held, &another).unwrap();
+        assert!(is_noticed().await);
+
+        store.write_client(&slot, &held, &only).unwrap();
+        assert_eq!(store.read(&slot).unwrap().unwrap().tokens, another.tokens, "it is not lost");
     }
 
     #[tokio::test]

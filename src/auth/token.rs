@@ -15,7 +15,7 @@ use super::{
     guard::Guard,
     scopes,
 };
-use crate::{config::Secret, wire::credentials::Authorization};
+use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
 
 /// Some mean "for ever" by a number that no clock knows.
 const LONGEST_LIFE: Duration = Duration::from_hours(10 * 365 * 24);
@@ -53,6 +53,7 @@ impl Granted {
     ) -> Credential {
         let mut login = Credential::of_client(server, discovered, client);
         login.facts.scopes = asked;
+        login.facts.login_id = Some(random_token::<9>());
         self.into_renewed(login)
     }
 

@@ -1,6 +1,6 @@
 //! One request to one server: wake it, carry the request over in its era, and the answer back.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use serde_json::json;
 
@@ -254,19 +254,18 @@ pub(super) async fn with_beats<T>(
     work: impl Future<Output = T>,
 ) -> T {
     let mut work = std::pin::pin!(work);
-    let mut beats = 0;
     loop {
         if let Ok(done) = tokio::time::timeout(HEARTBEAT, &mut work).await {
             return done;
         }
-        beats += 1;
-        beat(caller, message, beats);
+        beat(caller, message);
     }
 }
 
 /// The values rise from -1 towards 0, so that those of the server itself still rise after them.
-fn beat(caller: &Caller, message: &str, beats: u32) {
+fn beat(caller: &Caller, message: &str) {
     let Some(token) = &caller.progress_token else { return };
+    let beats = caller.beats.fetch_add(1, Ordering::Relaxed) + 1;
     let params = Raw::encode(&json!({
         "progress": -1.0 / f64::from(beats),
         "message": message,

@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -80,6 +80,8 @@ pub struct Caller {
     pub peer: Peer,
     /// The host's progress token, where it wants progress.
     pub progress_token: Option<Raw>,
+    /// How often it was shown that the request goes on.
+    pub(super) beats: Arc<AtomicU32>,
     /// The log messages that a modern request asks for.
     pub log_level: Option<LogLevel>,
     /// The request of a modern host as it came; its retry is known by it.
@@ -98,7 +100,7 @@ impl Caller {
         let progress_token = meta.and_then(|meta| edit::get(meta, "progressToken"));
         let log_level = meta.and_then(LogLevel::of_meta);
         let request = (client.era == Era::Modern).then(|| Arc::new(request.clone()));
-        Self { host, client, peer, progress_token, log_level, request }
+        Self { host, client, peer, progress_token, beats: Arc::default(), log_level, request }
     }
 
     pub(super) fn endpoint(&self) -> Endpoint {

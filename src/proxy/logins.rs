@@ -5,7 +5,10 @@ mod page;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -29,7 +32,7 @@ use crate::{
     protocol::Era,
     wire::{Outcome, Raw, edit},
 };
-use page::{DECLINED, ENDING, PATIENCE, Page};
+use page::{CLOSED, PATIENCE, Page, Waiter, is_accepted};
 
 /// How long a modern host's retry waits, before the host is asked to come back once more.
 const LONGEST_RETRY: Duration = Duration::from_secs(25);
@@ -41,18 +44,26 @@ const KEY: &str = "login";
 pub(super) struct Logins {
     // A std mutex: held to find or make one. By server; everyone who needs it shares one.
     open: Mutex<HashMap<ServerId, Opening>>,
+    /// Counts them.
+    opened: AtomicU64,
     /// The modern hosts that were asked.
     asked: States<Asked>,
     /// Nobody is waited for any more.
     ending: CancellationToken,
 }
 
-type Opening = Shared<BoxFuture<'static, Result<Arc<Page>, String>>>;
+/// A page that is being opened, or is open.
+#[derive(Clone)]
+struct Opening {
+    number: u64,
+    page: Shared<BoxFuture<'static, Result<Arc<Page>, String>>>,
+    closing: CancellationToken,
+}
 
 /// What a modern host was asked to show.
 struct Asked {
     server: ServerId,
-    page: Arc<Page>,
+    page: Waiter,
 }
 
 /// How somebody can be brought to log in.
@@ -88,9 +99,8 @@ impl Fleet {
             let page = self.login_page(server).await?;
             match (way, caller.client.era) {
                 (Way::Host, Era::Modern) => {
-                    return Ok(LoginOutcome::Asks(
-                        self.ask_to_come_back(server, caller, &page, true),
-                    ));
+                    let result = self.ask_to_come_back(server, caller, page, true);
+                    return Ok(LoginOutcome::Asks(result));
                 }
                 (Way::Host, Era::Legacy) => page.finished_at(caller).await?,
                 (Way::Browser, _) => page.finished_in_browser().await?,
@@ -141,16 +151,16 @@ impl Fleet {
     }
 
     /// Where somebody can log in to a server: the page that is open already, or a new one.
-    async fn login_page(&self, server: ServerId) -> Result<Arc<Page>, String> {
+    async fn login_page(&self, server: ServerId) -> Result<Waiter, String> {
         let opening = {
             let mut open = self.logins.lock_open();
             open.entry(server).or_insert_with(|| open_page(self, server)).clone()
         };
-        let opened = opening.clone().await;
+        let opened = opening.page.await;
         if opened.is_err() {
-            self.logins.close(server, &opening);
+            self.logins.forget(server, opening.number);
         }
-        opened
+        opened.map(Waiter::of)
     }
 
     /// `is_asked`: whether its user has not been asked yet.
@@ -158,16 +168,17 @@ impl Fleet {
         &self,
         server: ServerId,
         caller: &Caller,
-        page: &Arc<Page>,
+        page: Waiter,
         is_asked: bool,
     ) -> Raw {
-        let until = Instant::now() + PATIENCE;
-        let state = self.logins.asked.keep(caller, until, Asked { server, page: page.clone() });
-        let mut result = json!({"resultType": "input_required", "requestState": state});
+        let mut result = json!({"resultType": "input_required"});
         if is_asked {
             let question = json!({"method": "elicitation/create", "params": page.question()});
             result["inputRequests"] = json!({KEY: question});
         }
+        let until = Instant::now() + PATIENCE;
+        let state = self.logins.asked.keep(caller, until, Asked { server, page });
+        result["requestState"] = state.into();
         Raw::encode(&result)
     }
 
@@ -181,15 +192,14 @@ impl Fleet {
             Err(gone) => return Some(Err(gone)),
         };
         let answer = edit::get(params, "inputResponses").and_then(|all| edit::get(&all, KEY));
-        let action = answer.and_then(|answer| edit::get_str(&answer, "action"));
         // Who was not asked anything has nothing to answer.
-        let finished = if action.is_some_and(|action| action != "accept") {
-            Err(DECLINED.to_owned())
-        } else {
+        let finished = if answer.is_none_or(|answer| is_accepted(&answer)) {
             match tokio::time::timeout(LONGEST_RETRY, page.finished()).await {
                 Ok(finished) => finished,
-                Err(_) => return Some(Ok(self.ask_to_come_back(server, caller, &page, false))),
+                Err(_) => return Some(Ok(self.ask_to_come_back(server, caller, page, false))),
             }
+        } else {
+            Err(page.decline())
         };
         let failed = self.not_logged_in(server, finished.err()?);
         Some(self.answered(caller, server, &request.method, Err(failed)))
@@ -199,29 +209,33 @@ impl Fleet {
 /// Begins a login, which goes on whatever becomes of those who have asked for it.
 fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
     let (auth, config) = (fleet.context.auth.clone(), fleet.config_of(server));
-    let (tasks, ending) = (fleet.context.tasks.clone(), fleet.logins.ending.clone());
+    let (tasks, closing) = (fleet.context.tasks.clone(), fleet.logins.ending.child_token());
+    let number = fleet.logins.opened.fetch_add(1, Ordering::Relaxed);
     let fleet = fleet.this.clone();
-    let waiters = tasks.clone();
-    let opening = tasks.spawn(async move {
-        let login = tokio::select! {
-            login = auth.log_in(&config, &[]) => login.map_err(|error| error.to_string())?,
-            () = ending.cancelled() => return Err(ENDING.to_owned()),
-        };
-        let close = move || {
-            if let Some(fleet) = fleet.upgrade() {
-                // Whoever needs it now begins another.
-                fleet.logins.lock_open().remove(&server);
-            }
-        };
-        Ok(Page::of(config.name.clone(), login, ending, &waiters, close))
+    let opening = tasks.clone().spawn({
+        let closing = closing.clone();
+        async move {
+            let login = tokio::select! {
+                login = auth.log_in(&config, &[]) => login.map_err(|error| error.to_string())?,
+                () = closing.cancelled() => return Err(CLOSED.to_owned()),
+            };
+            let forget = move || {
+                if let Some(fleet) = fleet.upgrade() {
+                    // Whoever needs it now begins another.
+                    fleet.logins.forget(server, number);
+                }
+            };
+            Ok(Page::of(config.name.clone(), login, closing, &tasks, forget))
+        }
     });
-    async move { opening.await.unwrap_or_else(|_| Err(ENDING.to_owned())) }.boxed().shared()
+    let page = async move { opening.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) };
+    Opening { number, page: page.boxed().shared(), closing }
 }
 
 impl Logins {
     pub(super) fn new() -> Self {
-        let (open, ending) = Default::default();
-        Self { open, asked: States::new(), ending }
+        let (open, opened, ending) = Default::default();
+        Self { open, opened, asked: States::new(), ending }
     }
 
     /// The params of a request without what a host has come back with for us.
@@ -229,10 +243,21 @@ impl Logins {
         self.asked.taken_out_of(params)
     }
 
-    /// Takes an opening out that has come to nothing, and no later one.
-    fn close(&self, server: ServerId, opening: &Opening) {
+    /// Closes the pages of servers that are not what they were.
+    pub(super) fn close_all_but(&self, is_kept: impl Fn(ServerId) -> bool) {
+        self.lock_open().retain(|server, opening| {
+            let is_kept = is_kept(*server);
+            if !is_kept {
+                opening.closing.cancel();
+            }
+            is_kept
+        });
+    }
+
+    /// Takes an opening out that is over, and no later one.
+    fn forget(&self, server: ServerId, number: u64) {
         let mut open = self.lock_open();
-        if open.get(&server).is_some_and(|current| current.ptr_eq(opening)) {
+        if open.get(&server).is_some_and(|opening| opening.number == number) {
             open.remove(&server);
         }
     }

@@ -210,6 +210,7 @@ impl Fleet {
             self.memory.forget(*id);
             was.upstream.retire();
         }
+        self.logins.close_all_but(|server| difference.keeps_connection(server));
         self.lock_own().retain(|instance, upstream| {
             let is_kept = difference.keeps_connection(instance.server);
             if !is_kept {

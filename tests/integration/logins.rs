@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Authority, Host, Manner, SECRET, User, eventually, remote::Remote, text_of};
+use crate::support::{
+    Authority, Host, Manner, PATIENCE, SECRET, User, eventually, remote::Remote, text_of,
+};
 
 #[tokio::test]
 async fn a_missing_login_is_an_error_at_once_that_names_the_command_and_no_strike() {
@@ -289,9 +291,12 @@ async fn a_client_that_was_registered_with_a_secret_keeps_it_over_a_restart() {
     let user = User::at(authority.url());
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
-    while authority.token_requests().len() < 3 {
-        assert_eq!(host.use_g().await, "ordinary");
-    }
+    let renewing = async {
+        while authority.token_requests().len() < 3 {
+            assert_eq!(host.use_g().await, "ordinary");
+        }
+    };
+    tokio::time::timeout(PATIENCE, renewing).await.expect("it is renewed");
     let requests = authority.token_requests();
     let shown = requests[0].0.header("authorization").unwrap().to_owned();
     assert!(requests.iter().all(|(asked, _)| asked.header("authorization") == Some(&shown)));
@@ -324,6 +329,21 @@ async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
         let result = host.load("g").await;
         assert!(text_of(&result).contains("cannot be renewed now"), "{result}");
     }
+    authority.behaves(Manner::Usual);
+    assert_eq!(host.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn what_answers_before_an_authorization_server_costs_no_login() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    assert_eq!(host.use_g().await, "ordinary");
+    authority.behaves(Manner::IsHidden);
+    authority.expires();
+    let said = host.use_g().await;
+    assert!(said.contains("it cannot be renewed") && said.contains("dormouse login g"), "{said}");
     authority.behaves(Manner::Usual);
     assert_eq!(host.use_g().await, "ordinary");
 }
@@ -396,12 +416,20 @@ async fn a_token_that_lasts_for_ever_is_good_for_long() {
 
 #[tokio::test]
 async fn how_long_a_token_lasts_is_understood_however_it_is_written() {
-    for written in [json!("3600"), json!(3600.0), json!(3600)] {
+    let (known, unknown) = ("then renewed by itself", "until it is revoked");
+    for (written, understood) in [
+        (json!("3600"), known),
+        (json!(3600.0), known),
+        (json!(3600), known),
+        (json!(-1), unknown),
+        (json!(1e30), unknown),
+        (json!("soon"), unknown),
+    ] {
         let authority = Authority::start().await;
         authority.gives("expires_in", written.clone());
         let user = User::at(authority.url());
         let (is_in, said) = user.log_in().await;
-        assert!(is_in && said.contains("then renewed by itself"), "{written}: {said}");
+        assert!(is_in && said.contains(understood), "{written}: {said}");
     }
 }
 

@@ -1,8 +1,10 @@
 //! How the user of a host is asked to log in, and what becomes of the request that needs it.
 
+use std::{net::TcpListener, time::Duration};
+
 use serde_json::{Value, json};
 
-use crate::support::{Authority, Host, Modern, User, eventually, text_of, visit};
+use crate::support::{Authority, Host, Modern, PATIENCE, User, eventually, text_of, visit};
 
 /// The `params` of a call.
 fn use_of_t() -> Value {
@@ -95,6 +97,45 @@ async fn a_host_is_told_why_a_login_has_not_come_about() {
         assert!(said.contains("(the authorization server has refused: access_denied)"), "{said}");
         assert!(said.contains("run `dormouse login g"), "{said}");
     }
+}
+
+#[tokio::test]
+async fn who_declines_can_log_in_with_the_command_at_once() {
+    let authority = Authority::start().await;
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let redirect_uri = format!("http://127.0.0.1:{port}/callback");
+    let oauth = json!({"redirectUri": redirect_uri});
+    let user = User::of(&json!({"url": authority.url(), "description": "d", "oauth": oauth}));
+    let mut host = host_that_shows_pages(&user).await;
+    let call = host.send("tools/call", use_of_t()).await;
+    let question = host.message("elicitation/create", |_| true).await;
+    host.reply(&question, json!({"action": "decline"})).await;
+    host.answer(call).await;
+    let (is_in, said) = user.log_in().await;
+    assert!(is_in, "{said}");
+}
+
+#[tokio::test]
+async fn a_page_is_of_the_config_that_is_in_force() {
+    let authority = Authority::start().await;
+    let entry =
+        |client| json!({"url": authority.url(), "description": "d", "oauth": {"clientId": client}});
+    let user = User::of(&entry("wrong"));
+    let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
+    let address = |asked: &Value| {
+        asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap().to_owned()
+    };
+    assert!(address(&asked).contains("client_id=wrong"));
+    let config = json!({"mcpServers": {"g": entry("right")}});
+    std::fs::write(user.home.path().join("dormouse.json"), config.to_string()).unwrap();
+    let corrected = async {
+        while !address(&host.request("tools/call", wanted.clone()).await)
+            .contains("client_id=right")
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, corrected).await.expect("the page is another");
 }
 
 #[tokio::test]

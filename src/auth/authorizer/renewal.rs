@@ -9,7 +9,7 @@ use crate::{
     auth::{
         beginning::same_authority,
         client::{Client, secret_of},
-        credential::{AuthMethod, Credential},
+        credential::{AuthMethod, Credential, Facts},
         discovery::discover,
         error::{LoginError, TokenError, scrubbed},
         guard::GuardError,
@@ -34,7 +34,8 @@ impl Authorizer {
                     Shown::Token(token) => Some(token.authorization.clone()),
                     _ => None,
                 };
-                self.replace(shown, None).await
+                // One that was early, and has come to nothing, can wait.
+                self.replace(shown, None).await.inspect_err(|_| self.postpone())
             }
             Task::Replace { refused, challenge } => self.replace(refused, Some(&challenge)).await,
         }
@@ -64,7 +65,9 @@ impl Authorizer {
                 Ok(())
             }
             kept if self.is_machine() => {
-                let login = self.for_machine(challenge.unwrap_or_default(), kept.as_ref()).await?;
+                let known = kept.map(|kept| kept.facts);
+                let known = known.or_else(|| self.store.facts(&self.site.slot));
+                let login = self.for_machine(challenge.unwrap_or_default(), known).await?;
                 self.keep(&held, login).await;
                 Ok(())
             }
@@ -132,13 +135,16 @@ impl Authorizer {
         let lost = match &error {
             TokenError::Failed(why) => {
                 tracing::warn!(server, %error, "the login is not renewed now");
-                self.postpone();
                 return Err(CredentialError::Unavailable(why.clone()));
+            }
+            // What it has is good for all that is known; but whether anybody will ever say so, nobody knows.
+            TokenError::Odd => {
+                tracing::warn!(server, %error, "the login is not renewed now");
+                return Err(self.login_required(" (it cannot be renewed: the answer is no token)"));
             }
             // Somebody else's config may have the right one.
             TokenError::UnknownClient(why) if is_of_config => {
                 tracing::warn!(server, %error, "the client of the config is refused");
-                self.postpone();
                 let why = format!("the client of its \"oauth\" is refused ({why})");
                 return Err(CredentialError::Refused(why));
             }
@@ -164,13 +170,16 @@ impl Authorizer {
         Ok(client)
     }
 
-    /// `kept`: what it had before, whose scopes it goes on to have.
+    /// `known`: of what it had before, whose scopes it goes on to have.
     async fn for_machine(
         &self,
         challenge: &str,
-        kept: Option<&Credential>,
+        known: Option<Facts>,
     ) -> Result<Credential, CredentialError> {
         let failed = |error: LoginError| match error {
+            LoginError::Token(error @ TokenError::Odd) => {
+                CredentialError::Unavailable(error.to_string())
+            }
             // Whoever would say more cannot be asked now.
             LoginError::Token(TokenError::Failed(cause))
             | LoginError::Unreachable(cause)
@@ -181,8 +190,8 @@ impl Authorizer {
             error => CredentialError::Refused(scrubbed(&error.to_string(), &[])),
         };
         let discovered = discover(&self.site, challenge).await.map_err(failed)?;
-        if let Some(kept) = kept {
-            same_authority(&self.site, &kept.facts.issuer, &discovered).map_err(failed)?;
+        if let Some(known) = &known {
+            same_authority(&self.site, &known.issuer, &discovered).map_err(failed)?;
         }
         let oauth = &self.site.oauth;
         let Some(configured) = &oauth.client else {
@@ -190,7 +199,7 @@ impl Authorizer {
         };
         let client = Client::of_config(configured, &discovered, &self.store).await;
         let client = client.map_err(|error| failed(error.into()))?;
-        let had = kept.map(|kept| [&kept.facts.scopes[..], &kept.facts.wanted].concat());
+        let had = known.map(|known| [&known.scopes[..], &known.wanted].concat());
         let scopes = discovered.scopes(&oauth.scopes, &had.unwrap_or_default()).await;
         let granted = for_machine(&discovered, &client, &scopes).await;
         let granted = granted.map_err(|error| failed(error.into()))?;
@@ -205,9 +214,10 @@ impl Authorizer {
     async fn want_more(&self, scopes: Vec<String>) -> Result<(), CredentialError> {
         let held = self.store.hold(&self.site.slot).await.map_err(unavailable)?;
         let Some(mut login) = self.read().await? else { return Ok(()) };
-        let wanted = &mut login.facts.wanted;
+        let Facts { wanted, scopes: granted, .. } = &mut login.facts;
         let before = wanted.len();
-        wanted.extend(scopes);
+        // Somebody may have logged in with them meanwhile.
+        wanted.extend(scopes.into_iter().filter(|scope| !granted.contains(scope)));
         wanted.sort();
         wanted.dedup();
         if wanted.len() > before {
@@ -217,7 +227,11 @@ impl Authorizer {
     }
 
     async fn read(&self) -> Result<Option<Credential>, CredentialError> {
+        let known = self.store.facts(&self.site.slot);
+        self.lock().login_id = known.and_then(|known| known.login_id);
         match self.store.at(&self.site.slot, Store::read).await {
+            // It gets another.
+            Err(StoreError::Keychain(_)) if self.is_machine() => Ok(None),
             Err(error @ StoreError::Unreadable(_)) => {
                 // A new login takes its place.
                 tracing::warn!(server = self.site.name, "{error}");

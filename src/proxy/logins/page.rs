@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
+    ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -26,15 +27,16 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// How long a person may take to log in.
+/// How long a person may take to log in, once asked.
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);
 
-pub(super) const ENDING: &str = "dormouse is shutting down";
-
 /// Why a login has not come about, for whoever needs it.
-pub(super) type Finished = Result<(), String>;
+type Finished = Result<(), String>;
 
-type Awaited<T> = Shared<BoxFuture<'static, T>>;
+pub(super) const CLOSED: &str = "nobody is waited for any more";
+const DECLINED: &str = "its user has declined";
+
+type Dialog = BoxFuture<'static, DialogEnd>;
 
 /// A page that waits for somebody.
 pub(super) struct Page {
@@ -42,68 +44,64 @@ pub(super) struct Page {
     address: Url,
     /// By which legacy hosts know it.
     id: String,
-    is_in_browser: AtomicBool,
-    // A std mutex: held to find or make one. By legacy host; gone when nobody there needs the login any more.
-    dialogs: Mutex<HashMap<HostId, WeakShared<BoxFuture<'static, DialogEnd>>>>,
-    finished: Awaited<Finished>,
+    // A std mutex: held to find or make one. Gone when nobody there needs the login any more.
+    dialogs: Mutex<HashMap<Place, WeakShared<Dialog>>>,
+    /// Those who need the login.
+    waiting: AtomicUsize,
+    /// How long it is open.
+    until: Arc<Mutex<Instant>>,
+    closing: CancellationToken,
+    finished: Shared<BoxFuture<'static, Finished>>,
 }
 
-/// What has become of asking the user of a host.
+/// Where a page is shown to somebody.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    /// By a legacy host. A modern one says itself what has become of it.
+    Host(HostId),
+    Browser,
+}
+
+/// What has become of showing it.
 #[derive(Clone)]
 enum DialogEnd {
     Finished(Finished),
-    /// The request over which it was asked is gone, or its stream.
+    Declined,
+    /// The request over which a host was asked is gone, or its stream.
     Gone,
 }
 
+/// Somebody who needs the login: for them the page stays open.
+pub(super) struct Waiter(Arc<Page>);
+
 impl Page {
-    /// Shows nothing to anybody. It waits for a browser whatever becomes of those who need the login.
+    /// Shows nothing to anybody. It waits for a browser whatever becomes of those who need the login, but for `closing`.
     pub(super) fn of(
         server: String,
         login: Login,
-        ending: CancellationToken,
+        closing: CancellationToken,
         tasks: &TaskTracker,
         when_finished: impl FnOnce() + Send + 'static,
     ) -> Arc<Self> {
         let address = login.address().clone();
-        let waiting = tasks.spawn(async move {
-            let finished = wait(login, ending).await;
-            when_finished();
-            finished
-        });
-        let finished = async move { waiting.await.unwrap_or_else(|_| Err(ENDING.to_owned())) };
-        let (id, is_in_browser, dialogs) =
-            (random_token::<9>(), AtomicBool::new(false), Mutex::default());
-        let finished = finished.boxed().shared();
-        Arc::new(Self { server, address, id, is_in_browser, dialogs, finished })
-    }
-
-    /// Waits for somebody to log in, for whatever reason they do.
-    pub(super) fn finished(&self) -> Awaited<Finished> {
-        self.finished.clone()
-    }
-
-    /// Opens the page in a browser, and waits.
-    pub(super) async fn finished_in_browser(&self) -> Finished {
-        if !self.is_in_browser.swap(true, Ordering::Relaxed)
-            && !open_in_browser(&self.address).await
-        {
-            self.is_in_browser.store(false, Ordering::Relaxed);
-            return Err("no browser can be opened".to_owned());
-        }
-        self.finished().await
-    }
-
-    /// Has a legacy host show the page to its user, and waits. However many of its requests need it, it is asked once.
-    pub(super) async fn finished_at(&self, caller: &Caller) -> Finished {
-        loop {
-            let (dialog, is_ours) = self.dialog(caller);
-            match dialog.await {
-                DialogEnd::Finished(finished) => return finished,
-                DialogEnd::Gone if is_ours => return Err("its user cannot be asked".to_owned()),
-                DialogEnd::Gone => {}
+        let until = Arc::new(Mutex::new(Instant::now() + PATIENCE));
+        let waiting = tasks.spawn({
+            let (until, closing) = (until.clone(), closing.clone());
+            async move {
+                let finished = wait(login, &until, closing).await;
+                when_finished();
+                finished
             }
-        }
+        });
+        let finished = async move { waiting.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) };
+        let (dialogs, waiting) = Default::default();
+        let (id, finished) = (random_token::<9>(), finished.boxed().shared());
+        Arc::new(Self { server, address, id, dialogs, waiting, until, closing, finished })
+    }
+
+    /// Waits for somebody to log in, wherever they do.
+    pub(super) fn finished(&self) -> Shared<BoxFuture<'static, Finished>> {
+        self.finished.clone()
     }
 
     /// What a host is to show, as the params of `elicitation/create`.
@@ -115,18 +113,34 @@ impl Page {
         json!({"mode": "url", "message": message, "url": self.address.as_str()})
     }
 
-    /// The dialog of this caller's host, and whether it is over this request that it is asked.
-    fn dialog(&self, caller: &Caller) -> (Awaited<DialogEnd>, bool) {
+    /// The dialog that is open in this place, or else a new one; and whether it is new.
+    fn dialog<F>(&self, place: Place, begin: impl FnOnce() -> F) -> (Shared<Dialog>, bool)
+    where
+        F: Future<Output = DialogEnd> + Send + 'static,
+    {
         let mut dialogs = self.lock_dialogs();
-        let open = dialogs.get(&caller.host.id()).and_then(WeakShared::upgrade);
+        let open = dialogs.get(&place).and_then(WeakShared::upgrade);
         if let Some(open) = open.filter(|dialog| dialog.peek().is_none()) {
             return (open, false);
         }
-        let dialog = self.ask(caller).boxed().shared();
-        dialogs.extend(dialog.downgrade().map(|open| (caller.host.id(), open)));
+        let dialog = begin().boxed().shared();
+        dialogs.extend(dialog.downgrade().map(|open| (place, open)));
         (dialog, true)
     }
 
+    /// Opens the page in a browser, and waits.
+    fn browse(&self) -> impl Future<Output = DialogEnd> + Send + use<> {
+        let (address, finished) = (self.address.clone(), self.finished());
+        async move {
+            DialogEnd::Finished(if open_in_browser(&address).await {
+                finished.await
+            } else {
+                Err("no browser can be opened".to_owned())
+            })
+        }
+    }
+
+    /// Has a legacy host show the page to its user, and waits.
     fn ask(&self, caller: &Caller) -> impl Future<Output = DialogEnd> + Send + use<> {
         let (peer, finished, id) = (caller.peer.clone(), self.finished(), self.id.clone());
         let mut params = self.question();
@@ -140,48 +154,111 @@ impl Page {
                 finished = finished.clone() => return DialogEnd::Finished(finished),
                 answer = asking => answer,
             };
+            let failed = |why: String| DialogEnd::Finished(Err(why));
             match answer {
-                Ok(Ok(answer)) if edit::get_str(&answer, "action").as_deref() == Some("accept") => {
+                Ok(Ok(answer)) if is_accepted(&answer) => {
                     let finished = finished.await;
                     let done = Raw::encode(&json!({"elicitationId": id}));
                     peer.notify("notifications/elicitation/complete", Some(done));
                     DialogEnd::Finished(finished)
                 }
-                Ok(Ok(_)) => DialogEnd::Finished(Err(DECLINED.to_owned())),
-                Ok(Err(_)) => DialogEnd::Finished(Err("its host cannot ask anybody".to_owned())),
+                Ok(Ok(_)) => DialogEnd::Declined,
+                Ok(Err(_)) => failed("its host cannot ask anybody".to_owned()),
                 Err(CallError::Closed | CallError::NotSent) => DialogEnd::Gone,
-                Err(error) => {
-                    DialogEnd::Finished(Err(format!("its host does not answer: {error}")))
-                }
+                Err(error) => failed(format!("its host does not answer: {error}")),
             }
         }
     }
 
-    fn lock_dialogs(
-        &self,
-    ) -> MutexGuard<'_, HashMap<HostId, WeakShared<BoxFuture<'static, DialogEnd>>>> {
+    fn lock_dialogs(&self) -> MutexGuard<'_, HashMap<Place, WeakShared<Dialog>>> {
         self.dialogs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(super) const DECLINED: &str = "its user has declined";
+pub(super) fn is_accepted(answer: &Raw) -> bool {
+    edit::get_str(answer, "action").as_deref() == Some("accept")
+}
+
+impl Waiter {
+    /// Somebody more who needs the login, and has as much time for it as the first.
+    pub(super) fn of(page: Arc<Page>) -> Self {
+        page.waiting.fetch_add(1, Ordering::Relaxed);
+        *lock(&page.until) = Instant::now() + PATIENCE;
+        Self(page)
+    }
+
+    /// Has a legacy host show the page to its user, and waits. However many of its requests need the login, it is asked
+    /// once.
+    pub(super) async fn finished_at(&self, caller: &Caller) -> Finished {
+        loop {
+            let place = Place::Host(caller.host.id());
+            let (dialog, is_ours) = self.dialog(place, || self.ask(caller));
+            match dialog.await {
+                DialogEnd::Finished(finished) => return finished,
+                DialogEnd::Declined => return Err(self.decline()),
+                DialogEnd::Gone if is_ours => return Err("its user cannot be asked".to_owned()),
+                DialogEnd::Gone => {}
+            }
+        }
+    }
+
+    /// Opens the page in a browser, unless that is done already, and waits.
+    pub(super) async fn finished_in_browser(&self) -> Finished {
+        let (dialog, _) = self.dialog(Place::Browser, || self.browse());
+        match dialog.await {
+            DialogEnd::Finished(finished) => finished,
+            DialogEnd::Declined | DialogEnd::Gone => Err(CLOSED.to_owned()),
+        }
+    }
+
+    /// Whoever was asked will not log in. Unless somebody else may, the page is closed: a login in a terminal may want its
+    /// port. Why it has not come about.
+    pub(super) fn decline(&self) -> String {
+        if self.waiting.load(Ordering::Relaxed) == 1 {
+            self.closing.cancel();
+        }
+        DECLINED.to_owned()
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Deref for Waiter {
+    type Target = Page;
+
+    fn deref(&self) -> &Page {
+        &self.0
+    }
+}
 
 /// Waits until a browser has come back with what belongs to this login, and takes that to its end; or until somebody
 /// has logged in elsewhere.
-async fn wait(mut login: Login, ending: CancellationToken) -> Finished {
-    let deadline = Instant::now() + PATIENCE;
+async fn wait(mut login: Login, until: &Mutex<Instant>, closing: CancellationToken) -> Finished {
     let mut elsewhere = std::pin::pin!(login.made_elsewhere());
     loop {
+        let deadline = *lock(until);
         let returned = tokio::select! {
             returned = login.returned() => returned,
             () = &mut elsewhere => return Ok(()),
             () = tokio::time::sleep_until(deadline) => {
+                if *lock(until) > deadline {
+                    // Somebody else needs it by now.
+                    continue;
+                }
                 return Err(format!("nobody has logged in within {PATIENCE:?}"));
             }
-            () = ending.cancelled() => return Err(ENDING.to_owned()),
+            () = closing.cancelled() => return Err(CLOSED.to_owned()),
         };
         if let Some(outcome) = login.take(returned).await {
             return outcome.map_err(|error| error.to_string());
         }
     }
+}
+
+fn lock(until: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
+    until.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,7 +7,7 @@ use std::{
 
 use axum::{
     http::{Method, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{Html, IntoResponse, Response},
 };
 use serde_json::{Value, json};
 use url::form_urlencoded;
@@ -54,6 +54,8 @@ pub enum Manner {
     AcceptsNone,
     /// It gives no tokens at the moment.
     IsDown,
+    /// Something else answers those who ask for tokens.
+    IsHidden,
     /// It knows the client no more.
     ForgetsClient,
 }
@@ -160,6 +162,11 @@ pub fn form(text: &str) -> HashMap<String, String> {
 
 impl State {
     fn answer(&mut self, asked: &Asked) -> Option<Response> {
+        if asked.path == "/token"
+            && let Some(trouble) = trouble(self.manner)
+        {
+            return Some(trouble);
+        }
         let origin = format!("http://{}", asked.header("host").unwrap_or_default());
         let answer = match asked.path.as_str() {
             "/mcp" => return self.guard(asked, &origin),
@@ -187,13 +194,6 @@ impl State {
                 "device_code": "canary-device-code", "user_code": "ABCD-EFGH", "interval": 1,
                 "verification_uri": format!("{origin}/type-it-in"), "expires_in": 60,
             }),
-            "/token" if self.manner == Manner::IsDown => {
-                return Some(StatusCode::SERVICE_UNAVAILABLE.into_response());
-            }
-            "/token" if self.manner == Manner::ForgetsClient => {
-                let said = json_text(r#"{"error": "invalid_client"}"#);
-                return Some((StatusCode::UNAUTHORIZED, said).into_response());
-            }
             "/token" if self.refuses => {
                 let said = json!({"error": "server_error", "error_description": asked.body});
                 return Some(
@@ -285,6 +285,21 @@ impl State {
             "scope": scopes.join(" "),
         });
         Ok(merged(known, &self.token))
+    }
+}
+
+/// What is answered to whoever asks for a token, where none is given.
+fn trouble(manner: Manner) -> Option<Response> {
+    match manner {
+        Manner::IsDown => Some(StatusCode::SERVICE_UNAVAILABLE.into_response()),
+        Manner::IsHidden => {
+            Some((StatusCode::FORBIDDEN, Html("<p>Are you a human?</p>")).into_response())
+        }
+        Manner::ForgetsClient => {
+            let said = json_text(r#"{"error": "invalid_client"}"#);
+            Some((StatusCode::UNAUTHORIZED, said).into_response())
+        }
+        Manner::Usual | Manner::GuardsCalls | Manner::AcceptsNone => None,
     }
 }
 

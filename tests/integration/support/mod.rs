@@ -17,7 +17,7 @@ mod user;
 use std::time::Duration;
 
 /// Far longer than anything takes; only a hang runs into it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Manner, SECRET};
 pub use home::{Home, HostFile, OWN, host_files};
