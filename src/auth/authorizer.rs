@@ -48,6 +48,8 @@ struct Memory {
     looked_at: Instant,
     /// Whether what is shown is newer than what is kept, which could not be replaced.
     is_unkept: bool,
+    /// What we were given last, and when, until the server has taken it.
+    on_trial: Option<(Authorization, Instant)>,
     /// What is being done about it, which everyone shares.
     flight: Option<Flight>,
 }
@@ -81,7 +83,7 @@ enum Task {
     /// Renew what has expired, or soon will.
     Renew,
     /// Get something else than what was refused. `challenge`: of the server.
-    Replace { refused: Option<Authorization>, challenge: String },
+    Replace { refused: Option<Authorization>, challenge: Challenge },
 }
 
 /// What a look comes to.
@@ -103,9 +105,9 @@ impl Authorizer {
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let (stamp, looked_at) = (Stamp::default(), Instant::now());
-        let (login_id, is_unkept, flight) = Default::default();
+        let (login_id, is_unkept, on_trial, flight) = Default::default();
         let shown = Shown::Unknown;
-        let memory = Memory { shown, stamp, login_id, looked_at, is_unkept, flight };
+        let memory = Memory { shown, stamp, login_id, looked_at, is_unkept, on_trial, flight };
         let memory = Mutex::new(memory);
         Arc::new_cyclic(|this| Self { this: this.clone(), site, command, store, tasks, memory })
     }
@@ -225,6 +227,16 @@ impl Authorizer {
         Err(CredentialError::Unavailable("it changes all the time".to_owned()))
     }
 
+    /// Whether we were given this token a moment ago, and the server has never taken it.
+    fn is_on_trial(&self, login: &Credential) -> bool {
+        match &self.lock().on_trial {
+            Some((token, since)) => {
+                login.authorization().as_ref() == Some(token) && since.elapsed() < TRIAL
+            }
+            None => false,
+        }
+    }
+
     /// Whether something else is shown by now than what was refused.
     fn shows_other(&self, refused: Option<&Authorization>) -> bool {
         match &self.lock().shown {
@@ -242,11 +254,8 @@ impl Authorizer {
             if self.shows_other(refused) {
                 return Ok(());
             }
-            let task = Task::Replace {
-                refused: refused.cloned(),
-                challenge: challenge.www_authenticate.clone(),
-            };
-            self.fly(task).await?;
+            let (refused, challenge) = (refused.cloned(), challenge.clone());
+            self.fly(Task::Replace { refused, challenge }).await?;
         }
         Err(CredentialError::Refused("it does not accept any token".to_owned()))
     }
@@ -257,6 +266,9 @@ impl Authorizer {
 }
 
 const NOT_ACCEPTED: &str = " (it does not accept the one that there is)";
+/// A token that we were given, and that the server has not taken so far, is not replaced before this, lest it be done
+/// without end.
+const TRIAL: Duration = Duration::from_secs(20);
 const LOST: &str = " (the login is not valid any more)";
 
 fn unavailable(error: impl std::fmt::Display) -> CredentialError {
@@ -274,7 +286,7 @@ impl Drop for Landing<'_> {
 
 impl Token {
     fn of(login: Credential, random: f64) -> Option<Self> {
-        let authorization = Authorization::bearer(login.tokens.as_ref()?.access.expose())?;
+        let authorization = login.authorization()?;
         let renew_at = login.renew_at(random);
         Some(Self { login, authorization, renew_at })
     }
@@ -298,21 +310,11 @@ impl Credentials for Authorizer {
         })
     }
 
-    fn refused_again(&self, shown: Option<&Authorization>) -> CredentialError {
-        if self.is_machine() {
-            let why = "it does not accept the token that it was given".to_owned();
-            return CredentialError::Refused(why);
+    fn accepted(&self, shown: &Authorization) {
+        let on_trial = &mut self.lock().on_trial;
+        if on_trial.as_ref().is_some_and(|(token, _)| token == shown) {
+            *on_trial = None;
         }
-        let mut memory = self.lock();
-        let is_shown = match &memory.shown {
-            Shown::Token(token) => Some(&token.authorization) == shown,
-            _ => true,
-        };
-        if is_shown {
-            memory.shown = Shown::Wanting { why: NOT_ACCEPTED.to_owned() };
-        }
-        drop(memory);
-        self.login_required(NOT_ACCEPTED)
     }
 
     fn changed(&self) -> Pending<'_, ()> {

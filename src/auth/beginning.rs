@@ -45,10 +45,11 @@ impl Auth {
         }
         let is_same = |facts: &Facts| facts.issuer == discovered.issuer;
         let mut more = more.to_vec();
-        if let Some(known) =
-            known.as_ref().filter(|known| is_same(known) && !known.wanted.is_empty())
-        {
-            more.extend(known.scopes.iter().chain(&known.wanted).cloned());
+        if let Some(known) = known.as_ref().filter(|known| is_same(known)) {
+            // Who logs in anew is not to have less than before; what nobody has asked for may not be there to ask for.
+            let is_more = !known.wanted.is_empty();
+            let had = known.scopes.iter().filter(|scope| is_more || known.asked.contains(scope));
+            more.extend(had.chain(&known.wanted).cloned());
         }
         // One that cannot be read is replaced.
         let before = self.0.store.at(&site.slot, Store::read).await.ok().flatten();

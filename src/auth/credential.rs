@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::{client::Client, discovery::Discovered, guard::shown};
-use crate::config::Secret;
+use crate::{config::Secret, wire::credentials::Authorization};
 
 /// A login, as it is kept. It is for one resource, and its secrets go to one issuer only.
 #[derive(Clone, Debug)]
@@ -46,6 +46,9 @@ pub(super) struct Facts {
     /// Of such a client, where it does not last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client_expires_at: Option<u64>,
+    /// What was asked for when somebody logged in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) asked: Vec<String>,
     /// What was granted.
     pub(super) scopes: Vec<String>,
     /// What the server has asked for beyond that.
@@ -111,6 +114,7 @@ impl Credential {
             method: client.method,
             redirect_uri: client.redirect_uri,
             client_expires_at: client.expires_at,
+            asked: Vec::new(),
             scopes: Vec::new(),
             wanted: Vec::new(),
             login_id: None,
@@ -151,6 +155,11 @@ impl Credential {
         }
         self.facts.is_renewable = false;
         self
+    }
+
+    /// What requests show; `None` where there is nothing to show.
+    pub(super) fn authorization(&self) -> Option<Authorization> {
+        Authorization::bearer(self.tokens.as_ref()?.access.expose())
     }
 
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {

@@ -37,7 +37,7 @@ pub enum LoginError {
     NoDeviceFlow,
     #[error("the address at which to log in is refused: {0}")]
     BadAddress(String),
-    #[error("cannot listen on {address} for the browser to come back: {cause}")]
+    #[error("cannot listen on {address} for the browser to come back: {cause}{}", if cause.kind() == std::io::ErrorKind::AddrInUse { "; another login may be waiting there, for five minutes at most" } else { "" })]
     Callback { address: String, cause: std::io::Error },
     #[error("the authorization server has refused: {0}")]
     Refused(String),

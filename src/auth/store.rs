@@ -343,14 +343,10 @@ impl Store {
     }
 
     /// Takes up room for a login that is about to change, until it is dropped: a disk that is full must not cost a token
-    /// that is good once. Where nothing can be kept anyway, there is nothing to be lost.
+    /// that is good once, and no more may one that only others can write to.
     pub(super) fn reserve(&self, slot: &Slot) -> Result<Option<files::Reserved>, StoreError> {
         let Some(path) = self.path(slot) else { return Ok(None) };
-        match files::reserve(&path) {
-            Ok(reserved) => Ok(Some(reserved)),
-            Err(cause) if is_unwritable(&cause) => Ok(None),
-            Err(cause) => Err(StoreError::Io { path, cause }),
-        }
+        files::reserve(&path).map(Some).map_err(|cause| StoreError::Io { path, cause })
     }
 
     /// Whether anything can be kept.
@@ -394,6 +390,7 @@ mod tests {
             client_id: "c".to_owned(),
             method: AuthMethod::ClientSecretPost,
             redirect_uri: None,
+            asked: Vec::new(),
             scopes: vec!["a".to_owned()],
             wanted: Vec::new(),
             obtained_at: 1,

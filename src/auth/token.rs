@@ -38,6 +38,13 @@ impl Granted {
             return Err(TokenError::Refused(why.to_owned()));
         }
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
+        let kind = serde_json::to_value(response.token_type()).unwrap_or_default();
+        let kind = kind.as_str().unwrap_or_default();
+        // Many have a word of their own for one that whoever has it may show.
+        if ["mac", "dpop", "pop"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
+            let why = format!("it gave a token of type {kind:?}, which dormouse cannot show");
+            return Err(TokenError::Refused(why));
+        }
         let scopes = response.scopes();
         let scopes = scopes.map(|all| scopes::named(all.iter().map(|scope| scope.as_str())));
         Ok(Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes })
@@ -52,7 +59,7 @@ impl Granted {
         asked: Vec<String>,
     ) -> Credential {
         let mut login = Credential::of_client(server, discovered, client);
-        login.facts.scopes = asked;
+        (login.facts.scopes, login.facts.asked) = (asked.clone(), asked);
         login.facts.login_id = Some(random_token::<9>());
         self.into_renewed(login)
     }

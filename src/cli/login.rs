@@ -84,7 +84,9 @@ async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Resul
             Some(line) = lines.recv() => line,
             () = tokio::time::sleep_until(deadline) => return None,
         };
-        let Ok(returned) = Url::parse(pasted.trim()) else {
+        // As mail and chat programs wrap it.
+        let pasted = pasted.trim().trim_matches(['"', '\'', '<', '>']);
+        let Ok(returned) = Url::parse(pasted) else {
             errln!("That is no address; it begins with {}", login.redirect_uri());
             continue;
         };

@@ -32,10 +32,13 @@ use crate::{
     protocol::Era,
     wire::{Outcome, Raw, edit},
 };
-use page::{CLOSED, PATIENCE, Page, Waiter, is_accepted};
+use page::{CLOSED, Page, Waiter, is_accepted};
 
 /// How long a modern host's retry waits, before the host is asked to come back once more.
 const LONGEST_RETRY: Duration = Duration::from_secs(25);
+
+/// How long a modern host may take to come back, if only to hear that its page is closed (DESIGN.md section 4).
+const LONGEST_QUESTION: Duration = Duration::from_mins(10);
 
 /// Under which a modern host knows the question.
 const KEY: &str = "login";
@@ -176,7 +179,7 @@ impl Fleet {
             let question = json!({"method": "elicitation/create", "params": page.question()});
             result["inputRequests"] = json!({KEY: question});
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LONGEST_QUESTION;
         let state = self.logins.asked.keep(caller, until, Asked { server, page });
         result["requestState"] = state.into();
         Raw::encode(&result)
@@ -193,13 +196,14 @@ impl Fleet {
         };
         let answer = edit::get(params, "inputResponses").and_then(|all| edit::get(&all, KEY));
         // Who was not asked anything has nothing to answer.
-        let finished = if answer.is_none_or(|answer| is_accepted(&answer)) {
-            match tokio::time::timeout(LONGEST_RETRY, page.finished()).await {
-                Ok(finished) => finished,
-                Err(_) => return Some(Ok(self.ask_to_come_back(server, caller, page, false))),
+        let is_awaited = answer.is_none_or(|answer| is_accepted(&answer));
+        let patience = if is_awaited { LONGEST_RETRY } else { Duration::ZERO };
+        let finished = match tokio::time::timeout(patience, page.finished()).await {
+            Ok(finished) => finished,
+            Err(_) if is_awaited => {
+                return Some(Ok(self.ask_to_come_back(server, caller, page, false)));
             }
-        } else {
-            Err(page.decline())
+            Err(_) => Err(page.decline()),
         };
         let failed = self.not_logged_in(server, finished.err()?);
         Some(self.answered(caller, server, &request.method, Err(failed)))

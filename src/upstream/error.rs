@@ -43,9 +43,9 @@ impl AttemptError {
         matches!(self, Self::Unauthorized(CredentialError::LoginRequired { .. }))
     }
 
-    /// Whether it says nothing of the server itself: whoever gives tokens for it cannot be asked now.
+    /// Whether it says nothing of the server itself, but of who may use it.
     pub(super) fn is_no_strike(&self) -> bool {
-        matches!(self, Self::Unauthorized(CredentialError::Unavailable(_)))
+        matches!(self, Self::Unauthorized(_))
     }
 
     /// Without what the server said on the way, which is in `said`: for texts that a model reads unasked, and

@@ -27,8 +27,8 @@ pub trait Credentials: Send + Sync + 'static {
         challenge: &'a Challenge,
     ) -> Pending<'a, Result<(), CredentialError>>;
 
-    /// The server has refused what it was shown, and then what it was shown in the place of that.
-    fn refused_again(&self, shown: Option<&Authorization>) -> CredentialError;
+    /// The server has taken a request that showed this.
+    fn accepted(&self, shown: &Authorization);
 
     /// Resolves when somebody has logged in elsewhere.
     fn changed(&self) -> Pending<'_, ()>;
@@ -101,9 +101,9 @@ pub enum CredentialError {
     #[error("it wants a login{why}: run `{command}` in a terminal, then try again")]
     LoginRequired { why: String, command: String },
     /// It may work later.
-    #[error("its login cannot be renewed now: {0}")]
+    #[error("its login cannot be used now: {0}")]
     Unavailable(String),
     /// Nobody can log in by hand here.
-    #[error("it gives no token: {0}")]
+    #[error("it cannot be logged in to: {0}")]
     Refused(String),
 }

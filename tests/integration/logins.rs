@@ -327,7 +327,7 @@ async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
     let mut host = user.host().await;
     for _ in 0..5 {
         let result = host.load("g").await;
-        assert!(text_of(&result).contains("cannot be renewed now"), "{result}");
+        assert!(text_of(&result).contains("cannot be used now"), "{result}");
     }
     authority.behaves(Manner::Usual);
     assert_eq!(host.use_g().await, "ordinary");
@@ -365,9 +365,48 @@ async fn a_server_that_accepts_no_token_is_asked_no_more_than_needed() {
     let mut host = user.host().await;
     for _ in 0..5 {
         let result = host.load("g").await;
-        assert!(text_of(&result).contains("it does not accept the one that there is"), "{result}");
+        let said = text_of(&result);
+        assert!(
+            said.contains("it does not accept the token that was given a moment ago"),
+            "{said}"
+        );
+        assert!(said.contains("if that stays so, run `dormouse login g"), "{said}");
     }
     assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
+    // It was a mistake, and costs nothing.
+    authority.behaves(Manner::Usual);
+    assert_eq!(host.use_g().await, "ordinary");
+    assert_eq!(authority.token_requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_token_that_somebody_else_has_renewed_is_renewed_again_where_it_is_refused() {
+    let authority = Authority::start().await;
+    let user = User::at(authority.url());
+    assert!(user.log_in().await.0);
+    let (mut one, mut other) = (user.host().await, user.host().await);
+    for host in [&mut one, &mut other] {
+        assert_eq!(host.use_g().await, "ordinary");
+    }
+    authority.expires();
+    assert_eq!(one.use_g().await, "ordinary");
+    authority.expires();
+    assert_eq!(other.use_g().await, "ordinary");
+}
+
+#[tokio::test]
+async fn scopes_that_are_not_given_are_not_asked_for_without_end() {
+    let authority = Authority::start().await;
+    authority.gives("scope", "read");
+    let user = User::at(authority.url());
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    authority.needs("write");
+    let said = host.use_g().await;
+    assert!(said.contains(r#"it wants a login with more scopes ("write")"#), "{said}");
+    assert!(user.log_in().await.0);
+    let said = host.use_g().await;
+    assert!(said.contains(r#"has not given the scopes that it wants ("write")"#), "{said}");
 }
 
 #[tokio::test]

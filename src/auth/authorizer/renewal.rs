@@ -2,9 +2,11 @@
 
 use std::time::SystemTime;
 
+use tokio::time::Instant;
+
 use rmcp::transport::auth::WWWAuthenticateParams;
 
-use super::{Authorizer, LOST, Shown, Task, unavailable};
+use super::{Authorizer, LOST, NOT_ACCEPTED, Shown, Task, unavailable};
 use crate::{
     auth::{
         beginning::same_authority,
@@ -46,8 +48,9 @@ impl Authorizer {
     async fn replace(
         &self,
         refused: Option<Authorization>,
-        challenge: Option<&str>,
+        challenge: Option<&Challenge>,
     ) -> Result<(), CredentialError> {
+        let is_refused = challenge.is_some_and(|challenge| challenge.status == 401);
         let held = self.store.hold(&self.site.slot).await.map_err(unavailable)?;
         let stamp = self.store.stamp(&self.site.slot);
         let kept = match self.unkept(stamp) {
@@ -55,8 +58,7 @@ impl Authorizer {
             None => self.read().await?,
         };
         let is_other = |login: &Credential| {
-            let kept = login.tokens.as_ref();
-            let kept = kept.and_then(|tokens| Authorization::bearer(tokens.access.expose()));
+            let kept = login.authorization();
             kept.is_some() && kept != refused && !login.is_expired(SystemTime::now())
         };
         match kept {
@@ -64,28 +66,43 @@ impl Authorizer {
                 self.show(Some(login), stamp);
                 Ok(())
             }
+            Some(login) if is_refused && self.is_on_trial(&login) => Err(self.on_trial()),
             kept if self.is_machine() => {
                 let known = kept.map(|kept| kept.facts);
                 let known = known.or_else(|| self.store.facts(&self.site.slot));
-                let login = self.for_machine(challenge.unwrap_or_default(), known).await?;
-                self.keep(&held, login).await;
+                let said = challenge.map(|challenge| challenge.www_authenticate.as_str());
+                let login = self.for_machine(said.unwrap_or_default(), known).await?;
+                self.keep_given(&held, login).await;
                 Ok(())
             }
-            Some(login) if login.can_be_renewed() => {
-                self.renew(&held, login, challenge.is_some()).await
-            }
-            kept => {
-                let why = match kept {
-                    Some(login) if login.tokens.is_some() && challenge.is_none() => {
-                        " (the login has expired)"
-                    }
-                    Some(login) if login.was_given() => LOST,
-                    Some(_) | None => "",
-                };
-                self.want(why, stamp);
-                Err(self.login_required(why))
-            }
+            Some(login) if login.can_be_renewed() => self.renew(&held, login, is_refused).await,
+            kept => Err(self.without_renewal(kept, stamp)),
         }
+    }
+
+    fn on_trial(&self) -> CredentialError {
+        let why = "it does not accept the token that was given a moment ago";
+        CredentialError::Unavailable(if self.is_machine() {
+            why.to_owned()
+        } else {
+            format!("{why}; if that stays so, run `{}`", self.command)
+        })
+    }
+
+    /// Why a person has to log in, where what is kept of their login cannot be renewed.
+    fn without_renewal(&self, kept: Option<Credential>, stamp: Stamp) -> CredentialError {
+        let why = match kept {
+            // It was refused, which may be a mistake.
+            Some(login) if login.tokens.is_some() && !login.is_expired(SystemTime::now()) => {
+                self.show(Some(login), stamp);
+                return self.login_required(NOT_ACCEPTED);
+            }
+            Some(login) if login.tokens.is_some() => " (the login has expired)",
+            Some(login) if login.was_given() => LOST,
+            Some(_) | None => "",
+        };
+        self.want(why, stamp);
+        self.login_required(why)
     }
 
     /// What is newer than what is kept, if nobody else has kept anything since.
@@ -115,7 +132,7 @@ impl Authorizer {
         match granted {
             Ok(granted) => {
                 tracing::info!(server = self.site.name, "the login is renewed");
-                self.keep(held, granted.into_renewed(login)).await;
+                self.keep_given(held, granted.into_renewed(login)).await;
                 Ok(())
             }
             Err(error) => self.not_renewed(held, login, is_refused, error).await,
@@ -246,6 +263,12 @@ impl Authorizer {
         }
     }
 
+    /// The same for one with a token that was given just now.
+    async fn keep_given(&self, held: &Held, login: Credential) {
+        self.lock().on_trial = login.authorization().map(|token| (token, Instant::now()));
+        self.keep(held, login).await;
+    }
+
     /// Keeps a login, and shows it from now on. One that cannot be kept is good as long as the process lives.
     async fn keep(&self, held: &Held, login: Credential) {
         let (slot, held, kept) = (&self.site.slot, held.clone(), login.clone());
@@ -284,6 +307,14 @@ impl Authorizer {
         if missing.is_empty() {
             let why = "it says that scopes are missing, and names none that were not given";
             return Err(CredentialError::Refused(why.to_owned()));
+        }
+        let facts = &token.login.facts;
+        if missing.iter().all(|scope| facts.asked.contains(scope)) {
+            let missing = scopes::in_words(&missing);
+            let why = format!(
+                "the authorization server has not given the scopes that it wants ({missing})"
+            );
+            return Err(CredentialError::Refused(why));
         }
         let why = format!(" with more scopes ({})", scopes::in_words(&missing));
         self.want_more(missing).await?;

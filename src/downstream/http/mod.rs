@@ -17,7 +17,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Query, Request, State},
-    http::{HeaderMap, Method, StatusCode, Uri},
+    http::{HeaderMap, Method, StatusCode, Uri, header::HOST},
     middleware,
     response::{IntoResponse, Response},
     routing::{any, get, post},
@@ -25,11 +25,12 @@ use axum::{
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
 
 pub use guard::Access;
 
 use crate::{
-    config::Surface,
+    config::{Surface, is_loopback},
     proxy::{Endpoint, Fleet},
 };
 use guard::{Gate, Guard, Pass};
@@ -59,7 +60,11 @@ const PASSED_ON: [&str; 5] =
 impl Front {
     /// Whether a request is of a host whose user sits at this machine, as far as can be told.
     fn is_from_here(&self, headers: &HeaderMap) -> bool {
-        self.is_for_this_machine && !PASSED_ON.iter().any(|name| headers.contains_key(*name))
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let asked = Url::parse(&format!("http://{host}/"));
+        self.is_for_this_machine
+            && asked.is_ok_and(|asked| is_loopback(&asked))
+            && !PASSED_ON.iter().any(|name| headers.contains_key(*name))
     }
 }
 

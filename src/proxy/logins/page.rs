@@ -28,13 +28,13 @@ use crate::{
 };
 
 /// How long a person may take to log in, once asked.
-pub(super) const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Why a login has not come about, for whoever needs it.
 type Finished = Result<(), String>;
 
 pub(super) const CLOSED: &str = "nobody is waited for any more";
-const DECLINED: &str = "its user has declined";
+const DECLINED: &str = "its user was asked, and has not agreed";
 
 type Dialog = BoxFuture<'static, DialogEnd>;
 

@@ -98,17 +98,15 @@ impl Endpoint {
         let Some(credentials) = &self.credentials else {
             return Ok(self.marked(sent(request().headers(all)).await?, None));
         };
-        let mut is_unknown = false;
         for _ in 0..MOST_REFUSALS {
             let shown = credentials.authorization().await?;
             let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
             let Some(challenge) = Challenge::of(response.status(), response.headers()) else {
+                if let Some(shown) = shown.as_ref().filter(|_| response.status().is_success()) {
+                    credentials.accepted(shown);
+                }
                 return Ok(self.marked(response, shown.as_ref()));
             };
-            let is_unauthorized = response.status() == StatusCode::UNAUTHORIZED;
-            if is_unauthorized && std::mem::replace(&mut is_unknown, true) {
-                return Err(credentials.refused_again(shown.as_ref()).into());
-            }
             credentials.refused(shown.as_ref(), &challenge).await?;
         }
         let why = "it refuses each that it is shown".to_owned();

@@ -278,13 +278,14 @@ impl State {
         self.given += 1;
         let access = format!("canary-access-{}", self.given);
         let refresh = format!("canary-refresh-{}", self.given);
-        self.valid.insert(access.clone(), scopes.clone());
         self.refreshable.push(refresh.clone());
         let known = json!({
             "access_token": access, "refresh_token": refresh, "token_type": "Bearer",
             "scope": scopes.join(" "),
         });
-        Ok(merged(known, &self.token))
+        let given = merged(known, &self.token);
+        self.valid.insert(access, words(given["scope"].as_str().unwrap_or_default()));
+        Ok(given)
     }
 }
 
