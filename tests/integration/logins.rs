@@ -343,7 +343,7 @@ async fn what_answers_before_an_authorization_server_costs_no_login() {
     authority.behaves(Manner::IsHidden);
     authority.expires();
     let said = host.use_g().await;
-    assert!(said.contains("it cannot be renewed") && said.contains("dormouse login g"), "{said}");
+    assert!(said.contains("cannot be renewed now") && said.contains("dormouse login g"), "{said}");
     authority.behaves(Manner::Usual);
     assert_eq!(host.use_g().await, "ordinary");
 }

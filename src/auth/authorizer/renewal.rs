@@ -154,11 +154,6 @@ impl Authorizer {
                 tracing::warn!(server, %error, "the login is not renewed now");
                 return Err(CredentialError::Unavailable(why.clone()));
             }
-            // What it has is good for all that is known; but whether anybody will ever say so, nobody knows.
-            TokenError::Odd => {
-                tracing::warn!(server, %error, "the login is not renewed now");
-                return Err(self.login_required(" (it cannot be renewed: the answer is no token)"));
-            }
             // Somebody else's config may have the right one.
             TokenError::UnknownClient(why) if is_of_config => {
                 tracing::warn!(server, %error, "the client of the config is refused");
@@ -166,8 +161,13 @@ impl Authorizer {
                 return Err(CredentialError::Refused(why));
             }
             TokenError::UnknownClient(_) => login.without_client(),
-            TokenError::Rejected(_) | TokenError::Refused(_) if is_over => login.without_tokens(),
-            TokenError::Rejected(_) | TokenError::Refused(_) => login.unrenewable(),
+            TokenError::Rejected(_) if is_over => login.without_tokens(),
+            TokenError::Rejected(_) => login.unrenewable(),
+            // Nobody has said that what it was shown is no good; but whether it ever will be, nobody knows.
+            TokenError::Refused(_) | TokenError::Odd => {
+                tracing::warn!(server, %error, "the login is not renewed now");
+                return Err(self.login_required(" (the one that there is cannot be renewed now)"));
+            }
         };
         tracing::warn!(server, %error, "the login cannot be renewed");
         let is_usable = lost.tokens.is_some();
