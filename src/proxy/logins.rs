@@ -32,7 +32,7 @@ use crate::{
     protocol::Era,
     wire::{Outcome, Raw, edit},
 };
-use page::{CLOSED, Page, Waiter, is_accepted};
+use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
 
 /// How long a modern host's retry waits, before the host is asked to come back once more.
 const LONGEST_RETRY: Duration = Duration::from_secs(25);
@@ -203,7 +203,10 @@ impl Fleet {
             Err(_) if is_awaited => {
                 return Some(Ok(self.ask_to_come_back(server, caller, page, false)));
             }
-            Err(_) => Err(page.decline()),
+            Err(_) => {
+                page.decline();
+                Err(DECLINED.to_owned())
+            }
         };
         let failed = self.not_logged_in(server, finished.err()?);
         Some(self.answered(caller, server, &request.method, Err(failed)))

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 type Finished = Result<(), String>;
 
 pub(super) const CLOSED: &str = "nobody is waited for any more";
-const DECLINED: &str = "its user was asked, and has not agreed";
+pub(super) const DECLINED: &str = "its user was asked, and has not agreed";
 
 type Dialog = BoxFuture<'static, DialogEnd>;
 
@@ -66,7 +66,8 @@ enum Place {
 #[derive(Clone)]
 enum DialogEnd {
     Finished(Finished),
-    Declined,
+    /// Whoever was asked will not log in: why.
+    Declined(String),
     /// The request over which a host was asked is gone, or its stream.
     Gone,
 }
@@ -132,11 +133,11 @@ impl Page {
     fn browse(&self) -> impl Future<Output = DialogEnd> + Send + use<> {
         let (address, finished) = (self.address.clone(), self.finished());
         async move {
-            DialogEnd::Finished(if open_in_browser(&address).await {
-                finished.await
+            if open_in_browser(&address).await {
+                DialogEnd::Finished(finished.await)
             } else {
-                Err("no browser can be opened".to_owned())
-            })
+                DialogEnd::Declined("no browser can be opened".to_owned())
+            }
         }
     }
 
@@ -154,7 +155,6 @@ impl Page {
                 finished = finished.clone() => return DialogEnd::Finished(finished),
                 answer = asking => answer,
             };
-            let failed = |why: String| DialogEnd::Finished(Err(why));
             match answer {
                 Ok(Ok(answer)) if is_accepted(&answer) => {
                     let finished = finished.await;
@@ -162,10 +162,10 @@ impl Page {
                     peer.notify("notifications/elicitation/complete", Some(done));
                     DialogEnd::Finished(finished)
                 }
-                Ok(Ok(_)) => DialogEnd::Declined,
-                Ok(Err(_)) => failed("its host cannot ask anybody".to_owned()),
+                Ok(Ok(_)) => DialogEnd::Declined(DECLINED.to_owned()),
+                Ok(Err(_)) => DialogEnd::Declined("its host cannot ask anybody".to_owned()),
                 Err(CallError::Closed | CallError::NotSent) => DialogEnd::Gone,
-                Err(error) => failed(format!("its host does not answer: {error}")),
+                Err(error) => DialogEnd::Declined(format!("its host does not answer: {error}")),
             }
         }
     }
@@ -195,7 +195,10 @@ impl Waiter {
             let (dialog, is_ours) = self.dialog(place, || self.ask(caller));
             match dialog.await {
                 DialogEnd::Finished(finished) => return finished,
-                DialogEnd::Declined => return Err(self.decline()),
+                DialogEnd::Declined(why) => {
+                    self.decline();
+                    return Err(why);
+                }
                 DialogEnd::Gone if is_ours => return Err("its user cannot be asked".to_owned()),
                 DialogEnd::Gone => {}
             }
@@ -207,17 +210,20 @@ impl Waiter {
         let (dialog, _) = self.dialog(Place::Browser, || self.browse());
         match dialog.await {
             DialogEnd::Finished(finished) => finished,
-            DialogEnd::Declined | DialogEnd::Gone => Err(CLOSED.to_owned()),
+            DialogEnd::Declined(why) => {
+                self.decline();
+                Err(why)
+            }
+            DialogEnd::Gone => Err(CLOSED.to_owned()),
         }
     }
 
     /// Whoever was asked will not log in. Unless somebody else may, the page is closed: a login in a terminal may want its
-    /// port. Why it has not come about.
-    pub(super) fn decline(&self) -> String {
+    /// port.
+    pub(super) fn decline(&self) {
         if self.waiting.load(Ordering::Relaxed) == 1 {
             self.closing.cancel();
         }
-        DECLINED.to_owned()
     }
 }
 
