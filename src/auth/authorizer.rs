@@ -44,6 +44,7 @@ struct Memory {
     shown: Shown,
     /// Of the kept login, when it was last read.
     stamp: Stamp,
+    /// Which one that was.
     login_id: Option<String>,
     looked_at: Instant,
     /// Whether what is shown is newer than what is kept, which could not be replaced.
@@ -190,7 +191,7 @@ impl Authorizer {
         let login = login.filter(Credential::was_given);
         let token = login.map(|login| Token::of(login, fastrand::f64()));
         let mut memory = self.lock();
-        (memory.stamp, memory.is_unkept) = (stamp, false);
+        memory.stamp = stamp;
         memory.shown = match token {
             Some(Some(token)) => Shown::Token(Arc::new(token)),
             Some(None) => Shown::Wanting { why: LOST.to_owned() },
@@ -228,11 +229,9 @@ impl Authorizer {
     }
 
     /// Whether we were given this token a moment ago, and the server has never taken it.
-    fn is_on_trial(&self, login: &Credential) -> bool {
+    fn is_on_trial(&self, shown: Option<&Authorization>) -> bool {
         match &self.lock().on_trial {
-            Some((token, since)) => {
-                login.authorization().as_ref() == Some(token) && since.elapsed() < TRIAL
-            }
+            Some((token, since)) => shown == Some(token) && since.elapsed() < TRIAL,
             None => false,
         }
     }
@@ -265,6 +264,7 @@ impl Authorizer {
     }
 }
 
+const ON_TRIAL: &str = "it does not accept the token that was given a moment ago";
 const NOT_ACCEPTED: &str = " (it does not accept the one that there is)";
 /// A token that we were given, and that the server has not taken so far, is not replaced before this, lest it be done
 /// without end.

@@ -162,6 +162,12 @@ impl Credential {
         Authorization::bearer(self.tokens.as_ref()?.access.expose())
     }
 
+    /// How long ago its token was given; `None` where the clock was set back since.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let obtained_at = UNIX_EPOCH.checked_add(Duration::from_secs(self.facts.obtained_at))?;
+        SystemTime::now().duration_since(obtained_at).ok()
+    }
+
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {
         self.facts.expires_at.is_some_and(|at| at <= seconds(now))
     }

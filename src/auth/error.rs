@@ -37,7 +37,7 @@ pub enum LoginError {
     NoDeviceFlow,
     #[error("the address at which to log in is refused: {0}")]
     BadAddress(String),
-    #[error("cannot listen on {address} for the browser to come back: {cause}{}", if cause.kind() == std::io::ErrorKind::AddrInUse { "; another login may be waiting there, for five minutes at most" } else { "" })]
+    #[error("cannot listen on {address} for the browser to come back: {cause}{}", hint(cause))]
     Callback { address: String, cause: std::io::Error },
     #[error("the authorization server has refused: {0}")]
     Refused(String),
@@ -63,6 +63,13 @@ pub enum LoginError {
     Store(StoreError),
     #[error(transparent)]
     Guard(GuardError),
+}
+
+fn hint(cause: &std::io::Error) -> &'static str {
+    match cause.kind() {
+        std::io::ErrorKind::AddrInUse => "; another login may be waiting there",
+        _ => "",
+    }
 }
 
 // What they say is part of what it says, and is not to be said a second time as its cause.

@@ -37,7 +37,6 @@ impl Auth {
         // What cannot be read cannot be revoked, but it can be forgotten.
         let login = store.at(&site.slot, Store::read).await.ok().flatten();
         let ended = match login {
-            Some(login) if login.tokens.is_none() => LoggedOut::Nothing,
             Some(login) => revoke(&site, login, store).await,
             None => LoggedOut::Forgotten { why: Some("what is kept cannot be read".to_owned()) },
         };
@@ -49,10 +48,10 @@ impl Auth {
 
 async fn revoke(site: &Site, login: Credential, store: &Arc<Store>) -> LoggedOut {
     let forgotten = |why: String| LoggedOut::Forgotten { why: Some(why) };
+    let Some(tokens) = &login.tokens else { return LoggedOut::Nothing };
     let Some(endpoint) = login.facts.revocation_endpoint.clone() else {
         return LoggedOut::Forgotten { why: None };
     };
-    let Some(tokens) = &login.tokens else { return LoggedOut::Nothing };
     let Ok(endpoint) = Url::parse(&endpoint) else {
         return forgotten("its revocation endpoint is no URL".to_owned());
     };

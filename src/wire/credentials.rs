@@ -104,6 +104,6 @@ pub enum CredentialError {
     #[error("its login cannot be used now: {0}")]
     Unavailable(String),
     /// Nobody can log in by hand here.
-    #[error("it cannot be logged in to: {0}")]
+    #[error("it cannot be used: {0}")]
     Refused(String),
 }

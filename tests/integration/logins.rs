@@ -343,7 +343,8 @@ async fn what_answers_before_an_authorization_server_costs_no_login() {
     authority.behaves(Manner::IsHidden);
     authority.expires();
     let said = host.use_g().await;
-    assert!(said.contains("cannot be renewed now") && said.contains("dormouse login g"), "{said}");
+    assert!(said.contains("what is answered in its place is no token"), "{said}");
+    assert!(said.contains("if that stays so, run `dormouse login g"), "{said}");
     authority.behaves(Manner::Usual);
     assert_eq!(host.use_g().await, "ordinary");
 }
@@ -406,7 +407,7 @@ async fn scopes_that_are_not_given_are_not_asked_for_without_end() {
     assert!(said.contains(r#"it wants a login with more scopes ("write")"#), "{said}");
     assert!(user.log_in().await.0);
     let said = host.use_g().await;
-    assert!(said.contains(r#"has not given the scopes that it wants ("write")"#), "{said}");
+    assert!(said.contains(r#"has not given what it wants ("write"); to ask"#), "{said}");
 }
 
 #[tokio::test]
@@ -511,4 +512,7 @@ async fn a_machine_needs_no_place_to_keep_its_tokens() {
     assert_eq!(host.use_g().await, "ordinary");
     assert_eq!(host.use_g().await, "ordinary");
     assert_eq!(authority.token_requests().len(), 1);
+    authority.needs("write");
+    assert_eq!(host.use_g().await, "ordinary");
+    assert_eq!(authority.token_requests().len(), 2);
 }

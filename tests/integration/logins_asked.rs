@@ -4,7 +4,7 @@ use std::{net::TcpListener, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::support::{Authority, Host, Modern, PATIENCE, User, eventually, text_of, visit};
+use crate::support::{Authority, Host, Manner, Modern, PATIENCE, User, eventually, text_of, visit};
 
 /// The `params` of a call.
 fn use_of_t() -> Value {
@@ -136,6 +136,19 @@ async fn a_page_is_of_the_config_that_is_in_force() {
         }
     };
     tokio::time::timeout(PATIENCE, corrected).await.expect("the page is another");
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_from_the_first_is_no_reason_to_ask_again() {
+    let authority = Authority::start().await;
+    authority.gives("refresh_token", Value::Null);
+    let user = User::at(authority.url());
+    let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
+    authority.behaves(Manner::AcceptsNone);
+    visit(asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap()).await;
+    let refused = host.request("tools/call", answered(wanted, &asked, "accept")).await;
+    let said = text_of(&refused);
+    assert!(said.contains("it does not accept the token that was given a moment ago"), "{said}");
 }
 
 #[tokio::test]

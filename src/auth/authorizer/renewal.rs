@@ -2,11 +2,10 @@
 
 use std::time::SystemTime;
 
+use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::time::Instant;
 
-use rmcp::transport::auth::WWWAuthenticateParams;
-
-use super::{Authorizer, LOST, NOT_ACCEPTED, Shown, Task, unavailable};
+use super::{Authorizer, LOST, NOT_ACCEPTED, ON_TRIAL, Shown, TRIAL, Task, unavailable};
 use crate::{
     auth::{
         beginning::same_authority,
@@ -53,10 +52,7 @@ impl Authorizer {
         let is_refused = challenge.is_some_and(|challenge| challenge.status == 401);
         let held = self.store.hold(&self.site.slot).await.map_err(unavailable)?;
         let stamp = self.store.stamp(&self.site.slot);
-        let kept = match self.unkept(stamp) {
-            Some(newer) => Some(newer),
-            None => self.read().await?,
-        };
+        let kept = self.current(stamp).await?;
         let is_other = |login: &Credential| {
             let kept = login.authorization();
             kept.is_some() && kept != refused && !login.is_expired(SystemTime::now())
@@ -66,7 +62,7 @@ impl Authorizer {
                 self.show(Some(login), stamp);
                 Ok(())
             }
-            Some(login) if is_refused && self.is_on_trial(&login) => Err(self.on_trial()),
+            _ if is_refused && self.is_on_trial(refused.as_ref()) => Err(self.not_now(ON_TRIAL)),
             kept if self.is_machine() => {
                 let known = kept.map(|kept| kept.facts);
                 let known = known.or_else(|| self.store.facts(&self.site.slot));
@@ -80,8 +76,8 @@ impl Authorizer {
         }
     }
 
-    fn on_trial(&self) -> CredentialError {
-        let why = "it does not accept the token that was given a moment ago";
+    /// It may be over in a moment; or somebody has to log in, if anybody can.
+    fn not_now(&self, why: &str) -> CredentialError {
         CredentialError::Unavailable(if self.is_machine() {
             why.to_owned()
         } else {
@@ -89,13 +85,18 @@ impl Authorizer {
         })
     }
 
-    /// Why a person has to log in, where what is kept of their login cannot be renewed.
+    /// Why there is nothing to show for a person whose login, as it is kept, cannot be renewed.
     fn without_renewal(&self, kept: Option<Credential>, stamp: Stamp) -> CredentialError {
         let why = match kept {
             // It was refused, which may be a mistake.
             Some(login) if login.tokens.is_some() && !login.is_expired(SystemTime::now()) => {
+                let is_new = login.age().is_some_and(|age| age < TRIAL);
                 self.show(Some(login), stamp);
-                return self.login_required(NOT_ACCEPTED);
+                return if is_new {
+                    self.not_now(ON_TRIAL)
+                } else {
+                    self.login_required(NOT_ACCEPTED)
+                };
             }
             Some(login) if login.tokens.is_some() => " (the login has expired)",
             Some(login) if login.was_given() => LOST,
@@ -154,6 +155,10 @@ impl Authorizer {
                 tracing::warn!(server, %error, "the login is not renewed now");
                 return Err(CredentialError::Unavailable(why.clone()));
             }
+            TokenError::Odd => {
+                tracing::warn!(server, %error, "the login is not renewed now");
+                return Err(self.not_now("what is answered in its place is no token"));
+            }
             // Somebody else's config may have the right one.
             TokenError::UnknownClient(why) if is_of_config => {
                 tracing::warn!(server, %error, "the client of the config is refused");
@@ -164,7 +169,7 @@ impl Authorizer {
             TokenError::Rejected(_) if is_over => login.without_tokens(),
             TokenError::Rejected(_) => login.unrenewable(),
             // Nobody has said that what it was shown is no good; but whether it ever will be, nobody knows.
-            TokenError::Refused(_) | TokenError::Odd => {
+            TokenError::Refused(_) => {
                 tracing::warn!(server, %error, "the login is not renewed now");
                 return Err(self.login_required(" (the one that there is cannot be renewed now)"));
             }
@@ -227,26 +232,40 @@ impl Authorizer {
         Ok(login)
     }
 
-    /// Takes note of scopes that the server wants beyond those that it was given.
-    async fn want_more(&self, scopes: Vec<String>) -> Result<(), CredentialError> {
+    /// Takes note of scopes that the server wants beyond those that it was given. Whether any are missing still: somebody
+    /// may have logged in with them meanwhile.
+    async fn want_more(&self, scopes: Vec<String>) -> Result<bool, CredentialError> {
         let held = self.store.hold(&self.site.slot).await.map_err(unavailable)?;
-        let Some(mut login) = self.read().await? else { return Ok(()) };
+        let stamp = self.store.stamp(&self.site.slot);
+        let Some(mut login) = self.current(stamp).await? else { return Ok(true) };
         let Facts { wanted, scopes: granted, .. } = &mut login.facts;
+        let missing: Vec<String> =
+            scopes.into_iter().filter(|scope| !granted.contains(scope)).collect();
+        let is_more = !missing.is_empty();
         let before = wanted.len();
-        // Somebody may have logged in with them meanwhile.
-        wanted.extend(scopes.into_iter().filter(|scope| !granted.contains(scope)));
+        wanted.extend(missing);
         wanted.sort();
         wanted.dedup();
         if wanted.len() > before {
             self.keep(&held, login).await;
+        } else {
+            self.show(Some(login), stamp);
         }
-        Ok(())
+        Ok(is_more)
+    }
+
+    /// The login as it is: what is kept, or what is newer and could not be.
+    async fn current(&self, stamp: Stamp) -> Result<Option<Credential>, CredentialError> {
+        match self.unkept(stamp) {
+            Some(newer) => Ok(Some(newer)),
+            None => self.read().await,
+        }
     }
 
     async fn read(&self) -> Result<Option<Credential>, CredentialError> {
         let known = self.store.facts(&self.site.slot);
         self.lock().login_id = known.and_then(|known| known.login_id);
-        match self.store.at(&self.site.slot, Store::read).await {
+        let read = match self.store.at(&self.site.slot, Store::read).await {
             // It gets another.
             Err(StoreError::Keychain(_)) if self.is_machine() => Ok(None),
             Err(error @ StoreError::Unreadable(_)) => {
@@ -260,13 +279,11 @@ impl Authorizer {
                 Err(self.login_required(&why))
             }
             read => read.map_err(unavailable),
+        };
+        if read.is_ok() {
+            self.lock().is_unkept = false;
         }
-    }
-
-    /// The same for one with a token that was given just now.
-    async fn keep_given(&self, held: &Held, login: Credential) {
-        self.lock().on_trial = login.authorization().map(|token| (token, Instant::now()));
-        self.keep(held, login).await;
+        read
     }
 
     /// Keeps a login, and shows it from now on. One that cannot be kept is good as long as the process lives.
@@ -274,10 +291,16 @@ impl Authorizer {
         let (slot, held, kept) = (&self.site.slot, held.clone(), login.clone());
         let written = self.store.at(slot, move |store, slot| store.write(slot, &held, &kept)).await;
         self.show(Some(login), self.store.stamp(&self.site.slot));
+        self.lock().is_unkept = written.is_err();
         if let Err(error) = written {
             tracing::error!(server = self.site.name, %error, "the login cannot be kept");
-            self.lock().is_unkept = true;
         }
+    }
+
+    /// The same, where it was given just now.
+    async fn keep_given(&self, held: &Held, login: Credential) {
+        self.lock().on_trial = login.authorization().map(|token| (token, Instant::now()));
+        self.keep(held, login).await;
     }
 
     /// The server wants scopes beyond those that were granted (RFC 6750 section 3.1).
@@ -298,29 +321,36 @@ impl Authorizer {
         if Some(&token.authorization) != refused {
             return Ok(());
         }
-        let url = &self.site.remote.url;
-        let asked = WWWAuthenticateParams::parse(&challenge.www_authenticate, url).scope;
+        let missing = self.missing(&token.login.facts, challenge)?;
+        let why = format!(" with more scopes ({})", scopes::in_words(&missing));
+        match self.want_more(missing).await? {
+            false => Ok(()),
+            true if self.is_machine() => self.replace_refused(refused, challenge).await,
+            true => Err(self.login_required(&why)),
+        }
+    }
+
+    /// The scopes that a server asks for beyond those of a login.
+    fn missing(
+        &self,
+        login: &Facts,
+        challenge: &Challenge,
+    ) -> Result<Vec<String>, CredentialError> {
+        let said = &challenge.www_authenticate;
+        let asked = WWWAuthenticateParams::parse(said, &self.site.remote.url).scope;
         let asked = scopes::named(asked.unwrap_or_default().split_whitespace());
-        let granted = &token.login.facts.scopes;
         let missing: Vec<String> =
-            asked.into_iter().filter(|scope| !granted.contains(scope)).collect();
+            asked.into_iter().filter(|scope| !login.scopes.contains(scope)).collect();
         if missing.is_empty() {
             let why = "it says that scopes are missing, and names none that were not given";
             return Err(CredentialError::Refused(why.to_owned()));
         }
-        let facts = &token.login.facts;
-        if missing.iter().all(|scope| facts.asked.contains(scope)) {
+        if missing.iter().all(|scope| login.asked.contains(scope)) {
             let missing = scopes::in_words(&missing);
-            let why = format!(
-                "the authorization server has not given the scopes that it wants ({missing})"
-            );
-            return Err(CredentialError::Refused(why));
+            let why = format!("the authorization server has not given what it wants ({missing})");
+            let again = format!("{why}; to ask for it again, run `{}`", self.command);
+            return Err(CredentialError::Refused(if self.is_machine() { why } else { again }));
         }
-        let why = format!(" with more scopes ({})", scopes::in_words(&missing));
-        self.want_more(missing).await?;
-        if self.is_machine() {
-            return self.replace_refused(refused, challenge).await;
-        }
-        Err(self.login_required(&why))
+        Ok(missing)
     }
 }

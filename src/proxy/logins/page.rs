@@ -30,10 +30,14 @@ use crate::{
 /// How long a person may take to log in, once asked.
 const PATIENCE: Duration = Duration::from_mins(5);
 
+/// It ends with its page.
+const LONGEST_DIALOG: Duration = Duration::from_hours(24);
+
 /// Why a login has not come about, for whoever needs it.
 type Finished = Result<(), String>;
 
-pub(super) const CLOSED: &str = "nobody is waited for any more";
+pub(super) const CLOSED: &str =
+    "its page was closed: its config has changed, or dormouse is shutting down";
 pub(super) const DECLINED: &str = "its user was asked, and has not agreed";
 
 type Dialog = BoxFuture<'static, DialogEnd>;
@@ -147,7 +151,7 @@ impl Page {
         let mut params = self.question();
         params["elicitationId"] = json!(id);
         async move {
-            let options = CallOptions::silent_for(PATIENCE);
+            let options = CallOptions::silent_for(LONGEST_DIALOG);
             let asking = peer.request("elicitation/create", Some(Raw::encode(&params)), options);
             let answer = tokio::select! {
                 biased;
@@ -205,7 +209,7 @@ impl Waiter {
         }
     }
 
-    /// Opens the page in a browser, unless that is done already, and waits.
+    /// Opens the page in a browser, unless that was done for somebody who waits still, and waits.
     pub(super) async fn finished_in_browser(&self) -> Finished {
         let (dialog, _) = self.dialog(Place::Browser, || self.browse());
         match dialog.await {
