@@ -320,7 +320,7 @@ impl Credentials for Authorizer {
     fn changed(&self) -> Pending<'_, ()> {
         Box::pin(async {
             let known = self.lock().login_id.clone();
-            self.store.logged_in(&self.site.slot, known.as_deref()).await;
+            self.store.logged_in(&self.site.slot, known.as_deref(), &[]).await;
             self.forget();
         })
     }

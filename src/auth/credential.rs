@@ -78,9 +78,10 @@ pub(super) enum AuthMethod {
 }
 
 impl Facts {
-    /// Whether somebody is logged in with all that the server has asked for.
-    pub(super) fn is_enough(&self) -> bool {
-        self.is_usable && self.wanted.is_empty()
+    /// Whether somebody is logged in with all that the server has asked for, and was to get these scopes, or has them.
+    pub(super) fn is_enough(&self, scopes: &[String]) -> bool {
+        let is_asked = |scope: &String| self.asked.contains(scope) || self.scopes.contains(scope);
+        self.is_usable && self.wanted.is_empty() && scopes.iter().all(is_asked)
     }
 }
 

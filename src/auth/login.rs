@@ -176,8 +176,8 @@ impl Login {
     pub fn made_elsewhere(&self) -> impl Future<Output = ()> + Send + use<> {
         let exchange = self.exchange.clone();
         async move {
-            let Exchange { store, site, before, authorizer, .. } = exchange.as_ref();
-            store.logged_in(&site.slot, before.as_deref()).await;
+            let Exchange { store, site, before, scopes, authorizer, .. } = exchange.as_ref();
+            store.logged_in(&site.slot, before.as_deref(), scopes).await;
             authorizer.forget();
         }
     }

@@ -187,13 +187,14 @@ impl Store {
         Some(self.kept(slot).ok()??.facts)
     }
 
-    /// Waits until somebody has logged in with all that the server has asked for. `known`: the login that there was.
-    pub(super) async fn logged_in(&self, slot: &Slot, known: Option<&str>) {
+    /// Waits until somebody has logged in with all that the server has asked for, and has asked for these scopes. `known`:
+    /// the login that there was.
+    pub(super) async fn logged_in(&self, slot: &Slot, known: Option<&str>, scopes: &[String]) {
         let mut seen = Stamp::default();
         loop {
             let stamp = self.stamp(slot);
             if std::mem::replace(&mut seen, stamp) != stamp {
-                let facts = self.facts(slot).filter(Facts::is_enough);
+                let facts = self.facts(slot).filter(|facts| facts.is_enough(scopes));
                 // What has only been renewed is what it was.
                 if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
                     return;
@@ -411,8 +412,9 @@ mod tests {
         let slot = Slot("x".to_owned());
         let held = store.hold(&slot).await.unwrap();
         store.write(&slot, &held, &login("one")).unwrap();
+        let scopes = ["a".to_owned()];
         let is_noticed = async || {
-            let noticed = store.logged_in(&slot, Some("first"));
+            let noticed = store.logged_in(&slot, Some("first"), &scopes);
             tokio::time::timeout(LOOK * 5, noticed).await.is_ok()
         };
         store.write(&slot, &held, &login("renewed")).unwrap();
@@ -428,6 +430,10 @@ mod tests {
         store.write(&slot, &held, &another).unwrap();
         assert!(!is_noticed().await, "it is not enough");
         another.facts.wanted.clear();
+        another.facts.scopes = vec!["b".to_owned()];
+        store.write(&slot, &held, &another).unwrap();
+        assert!(!is_noticed().await, "it is for something else");
+        another.facts.asked = vec!["a".to_owned(), "b".to_owned()];
         store.write(&slot, &held, &another).unwrap();
         assert!(is_noticed().await);
 
