@@ -49,8 +49,10 @@ struct Memory {
     looked_at: Instant,
     /// Whether what is shown is newer than what is kept, which could not be replaced.
     is_unkept: bool,
-    /// What we were given last, and when, until the server has taken it.
-    on_trial: Option<(Authorization, Instant)>,
+    /// What we were given last, and when.
+    given: Option<(Authorization, Instant)>,
+    /// What the server took last.
+    accepted: Option<Authorization>,
     /// What is being done about it, which everyone shares.
     flight: Option<Flight>,
 }
@@ -106,10 +108,16 @@ impl Authorizer {
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let (stamp, looked_at) = (Stamp::default(), Instant::now());
-        let (login_id, is_unkept, on_trial, flight) = Default::default();
-        let shown = Shown::Unknown;
-        let memory = Memory { shown, stamp, login_id, looked_at, is_unkept, on_trial, flight };
-        let memory = Mutex::new(memory);
+        let memory = Mutex::new(Memory {
+            shown: Shown::Unknown,
+            stamp,
+            login_id: None,
+            looked_at,
+            is_unkept: false,
+            given: None,
+            accepted: None,
+            flight: None,
+        });
         Arc::new_cyclic(|this| Self { this: this.clone(), site, command, store, tasks, memory })
     }
 
@@ -230,10 +238,9 @@ impl Authorizer {
 
     /// Whether we were given this token a moment ago, and the server has never taken it.
     fn is_on_trial(&self, shown: Option<&Authorization>) -> bool {
-        match &self.lock().on_trial {
-            Some((token, since)) => shown == Some(token) && since.elapsed() < TRIAL,
-            None => false,
-        }
+        let memory = self.lock();
+        let given = memory.given.as_ref().filter(|(token, _)| shown == Some(token));
+        given.is_some_and(|(_, since)| since.elapsed() < TRIAL) && memory.accepted.as_ref() != shown
     }
 
     /// Whether something else is shown by now than what was refused.
@@ -311,9 +318,9 @@ impl Credentials for Authorizer {
     }
 
     fn accepted(&self, shown: &Authorization) {
-        let on_trial = &mut self.lock().on_trial;
-        if on_trial.as_ref().is_some_and(|(token, _)| token == shown) {
-            *on_trial = None;
+        let accepted = &mut self.lock().accepted;
+        if accepted.as_ref() != Some(shown) {
+            *accepted = Some(shown.clone());
         }
     }
 

@@ -396,6 +396,21 @@ async fn a_token_that_somebody_else_has_renewed_is_renewed_again_where_it_is_ref
 }
 
 #[tokio::test]
+async fn a_token_that_was_good_and_cannot_be_renewed_wants_a_login() {
+    let authority = Authority::start().await;
+    authority.gives("refresh_token", Value::Null);
+    let user = User::at(authority.url());
+    assert!(user.log_in().await.0);
+    let mut host = user.host().await;
+    assert_eq!(host.use_g().await, "ordinary");
+    authority.expires();
+    let said = host.use_g().await;
+    assert!(said.contains("it wants a login (it does not accept the one that there is)"), "{said}");
+    assert!(user.log_in().await.0);
+    assert_eq!(host.use_g().await, "ordinary");
+}
+
+#[tokio::test]
 async fn scopes_that_are_not_given_are_not_asked_for_without_end() {
     let authority = Authority::start().await;
     authority.gives("scope", "read");

@@ -90,7 +90,8 @@ impl Authorizer {
         let why = match kept {
             // It was refused, which may be a mistake.
             Some(login) if login.tokens.is_some() && !login.is_expired(SystemTime::now()) => {
-                let is_new = login.age().is_some_and(|age| age < TRIAL);
+                let is_new = login.age().is_some_and(|age| age < TRIAL)
+                    && login.authorization() != self.lock().accepted;
                 self.show(Some(login), stamp);
                 return if is_new {
                     self.not_now(ON_TRIAL)
@@ -299,7 +300,7 @@ impl Authorizer {
 
     /// The same, where it was given just now.
     async fn keep_given(&self, held: &Held, login: Credential) {
-        self.lock().on_trial = login.authorization().map(|token| (token, Instant::now()));
+        self.lock().given = login.authorization().map(|token| (token, Instant::now()));
         self.keep(held, login).await;
     }
 
