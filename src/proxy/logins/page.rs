@@ -52,7 +52,7 @@ pub(super) struct Page {
     dialogs: Mutex<HashMap<Place, WeakShared<Dialog>>>,
     /// Those who need the login.
     waiting: AtomicUsize,
-    /// How long it is open.
+    // A std mutex: held for a look or a change. How long the page is open.
     until: Arc<Mutex<Instant>>,
     closing: CancellationToken,
     finished: Shared<BoxFuture<'static, Finished>>,
