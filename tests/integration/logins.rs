@@ -60,8 +60,7 @@ async fn an_eager_server_that_wants_a_login_is_seen_wherever_it_is_looked_for() 
 async fn a_login_asks_for_what_the_server_names_and_shows_that_it_is_the_one() {
     let authority = Authority::start().await;
     authority.says_of_resource("scopes_supported", json!(["read", "write"]));
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let asked = authority.remote.asked();
     let wanted = authority.registrations().remove(0);
     assert_eq!(wanted["token_endpoint_auth_method"], "none");
@@ -156,8 +155,7 @@ async fn a_server_that_wants_no_login_or_cannot_have_one_says_so() {
 async fn more_scopes_are_asked_for_when_a_call_needs_them() {
     let authority = Authority::start().await;
     authority.says_of_resource("scopes_supported", json!(["read"]));
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
     assert_eq!(host.use_g().await, "ordinary");
     authority.needs("write");
@@ -177,8 +175,7 @@ async fn more_scopes_are_asked_for_when_a_call_needs_them() {
 #[tokio::test]
 async fn scopes_that_a_renewed_token_lacks_are_asked_for_too() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
     assert_eq!(host.use_g().await, "ordinary");
     authority.needs("write");
@@ -288,8 +285,7 @@ async fn a_client_that_was_registered_with_a_secret_keeps_it_over_a_restart() {
     let authority = Authority::start().await;
     authority.says("token_endpoint_auth_methods_supported", json!(["client_secret_basic"]));
     authority.gives("expires_in", 1);
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
     let renewing = async {
         while authority.token_requests().len() < 3 {
@@ -319,8 +315,7 @@ async fn a_server_that_guards_only_its_tools_can_be_logged_in_to() {
 async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
     let authority = Authority::start().await;
     authority.gives("expires_in", 1);
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     authority.behaves(Manner::IsDown);
     // The token that was given at the login expires.
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
@@ -336,8 +331,7 @@ async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
 #[tokio::test]
 async fn what_answers_before_an_authorization_server_costs_no_login() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
     assert_eq!(host.use_g().await, "ordinary");
     authority.behaves(Manner::IsHidden);
@@ -360,8 +354,7 @@ async fn who_logs_in_is_told_what_is_wrong_with_the_authorization_server() {
 #[tokio::test]
 async fn a_server_that_accepts_no_token_is_asked_no_more_than_needed() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     authority.behaves(Manner::AcceptsNone);
     let mut host = user.host().await;
     for _ in 0..5 {
@@ -383,8 +376,7 @@ async fn a_server_that_accepts_no_token_is_asked_no_more_than_needed() {
 #[tokio::test]
 async fn a_token_that_somebody_else_has_renewed_is_renewed_again_where_it_is_refused() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let (mut one, mut other) = (user.host().await, user.host().await);
     for host in [&mut one, &mut other] {
         assert_eq!(host.use_g().await, "ordinary");
@@ -399,8 +391,7 @@ async fn a_token_that_somebody_else_has_renewed_is_renewed_again_where_it_is_ref
 async fn a_token_that_was_good_and_cannot_be_renewed_wants_a_login() {
     let authority = Authority::start().await;
     authority.gives("refresh_token", Value::Null);
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
     assert_eq!(host.use_g().await, "ordinary");
     authority.expires();
@@ -414,8 +405,7 @@ async fn a_token_that_was_good_and_cannot_be_renewed_wants_a_login() {
 async fn scopes_that_are_not_given_are_not_asked_for_without_end() {
     let authority = Authority::start().await;
     authority.gives("scope", "read");
-    let user = User::at(authority.url());
-    assert!(user.log_in().await.0);
+    let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
     authority.needs("write");
     let said = host.use_g().await;

@@ -20,6 +20,12 @@ async fn host_that_shows_pages(user: &User) -> Host {
     host
 }
 
+/// The id of a call of a legacy host, and the question that comes of it.
+async fn call_that_asks(host: &mut Host) -> (u64, Value) {
+    let call = host.send("tools/call", use_of_t()).await;
+    (call, host.message("elicitation/create", |_| true).await)
+}
+
 #[tokio::test]
 async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
     let authority = Authority::start().await;
@@ -51,8 +57,7 @@ async fn a_login_made_in_a_terminal_lets_whoever_waits_go_on() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut legacy = host_that_shows_pages(&user).await;
-    let call = legacy.send("tools/call", use_of_t()).await;
-    let question = legacy.message("elicitation/create", |_| true).await;
+    let (call, question) = call_that_asks(&mut legacy).await;
     let (mut modern, wanted, asked) = modern_host_that_is_asked(&user).await;
     let again = modern.send("tools/call", answered(wanted, &asked, "accept")).await;
 
@@ -68,8 +73,7 @@ async fn a_question_is_withdrawn_when_nobody_needs_the_login_any_more() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
-    let first = host.send("tools/call", use_of_t()).await;
-    let question = host.message("elicitation/create", |_| true).await;
+    let (first, question) = call_that_asks(&mut host).await;
     host.cancel(first, false).await;
     let withdrawn = host.notification("notifications/cancelled").await;
     assert_eq!(withdrawn["params"]["requestId"], question["id"]);
@@ -85,8 +89,7 @@ async fn a_host_is_told_why_a_login_has_not_come_about() {
     authority.returns("error", "access_denied");
     let user = User::at(authority.url());
     let mut legacy = host_that_shows_pages(&user).await;
-    let call = legacy.send("tools/call", use_of_t()).await;
-    let question = legacy.message("elicitation/create", |_| true).await;
+    let (call, question) = call_that_asks(&mut legacy).await;
     legacy.reply(&question, json!({"action": "accept"})).await;
     visit(question["params"]["url"].as_str().unwrap()).await;
     let (mut modern, wanted, asked) = modern_host_that_is_asked(&user).await;
@@ -107,8 +110,7 @@ async fn who_declines_can_log_in_with_the_command_at_once() {
     let oauth = json!({"redirectUri": redirect_uri});
     let user = User::of(&json!({"url": authority.url(), "description": "d", "oauth": oauth}));
     let mut host = host_that_shows_pages(&user).await;
-    let call = host.send("tools/call", use_of_t()).await;
-    let question = host.message("elicitation/create", |_| true).await;
+    let (call, question) = call_that_asks(&mut host).await;
     host.reply(&question, json!({"action": "decline"})).await;
     host.answer(call).await;
     let (is_in, said) = user.log_in().await;

@@ -264,9 +264,14 @@ impl Authorizer {
     }
 
     async fn read(&self) -> Result<Option<Credential>, CredentialError> {
-        let known = self.store.facts(&self.site.slot);
+        let read = self.store.at(&self.site.slot, Store::read).await;
+        let known = match &read {
+            Ok(login) => login.as_ref().map(|login| login.facts.clone()),
+            // Its secrets are elsewhere, and what it is may be known all the same.
+            Err(_) => self.store.facts(&self.site.slot),
+        };
         self.lock().login_id = known.and_then(|known| known.login_id);
-        let read = match self.store.at(&self.site.slot, Store::read).await {
+        let read = match read {
             // It gets another.
             Err(StoreError::Keychain(_)) if self.is_machine() => Ok(None),
             Err(error @ StoreError::Unreadable(_)) => {

@@ -27,6 +27,14 @@ impl User {
         Self::of(&json!({"url": url, "description": "It wants a login."}))
     }
 
+    /// The same, logged in to it.
+    pub async fn logged_in_at(url: &str) -> Self {
+        let user = Self::at(url);
+        let (is_in, said) = user.log_in().await;
+        assert!(is_in, "{said}");
+        user
+    }
+
     pub fn with(config: &Value) -> Self {
         let home = tempfile::tempdir().expect("the temporary directory is writable");
         std::fs::write(home.path().join("dormouse.json"), config.to_string()).unwrap();
