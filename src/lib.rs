@@ -19,11 +19,13 @@
 //! - [`auth`]: logins: how tokens for servers are got, kept and renewed.
 //! - [`protocol`]: MCP's two eras as pure functions.
 //! - [`wire`]: a message as an envelope and raw JSON text; framing by lines and by events, and writing.
+//! - [`base`]: what every layer may use: work that blocks, and errors of the machine.
 //!
 //! [`catalog`] (what servers have, as immutable values) and [`config`] know none of these but `protocol`
 //! and `wire`, and most may use them.
 
 pub mod auth;
+pub mod base;
 pub mod catalog;
 pub mod cli;
 pub mod config;

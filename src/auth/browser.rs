@@ -1,5 +1,6 @@
 //! Opens the browser of whoever sits at this machine.
 
+use crate::base::run_blocking;
 use url::Url;
 
 /// Whether there is any sense in opening one: over SSH, or without a screen, nobody would see it.
@@ -18,6 +19,5 @@ pub async fn open_in_browser(address: &Url) -> bool {
     }
     let address = address.to_string();
     // It waits for what starts the browser.
-    let opening = tokio::task::spawn_blocking(move || webbrowser::open(&address).is_ok());
-    opening.await.unwrap_or(false)
+    run_blocking(move || webbrowser::open(&address).is_ok()).await.unwrap_or(false)
 }

@@ -33,6 +33,8 @@ pub(super) struct Client {
     pub(super) redirect_uri: Option<String>,
     /// Of such a one, where it does not last: seconds since 1970.
     pub(super) expires_at: Option<u64>,
+    /// The scopes that such a one was registered with; empty where that is not known or all are allowed.
+    pub(super) registered_scopes: Vec<String>,
 }
 
 /// Why the client of the config cannot be used.
@@ -47,6 +49,13 @@ pub enum NoClient {
 }
 
 impl Client {
+    /// Whether its registration lets it ask for these scopes: many authorization servers refuse any other than those that
+    /// a client has named when it was registered (RFC 7591 section 2, `scope`).
+    pub(super) fn may_ask_for(&self, scopes: &[String]) -> bool {
+        self.registered_scopes.is_empty()
+            || scopes.iter().all(|scope| self.registered_scopes.contains(scope))
+    }
+
     /// The client that the config names, as this authorization server wants it.
     pub(super) async fn of_config(
         configured: &OAuthClient,
@@ -60,7 +69,14 @@ impl Client {
             Some(_) => discovered.secret_method(),
         };
         let id = configured.id.clone();
-        Ok(Self { id, method, secret, redirect_uri: None, expires_at: None })
+        Ok(Self {
+            id,
+            method,
+            secret,
+            redirect_uri: None,
+            expires_at: None,
+            registered_scopes: Vec::new(),
+        })
     }
 
     /// The client that a login was given to. The secret of one of the config is not kept with it.
@@ -71,6 +87,7 @@ impl Client {
             method: facts.method,
             secret: login.client_secret.clone(),
             redirect_uri: facts.redirect_uri.clone(),
+            registered_scopes: facts.registered_scopes.clone(),
             expires_at: facts.client_expires_at,
         }
     }

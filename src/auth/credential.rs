@@ -43,6 +43,9 @@ pub(super) struct Facts {
     /// Of a client that we have registered; `None` for one of the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redirect_uri: Option<String>,
+    /// The scopes that such a client was registered with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) registered_scopes: Vec<String>,
     /// Of such a client, where it does not last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client_expires_at: Option<u64>,
@@ -114,6 +117,7 @@ impl Credential {
             client_id: client.id,
             method: client.method,
             redirect_uri: client.redirect_uri,
+            registered_scopes: client.registered_scopes,
             client_expires_at: client.expires_at,
             asked: Vec::new(),
             scopes: Vec::new(),

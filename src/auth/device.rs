@@ -50,6 +50,7 @@ impl Auth {
         let endpoint = endpoint.and_then(|url| DeviceAuthorizationUrl::new(url).ok());
         let endpoint = endpoint.ok_or(LoginError::NoDeviceFlow)?;
         let known = before.as_ref().and_then(Client::registered_for);
+        let known = known.filter(|client| client.may_ask_for(&scopes));
         let known = known.filter(|known| known.redirect_uri.as_deref() == Some(REDIRECT));
         let client = match (&site.oauth.client, known) {
             (Some(configured), _) => {

@@ -13,7 +13,7 @@ use super::{
     credential::AuthMethod,
     error::{self, LoginError},
     guard::Guard,
-    scopes,
+    scopes::{self, OFFLINE_ACCESS},
 };
 
 pub(super) struct Discovered {
@@ -212,6 +212,15 @@ impl Discovered {
             if !scopes.contains(scope) {
                 scopes.push(scope.clone());
             }
+        }
+        let offline = OFFLINE_ACCESS.to_owned();
+        let supported = self.metadata.scopes_supported.as_ref();
+        // Without it the login would end with its first token.
+        if !configured.is_empty()
+            && !scopes.contains(&offline)
+            && supported.is_some_and(|supported| supported.contains(&offline))
+        {
+            scopes.push(offline);
         }
         scopes
     }

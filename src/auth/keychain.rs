@@ -125,7 +125,7 @@ impl Keychain {
 fn start(open: Open) -> Option<mpsc::Sender<Job>> {
     let (jobs, inbox) = mpsc::channel::<Job>();
     let (opened, is_open) = mpsc::channel();
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().spawn(move || {
         let store = open().inspect_err(|error| tracing::debug!(%error, "no keychain")).ok();
         // It is waited for below.
         let _ = opened.send(store.is_some());
@@ -135,6 +135,10 @@ fn start(open: Open) -> Option<mpsc::Sender<Job>> {
             }
         }
     });
+    if let Err(error) = thread {
+        tracing::debug!(%error, "no thread for the keychain");
+        return None;
+    }
     let is_open = is_open.recv_timeout(PATIENCE).unwrap_or(false);
     is_open.then_some(jobs)
 }

@@ -17,6 +17,7 @@ use super::{
     error::{LoginError, scrubbed},
     guard::judged,
     registration::{BY_CODE, register},
+    scopes::OFFLINE_ACCESS,
     store::{Store, StoreError},
     token::Granted,
 };
@@ -65,6 +66,8 @@ impl Auth {
         let default = Url::parse(REDIRECT).expect("a constant");
         let wanted = site.oauth.redirect_uri.clone().unwrap_or(default);
         let registered = before.as_ref().and_then(Client::registered_for);
+        // For wider scopes another client is registered.
+        let registered = registered.filter(|client| client.may_ask_for(&scopes));
         let (callback, registered) = listen(&wanted, registered).await?;
         let redirect_uri = callback.redirect_uri().as_str();
         let client = match (client_of_config(&site, &discovered, &store).await?, registered) {
@@ -151,8 +154,13 @@ async fn address(
         config = config.with_client_secret(secret.expose());
     }
     discovered.manager.configure_client(config).map_err(failed)?;
-    let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-    let address = discovered.manager.get_authorization_url(&scopes).await.map_err(failed)?;
+    let asked: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let mut address = discovered.manager.get_authorization_url(&asked).await.map_err(failed)?;
+    if asked.contains(&OFFLINE_ACCESS) && !address.contains("prompt=") {
+        // Strict servers give a refresh token only where the user has consented to it now (OpenID Connect Core 1.0,
+        // section 11).
+        address.push_str("&prompt=consent");
+    }
     judged(&address, &discovered.guard)
 }
 

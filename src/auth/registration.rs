@@ -72,7 +72,8 @@ pub(super) async fn register(
     }
     let registered: Registered = serde_json::from_slice(response.body())
         .map_err(|_| failed("its answer is no registration".to_owned()))?;
-    Ok(registered.into_client(redirect_uri, method))
+    let client = registered.into_client(redirect_uri, method);
+    Ok(Client { registered_scopes: scopes.to_vec(), ..client })
 }
 
 /// A program on somebody's machine cannot keep a secret from them, so that it asks for none where it can do without. In the
@@ -101,6 +102,7 @@ impl Registered {
             secret: secret.map(Secret::new),
             redirect_uri: Some(redirect_uri.to_owned()),
             expires_at: self.client_secret_expires_at.filter(|at| *at > 0),
+            registered_scopes: Vec::new(),
         }
     }
 }

@@ -5,6 +5,9 @@
 const LONGEST: usize = 150;
 const MOST: usize = 200;
 
+/// The scope of refresh tokens (`OpenID` Connect Core 1.0, section 11).
+pub(super) const OFFLINE_ACCESS: &str = "offline_access";
+
 /// The scopes in what a server has sent (RFC 6749 section 3.3); what is none is left out.
 pub(super) fn named<'a>(sent: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let scopes = sent.into_iter().filter(|scope| is_scope(scope));

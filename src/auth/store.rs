@@ -19,7 +19,10 @@ use super::{
     files,
     keychain::{Keychain, KeychainError, LOGINS, SECRETS},
 };
-use crate::config::{Grant, OAuth, Remote, Secret, hex};
+use crate::{
+    base::run_blocking,
+    config::{Grant, OAuth, Remote, Secret, hex},
+};
 
 /// How often it is looked whether another process has changed a login.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
@@ -140,9 +143,8 @@ impl Store {
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
-        let work = tokio::task::spawn_blocking(move || work(&store));
-        // It is cancelled only when everything ends.
-        work.await.unwrap_or(Err(StoreError::Ending))
+        // There is no outcome only when everything ends.
+        run_blocking(move || work(&store)).await.unwrap_or(Err(StoreError::Ending))
     }
 
     /// The same about one login.
@@ -391,6 +393,7 @@ mod tests {
             client_id: "c".to_owned(),
             method: AuthMethod::ClientSecretPost,
             redirect_uri: None,
+            registered_scopes: Vec::new(),
             asked: Vec::new(),
             scopes: vec!["a".to_owned()],
             wanted: Vec::new(),

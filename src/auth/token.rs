@@ -13,7 +13,7 @@ use super::{
     discovery::Discovered,
     error::TokenError,
     guard::Guard,
-    scopes,
+    scopes::{self, OFFLINE_ACCESS},
 };
 use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
 
@@ -132,10 +132,12 @@ pub(super) async fn for_machine(
     scopes: &[String],
 ) -> Result<Granted, TokenError> {
     let asking = token_client(client, &discovered.metadata.token_endpoint)?;
+    let asked = scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS);
     let mut request = asking
         .exchange_client_credentials()
         .add_extra_param("resource", &discovered.resource)
-        .add_scopes(scopes.iter().cloned().map(oauth2::Scope::new));
+        // A machine needs no refresh token, and is refused where it asks for one.
+        .add_scopes(asked.cloned().map(oauth2::Scope::new));
     if let (AuthMethod::PrivateKeyJwt, Some(key)) = (client.method, &client.secret) {
         let shown = assertion(key, &client.id, &discovered.issuer);
         let shown = shown.map_err(|error| TokenError::Refused(error.to_string()))?;

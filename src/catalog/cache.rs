@@ -16,7 +16,9 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{Digests, Inventory, Kept, Pins, Record, RecordError, ServerCatalog};
-use crate::config::{self, Launch, ServerConfig, Transport, make_private_directory};
+use crate::config::{
+    self, Launch, Pin, ServerConfig, Transport, make_private_directory, read_bounded,
+};
 
 /// A larger catalog is not kept.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -29,6 +31,8 @@ const ABANDONED: Duration = Duration::from_hours(1);
 
 const EXTENSION: &str = "catalog";
 const DAMAGED: &str = "damaged";
+/// Of an empty file that says that a server hung when it was to be learned.
+const HUNG: &str = "hung";
 
 /// Which catalog is meant: equal for entries that start the same server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,8 +86,6 @@ pub enum CacheError {
     Io { path: PathBuf, cause: io::Error },
     #[error("cannot read {path}: {reason}")]
     Unreadable { path: PathBuf, reason: RecordError },
-    #[error("a catalog of {size} bytes is too large to be kept")]
-    TooLarge { size: usize },
 }
 
 impl Cache {
@@ -107,8 +109,12 @@ impl Cache {
     pub fn last(&self, config: &ServerConfig) -> Option<(Record, Inventory)> {
         let Kept { records, pins } = self.known(&CatalogKey::of(config)?);
         let last = records.into_iter().next()?;
-        let inventory =
-            Inventory::of(config, &last.catalog, &pins.changed(&Digests::of(&last.catalog)));
+        let digests = Digests::of(&last.catalog);
+        let changed = match config.pin {
+            Pin::Block => pins.unverified(&digests),
+            Pin::Warn | Pin::Off => pins.changed(&digests),
+        };
+        let inventory = Inventory::of(config, &last.catalog, &changed);
         Some((last, inventory))
     }
 
@@ -117,22 +123,35 @@ impl Cache {
         self.known(key).pins
     }
 
-    /// All that is known of a server. A file that cannot be read is reported, and tells nothing.
+    /// All that is known of a server. A file that cannot be read is reported, and tells that what its tools
+    /// were is lost.
     pub fn known(&self, key: &CatalogKey) -> Kept {
         self.load(key).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot read what is known of a server");
-            Kept::default()
+            Kept { records: Vec::new(), pins: Pins::lost() }
         })
     }
 
     fn load(&self, key: &CatalogKey) -> Result<Kept, CacheError> {
         let path = self.path(key);
-        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(CacheError::Unreadable { path, reason: RecordError::Damaged });
-        }
-        let file = match fs::read(&path) {
+        // One that has been written by a build with a larger limit is read all the same.
+        let file = match read_bounded(&path, 4 * MOST_BYTES as u64) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // One that was set aside was not written again.
+                let was_damaged = path.with_extension(DAMAGED).exists();
+                let pins = if was_damaged { Pins::lost() } else { Pins::default() };
+                return Ok(Kept { records: Vec::new(), pins });
+            }
+            // A directory, a pipe, or a file that is far too large.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge
+                ) =>
+            {
+                return Err(CacheError::Unreadable { path, reason: RecordError::Damaged });
+            }
             Err(cause) => return Err(CacheError::Io { path, cause }),
         };
         Kept::decode(file).map_err(|reason| CacheError::Unreadable { path, reason })
@@ -174,13 +193,17 @@ impl Cache {
     ) -> Result<BTreeSet<String>, CacheError> {
         self.change(key, |Kept { records, pins }| {
             let mut approved = BTreeSet::new();
-            for Record { catalog, .. } in records {
-                let mut changed = pins.changed(&Digests::of(catalog));
+            for Record { catalog, .. } in records.iter() {
+                let mut changed = pins.unverified(&Digests::of(catalog));
                 changed.retain(|name| tool.is_none_or(|tool| tool == name));
                 for tool in catalog.tools.iter().filter(|tool| changed.contains(&tool.name)) {
                     pins.approve(tool);
                 }
                 approved.append(&mut changed);
+            }
+            // Where nothing is known of its tools now, nothing has been looked at.
+            if tool.is_none() && !records.is_empty() {
+                pins.approve_all();
             }
             approved
         })
@@ -204,18 +227,22 @@ impl Cache {
         let mut kept = match self.load(key) {
             Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
                 set_aside(&path);
-                Kept::default()
+                Kept { records: Vec::new(), pins: Pins::lost() }
             }
             loaded => loaded?,
         };
         let outcome = change(&mut kept);
         let mut encoded = kept.encode();
-        while encoded.len() > MOST_BYTES && kept.records.len() > 1 {
-            kept.records.pop();
+        let size = encoded.len();
+        while encoded.len() > MOST_BYTES && kept.records.pop().is_some() {
             encoded = kept.encode();
         }
         if encoded.len() > MOST_BYTES {
-            return Err(CacheError::TooLarge { size: encoded.len() });
+            kept.pins = Pins::lost();
+            encoded = kept.encode();
+        }
+        if kept.records.is_empty() && size > MOST_BYTES {
+            tracing::warn!(size, "a catalog is too large to be kept; only what its tools are is");
         }
         let is_new = !self.path(key).exists();
         self.write(key, &encoded).map_err(failed)?;
@@ -223,6 +250,30 @@ impl Cache {
             self.tidy();
         }
         Ok(outcome)
+    }
+
+    /// Whether the server did not say in time what it has when it was last connected for that.
+    pub fn is_hung(&self, key: &CatalogKey) -> bool {
+        self.hung(key).is_file()
+    }
+
+    /// Notes whether it did.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn note_hung(&self, key: &CatalogKey, is_hung: bool) -> io::Result<()> {
+        if is_hung {
+            make_private_directory(&self.directory)?;
+            return File::create(self.hung(key)).map(|_| ());
+        }
+        match fs::remove_file(self.hung(key)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn hung(&self, key: &CatalogKey) -> PathBuf {
+        self.directory.join(&key.0).with_extension(HUNG)
     }
 
     fn write(&self, key: &CatalogKey, encoded: &[u8]) -> io::Result<()> {
@@ -271,7 +322,7 @@ fn set_aside(path: &Path) {
     let aside = path.with_extension(DAMAGED);
     match fs::rename(path, &aside) {
         Ok(()) => {
-            tracing::warn!(path = %aside.display(), "a catalog was damaged; it has been set aside");
+            tracing::warn!(path = %aside.display(), "a catalog was damaged; it has been set aside. With `pin: block` its tools are blocked until `dormouse approve`");
         }
         // Another process has done so.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -344,6 +395,46 @@ mod tests {
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert!(cache.path(&key).with_extension(DAMAGED).exists());
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
+    }
+
+    #[test]
+    fn tools_of_a_damaged_file_are_unverified_until_all_are_approved() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(directory.path());
+        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let catalog = tool("good", "roots");
+        let unverified = || Vec::from_iter(cache.pins(&key).unverified(&Digests::of(&catalog)));
+        cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
+        assert!(unverified().is_empty());
+        fs::write(cache.path(&key), "{").unwrap();
+        assert_eq!(unverified(), ["a"]);
+        cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
+        assert_eq!(unverified(), ["a"], "what was lost is not learned again");
+        assert_eq!(Vec::from_iter(cache.approve(&key, None).unwrap()), ["a"]);
+        assert!(unverified().is_empty());
+    }
+
+    #[test]
+    fn pins_of_a_catalog_that_is_too_large_are_kept_without_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(directory.path());
+        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let large = tool(&"x".repeat(MOST_BYTES), "roots");
+        cache.learn(&key, "s", &large, &Pins::default()).unwrap();
+        assert!(cache.read(&key, None).is_none());
+        let changed = cache.pins(&key).unverified(&Digests::of(&tool("other", "roots")));
+        assert_eq!(Vec::from_iter(changed), ["a"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_sparse_file_of_many_gigabytes_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(directory.path());
+        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        File::create(cache.path(&key)).unwrap().set_len(20 << 30).unwrap();
+        assert!(cache.read(&key, None).is_none());
+        assert!(cache.pins(&key).is_incomplete());
     }
 
     #[test]

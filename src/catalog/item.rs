@@ -94,6 +94,9 @@ impl Item for Prompt {
     }
 }
 
+/// The most bytes of a name or URI, which stands in many texts.
+const MAX_NAME: usize = 8 * 1024;
+
 fn name(raw: &Raw, member: &str) -> Option<String> {
-    edit::get_str(raw, member).filter(|name| !name.is_empty())
+    edit::get_str(raw, member).filter(|name| !name.is_empty() && name.len() <= MAX_NAME)
 }

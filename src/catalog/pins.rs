@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::{ServerCatalog, Tool};
 use crate::wire::edit;
 
-/// More than this many tools of one server are not remembered.
+/// More than this many tools of one server are not remembered: the pins are incomplete then.
 const MOST: usize = 10_000;
 
 /// What decides what a model makes of a tool.
@@ -23,7 +23,12 @@ const MOST_OF_A_TOOL: usize = 8;
 /// Tools that are gone keep theirs: one that comes back must be what it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Pins(BTreeMap<String, Vec<String>>);
+pub struct Pins {
+    digests: BTreeMap<String, Vec<String>>,
+    /// Whether tools were seen that are not remembered, so that a tool that is not known here need not be new.
+    #[serde(skip)]
+    is_incomplete: bool,
+}
 
 /// The tools of a catalog, each with the digest of its definition.
 pub struct Digests(Vec<(String, String)>);
@@ -35,37 +40,79 @@ impl Digests {
 }
 
 impl Pins {
-    /// The tools that are not what they were.
-    pub fn changed(&self, now: &Digests) -> BTreeSet<String> {
-        let is_changed = |(name, digest): &&(String, String)| {
-            self.0.get(name).is_some_and(|pinned| !pinned.contains(digest))
-        };
-        now.0.iter().filter(is_changed).map(|(name, _)| name.clone()).collect()
+    /// The pins of a server whose tools were seen, and of which nothing is known any more.
+    pub fn lost() -> Self {
+        Self { digests: BTreeMap::new(), is_incomplete: true }
     }
 
-    /// Remembers the tools that have not been seen before.
+    pub fn is_incomplete(&self) -> bool {
+        self.is_incomplete
+    }
+
+    pub(super) fn with_incomplete(self, is_incomplete: bool) -> Self {
+        Self { is_incomplete, ..self }
+    }
+
+    /// The tools that are not what they were.
+    pub fn changed(&self, now: &Digests) -> BTreeSet<String> {
+        self.named(now, |pinned, digest| pinned.is_some_and(|pinned| !pinned.contains(digest)))
+    }
+
+    /// The tools that are not what they were, or of which nobody can tell.
+    pub fn unverified(&self, now: &Digests) -> BTreeSet<String> {
+        self.named(now, |pinned, digest| match pinned {
+            Some(pinned) => !pinned.contains(digest),
+            None => self.is_incomplete,
+        })
+    }
+
+    fn named(
+        &self,
+        now: &Digests,
+        is_wanted: impl Fn(Option<&Vec<String>>, &String) -> bool,
+    ) -> BTreeSet<String> {
+        let wanted =
+            now.0.iter().filter(|(name, digest)| is_wanted(self.digests.get(name), digest));
+        wanted.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Remembers the tools that have not been seen before. Where tools may have been seen that are not
+    /// remembered, no other is taken for new.
     pub fn see(&mut self, now: &Digests) {
         for (name, digest) in &now.0 {
-            if self.0.len() < MOST && !self.0.contains_key(name) {
-                self.0.insert(name.clone(), vec![digest.clone()]);
+            if self.is_incomplete {
+                return;
+            }
+            if self.digests.contains_key(name) {
+                continue;
+            }
+            if self.digests.len() >= MOST {
+                self.is_incomplete = true;
+            } else {
+                self.digests.insert(name.clone(), vec![digest.clone()]);
             }
         }
     }
 
     /// Takes over what `others` remember of tools that are not known here.
     pub fn add_missing(&mut self, others: &Self) {
-        for (name, digests) in &others.0 {
-            self.0.entry(name.clone()).or_insert_with(|| digests.clone());
+        for (name, digests) in &others.digests {
+            self.digests.entry(name.clone()).or_insert_with(|| digests.clone());
         }
     }
 
     /// Takes a tool as it is now.
     pub fn approve(&mut self, tool: &Tool) {
-        let pinned = self.0.entry(tool.name.clone()).or_default();
+        let pinned = self.digests.entry(tool.name.clone()).or_default();
         if pinned.len() >= MOST_OF_A_TOOL {
             pinned.remove(0);
         }
         pinned.push(digest(tool));
+    }
+
+    /// Takes all tools as they are now: from here on a tool that is not known is new.
+    pub fn approve_all(&mut self) {
+        self.is_incomplete = self.digests.len() > MOST;
     }
 }
 
@@ -120,5 +167,29 @@ mod tests {
         pins.approve(&other.tools[0]);
         assert!(pins.changed(&Digests::of(&other)).is_empty());
         assert!(pins.changed(&Digests::of(&first)).is_empty(), "what was once approved stays so");
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_unverified_until_it_is_approved() {
+        let first = catalog(&[r#"{"name":"a","description":"x","inputSchema":{}}"#]);
+        let now = Digests::of(&first);
+        let mut pins = Pins::lost();
+        pins.see(&now);
+        assert!(pins.changed(&now).is_empty());
+        assert_eq!(Vec::from_iter(pins.unverified(&now)), ["a"]);
+        pins.approve(&first.tools[0]);
+        pins.approve_all();
+        assert!(pins.unverified(&now).is_empty());
+    }
+
+    #[test]
+    fn tools_beyond_those_that_are_remembered_are_unverified() {
+        let tools: Vec<String> =
+            (0..=MOST).map(|n| format!(r#"{{"name":"t{n}","inputSchema":{{}}}}"#)).collect();
+        let all = catalog(&tools.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut pins = Pins::default();
+        pins.see(&Digests::of(&all));
+        assert!(pins.is_incomplete());
+        assert_eq!(Vec::from_iter(pins.unverified(&Digests::of(&all))), [format!("t{MOST}")]);
     }
 }

@@ -105,10 +105,10 @@ impl Record {
             instructions: greeting.instructions.clone(),
             description: greeting.about.clone(),
         };
-        let tools = Raw::encode(&tools.iter().map(|tool| &tool.raw).collect::<Vec<_>>());
-        let resources = Raw::encode(&resources.iter().map(|item| &item.raw).collect::<Vec<_>>());
-        let templates = Raw::encode(&templates.iter().map(|item| &item.raw).collect::<Vec<_>>());
-        let prompts = Raw::encode(&prompts.iter().map(|prompt| &prompt.raw).collect::<Vec<_>>());
+        let tools = Raw::array(tools.iter().map(|tool| &tool.raw));
+        let resources = Raw::array(resources.iter().map(|item| &item.raw));
+        let templates = Raw::array(templates.iter().map(|item| &item.raw));
+        let prompts = Raw::array(prompts.iter().map(|prompt| &prompt.raw));
         let members = [
             ("about", &Raw::encode(&about)),
             ("capabilities", &greeting.capabilities),
@@ -162,7 +162,11 @@ impl Kept {
     /// The file that holds it.
     pub fn encode(&self) -> Vec<u8> {
         let records: Vec<Raw> = self.records.iter().map(Record::body).collect();
-        let members = [("pins", &Raw::encode(&self.pins)), ("records", &Raw::encode(&records))];
+        let members = [
+            ("pins", &Raw::encode(&self.pins)),
+            ("incomplete", &Raw::encode(&self.pins.is_incomplete())),
+            ("records", &Raw::array(&records)),
+        ];
         let mut body = edit::set_each(&Raw::empty_object(), &members).as_bytes().to_vec();
         body.push(b'\n');
         let head = Head { format: FORMAT, sha256: super::hex(&Sha256::digest(&body)) };
@@ -188,10 +192,13 @@ impl Kept {
     }
 
     fn read(body: &Raw) -> Option<Self> {
-        let [pins, records] = edit::get_each(body, ["pins", "records"]);
+        let [pins, incomplete, records] = edit::get_each(body, ["pins", "incomplete", "records"]);
+        // Older files do not have it.
+        let incomplete = incomplete.is_some_and(|flag| flag.as_bytes() == b"true");
         let records: Option<Vec<Record>> =
             edit::elements(&records?)?.iter().map(Record::read).collect();
-        Some(Self { records: records?, pins: pins?.read().ok()? })
+        let pins: Pins = pins?.read().ok()?;
+        Some(Self { records: records?, pins: pins.with_incomplete(incomplete) })
     }
 }
 

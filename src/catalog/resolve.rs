@@ -1,6 +1,6 @@
 //! From a name that an agent or a host wrote to the thing it means.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Exposed, Presence, Prompt, ServerCatalog, ServerId, ServerView, Shown, Snapshot, Tool,
@@ -80,7 +80,13 @@ impl Snapshot {
         if let Some(resolved) = self.resolve_qualified(name) {
             return resolved;
         }
-        self.resolve_bare(name)
+        if self.names_a_server(name) { Resolved::Unknown } else { self.resolve_bare(name) }
+    }
+
+    /// Whether a configured server, in use or not, stands before a separator in the name. It binds: another
+    /// server must not answer to it with a tool that is literally called so.
+    fn names_a_server(&self, name: &str) -> bool {
+        self.sole.is_none() && self.servers.iter().any(|view| own_part(view, name).is_some())
     }
 
     /// The one tool of this name among those that are known, loaded or not.
@@ -139,10 +145,7 @@ impl Snapshot {
     fn candidates<'a>(&self, name: &'a str) -> Vec<(usize, &'a str)> {
         let mut candidates: Vec<(usize, &str)> = Vec::new();
         for (server, view) in self.servers.iter().enumerate().filter(|(_, view)| view.is_known()) {
-            let rest = [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
-                .into_iter()
-                .find_map(|(server, separator)| name.strip_prefix(server)?.strip_prefix(separator));
-            candidates.extend(rest.map(|tool| (server, tool)));
+            candidates.extend(own_part(view, name).map(|tool| (server, tool)));
         }
         candidates.sort_by_key(|(_, tool)| tool.len());
         candidates
@@ -294,28 +297,40 @@ impl Snapshot {
     }
 }
 
+/// What follows the server's name and a separator; `None` where another name stands there.
+fn own_part<'a>(view: &ServerView, name: &'a str) -> Option<&'a str> {
+    [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
+        .into_iter()
+        .filter(|(server, _)| !server.is_empty())
+        .find_map(|(server, separator)| name.strip_prefix(server)?.strip_prefix(separator))
+}
+
 impl Snapshot {
-    /// What `server` lists and another live server lists too, as sentences for the log.
-    pub fn collisions(&self, server: usize) -> Vec<String> {
-        let Some((_, view, exposed)) = self.live().find(|(other, ..)| *other == server) else {
-            return Vec::new();
-        };
-        let catalog = &exposed.catalog;
+    /// What two live servers list, where one of them is new, as sentences for the log.
+    pub fn collisions(&self, is_new: impl Fn(usize) -> bool) -> Vec<String> {
         let mut found = Vec::new();
-        for (other, other_view, exposed) in self.live().filter(|(other, ..)| *other != server) {
-            let other_catalog = &exposed.catalog;
-            let (first, second) =
-                if other < server { (other_view, view) } else { (view, other_view) };
-            let uris = catalog.resources.iter().map(|resource| &resource.uri);
-            let has_uri = |uri: &&String| other_catalog.resources.iter().any(|r| r.uri == **uri);
-            found.extend(uris.filter(has_uri).map(|uri| {
-                format!("resource {uri} of {:?} is hidden by that of {:?}", second.name, first.name)
-            }));
-            let names = catalog.prompts.iter().map(|prompt| &prompt.name);
-            let has_name = |name: &&String| other_catalog.prompts.iter().any(|p| p.name == **name);
-            found.extend(names.filter(has_name).map(|name| {
-                format!("prompt {name} of {:?} is listed as {}__{name}", second.name, second.part)
-            }));
+        let (mut uris, mut names) = (HashMap::new(), HashMap::new());
+        for (server, view, exposed) in self.live() {
+            for resource in &exposed.catalog.resources {
+                let (first, first_view) =
+                    *uris.entry(resource.uri.as_str()).or_insert((server, view));
+                if first != server && (is_new(first) || is_new(server)) {
+                    let (uri, hidden, shown) = (&resource.uri, &view.name, &first_view.name);
+                    found.push(format!(
+                        "resource {uri} of {hidden:?} is hidden by that of {shown:?}"
+                    ));
+                }
+            }
+            for prompt in &exposed.catalog.prompts {
+                let first = *names.entry(prompt.name.as_str()).or_insert(server);
+                if first != server && (is_new(first) || is_new(server)) {
+                    let (name, part) = (&prompt.name, &view.part);
+                    found.push(format!(
+                        "prompt {name} of {:?} is listed as {part}__{name}",
+                        view.name
+                    ));
+                }
+            }
         }
         found
     }

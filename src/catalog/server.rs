@@ -112,11 +112,15 @@ impl Changes {
     }
 }
 
-/// Reads the items of one list; what is malformed or repeated is left out, and counted.
+/// The most bytes of one definition: a larger one would be most of a model's context.
+const MAX_DEFINITION: usize = 1024 * 1024;
+
+/// Reads the items of one list; what is malformed, too large or repeated is left out, and counted.
 pub fn read_items<I: Item>(raw_items: &[Raw]) -> (Vec<I>, usize) {
     let mut seen = std::collections::HashSet::new();
     let items: Vec<I> = raw_items
         .iter()
+        .filter(|raw| raw.len() <= MAX_DEFINITION)
         .filter_map(I::read)
         .filter(|item| seen.insert(item.key().to_owned()))
         .collect();

@@ -178,16 +178,37 @@ impl Snapshot {
         self.with_servers(servers)
     }
 
+    fn positions(&self) -> HashMap<ServerId, usize> {
+        self.servers.iter().enumerate().map(|(at, view)| (view.id, at)).collect()
+    }
+
     /// The snapshot in which these servers had these catalogs when they were last connected.
     #[must_use]
     pub fn recalled(&self, known: Vec<(ServerId, Arc<Exposed>)>) -> Self {
+        let positions = self.positions();
         let mut servers = self.servers.clone();
         for (server, exposed) in known {
-            let Some(server) = self.position(server) else { continue };
+            let Some(server) = positions.get(&server).copied() else { continue };
             let before = ServerView::clone(&servers[server]);
             servers[server] = Arc::new(ServerView { known: Some(exposed), ..before });
         }
         Self { is_recalled: true, ..self.with_servers(servers) }
+    }
+
+    /// The snapshot in which these servers are live that are not yet, with the catalogs that they had in another run.
+    #[must_use]
+    pub fn seeded(&self, seeds: Vec<(ServerId, Arc<Exposed>)>) -> Self {
+        let positions = self.positions();
+        let mut servers = self.servers.clone();
+        for (server, exposed) in seeds {
+            let Some(at) = positions.get(&server) else { continue };
+            let before = &servers[*at];
+            if !matches!(before.presence, Presence::Live { .. }) {
+                let presence = Presence::Live { exposed, origin: Origin::OwnAccord };
+                servers[*at] = Arc::new(ServerView { presence, ..ServerView::clone(before) });
+            }
+        }
+        self.with_servers(servers)
     }
 
     /// What there is to see of `server` alone, under bare names. Positions stay what they are. Of a server that is

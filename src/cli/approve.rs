@@ -25,6 +25,13 @@ pub(super) fn run(options: &Options, server: &str, tool: Option<&str>) -> anyhow
         }
     }
     let approved = cache.approve(&key, tool)?;
+    if cache.pins(&key).is_incomplete() && approved.is_empty() {
+        bail!(
+            "what {:?} has is not known: run dormouse refresh {}, look at it, and approve it then",
+            server.name,
+            server.name
+        );
+    }
     if approved.is_empty() {
         outln!("{}: nothing had changed", server.name);
     }

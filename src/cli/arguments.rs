@@ -75,18 +75,14 @@ pub(super) enum Command {
     Sleep(NamedServers),
     /// Have the dormouse that runs forget that servers have failed
     Reset(NamedServers),
-    /// Learn anew what servers have, and bring `tools` in the config up to it
-    Refresh {
-        /// These alone; by default all
-        servers: Vec<String>,
-        /// Change nothing; print what would change in the config
-        #[arg(long)]
-        dry_run: bool,
-    },
+    /// Learn again what servers have; where the config lists their tools, bring it up to date
+    Refresh(RefreshArguments),
     /// Connect servers, time it, and say what is wrong
     Test {
         /// These alone; by default all
         servers: Vec<String>,
+        #[command(flatten)]
+        limit: TimeLimit,
     },
     /// Call a tool as an agent would
     Call {
@@ -98,6 +94,8 @@ pub(super) enum Command {
         /// Print the whole result as the server gave it
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        limit: TimeLimit,
     },
     /// Print the JSON schema of the config
     Schema {
@@ -115,6 +113,28 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// How long to wait for servers.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct TimeLimit {
+    /// How long each server may take to start and to list what it has: `30s`, `2m`
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub(super) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RefreshArguments {
+    /// These alone; by default all
+    pub(super) servers: Vec<String>,
+    /// Write `tools` into the config also where it has none yet
+    #[arg(long)]
+    pub(super) write: bool,
+    /// Change nothing; print what would change in the config
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) limit: TimeLimit,
 }
 
 /// Servers, at least one.

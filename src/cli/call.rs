@@ -3,13 +3,18 @@
 use std::{
     io::{IsTerminal as _, Read as _, Write},
     process::ExitCode,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{UsageError, arguments::Options, runtime, settings, signals};
+use super::{
+    UsageError,
+    arguments::{Options, TimeLimit},
+    probe, runtime, settings, signals,
+};
 use crate::{
     auth::Auth,
     config::{Config, Isolation, Startup, Surface, visible},
@@ -26,10 +31,12 @@ pub(super) struct Wanted {
     pub(super) input: Option<String>,
     /// Print the result as the server gave it.
     pub(super) json: bool,
+    /// How long the server may take to start.
+    pub(super) timeout: Duration,
 }
 
 pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode> {
-    let file = settings::find_trusted(options)?;
+    let file = settings::find_to_run(options)?;
     let mut config = settings::parse(&file, options)?;
     let mut server = settings::server(&config, &wanted.server)?.clone();
     if !server.enabled {
@@ -37,6 +44,8 @@ pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode
     }
     let input = read_input(wanted.input.as_deref())?;
     server.startup = Startup::Lazy;
+    server.timeouts.load =
+        probe::within(server.timeouts.load, TimeLimit { timeout: wanted.timeout });
     server.isolation = Isolation::Shared;
     server.max_result_bytes = None;
     config.settings.surface = Surface::Discover;
@@ -81,10 +90,21 @@ async fn call(
     let fleet = Fleet::new(config, &watchdog, storage, auth);
     let stop = CancellationToken::new();
     let _signals = signals::cancel_when_asked(stop.clone(), false);
+    let waiting = AbortOnDropHandle::new(tokio::spawn(say_that_it_waits()));
     let outcome = stop.run_until_cancelled(within::call_tool(&fleet, params)).await;
+    drop(waiting);
     fleet.stop().await;
     watchdog.end();
     Ok(outcome.context("stopped before there was an answer")??)
+}
+
+/// Tells the user from time to time that there is no answer yet.
+async fn say_that_it_waits() {
+    let start = Instant::now();
+    for pause in [3, 7, 20].into_iter().chain(std::iter::repeat(30)) {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        errln!("waiting for the answer: {} s", start.elapsed().as_secs());
+    }
 }
 
 fn print(outcome: &Outcome, as_json: bool) -> ExitCode {

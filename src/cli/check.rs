@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::{arguments::Options, settings};
-use crate::config::visible;
+use super::{arguments::Options, lineage, settings};
+use crate::config::{ServerConfig, visible};
 
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
@@ -15,6 +15,10 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         if let Err(unavailable) = &server.transport {
             outln!("  {}: unavailable: {}", server.name, visible(&unavailable.to_string()));
         }
+    }
+    let itself = |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path);
+    for server in config.servers.iter().filter(itself) {
+        outln!("  warning: {}", visible(&lineage::refusal(&server.name)));
     }
     for warning in &config.warnings {
         outln!("  warning: {warning}");

@@ -10,6 +10,7 @@ use super::{
     arguments::{ConnectArguments, Consent, DisconnectArguments, HostArguments, Options},
     ask::{self, Answer},
     import::host,
+    reach::Reach,
     settings::{self, directories},
 };
 use crate::{
@@ -30,7 +31,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     let backups = settings::backups()?;
     let connecting = Connecting {
         spots: chosen(&typed.hosts, &directories, &backups)?,
-        way: way(options, typed, &file, &config)?,
+        reach: Reach::new(options, &file, &config)?,
         carried: if typed.replace { carried(&file, &config)? } else { Vec::new() },
         backups,
         file,
@@ -43,7 +44,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
 /// What is put into the files of hosts, and how.
 struct Connecting<'a> {
     spots: Vec<Spot>,
-    way: Way,
+    reach: Reach,
     /// What the servers lead to that dormouse has.
     carried: Vec<Value>,
     backups: Backups,
@@ -54,20 +55,21 @@ struct Connecting<'a> {
 
 impl Connecting<'_> {
     fn connect(&self, spot: &Spot) -> anyhow::Result<()> {
-        if self.token().is_some() && spot.is_shared() {
-            bail!("the token would stand in a file that others share: leave --project out");
-        }
+        let way = self.reach.way(spot)?;
+        let token = match &way {
+            Way::Url { token, .. } => token.as_ref(),
+            Way::Launch { .. } => None,
+        };
         let before = read(spot)?;
         let text = before.as_deref().unwrap_or_default();
         let environment = self.file.environment();
-        let connected =
-            spot.connect(text, &self.way, &self.carried, &environment, &self.directories)?;
+        let connected = spot.connect(text, &way, &self.carried, &environment, &self.directories)?;
         if before.as_deref() == Some(connected.text.as_str()) {
             outln!("{}: dormouse is in {} already", spot.host.name, spot.path.display());
             return Ok(());
         }
         let change = Change { spot, before: before.as_deref(), after: Some(&connected.text) };
-        change.show(self.token());
+        change.show(token);
         if change.is_agreed(self.typed.consent)? {
             let before = change.before.map(str::as_bytes);
             let pending = self.backups.prepare(&spot.path, before, &connected);
@@ -78,14 +80,6 @@ impl Connecting<'_> {
             self.say(spot, &connected, &before);
         }
         Ok(())
-    }
-
-    /// Ours, which is not to be shown.
-    fn token(&self) -> Option<&String> {
-        match &self.way {
-            Way::Url { token, .. } => token.as_ref(),
-            Way::Launch { .. } => None,
-        }
     }
 
     fn say(&self, spot: &Spot, connected: &Connected, before: &Before) {
@@ -114,7 +108,10 @@ impl Connecting<'_> {
     }
 }
 
-pub(super) fn disconnect(typed: &DisconnectArguments) -> anyhow::Result<ExitCode> {
+pub(super) fn disconnect(
+    options: &Options,
+    typed: &DisconnectArguments,
+) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
     let backups = settings::backups()?;
     let spots = chosen(&typed.hosts, &directories, &backups)?;
@@ -125,6 +122,7 @@ pub(super) fn disconnect(typed: &DisconnectArguments) -> anyhow::Result<ExitCode
             return Ok(());
         };
         let connection = backups.of(&spot.path).context("cannot read what was done to it")?;
+        let is_on_record = connection.is_some();
         let Some(undone) = undone(spot, &before, connection, &directories)? else {
             outln!("{name}: dormouse is not in {path}");
             return Ok(());
@@ -139,7 +137,18 @@ pub(super) fn disconnect(typed: &DisconnectArguments) -> anyhow::Result<ExitCode
             }
             change.write()?;
             backups.forget(&spot.path);
-            outln!("{name}: {path} {}", undone.says());
+            outln!("{name}: {path} {}", undone.says(is_on_record));
+            let missing = if is_on_record {
+                Vec::new()
+            } else {
+                missing(options, spot, undone.text().unwrap_or_default(), &backups, &directories)
+            };
+            if !missing.is_empty() {
+                bail!(
+                    "the record of what dormouse replaced is gone; these servers are not in the file, and were not put back: {}",
+                    missing.join(", ")
+                );
+            }
         }
         Ok(())
     }))
@@ -161,9 +170,10 @@ impl Undone {
         }
     }
 
-    fn says(&self) -> &'static str {
+    fn says(&self, is_on_record: bool) -> &'static str {
         match self {
             Self::Restored(_) => "is as it was before",
+            Self::Edited(_) if !is_on_record => "has dormouse no more",
             Self::Edited(_) => {
                 "has dormouse no more, and the servers that it took out; what was changed since stays"
             }
@@ -193,6 +203,30 @@ fn undone(
         }
     }
     Ok(spot.disconnect(text, &connection.taken_out, directories)?.map(Undone::Edited))
+}
+
+/// The servers that may have stood in the file before dormouse, and do not now: those of the last copy of the
+/// file, or of the config where there is no copy.
+fn missing(
+    options: &Options,
+    spot: &Spot,
+    text: &str,
+    backups: &Backups,
+    directories: &Directories,
+) -> Vec<String> {
+    let names = |text: &str| spot.names(text, directories).unwrap_or_default();
+    let earlier = backups.last_copies(&spot.path).into_iter().find_map(|copy| {
+        let names = names(&std::fs::read_to_string(copy).ok()?);
+        (!names.is_empty()).then_some(names)
+    });
+    let of_config = || {
+        let file = settings::find(options).ok()?;
+        Some(file.entries().ok()?.keys().cloned().collect())
+    };
+    let mut missing = earlier.or_else(of_config).unwrap_or_default();
+    let present = names(text);
+    missing.retain(|name| !present.contains(name));
+    missing
 }
 
 /// Does it for each of the files, whatever becomes of the others.
@@ -251,72 +285,6 @@ fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
     let served = entries.iter().filter(|(name, _)| is_to_be_had(name));
     let targets = served.filter_map(|(_, entry)| Some(target(entry.as_object()?, &environment)));
     Ok(targets.collect())
-}
-
-/// How hosts are to reach us.
-fn way(
-    options: &Options,
-    typed: &ConnectArguments,
-    file: &ConfigFile,
-    config: &Config,
-) -> anyhow::Result<Way> {
-    let is_shared = typed.hosts.project;
-    if let Some(address) = &options.http {
-        let token = config.settings.http.auth_tokens.first().cloned();
-        return Ok(Way::Url { url: url(address)?, token });
-    }
-    let mut args = Vec::new();
-    if file.needs_trust() {
-        if !is_shared {
-            let message = "the config is that of the project in the working directory: say --project, or name it with --config";
-            return Err(UsageError(message.to_owned()).into());
-        }
-        // It is found there, and used while it is trusted.
-    } else {
-        let path = std::path::absolute(&file.path)?;
-        args.extend(["--config".to_owned(), path.to_string_lossy().into_owned()]);
-    }
-    if let Some(profile) = &options.profile {
-        args.extend(["--profile".to_owned(), profile.clone()]);
-    }
-    Ok(Way::Launch { command: own_command()?, args })
-}
-
-/// `:8080`, `127.0.0.1:8080`, or the URL itself.
-fn url(address: &str) -> Result<String, UsageError> {
-    let wrong = || {
-        let message = format!("{address:?} is no address that a host could reach: write HOST:PORT");
-        UsageError(message)
-    };
-    if address.contains("://") {
-        let is_url = url::Url::parse(address).is_ok_and(|url| url.has_host());
-        return if is_url { Ok(address.to_owned()) } else { Err(wrong()) };
-    }
-    let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
-    let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
-    // What is listened on everywhere is reached here.
-    let host = match host {
-        "" | "0.0.0.0" => "127.0.0.1",
-        "[::]" => "[::1]",
-        host => host,
-    };
-    let url = format!("http://{host}:{port}/mcp");
-    if url::Url::parse(&url).is_ok() { Ok(url) } else { Err(wrong()) }
-}
-
-/// Where this program is, by a way that outlives an update. Hosts with windows may not have our `PATH`.
-fn own_command() -> anyhow::Result<String> {
-    let own = std::env::current_exe().context("cannot tell where this program is")?;
-    let name = own.file_name().unwrap_or_default();
-    let directories = std::env::var_os("PATH").unwrap_or_default();
-    let is_us = |path: &std::path::PathBuf| {
-        path.canonicalize().is_ok_and(|path| own.canonicalize().is_ok_and(|own| own == path))
-    };
-    let on_path = std::env::split_paths(&directories)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .find(is_us);
-    Ok(on_path.unwrap_or(own).to_string_lossy().into_owned())
 }
 
 fn read(spot: &Spot) -> anyhow::Result<Option<String>> {

@@ -1,10 +1,13 @@
 //! What imported servers are for: a server with a description sleeps until an agent asks for it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::{arguments::Options, ask, probe, refresh, runtime, settings};
+use super::{
+    arguments::{Options, TimeLimit},
+    ask, probe, refresh, runtime, settings,
+};
 use crate::{
     auth::Auth,
     catalog::ServerCatalog,
@@ -15,6 +18,8 @@ use crate::{
 
 /// In characters.
 const LONGEST: usize = 300;
+/// For each server.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Of the tools that a proposal names.
 const MOST_TOOLS: usize = 8;
 
@@ -95,7 +100,15 @@ fn proposals(
     let entries = planned.iter().map(|planned| (planned.name.clone(), json!(planned.entry)));
     let servers = json!({"mcpServers": entries.collect::<Map<_, _>>()});
     let trial = ConfigFile::unwritten(file.path.with_extension("json"), &servers.to_string());
-    let seen = runtime()?.block_on(probe::probe(trial.parse(&trial.environment())?, auth));
+    let config = trial.parse(&trial.environment())?;
+    let all = config.servers.len();
+    let tell = |seen: &probe::Seen, number: usize| {
+        errln!("[{number}/{all}] {}", visible(&seen.config.name));
+    };
+    let limit = TimeLimit { timeout: PATIENCE };
+    let probed = runtime()?.block_on(probe::probe(config, auth, limit, tell));
+    probed.is_complete();
+    let seen = probed.seen;
     refresh::keep(file, &seen);
     let mut proposals = HashMap::new();
     for probe::Seen { config, outcome, .. } in seen {

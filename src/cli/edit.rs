@@ -10,7 +10,7 @@ use super::{
     arguments::{AddArguments, EditedServers, Options},
     ask,
     instances::tell_running,
-    settings,
+    lineage, settings,
 };
 use crate::{
     config::{
@@ -43,6 +43,7 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
     let edits: Vec<ConfigEdit> = wanted.into_iter().map(edit).collect();
     let file = settings::target(options)?;
     let path = file.path.clone();
+    check_lineage(options, &file, &edits)?;
     make_all(options, file, &edits, typed.dry_run).map_err(|error| match error.downcast() {
         Ok(Unchanged::Exists(name)) => {
             let message =
@@ -61,6 +62,21 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that none of what is added would start dormouse with this same config.
+fn check_lineage(options: &Options, file: &ConfigFile, edits: &[ConfigEdit]) -> anyhow::Result<()> {
+    // What else is wrong with the edits is reported where they are made.
+    let after = edits.iter().try_fold(file.clone(), |file, edit| file.with(edit));
+    let Some(config) = after.ok().and_then(|after| settings::parse(&after, options).ok()) else {
+        return Ok(());
+    };
+    let itself =
+        config.servers.iter().find(|server| lineage::is_dormouse_itself(server, &file.path));
+    match itself {
+        Some(server) => Err(UsageError(lineage::refusal(&server.name)).into()),
+        None => Ok(()),
+    }
 }
 
 /// What to add: what was typed, or what was pasted.
@@ -172,7 +188,7 @@ fn with_typed(
 }
 
 pub(super) fn remove(options: &Options, typed: &EditedServers) -> anyhow::Result<ExitCode> {
-    edit_each(options, typed, |name| ConfigEdit::Remove { name })
+    edit_each(options, typed, "removed", |name| ConfigEdit::Remove { name })
 }
 
 pub(super) fn switch(
@@ -180,12 +196,14 @@ pub(super) fn switch(
     typed: &EditedServers,
     enabled: bool,
 ) -> anyhow::Result<ExitCode> {
-    edit_each(options, typed, |name| ConfigEdit::Enable { name, enabled })
+    let done = if enabled { "enabled" } else { "disabled" };
+    edit_each(options, typed, done, |name| ConfigEdit::Enable { name, enabled })
 }
 
 fn edit_each(
     options: &Options,
     typed: &EditedServers,
+    done: &str,
     edit: impl Fn(String) -> ConfigEdit,
 ) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
@@ -198,7 +216,13 @@ fn edit_each(
             edits.push(edit);
         }
     }
+    let path = file.path.clone();
     make_all(options, file, &edits, typed.dry_run)?;
+    if !typed.dry_run {
+        for name in &typed.named.servers {
+            outln!("{done} {} in {}", visible(name), path.display());
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

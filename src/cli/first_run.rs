@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings;
 use crate::{
+    base::run_blocking,
     catalog::ServerCatalog,
     config::{Config, ConfigFile, Dialect, ReplaceError, ServerConfig, Unchanged},
     proxy::Fleet,
@@ -30,8 +31,8 @@ pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: Cance
     let mut learned = fleet.learned();
     loop {
         let (path, servers, done) = (file.clone(), fleet.clone(), written.clone());
-        let writing = tokio::task::spawn_blocking(move || write(&path, &servers, &done));
-        let Ok(progress) = writing.await else { return };
+        let writing = run_blocking(move || write(&path, &servers, &done));
+        let Some(progress) = writing.await else { return };
         let is_later = matches!(progress, Progress::Later);
         match progress {
             Progress::Done => return,

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{arguments::Options, edit, footprint, settings};
 use crate::{
+    base::run_blocking,
     config::{ConfigEdit, ConfigError, ConfigFile, Watch},
     control::{Change, ChangeError, Changed, Wanted},
     proxy::{Fleet, Reloaded},
@@ -42,11 +43,11 @@ pub(super) async fn follow(
     // It may have been written between the start and the watch.
     let mut occasion = Occasion::Changed;
     loop {
-        let working = tokio::task::spawn_blocking(move || {
+        let working = run_blocking(move || {
             follower.attend_to(occasion);
             follower
         });
-        let Ok(after) = working.await else { return };
+        let Some(after) = working.await else { return };
         follower = after;
         let changed = async {
             match &mut watch {

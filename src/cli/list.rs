@@ -47,6 +47,7 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
         let entries: Vec<&Entry<'_>> = entries.iter().map(|(entry, _)| entry).collect();
         outln!("{}", super::json(&entries)?);
     } else {
+        settings::say_which(&file);
         for (entry, server) in &entries {
             print(entry, server);
         }

@@ -1,11 +1,18 @@
 //! The log on standard error. Standard output belongs to the protocol.
 
-use std::{io::IsTerminal as _, str::FromStr as _};
+use std::{fmt, io::IsTerminal as _, str::FromStr as _};
+
+use tracing::field::Field;
 
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
+    field::MakeExt as _,
     filter::{Targets, filter_fn},
-    fmt,
+    fmt::{
+        self as subscriber,
+        format::{Writer, debug_fn},
+        writer::BoxMakeWriter,
+    },
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
 };
@@ -14,14 +21,38 @@ use super::{
     UsageError,
     arguments::{LogFormat, Options},
 };
+use crate::config::visible;
 
 /// Lines that wait for a reader of our standard error; more are dropped. A host that does not read it
 /// must not stop the protocol.
 const LINES_WAITING: usize = 1024;
 
+/// Writes one field of an event on one line: what servers say must neither begin a line of the log nor control the
+/// terminal that shows it.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = visible(&format!("{value:?}")).replace('\n', "\\n").replace('\t', " ");
+    match field.name() {
+        "message" => write!(writer, "{value}"),
+        name => write!(writer, "{name}={value}"),
+    }
+}
+
+/// A writer that blocks nobody; one that does where the system starts no thread for it.
+fn writer() -> (BoxMakeWriter, Option<WorkerGuard>) {
+    let can_start_threads = std::thread::Builder::new().spawn(|| {}).is_ok();
+    if !can_start_threads {
+        return (BoxMakeWriter::new(std::io::stderr), None);
+    }
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(LINES_WAITING)
+        .lossy(true)
+        .finish(std::io::stderr());
+    (BoxMakeWriter::new(writer), Some(guard))
+}
+
 /// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `usual`. What waits
 /// is written when the guard is dropped.
-pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<WorkerGuard> {
+pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<WorkerGuard>> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
     let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);
     let is_bare_word = !level.contains(['=', ',', ':']);
@@ -39,22 +70,26 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<WorkerGuar
         !metadata.target().starts_with("rmcp") || *metadata.level() <= tracing::Level::WARN
     };
     let registry = tracing_subscriber::registry().with(targets).with(filter_fn(is_no_secret));
-    let (writer, guard) = NonBlockingBuilder::default()
-        .buffered_lines_limit(LINES_WAITING)
-        .lossy(true)
-        .finish(std::io::stderr());
+    let (writer, guard) = writer();
+    std::panic::set_hook(Box::new(|panic| {
+        // One task has failed; whoever waits for it is told so.
+        tracing::error!(panic = %visible(&panic.to_string()), "a task panicked");
+    }));
     match options.log_format {
         LogFormat::Pretty => registry
             .with(
-                fmt::layer()
+                subscriber::layer()
                     .compact()
+                    .fmt_fields(debug_fn(write_field).delimited(" "))
                     .with_target(false)
                     .with_ansi(std::io::stderr().is_terminal())
                     .with_writer(writer),
             )
             .init(),
         LogFormat::Json => {
-            registry.with(fmt::layer().json().flatten_event(true).with_writer(writer)).init();
+            registry
+                .with(subscriber::layer().json().flatten_event(true).with_writer(writer))
+                .init();
         }
     }
     Ok(guard)

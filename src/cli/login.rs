@@ -102,7 +102,8 @@ async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Resul
 /// The lines of standard input that say anything; none where it has ended.
 fn lines() -> mpsc::Receiver<String> {
     let (found, lines) = mpsc::channel(1);
-    std::thread::spawn(move || {
+    // Without a thread nothing can be pasted, and the browser is still waited for.
+    let _ = std::thread::Builder::new().spawn(move || {
         let lines = std::io::stdin().lock().lines().map_while(Result::ok);
         // Nobody waits any more where one cannot be given away.
         lines

@@ -24,11 +24,13 @@ mod follow;
 mod footprint;
 mod import;
 mod instances;
+mod lineage;
 mod list;
 mod logging;
 mod login;
 mod operate;
 mod probe;
+mod reach;
 mod refresh;
 mod schema;
 mod serve;
@@ -47,7 +49,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 use comfy_table::Table;
 use serde::Serialize;
 
@@ -73,7 +75,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match arguments.get(1).and_then(|argument| argument.to_str()) {
         // The hidden modes in which this program starts itself.
         Some(watchdog::ARGUMENT) => {
-            watchdog::run(std::io::stdin().lock());
+            let mark = arguments.get(2).and_then(|mark| mark.to_str()).unwrap_or_default();
+            watchdog::run(mark, std::io::stdin().lock());
             return ExitCode::SUCCESS;
         }
         Some(embedded::SERVER_ARGUMENT) => {
@@ -82,11 +85,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         _ => {}
     }
+    let typed = arguments.get(1).and_then(|argument| argument.to_str()).unwrap_or_default();
+    let near = near_command(typed);
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(usage) => {
             // Nothing is left to do where even this cannot be written.
             let _ = usage.print();
+            if let Some(near) = near.filter(|_| usage.kind() == ErrorKind::UnknownArgument) {
+                errln!("did you mean `dormouse {near}`?");
+            }
             return ExitCode::from(if usage.use_stderr() { USAGE } else { 0 });
         }
     };
@@ -100,6 +108,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(if is_usage { USAGE } else { 1 })
         }
     }
+}
+
+/// The command that is most like what was typed, unless it is one.
+fn near_command(typed: &str) -> Option<String> {
+    let commands = Arguments::command();
+    let names = commands.get_subcommands().filter(|command| !command.is_hide_set());
+    let likeness = |name: &str| strsim::jaro_winkler(name, typed);
+    let near = names
+        .map(|command| command.get_name().to_owned())
+        .filter(|name| name != typed && likeness(name) > 0.8)
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    near.filter(|_| !typed.starts_with('-'))
 }
 
 fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -127,11 +147,12 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Enable(typed) => edit::switch(&options, &typed, true),
         Command::Disable(typed) => edit::switch(&options, &typed, false),
         Command::Approve { server, tool } => approve::run(&options, &server, tool.as_deref()),
-        Command::Call { server, tool, input, json } => {
-            call::run(&options, &call::Wanted { server, tool, input, json })
+        Command::Call { server, tool, input, json, limit } => {
+            let timeout = limit.timeout;
+            call::run(&options, &call::Wanted { server, tool, input, json, timeout })
         }
         Command::Connect(typed) => connect::connect(&options, &typed),
-        Command::Disconnect(typed) => connect::disconnect(&typed),
+        Command::Disconnect(typed) => connect::disconnect(&options, &typed),
         Command::Import(typed) => import::run(&options, &typed),
         Command::List { servers, json } => list::run(&options, &servers, json),
         Command::Login(typed) => login::log_in(&options, &typed),
@@ -139,9 +160,9 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Load(named) => operate::run(&options, &named.servers, Deed::Load),
         Command::Sleep(named) => operate::run(&options, &named.servers, Deed::Sleep),
         Command::Reset(named) => operate::run(&options, &named.servers, Deed::Reset),
-        Command::Refresh { servers, dry_run } => refresh::run(&options, &servers, dry_run),
+        Command::Refresh(typed) => refresh::run(&options, &typed),
         Command::Status { json } => status::run(&options, json),
-        Command::Test { servers } => test::run(&options, &servers),
+        Command::Test { servers, limit } => test::run(&options, &servers, limit),
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -7,11 +7,11 @@ use serde_json::json;
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::signals;
+use super::{arguments::TimeLimit, signals};
 use crate::{
     auth::Auth,
     catalog::{Origin, ServerCatalog},
-    config::{Config, ServerConfig, Settings, Startup},
+    config::{Config, ServerConfig, Settings, Startup, visible},
     protocol::Era,
     upstream::{
         Context, HttpClient, LoadError, Observer, Question, Recalled, Status, Upstream, Watchdog,
@@ -29,15 +29,40 @@ pub(super) struct Seen {
     pub(super) status: Status,
 }
 
-/// Connects the servers, several at once, and ends them again. In the order of the config.
-pub(super) async fn probe(config: Config, auth: Auth) -> Vec<Seen> {
+/// What was seen, in the order of the config, and who was not looked at because the user stopped it.
+pub(super) struct Probed {
+    pub(super) seen: Vec<Seen>,
+    pub(super) not_done: Vec<String>,
+}
+
+impl Probed {
+    /// Tells the user what was not done, if anything; whether all was.
+    pub(super) fn is_complete(&self) -> bool {
+        if !self.not_done.is_empty() {
+            errln!("stopped; not done: {}", visible(&self.not_done.join(", ")));
+        }
+        self.not_done.is_empty()
+    }
+}
+
+/// Connects the servers, several at once, each for `limit` at most, and ends them again. `tell` gets each result as
+/// it comes, with how many there are by then.
+pub(super) async fn probe(
+    config: Config,
+    auth: Auth,
+    limit: TimeLimit,
+    mut tell: impl FnMut(&Seen, usize),
+) -> Probed {
     let watchdog = Watchdog::default();
     let context = context(&config.settings, &watchdog, auth);
     let _signals = signals::cancel_when_asked(context.stop.clone(), false);
     let free = Arc::new(Semaphore::new(MOST_AT_ONCE));
     let display = MultiProgress::new();
     let mut probing = JoinSet::new();
-    for (at, server) in config.servers.into_iter().enumerate() {
+    let mut not_done: Vec<String> =
+        config.servers.iter().map(|server| server.name.clone()).collect();
+    for (at, mut server) in config.servers.into_iter().enumerate() {
+        server.timeouts.load = within(server.timeouts.load, limit);
         let (context, free) = (context.clone(), free.clone());
         let bar = display.add(ProgressBar::new_spinner());
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a constant"));
@@ -47,20 +72,35 @@ pub(super) async fn probe(config: Config, auth: Auth) -> Vec<Seen> {
             (at, look(server, &context, &bar).await)
         });
     }
-    let mut seen = probing.join_all().await;
+    let mut seen: Vec<(usize, Seen)> = Vec::new();
+    while let Some(Some(joined)) = context.stop.run_until_cancelled(probing.join_next()).await {
+        // A look that panicked has been logged, and counts as not done.
+        let Ok((at, one)) = joined else { continue };
+        not_done.retain(|name| *name != one.config.name);
+        display.suspend(|| tell(&one, seen.len() + 1));
+        seen.push((at, one));
+    }
+    probing.shutdown().await;
     seen.sort_by_key(|(at, _)| *at);
     context.stop.cancel();
     context.tasks.close();
     context.tasks.wait().await;
     context.auth.end().await;
     watchdog.end();
-    seen.into_iter().map(|(_, seen)| seen).collect()
+    Probed { seen: seen.into_iter().map(|(_, seen)| seen).collect(), not_done }
+}
+
+/// The shorter of a server's own limit, where zero is none, and that of the command.
+pub(super) fn within(own: Duration, limit: TimeLimit) -> Duration {
+    if own.is_zero() { limit.timeout } else { own.min(limit.timeout) }
 }
 
 async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) -> Seen {
     // Whatever the config says of it: now it is connected once, and a failure is final.
     config.startup = Startup::Lazy;
     config.enabled = true;
+    bar.set_style(ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("a constant"));
+    bar.reset_elapsed();
     bar.set_message(format!("{}: connecting", config.name));
     bar.enable_steady_tick(Duration::from_millis(100));
     let config = Arc::new(config);
@@ -79,6 +119,7 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
 fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
     Context {
         max_message_bytes: settings.max_message_bytes,
+        lineage: settings.lineage.clone(),
         watchdog: watchdog.clone(),
         http: HttpClient::default(),
         auth,
@@ -117,6 +158,10 @@ impl Observer for Nobody {
     /// Some servers have tools only for hosts that can do this.
     fn capabilities(&self, _: Era) -> Raw {
         Raw::encode(&json!({"elicitation": {}, "roots": {}, "sampling": {}}))
+    }
+
+    fn client_info(&self) -> Option<Raw> {
+        None
     }
 
     fn is_congested(&self) -> bool {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 
 use super::{
-    arguments::Options,
+    arguments::{Options, RefreshArguments},
     edit::rewrite,
     probe,
     probe::Seen,
@@ -13,21 +13,32 @@ use super::{
     settings::{self, Chosen},
 };
 use crate::{
-    catalog::{CatalogKey, Pins},
+    catalog::{CatalogKey, Pins, ServerCatalog},
     config::{ConfigFile, ToolChanges, visible},
     surface::one_line,
 };
 
-pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::Result<ExitCode> {
-    let file = settings::find_trusted(options)?;
-    let Chosen { config, .. } = settings::choose(&file, options, servers)?;
-    let seen = runtime()?.block_on(probe::probe(config, settings::auth(Some(&file), options)));
-    if !dry {
-        keep(&file, &seen);
+pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result<ExitCode> {
+    let file = settings::find_to_run(options)?;
+    settings::say_which(&file);
+    let Chosen { config, .. } = settings::choose(&file, options, &typed.servers)?;
+    let names_tools = config.servers.iter().any(|server| !server.tools.is_empty());
+    let all = config.servers.len();
+    let auth = settings::auth(Some(&file), options);
+    let tell = |seen: &Seen, number: usize| {
+        errln!("[{number}/{all}] {}", visible(&seen.config.name));
+    };
+    let probed = runtime()?.block_on(probe::probe(config, auth, typed.limit, tell));
+    if !typed.dry_run {
+        keep(&file, &probed.seen);
     }
-    let reports = rewrite(file, dry, |file| Ok(merge_all(file, &seen)))?;
-    let mut all_went_well = true;
-    for (seen, report) in seen.iter().zip(reports) {
+    let reports = if names_tools || typed.write {
+        rewrite(file, typed.dry_run, |file| Ok(merge_all(file, &probed.seen)))?
+    } else {
+        probed.seen.iter().map(learned).collect()
+    };
+    let mut all_went_well = probed.is_complete();
+    for (seen, report) in probed.seen.iter().zip(reports) {
         match report {
             Ok(said) => outln!("{}: {said}", seen.config.name),
             Err(error) => {
@@ -36,7 +47,23 @@ pub(super) fn run(options: &Options, servers: &[String], dry: bool) -> anyhow::R
             }
         }
     }
+    if !names_tools && !typed.write && !probed.seen.is_empty() {
+        errln!("the config names no tools, and is left as it is; --write puts them in");
+    }
     Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What was learned of a server whose tools the config does not name.
+fn learned(seen: &Seen) -> anyhow::Result<String> {
+    Ok(format!("{} tools", catalog(seen)?.tools.len()))
+}
+
+fn catalog(seen: &Seen) -> anyhow::Result<&ServerCatalog> {
+    let catalog = seen.outcome.as_ref().map_err(|error| match error.cause() {
+        Some(cause) => anyhow!("{cause}"),
+        None => anyhow!("{error}"),
+    })?;
+    Ok(catalog)
 }
 
 type Reports = Vec<anyhow::Result<String>>;
@@ -55,10 +82,7 @@ fn merge_all(before: &ConfigFile, seen: &[Seen]) -> (ConfigFile, Reports) {
 
 /// Brings what was seen of one server into the config, and says so.
 fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
-    let catalog = seen.outcome.as_ref().map_err(|error| match error.cause() {
-        Some(cause) => anyhow!("{cause}"),
-        None => anyhow!("{error}"),
-    })?;
+    let catalog = catalog(seen)?;
     // As the file is now, which may not be what was read first.
     let all = file.parse(&file.environment())?;
     let config = settings::server(&all, &seen.config.name)?;

@@ -34,7 +34,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     let (config, file) = if let Some(config) = settings::wrap(wrapped, options) {
         (config, None)
     } else {
-        let file = settings::find_trusted(options)?;
+        let file = settings::find_to_run(options)?;
         (settings::parse(&file, options)?, Some(file))
     };
     let auth = settings::auth(file.as_ref(), options);
@@ -111,9 +111,10 @@ async fn serve(
             // end of the pipes: it has started us, and is done.
             let over_http = serve_http(fleet.clone(), listener, api, stop.clone());
             let on_stdio = async {
-                let served = stdio::serve(fleet.clone(), stop.clone()).await;
+                // A task of its own, so that a panic in it ends no host over HTTP before its time.
+                let served = tokio::spawn(stdio::serve(fleet.clone(), stop.clone())).await;
                 stop.cancel();
-                served
+                served.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
             };
             let (over_http, on_stdio) = tokio::join!(over_http, on_stdio);
             over_http.and(on_stdio)
@@ -193,16 +194,16 @@ async fn serve_http(
     let address = listener.local_addr()?;
     let HttpSettings { auth_tokens, api_tokens, allowed_hosts, allowed_origins, .. } =
         fleet.settings().http.clone();
-    let (tokens, hosts, origins) = (auth_tokens, allowed_hosts, allowed_origins);
-    let mut access = Access { tokens, api_tokens, hosts, origins };
-    if access.tokens.is_empty() && !address.ip().is_loopback() {
-        let token = random_token::<32>();
-        // Where servers have tokens of their own those open them, and nothing is to open all.
-        if fleet.tokens_of_servers().is_empty() {
-            errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
-        }
-        access.tokens.push(token);
+    // Also where the config has tokens now: it may lose them while hosts are served.
+    let fallback = (!address.ip().is_loopback()).then(random_token::<32>);
+    // Where servers have tokens of their own those open them, and nothing is to open all.
+    if let Some(token) = &fallback
+        && auth_tokens.is_empty()
+        && fleet.tokens_of_servers().is_empty()
+    {
+        errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
     }
+    let access = Access { fallback, api_tokens, hosts: allowed_hosts, origins: allowed_origins };
     errln!("dormouse: listening on http://{address}/mcp");
     http::serve(fleet, listener, access, api, stop).await
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use etcetera::BaseStrategy as _;
 
-use super::{UsageError, arguments::Options};
+use super::{UsageError, arguments::Options, lineage};
 use crate::{
     auth::{Auth, LoginCommand, Store},
     catalog::Cache,
@@ -22,7 +22,7 @@ use crate::{
 /// The config file to use, as it is now. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
-    Ok(config::find(named(options).as_deref(), &directory)?.read()?)
+    Ok(config::find(named(options).as_deref(), &directory)?.read(TrustStore::of_user().as_ref())?)
 }
 
 /// What a new config begins with.
@@ -38,7 +38,7 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
     let found = config::find_own(named(options).as_deref(), &directory);
     let found = found.context("cannot tell where your config would be: is HOME set?")?;
     if found.path.exists() {
-        let file = found.read()?;
+        let file = found.read(TrustStore::of_user().as_ref())?;
         file.check_trust(&trust_store()?)?;
         return Ok(file);
     }
@@ -62,6 +62,18 @@ pub(super) fn named(options: &Options) -> Option<PathBuf> {
 pub(super) fn find_trusted(options: &Options) -> anyhow::Result<ConfigFile> {
     let file = find(options)?;
     file.check_trust(&trust_store()?)?;
+    Ok(file)
+}
+
+/// Tells the user which config a command works with.
+pub(super) fn say_which(file: &ConfigFile) {
+    errln!("config: {}", file.path.display());
+}
+
+/// As `find_trusted`, for commands that start servers.
+pub(super) fn find_to_run(options: &Options) -> anyhow::Result<ConfigFile> {
+    let file = find_trusted(options)?;
+    lineage::check(&file)?;
     Ok(file)
 }
 
@@ -154,6 +166,7 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
         None => file.environment(),
     };
     let mut config = file.parse(&environment)?;
+    config.settings.lineage = Some(lineage::of(file));
     if let Some(surface) = options.surface {
         config.settings.surface = surface;
     }

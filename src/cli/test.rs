@@ -5,37 +5,43 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    arguments::Options,
+    arguments::{Options, TimeLimit},
     probe,
     probe::Seen,
-    runtime,
+    refresh, runtime,
     settings::{self, Chosen},
 };
 use crate::{peer::CallError, surface::one_line, upstream::AttemptError};
 
-pub(super) fn run(options: &Options, servers: &[String]) -> anyhow::Result<ExitCode> {
-    let file = settings::find_trusted(options)?;
+pub(super) fn run(
+    options: &Options,
+    servers: &[String],
+    limit: TimeLimit,
+) -> anyhow::Result<ExitCode> {
+    let file = settings::find_to_run(options)?;
+    settings::say_which(&file);
     let Chosen { config, skipped } = settings::choose(&file, options, servers)?;
-    let seen = runtime()?.block_on(probe::probe(config, settings::auth(Some(&file), options)));
-    let failed = seen.iter().filter(|seen| seen.outcome.is_err()).count();
-    for seen in &seen {
-        print(seen);
-    }
+    let (auth, all) = (settings::auth(Some(&file), options), config.servers.len());
+    let tell = |seen: &Seen, number: usize| print(seen, &format!("[{number}/{all}]"));
+    let probed = runtime()?.block_on(probe::probe(config, auth, limit, tell));
+    refresh::keep(&file, &probed.seen);
     for name in skipped {
         outln!("- {name}: switched off");
     }
-    outln!("{} of {} servers work", seen.len() - failed, seen.len());
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let failed = probed.seen.iter().filter(|seen| seen.outcome.is_err()).count();
+    outln!("{} of {} servers work", probed.seen.len() - failed, probed.seen.len());
+    let is_good = probed.is_complete() && failed == 0;
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print(seen: &Seen) {
+fn print(seen: &Seen, position: &str) {
     let (good, bad) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default());
     let name = &seen.config.name;
     match &seen.outcome {
         Ok(catalog) => {
             let timing = seen.status.last_wake.map(|(_, timing)| timing).unwrap_or_default();
             outln!(
-                "{good}✔{good:#} {name}: {} (start {}, handshake {}, lists {}); {} tools, {} resources, {} prompts; MCP {}",
+                "{good}✔{good:#} {position} {name}: {} (start {}, handshake {}, lists {}); {} tools, {} resources, {} prompts; MCP {}",
                 short(timing.total()),
                 short(timing.opening),
                 short(timing.handshake),
@@ -52,7 +58,7 @@ fn print(seen: &Seen) {
         Err(error) => {
             let cause = error.cause();
             let said = cause.map_or_else(|| error.to_string(), ToString::to_string);
-            outln!("{bad}✘{bad:#} {name}: {}", one_line(&said));
+            outln!("{bad}✘{bad:#} {position} {name}: {}", one_line(&said));
             if let Some(advice) = cause.and_then(advice) {
                 print_advice(&advice);
             }

@@ -3,53 +3,54 @@
 use std::{path::Path, process::ExitCode};
 
 use anyhow::Context as _;
+use serde_json::Value;
 
 use super::settings;
-use crate::config::{self, Launch, Remote, ServerConfig, Transport, visible};
+use crate::config::{self, visible};
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
-    let file = config::find(path, &directory)?.read()?;
-    let config = file.parse(&file.environment())?;
+    let file = config::find(path, &directory)?.read_to_trust()?;
+    // An invalid config is not trusted: nobody can tell what it would run.
+    file.parse(&file.environment())?;
+    let entries = file.entries()?;
     file.trust(&settings::trust_store()?)?;
     outln!("trusted {} as it is now; it may run:", file.path.display());
-    for server in &config.servers {
-        outln!("  {}: {}", visible(&server.name), visible(&described(server)));
+    for (name, entry) in &entries {
+        outln!("  {}: {}", visible(name), visible(&described(entry)));
+    }
+    let variables = file.variable_names();
+    if !variables.is_empty() {
+        outln!("with these variables of .env: {}", visible(&variables.join(", ")));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the server would run or reach, with all that decides what that does. Values of variables and headers may be
-/// secret; their names tell where to look.
-fn described(server: &ServerConfig) -> String {
-    match &server.transport {
-        Ok(Transport::Stdio(Launch { command, args, env, cwd, inherit_env })) => {
-            let words = std::iter::once(command).chain(args).map(|word| quoted(word));
-            let mut text = words.collect::<Vec<_>>().join(" ");
-            if let Some(cwd) = cwd {
-                text.push_str(&format!(", in {}", cwd.display()));
-            }
-            if !env.is_empty() {
-                let names: Vec<&str> = env.keys().map(String::as_str).collect();
-                text.push_str(&format!(", with {}", names.join(", ")));
-            }
-            if *inherit_env {
-                text.push_str(", with the whole environment");
-            }
-            text
-        }
+/// What the server would run or reach, as it is written: variables are not expanded, since their values may be
+/// secret or change. Of the environment and of headers only the names are shown.
+fn described(entry: &Value) -> String {
+    let text = |key: &str| entry[key].as_str().unwrap_or_default();
+    let names = |key: &str| {
+        let members = entry[key].as_object().filter(|members| !members.is_empty())?;
+        Some(format!(", with {}", members.keys().cloned().collect::<Vec<_>>().join(", ")))
+    };
+    if entry["command"].is_null() {
         // Without its query, which may hold a secret.
-        Ok(Transport::Http(Remote { url, headers, .. })) => {
-            let mut text =
-                format!("(connect to) {}{}", url.origin().ascii_serialization(), url.path());
-            if !headers.is_empty() {
-                let names: Vec<&str> = headers.keys().map(String::as_str).collect();
-                text.push_str(&format!(", with {}", names.join(", ")));
-            }
-            text
-        }
-        Err(unavailable) => format!("nothing yet: {unavailable}"),
+        let url = text("url").split('?').next().unwrap_or_default();
+        return format!("(connect to) {url}{}", names("headers").unwrap_or_default());
     }
+    let arguments = entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let words: Vec<String> =
+        std::iter::once(text("command")).chain(arguments).map(quoted).collect();
+    let mut described = words.join(" ");
+    if !entry["cwd"].is_null() {
+        described.push_str(&format!(", in {}", text("cwd")));
+    }
+    described.push_str(&names("env").unwrap_or_default());
+    if entry["inheritEnv"] == true {
+        described.push_str(", with the whole environment");
+    }
+    described
 }
 
 /// A word of a command, in quotes where it would else be taken for several.

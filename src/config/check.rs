@@ -13,10 +13,14 @@ use super::{
     document::{Document, Step},
     expand::expand,
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
-    oauth, schema,
+    oauth,
+    plain_words::in_plain_words,
+    schema,
     transport::{problems, transport},
 };
 
+/// More bad values of an entry are not reported: for each of them all is read again.
+const MAX_BAD_VALUES: usize = 100;
 /// Below this not even a handshake would pass.
 const LEAST_MESSAGE_BYTES: usize = 1024;
 
@@ -105,6 +109,7 @@ fn settings(file: &File, manner: Manner) -> Settings {
         settle: file.settle.map_or(default.settle, |settle| settle.0),
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
         max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
+        lineage: default.lineage,
         browser: match file.interactive {
             Some(true) => Browser::WhenNeeded,
             _ => default.browser,
@@ -161,7 +166,7 @@ impl Checker<'_, '_> {
             self.report(base, "expected an object");
             return T::default();
         }
-        loop {
+        for _ in 0..MAX_BAD_VALUES {
             let mut unknown = Vec::new();
             let mut track = serde_path_to_error::Track::new();
             let deserializer = serde_path_to_error::Deserializer::new(value.clone(), &mut track);
@@ -178,14 +183,15 @@ impl Checker<'_, '_> {
                 Some(Value::String(text)) if text.contains("${") => {
                     format!("{text:?} does not expand to a value that can stand here")
                 }
-                _ => without_text(&error.to_string()),
+                _ => in_plain_words(&error.to_string()),
             };
             self.report(&[base, &found].concat(), message);
             if found.is_empty() || !neutralise(&mut value, &found) {
                 self.report_unknown(base, &unknown);
-                return T::default();
+                break;
             }
         }
+        T::default()
     }
 
     fn report_unknown(&mut self, base: &[Step], unknown: &[Vec<Step>]) {
@@ -264,14 +270,6 @@ impl Checker<'_, '_> {
         }
         let directory = path.parent().unwrap_or(Path::new("."));
         configure(name, entry, file, directory, undefined)
-    }
-}
-
-/// A message of serde's without the text that it found, which may be secret.
-fn without_text(message: &str) -> String {
-    match (message.strip_prefix("invalid type: string \""), message.rfind("\", expected ")) {
-        (Some(_), Some(end)) => format!("invalid type: string{}", &message[end + 1..]),
-        _ => message.to_owned(),
     }
 }
 
@@ -478,10 +476,7 @@ mod tests {
         );
         assert_eq!(found.len(), 4);
         assert!(found.iter().all(|problem| !problem.contains("s3cret")), "{found:?}");
-        assert!(
-            found[0].ends_with("authTokens: invalid type: string, expected a sequence"),
-            "{found:?}"
-        );
+        assert!(found[0].ends_with("authTokens: expected a list, found a text"), "{found:?}");
     }
 
     #[test]

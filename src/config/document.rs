@@ -1,6 +1,9 @@
 //! A config file's text as a value in which every place can be found again.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Map, Value};
 
@@ -33,6 +36,9 @@ pub(super) fn show_path(path: &[Step]) -> String {
     }
     shown
 }
+
+/// More repeated keys are not reported: finding the place of each takes a look at the whole text.
+const MAX_REPEATED: usize = 100;
 
 /// A text that was read.
 pub(super) struct Document<'a> {
@@ -147,10 +153,15 @@ impl<'a> Document<'a> {
     fn find_repeated(&self, node: &Node, path: &mut Vec<Step>, found: &mut Vec<Problem>) {
         match &node.content {
             Content::Mapping(members) => {
-                for (index, member) in members.iter().enumerate() {
+                let mut first_places: HashMap<&str, usize> = HashMap::new();
+                for member in members {
                     path.push(Step::Key(member.key.clone()));
-                    if members[..index].iter().any(|other| other.key == member.key) {
-                        let message = "this key stands here twice".to_owned();
+                    let first = *first_places.entry(&member.key).or_insert(member.at);
+                    if first != member.at && found.len() < MAX_REPEATED {
+                        let (line, column) = place(self.text, first);
+                        let message = format!(
+                            "this key stands here twice; the first is at line {line}, column {column}"
+                        );
                         found.push(self.problem_at(member.at, path, message));
                     }
                     self.find_repeated(&member.node, path, found);

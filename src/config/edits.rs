@@ -1,5 +1,7 @@
 //! Changes of a config in place: what is written around them stays, and nobody else's are lost.
 
+use std::path::PathBuf;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -50,6 +52,11 @@ pub enum Unchanged {
         "it is a config of {0}, which dormouse does not edit; `dormouse import` makes one of ours of it"
     )]
     NotOurs(&'static str),
+    #[error(
+        "{} belongs to another program, and dormouse does not write it; `dormouse import` copies its servers into a config of yours",
+        .0.display()
+    )]
+    OfAnotherProgram(PathBuf),
     #[error("cannot edit the entry of {what:?}, which has to be done by hand: {reason}")]
     ByHand { what: String, reason: String },
     #[error(transparent)]
@@ -142,6 +149,9 @@ impl ConfigFile {
         what: &str,
         edits: impl FnOnce(&Document<'_>) -> Result<Vec<Edit>, Unchanged>,
     ) -> Result<Self, Unchanged> {
+        if self.is_of_app() {
+            return Err(Unchanged::OfAnotherProgram(self.path.clone()));
+        }
         let text = str::from_utf8(&self.text).map_err(|error| Unchanged::by_hand(what, &error))?;
         let edits = edits(&Document::parse_or_empty(text, &self.path)?)?;
         let edited = Format::of(&self.path).edit(text, &edits);

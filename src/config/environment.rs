@@ -8,7 +8,12 @@ use std::{
 
 use serde_json::Value;
 
-use super::expand::expand;
+use super::{expand::expand, files::read_at_most, find::MAX_VARIABLES};
+
+/// The most bytes of a variable of `.env`, whose values may be made of each other.
+const MAX_VALUE: usize = 64 * 1024;
+/// The most references to variables in `.env`.
+const MAX_REFERENCES: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -47,7 +52,7 @@ impl Environment {
     /// # Errors
     /// When the file cannot be read, or a line of it is no assignment.
     pub fn with_file(mut self, path: &Path) -> Result<Self, EnvironmentError> {
-        let lines = std::fs::read(path)
+        let lines = read_at_most(path, MAX_VARIABLES)
             .map_err(|source| EnvironmentError::Unreadable { path: path.to_owned(), source })?;
         match self.add(&lines) {
             0 => Ok(self),
@@ -71,9 +76,14 @@ impl Environment {
     /// never shown.
     fn add(&mut self, lines: &[u8]) -> usize {
         let lines = lines.strip_prefix(b"\xef\xbb\xbf").unwrap_or(lines);
+        if memchr::memchr_iter(b'$', lines).count() > MAX_REFERENCES {
+            return lines.split(|byte| *byte == b'\n').count();
+        }
         let mut malformed = 0;
         for pair in dotenvy::from_read_iter(lines) {
             match pair {
+                // Each line may double the one before it: what comes after is not read.
+                Ok((_, value)) if value.len() > MAX_VALUE => return malformed + 1,
                 Ok((name, value)) => {
                     self.file.insert(name, value);
                 }
@@ -102,5 +112,24 @@ impl Environment {
 
     pub fn get(&self, name: &str) -> Option<&str> {
         self.file.get(name).or_else(|| self.process.get(name)).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_double_each_other_stay_small() {
+        let mut lines = "A0=0123456789\n".to_owned();
+        for number in 0..60 {
+            lines.push_str(&format!("A{}=${{A{number}}}${{A{number}}}\n", number + 1));
+        }
+        let mut environment = Environment::default();
+        assert_eq!(environment.add(lines.as_bytes()), 1);
+        assert_eq!(environment.get("A3").map(str::len), Some(80));
+        assert!(environment.file.values().all(|value| value.len() <= MAX_VALUE));
+        let many = format!("A=x\nB={}", "$A".repeat(MAX_REFERENCES + 1));
+        assert_eq!(Environment::default().add(many.as_bytes()), 2);
     }
 }

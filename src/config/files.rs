@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -19,6 +19,39 @@ pub enum ReplaceError {
 
 /// Links to a place where nothing is are followed so often.
 const MOST_LINKS: usize = 16;
+
+/// Reads a regular file of at most `max` bytes. A link to a device or a pipe is refused, and nothing is read of it.
+///
+/// # Errors
+/// When it is no regular file, is larger, or cannot be read.
+pub fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    // Looked at before it is opened, since opening a pipe waits for its writer.
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    if metadata.len() > max {
+        return Err(too_large(max));
+    }
+    read_at_most(path, max)
+}
+
+/// Reads at most `max` bytes of whatever is at `path`.
+///
+/// # Errors
+/// When there are more, or it cannot be read.
+pub fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(too_large(max));
+    }
+    Ok(bytes)
+}
+
+fn too_large(max: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {max} bytes"))
+}
 
 /// Writes a file where there is none, for this user alone: there may be secrets in it.
 ///

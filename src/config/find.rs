@@ -9,7 +9,10 @@ use etcetera::BaseStrategy;
 use serde_json::{Map, Value};
 
 use super::{
-    Config, ConfigError, Environment, TrustStore, document::Document, format::Format,
+    Config, ConfigError, Environment, TrustStore,
+    document::Document,
+    files::{read_at_most, read_bounded},
+    format::Format,
     trust::place_fingerprint,
 };
 
@@ -23,10 +26,25 @@ pub struct Found {
 
 /// Names of a config of our own.
 const OWN_NAMES: [&str; 4] = ["dormouse.json", "dormouse.yaml", "dormouse.yml", "dormouse.toml"];
-/// Names that are looked for in the working directory as well.
-const SHARED_NAMES: [&str; 2] = [".mcp.json", "mcp.json"];
+/// Names under which AI tools keep their servers. Such a file is used only when it is named.
+const NAMES_OF_APPS: [&str; 8] = [
+    ".mcp.json",
+    "mcp.json",
+    ".claude.json",
+    "claude_desktop_config.json",
+    "settings.json",
+    "mcp_config.json",
+    "mcp_settings.json",
+    "cline_mcp_settings.json",
+];
 
-/// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then the working directory, then the user's own.
+/// The most bytes of a config.
+const MAX_CONFIG: u64 = 16 * 1024 * 1024;
+/// The most bytes of a `.env` file.
+pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
+
+/// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then one of ours in the working directory, then
+/// the user's own.
 ///
 /// # Errors
 /// When there is none, with the places that were looked at.
@@ -34,26 +52,24 @@ pub fn find(named: Option<&Path>, working_directory: &Path) -> Result<Found, Con
     if let Some(path) = named {
         return Ok(Found { path: path.to_owned(), needs_trust: false });
     }
-    let local = OWN_NAMES.iter().chain(&SHARED_NAMES);
-    let local = local.map(|name| Found { path: working_directory.join(name), needs_trust: true });
-    let places: Vec<Found> = local.chain(of_user()).collect();
+    let local =
+        OWN_NAMES.map(|name| Found { path: working_directory.join(name), needs_trust: true });
+    let places: Vec<Found> = local.into_iter().chain(of_user()).collect();
     let found = places.iter().find(|place| place.path.is_file()).cloned();
     found.ok_or_else(|| ConfigError::NotFound {
         looked: places.into_iter().map(|place| place.path).collect(),
+        of_apps: NAMES_OF_APPS
+            .map(|name| working_directory.join(name))
+            .into_iter()
+            .find(|path| path.is_file()),
     })
 }
 
-/// Finds a config of our own that commands may write to: `named`, then the working directory, then the user's own. Where
-/// there is none it is the one to write: `named`, or the user's own.
+/// Finds the config that commands change: the one that [`find`] finds, or, where there is none, the user's own
+/// to be written. `None` where the user has no directory for it.
 pub fn find_own(named: Option<&Path>, working_directory: &Path) -> Option<Found> {
-    if let Some(path) = named {
-        return Some(Found { path: path.to_owned(), needs_trust: false });
-    }
-    let local =
-        OWN_NAMES.map(|name| Found { path: working_directory.join(name), needs_trust: true });
-    let mut places = local.into_iter().chain(of_user());
-    let own = Found { path: own_place()?, needs_trust: false };
-    Some(places.find(|place| place.path.is_file()).unwrap_or(own))
+    let own = || Some(Found { path: own_place()?, needs_trust: false });
+    find(named, working_directory).ok().or_else(own)
 }
 
 /// Where the user's own config is, if there is one.
@@ -73,24 +89,44 @@ fn user_directory() -> Option<PathBuf> {
 }
 
 impl Found {
-    /// Reads the file, and `.env` beside it.
+    /// Reads the file, and `.env` beside it. Of a config that was never trusted `.env` is not looked at.
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub fn read(self) -> Result<ConfigFile, ConfigError> {
+    pub fn read(self, store: Option<&TrustStore>) -> Result<ConfigFile, ConfigError> {
+        let is_known = store.is_some_and(|store| store.knows(&self.path));
+        let has_variables = !self.needs_trust || is_known;
+        self.read_with(has_variables)
+    }
+
+    /// Reads the file and `.env` beside it, to be shown to a user who decides whether to trust them.
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub fn read_to_trust(self) -> Result<ConfigFile, ConfigError> {
+        self.read_with(true)
+    }
+
+    fn read_with(self, has_variables: bool) -> Result<ConfigFile, ConfigError> {
+        let Self { path, needs_trust } = self;
         let unreadable = |path: &Path, source| {
             let path = path.to_owned();
             ConfigError::Unreadable { path, source }
         };
-        let text = std::fs::read(&self.path).map_err(|source| unreadable(&self.path, source))?;
-        let beside = self.path.with_file_name(".env");
-        let variables = match std::fs::read(&beside) {
-            Ok(variables) => variables,
-            Err(error) if beside.is_file() => return Err(unreadable(&beside, error)),
-            Err(_) => Vec::new(),
+        // A config that the user names may be a pipe.
+        let text = if needs_trust {
+            read_bounded(&path, MAX_CONFIG)
+        } else {
+            read_at_most(&path, MAX_CONFIG)
         };
-        let Self { path, needs_trust } = self;
-        Ok(ConfigFile { path, needs_trust, text, variables, is_written: true })
+        let text = text.map_err(|source| unreadable(&path, source))?;
+        let beside = path.with_file_name(".env");
+        let variables = if has_variables && beside.is_file() {
+            read_bounded(&beside, MAX_VARIABLES).map_err(|source| unreadable(&beside, source))?
+        } else {
+            Vec::new()
+        };
+        Ok(ConfigFile { path, needs_trust, has_variables, text, variables, is_written: true })
     }
 }
 
@@ -99,6 +135,8 @@ impl Found {
 pub struct ConfigFile {
     pub path: PathBuf,
     pub(super) needs_trust: bool,
+    /// Whether `.env` may be read.
+    pub(super) has_variables: bool,
     pub(super) text: Vec<u8>,
     /// The content of `.env` beside it; empty where there is none.
     pub(super) variables: Vec<u8>,
@@ -110,8 +148,9 @@ impl ConfigFile {
     /// A file that is not there yet. There may be a `.env` beside its place.
     pub fn unwritten(path: PathBuf, text: &str) -> Self {
         let text = text.as_bytes().to_vec();
-        let variables = std::fs::read(path.with_file_name(".env")).unwrap_or_default();
-        Self { path, needs_trust: false, text, variables, is_written: false }
+        let variables = read_bounded(&path.with_file_name(".env"), MAX_VARIABLES);
+        let variables = variables.unwrap_or_default();
+        Self { path, needs_trust: false, has_variables: true, text, variables, is_written: false }
     }
 
     /// The file as it is now.
@@ -119,7 +158,8 @@ impl ConfigFile {
     /// # Errors
     /// When it cannot be read any more.
     pub fn read_again(&self) -> Result<Self, ConfigError> {
-        Found { path: self.path.clone(), needs_trust: self.needs_trust }.read()
+        let found = Found { path: self.path.clone(), needs_trust: self.needs_trust };
+        found.read_with(self.has_variables)
     }
 
     /// Validates what was read.
@@ -146,6 +186,12 @@ impl ConfigFile {
         })
     }
 
+    /// The names of the variables that `.env` beside it sets.
+    pub fn variable_names(&self) -> Vec<String> {
+        let pairs = dotenvy::from_read_iter(self.variables.as_slice()).flatten();
+        pairs.map(|(name, _)| name).collect()
+    }
+
     /// What `.env` beside it says of a variable.
     pub fn variable(&self, name: &str) -> Option<String> {
         let pairs = dotenvy::from_read_iter(self.variables.as_slice()).flatten();
@@ -160,6 +206,14 @@ impl ConfigFile {
     /// Whether there is such a file, or it has yet to be written.
     pub fn is_written(&self) -> bool {
         self.is_written
+    }
+
+    /// Whether another program keeps its servers in this file: it is never written by dormouse.
+    pub fn is_of_app(&self) -> bool {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| NAMES_OF_APPS.contains(&name))
+            && Document::parse_or_empty(&self.text(), &self.path)
+                .is_ok_and(|document| document.dialect().is_none())
     }
 
     pub fn is_yaml(&self) -> bool {
@@ -224,18 +278,44 @@ mod tests {
     #[test]
     fn the_working_directory_comes_before_the_users_own_and_needs_trust() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("mcp.json"), "{}").unwrap();
-        let found = find(None, directory.path()).unwrap();
-        assert_eq!(found, Found { path: directory.path().join("mcp.json"), needs_trust: true });
         std::fs::write(directory.path().join("dormouse.json"), "{}").unwrap();
-        assert!(find(None, directory.path()).unwrap().path.ends_with("dormouse.json"));
+        let found = find(None, directory.path()).unwrap();
+        let path = directory.path().join("dormouse.json");
+        assert_eq!(found, Found { path, needs_trust: true });
         let store = TrustStore::new(directory.path().join("store"));
-        let read = || found.clone().read().unwrap();
+        let read = || found.clone().read(Some(&store)).unwrap();
         assert!(matches!(read().check_trust(&store), Err(ConfigError::Untrusted { .. })));
-        read().trust(&store).unwrap();
+        found.clone().read_to_trust().unwrap().trust(&store).unwrap();
         read().check_trust(&store).unwrap();
         std::fs::write(directory.path().join(".env"), "TOOL=evil").unwrap();
         assert!(read().check_trust(&store).is_err(), "variables can be part of a command");
+    }
+
+    #[test]
+    fn variables_of_a_config_that_was_never_trusted_are_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        };
+        write("dormouse.json", "{}");
+        write(".env", "A=1");
+        let store = TrustStore::new(directory.path().join("store"));
+        let found = find(None, directory.path()).unwrap();
+        assert_eq!(found.clone().read(Some(&store)).unwrap().variable("A"), None);
+        found.clone().read_to_trust().unwrap().trust(&store).unwrap();
+        assert_eq!(found.read(Some(&store)).unwrap().variable("A").as_deref(), Some("1"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn endless_files_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/zero", directory.path().join(".env")).unwrap();
+        let named = directory.path().join("c.json");
+        std::fs::write(&named, "{}").unwrap();
+        let read = |path: &Path| find(Some(path), directory.path()).unwrap().read_to_trust();
+        assert_eq!(read(&named).unwrap().variables, b"", "a device is no .env");
+        assert!(matches!(read(Path::new("/dev/zero")), Err(ConfigError::Unreadable { .. })));
     }
 
     #[test]

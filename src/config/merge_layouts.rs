@@ -189,6 +189,7 @@ fn file(layout: &Layout, servers: &[Server]) -> ConfigFile {
     ConfigFile {
         path: Path::new("dormouse").with_extension(layout.extension),
         needs_trust: false,
+        has_variables: true,
         text: layout.render(servers).into_bytes(),
         variables: Vec::new(),
         is_written: true,

@@ -20,8 +20,10 @@ mod lock;
 mod merge;
 mod model;
 mod oauth;
+mod plain_words;
 mod problem;
 mod schema;
+pub mod secrecy;
 mod tools;
 mod transport;
 mod trust;
@@ -33,7 +35,10 @@ pub use dialect::Dialect;
 pub use duration::parse_duration;
 pub use edits::{ConfigEdit, Unchanged};
 pub use environment::Environment;
-pub use files::{ReplaceError, create_file, make_private_directory, remove_file, replace_file};
+pub use files::{
+    ReplaceError, create_file, make_private_directory, read_at_most, read_bounded, remove_file,
+    replace_file,
+};
 pub use find::{ConfigFile, Found, find, find_own, own_place};
 pub use format::{Edit, EditError, Format};
 pub use lock::lock;
@@ -46,6 +51,7 @@ pub use model::{
 pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub use problem::{ConfigError, Problem};
 pub use schema::{json_schema, reference, server_keys};
+pub use secrecy::Mask;
 pub use tools::ToolRules;
 pub use transport::has_authorization;
 pub use trust::{TrustStore, place_fingerprint};

@@ -54,6 +54,8 @@ pub struct Settings {
     /// How long lists wait for eager and hybrid servers, counted from the start of the process.
     pub startup_wait: Duration,
     pub max_message_bytes: usize,
+    /// What tells a dormouse that one of its ancestors serves the same config; none without a config.
+    pub lineage: Option<String>,
     pub browser: Browser,
     /// One wrapped server: its names are bare, and what is unknown passes.
     pub single_server: bool,
@@ -133,6 +135,7 @@ impl Default for Settings {
             settle: Duration::from_millis(250),
             startup_wait: Duration::from_secs(5),
             max_message_bytes: 64 * 1024 * 1024,
+            lineage: None,
             browser: Browser::Never,
             single_server: false,
             http: HttpSettings::default(),

@@ -35,10 +35,15 @@ pub enum ConfigError {
     #[error(transparent)]
     Environment(#[from] super::environment::EnvironmentError),
     #[error(
-        "no config found; looked for {}; write one (see config.example.json), name one with --config, or wrap one server with `dormouse -- <command>`",
-        paths(.looked)
+        "no config found; looked for {}{}; run `dormouse init` or `dormouse import`, name a config with --config, or wrap one server with `dormouse -- COMMAND`",
+        paths(.looked),
+        left_alone(.of_apps.as_ref())
     )]
-    NotFound { looked: Vec<PathBuf> },
+    NotFound {
+        looked: Vec<PathBuf>,
+        /// A file of another program in the working directory.
+        of_apps: Option<PathBuf>,
+    },
     #[error(
         "{path} was found in the working directory and runs commands; look at it, and if they are yours to run, say: dormouse trust {path}",
         path = path.display()
@@ -52,6 +57,12 @@ pub enum ConfigError {
 
 fn lines(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn left_alone(of_apps: Option<&PathBuf>) -> String {
+    of_apps.map_or_else(String::new, |path| {
+        format!("; {} belongs to another program, and is used only with --config", path.display())
+    })
 }
 
 fn paths(paths: &[PathBuf]) -> String {

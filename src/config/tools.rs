@@ -1,6 +1,6 @@
 //! Which tools of a server are switched on (DESIGN.md section 6, `tools`).
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -84,6 +84,8 @@ impl JsonSchema for ToolSwitch {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolRules {
     rules: Vec<ToolRule>,
+    /// Where in `rules` a name is that is no glob; of equal ones the first.
+    exact: HashMap<String, usize>,
     /// A profile's choice, by name or glob: no other tool is on.
     chosen: Option<Vec<String>>,
 }
@@ -99,7 +101,10 @@ struct ToolRule {
 impl ToolRules {
     pub(super) fn new(switches: ToolSwitches) -> Self {
         let rule = |(pattern, ToolSwitch { enabled, stale })| ToolRule { pattern, enabled, stale };
-        Self { rules: switches.into_iter().map(rule).collect(), chosen: None }
+        let rules: Vec<ToolRule> = switches.into_iter().map(rule).collect();
+        let patterns = rules.iter().enumerate().rev();
+        let exact = patterns.map(|(at, rule)| (rule.pattern.clone(), at)).collect();
+        Self { rules, exact, chosen: None }
     }
 
     /// Leaves only those of the tools on that are among these names or globs.
@@ -121,7 +126,7 @@ impl ToolRules {
     }
 
     fn rule_for(&self, tool: &str) -> Option<&ToolRule> {
-        let exact = self.rules.iter().find(|rule| rule.pattern == tool);
+        let exact = self.exact.get(tool).map(|at| &self.rules[*at]);
         exact.or_else(|| {
             let globs = self.rules.iter().filter(|rule| is_glob(&rule.pattern));
             let matching = globs.filter(|rule| WildMatch::new(&rule.pattern).matches(tool));
@@ -132,6 +137,11 @@ impl ToolRules {
     /// Whether the config says nothing of tools.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// Whether every tool is on, whatever it is called.
+    pub fn allows_all(&self) -> bool {
+        self.rules.is_empty() && self.chosen.is_none()
     }
 
     /// The tools that are named, with whether they are marked as gone from their server.

@@ -29,6 +29,11 @@ impl TrustStore {
             .is_ok_and(|recorded| recorded.lines().next() == Some(&fingerprint))
     }
 
+    /// Whether any content of this file was trusted.
+    pub(super) fn knows(&self, config: &Path) -> bool {
+        self.record_of(config).is_file()
+    }
+
     /// Records that this content of this file is trusted from now on.
     ///
     /// # Errors

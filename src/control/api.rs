@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Change, ChangeError, Changed, Changes, Report, ServerReport, openapi::document};
 use crate::{
+    base::run_blocking,
     catalog::Stock,
     config::ConfigEdit,
     proxy::{Fleet, OperateError},
@@ -173,8 +174,8 @@ impl Control {
     /// It reads from disk.
     async fn report(&self) -> Report {
         let (fleet, config) = (self.fleet.clone(), self.config.clone());
-        let making = tokio::task::spawn_blocking(move || Report::of(&fleet, config));
-        making.await.expect("a report is made without a panic")
+        let report = run_blocking(move || Report::of(&fleet, config)).await;
+        report.expect("a report is made without a panic")
     }
 
     async fn report_of(&self, name: &str) -> Result<ServerReport, Refused> {
@@ -237,8 +238,7 @@ async fn sleep(State(control): State<Control>, name: Named) -> Answer<ServerRepo
 async fn reset(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
     let Path(name) = name?;
     let (fleet, server) = (control.fleet.clone(), name.clone());
-    let resetting = tokio::task::spawn_blocking(move || fleet.reset(&server));
-    resetting.await.expect("a reset does not panic")?;
+    run_blocking(move || fleet.reset(&server)).await.expect("a reset does not panic")?;
     control.report_of(&name).await.map(Json)
 }
 

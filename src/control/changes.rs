@@ -54,7 +54,9 @@ impl From<Unchanged> for ChangeError {
             Unchanged::Exists(name) => Self::Exists(name),
             Unchanged::NotOurs(system) => Self::NotOurs(system),
             Unchanged::Config(error) => Self::Invalid(error.to_string()),
-            error @ Unchanged::ByHand { .. } => Self::ByHand(error.to_string()),
+            error @ (Unchanged::ByHand { .. } | Unchanged::OfAnotherProgram(_)) => {
+                Self::ByHand(error.to_string())
+            }
             Unchanged::Replace(error) => Self::Unwritable(error.to_string()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard,
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use tokio::{sync::watch, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
@@ -248,10 +250,11 @@ impl Session {
         }
         in_flight.last += 1;
         let key = (id, in_flight.last);
-        let (session, done, open) = (self.clone(), key.clone(), reply.response.clone());
+        let (session, done, peer) = (self.clone(), key.clone(), reply.peer.clone());
+        let open = reply.response.clone();
         let task = self.tasks.spawn(async move {
             let _open = open;
-            work.await;
+            answered(peer, done.0.clone(), work).await;
             session.lock_in_flight().tasks.remove(&done);
         });
         in_flight.tasks.insert(key, task.abort_handle());
@@ -403,5 +406,38 @@ impl Host for Session {
         for update in updates {
             self.tell(update);
         }
+    }
+}
+
+/// Runs `work`, which answers the request `id`. Where it panics, the host is told so: what it was is in the log.
+async fn answered(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
+    if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+        let refusal = error::internal("dormouse failed while it handled this request");
+        peer.respond(id, Err(refusal));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+    use crate::wire::{Outbox, write_messages};
+
+    #[tokio::test]
+    async fn a_panic_ends_the_request_that_it_happens_in_and_nothing_else() {
+        let outbox = Outbox::default();
+        let peer = Peer::new(outbox.clone());
+        answered(peer.clone(), Id::from(1), async { panic!("on purpose") }).await;
+        let answering = peer.clone();
+        let work = async move { answering.respond(Id::from(2), Ok(Raw::empty_object())) };
+        answered(peer.clone(), Id::from(2), work).await;
+        peer.close();
+        let (near, mut far) = tokio::io::duplex(4096);
+        write_messages(outbox, near).await.unwrap();
+        let mut written = String::new();
+        far.read_to_string(&mut written).await.unwrap();
+        assert!(written.contains(r#""id":1,"error":{"code":-32603"#), "{written}");
+        assert!(written.contains(r#""id":2,"result":{}"#), "{written}");
     }
 }

@@ -104,6 +104,21 @@ impl Backups {
         unreachable!("there is no end to numbers")
     }
 
+    /// The copies that were kept of this file, the newest first.
+    pub fn last_copies(&self, path: &Path) -> Vec<PathBuf> {
+        let place = &place_fingerprint(path)[..8];
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_copy = |name: &str| name.contains(&format!("-{place}-")) && name.ends_with(&*file);
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let mut copies: Vec<PathBuf> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_copy))
+            .collect();
+        // Their names begin with the date.
+        copies.sort_by(|a, b| b.cmp(a));
+        copies
+    }
+
     /// What was done to this file, if anything.
     ///
     /// # Errors

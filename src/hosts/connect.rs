@@ -151,6 +151,21 @@ impl Spot {
         Ok(Some(self.edited(text, &edits)?))
     }
 
+    /// The names of all servers in the text but dormouse.
+    ///
+    /// # Errors
+    /// When the text cannot be read.
+    pub fn names(
+        &self,
+        text: &str,
+        directories: &Directories,
+    ) -> Result<Vec<String>, ConnectError> {
+        let root = self.root(text)?;
+        let others = self.all_of(&root, directories).into_iter();
+        let others = others.filter(|candidate| !matches!(candidate.fate, Fate::Ourselves));
+        Ok(others.map(|candidate| candidate.name).collect())
+    }
+
     fn preamble(&self) -> Vec<Edit> {
         let member = |(key, value): &(&str, &str)| Edit::put(&json!({}), &[key], json!(value));
         self.host.preamble.iter().map(member).collect()

@@ -159,7 +159,8 @@ impl Translation {
             ("env_vars" | "env_keys", Value::Array(names)) => {
                 for name in names {
                     let name = name["name"].as_str().or(name.as_str()).unwrap_or_default();
-                    self.set_in("env", name, json!(format!("${{{name}}}")));
+                    // They are passed on where they are set, and need not be.
+                    self.set_in("env", name, json!(format!("${{{name}:-}}")));
                 }
             }
             ("env_http_headers", Value::Object(headers)) => {

@@ -5,7 +5,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::variables::variable_name;
-use crate::config::{ConfigFile, Format};
+use crate::config::{
+    ConfigFile, Format, Mask,
+    secrecy::{defaults, named, of_arguments, of_url, replaced},
+};
 
 /// A secret, and the variable that may take its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,52 +43,6 @@ impl std::fmt::Display for Place {
         }
     }
 }
-
-/// Parts of names of what is secret, whatever it looks like.
-const NAMES: [&str; 14] = [
-    "token",
-    "secret",
-    "passw",
-    "passphrase",
-    "apikey",
-    "api-key",
-    "api_key",
-    "accesskey",
-    "access-key",
-    "access_key",
-    "privatekey",
-    "private_key",
-    "credential",
-    "cookie",
-];
-/// Words of names of what may be secret.
-const WORDS: [&str; 6] = ["key", "auth", "pat", "pwd", "pass", "bearer"];
-/// Last words of names of what only says where something is.
-const PLACES: [&str; 8] = ["file", "path", "dir", "url", "uri", "id", "name", "host"];
-/// What secrets of widely used services begin with.
-const BEGINNINGS: [&str; 16] = [
-    "sk-",
-    "sk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "AIza",
-    "hf_",
-    "npm_",
-    "eyJ",
-    "ntn_",
-    "-----BEGIN",
-];
-/// What stands before a secret.
-const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "token"];
-/// Shorter ones may be anything.
-const SHORTEST: usize = 8;
-const SHORTEST_BY_LOOK: usize = 16;
 
 /// The secrets of a server's entry.
 pub fn secrets(server: &str, entry: &Map<String, Value>) -> Vec<Secret> {
@@ -128,103 +85,13 @@ fn members<'a>(
     members.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
 }
 
-/// The part of a value under this name that is secret.
-fn named<'a>(name: &str, value: &'a str) -> Option<&'a str> {
-    let trimmed = value.trim();
-    let scheme = trimmed.split_once(' ').filter(|(word, _)| is_scheme(word));
-    if let Some((_, bare)) = scheme {
-        return Some(bare.trim()).filter(|bare| !bare.is_empty());
-    }
-    if name.to_lowercase().ends_with("authorization") {
-        return Some(trimmed).filter(|bare| !bare.is_empty() && !is_scheme(bare));
-    }
-    secret(name, value)
-}
-
-fn is_scheme(word: &str) -> bool {
-    SCHEMES.contains(&word.to_lowercase().as_str())
-}
-
-/// By position, what each is called and the part of it that is secret.
-fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
-    let mut flag = "";
-    let mut found = Vec::new();
-    for (position, argument) in args.iter().copied().enumerate() {
-        let (name, value) = of_argument(flag, argument);
-        if let Some(value) = value {
-            let name = name.trim_start_matches('-');
-            found.push((position, (if name.is_empty() { "secret" } else { name }, value)));
-        }
-        // What stands behind a value has no name.
-        flag = if argument.starts_with('-') && !argument.contains('=') { argument } else { "" };
-    }
-    found
-}
-
-/// What an argument behind this flag is called, and the part of it that is secret: `NAME=value`, `Name: value`, or all.
-fn of_argument<'a>(flag: &'a str, argument: &'a str) -> (&'a str, Option<&'a str>) {
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
-    };
-    if let Some((name, value)) = argument.split_once('=').filter(|(name, _)| is_name(name)) {
-        return match of_argument(name, value) {
-            (inner, Some(value)) => (inner, Some(value)),
-            _ => (name, named(name, value)),
-        };
-    }
-    if let Some((name, value)) = argument.split_once(':').filter(|(name, _)| is_name(name))
-        && let Some(value) = named(name, value.trim())
-    {
-        return (name, Some(value));
-    }
-    (flag, named(flag, argument))
-}
-
-/// A password, and what the query says.
-fn of_url(url: &str) -> Vec<(String, String)> {
-    let Ok(url) = url::Url::parse(url) else { return Vec::new() };
-    // A name alone is often a token.
-    let token = Some(url.username()).filter(|name| name.len() >= SHORTEST_BY_LOOK);
-    let password = url.password().or(token);
-    let password = password.map(|password| ("password".to_owned(), password.to_owned()));
-    let pairs = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let named =
-        pairs.filter_map(|(name, value)| Some((name.to_owned(), secret(name, value)?.to_owned())));
-    password.into_iter().chain(named).collect()
-}
-
-/// The part of the value that is secret, by its name or by its look.
-fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
-    let name = name.to_lowercase();
-    let words: Vec<&str> = name.split(['_', '-', '.', ' ']).collect();
-    let is_place = words.last().is_some_and(|last| PLACES.contains(last));
-    let is_plain = value.len() >= SHORTEST
-        && !value.contains(' ')
-        && !value.starts_with(['/', '~', '.', '\\']);
-    let is_setting = matches!(value, "" | "true" | "false") || value.parse::<f64>().is_ok();
-    let is_named = !is_place && NAMES.iter().any(|part| name.contains(part)) && !is_setting
-        || !is_place && words.iter().any(|word| WORDS.contains(word)) && is_plain
-        || words.last() == Some(&"pass") && !is_setting;
-    let has_look = BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
-        && value.len() >= SHORTEST_BY_LOOK;
-    if is_named || has_look {
-        return Some(value);
-    }
-    // `postgres://user:password@host/`
-    let (_, rest) = value.split_once("://")?;
-    let (user, _) = rest.split_once('@')?;
-    let (_, password) = user.split_once(':')?;
-    (!password.is_empty() && !password.contains('/')).then_some(password)
-}
-
 /// All that looks secret in a file, whoever wrote it: to be hidden where the file is shown.
 pub fn secrets_in(path: &Path, text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     if let Ok(root) = Format::of(path).value(text) {
         visit(&root, &mut found);
     }
-    // References are none.
+    // References are none, but for what they say themselves.
     found.retain(|value| !["${", "{env:", "{file:"].iter().any(|start| value.contains(start)));
     found.into_iter().map(hidden).collect()
 }
@@ -242,6 +109,7 @@ fn visit(value: &Value, found: &mut Vec<String>) {
                     Value::String(text) => {
                         found.extend(named(name, text).map(str::to_owned));
                         found.extend(of_url(text).into_iter().map(|(_, value)| value));
+                        found.extend(defaults(name, text));
                     }
                     // Lists of tokens, as ours are.
                     Value::Array(elements) if name.to_lowercase().ends_with("tokens") => {
@@ -285,32 +153,6 @@ fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String
     entry
 }
 
-/// The text with each of the values replaced, the longest first, and nothing in what was put there. `fits` judges what
-/// stands before and behind.
-fn replaced(
-    text: &str,
-    mut values: Vec<(String, String)>,
-    fits: impl Fn(&str, &str) -> bool,
-) -> String {
-    values.retain(|(value, _)| !value.is_empty());
-    values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
-    let mut written = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(next) = text[at..].chars().next() {
-        let found = values.iter().find(|(value, _)| {
-            text[at..].starts_with(value.as_str()) && fits(&text[..at], &text[at + value.len()..])
-        });
-        if let Some((value, instead)) = found {
-            written.push_str(instead);
-            at += value.len();
-        } else {
-            written.push(next);
-            at += next.len_utf8();
-        }
-    }
-    written
-}
-
 /// Keeps the secrets of an entry in `.env` beside the config: the config with them, and the entry with references.
 /// `others`: the text of what else comes into the config; no variable that it speaks of is given another value.
 pub fn keep_secrets(
@@ -347,24 +189,7 @@ pub fn keep_secrets(
 
 /// A text in which no secret can be read.
 pub fn masked(text: &str, secrets: &[Secret]) -> String {
-    let mut values: Vec<String> = Vec::new();
-    for Secret { value, .. } in secrets {
-        // As it stands in a file, where it may have several lines.
-        let written = Value::from(value.as_str()).to_string();
-        values.push(written.trim_matches('"').to_owned());
-        values.push(value.clone());
-        values.extend(value.lines().map(|line| line.trim().to_owned()));
-    }
-    let (long, short): (Vec<String>, Vec<String>) =
-        values.into_iter().partition(|value| value.len() >= SHORTEST_BY_LOOK);
-    let hidden =
-        |values: Vec<String>| values.into_iter().map(|value| (value, HIDDEN.to_owned())).collect();
-    let text = replaced(text, hidden(long), |_, _| true);
-    // A short one can be a part of any word.
-    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !"-_/.".contains(c));
-    replaced(&text, hidden(short), |before, behind| {
-        is_end(before.chars().next_back()) && is_end(behind.chars().next())
-    })
+    Mask::new(secrets.iter().map(|secret| secret.value.clone())).masked(text)
 }
 
 /// A value in whose texts no secret can be read; its keys stay.
@@ -383,9 +208,6 @@ pub fn masked_value(value: &Value, secrets: &[Secret]) -> Value {
         other => other.clone(),
     }
 }
-
-/// What stands in the place of a secret.
-const HIDDEN: &str = "•••";
 
 /// The line of a `.env` file that says this.
 fn line(name: &str, value: &str) -> String {

@@ -38,6 +38,9 @@ pub enum CallError {
     /// The other side cannot be reached, so that the request was not executed.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
+    /// This machine is out of descriptors or memory, so that the request was not executed.
+    #[error("cannot be reached, since this machine is at its limits: {0}")]
+    Exhausted(String),
     /// The transport was refused; `detail` is the start of what came with it.
     #[error("HTTP status {status}{detail}")]
     Refused { status: u16, detail: String },

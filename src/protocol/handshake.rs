@@ -31,30 +31,32 @@ pub fn answer_initialize(requested: &str, capabilities: &Raw, instructions: &str
         .find(|version| version.as_str() == requested)
         .unwrap_or(&ProtocolVersion::LATEST_WITH_INITIALIZE)
         .as_str();
-    Raw::encode(&json!({
-        "protocolVersion": version,
-        "capabilities": capabilities,
-        "serverInfo": implementation(),
-        "instructions": instructions,
-    }))
+    let members = json!({"protocolVersion": version, "serverInfo": implementation()});
+    with_said(&Raw::encode(&members), capabilities, instructions)
 }
 
 /// The result of `server/discover`.
 pub fn answer_discover(capabilities: &Raw, instructions: &str) -> Raw {
-    Raw::encode(&json!({
-        "supportedVersions": supported_versions(),
-        "capabilities": capabilities,
-        "instructions": instructions,
-    }))
+    let members = json!({"supportedVersions": supported_versions()});
+    with_said(&Raw::encode(&members), capabilities, instructions)
 }
 
-/// The `params` of our own `initialize`.
-pub fn initialize_params(capabilities: &Raw) -> Raw {
-    Raw::encode(&json!({
-        "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str(),
-        "capabilities": capabilities,
-        "clientInfo": implementation(),
-    }))
+/// Adds what is offered, and how to use it where there is anything to say.
+fn with_said(result: &Raw, capabilities: &Raw, instructions: &str) -> Raw {
+    let result = edit::set(result, "capabilities", capabilities);
+    if instructions.is_empty() {
+        return result;
+    }
+    edit::set(&result, "instructions", &Raw::encode(instructions))
+}
+
+/// The `params` of our own `initialize`. `info`: the `clientInfo` of the host for which the connection is made, where it
+/// is made for one alone.
+pub fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
+    let members = json!({"protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str()});
+    let own = Raw::encode(&implementation());
+    let said = [("capabilities", capabilities), ("clientInfo", info.unwrap_or(&own))];
+    edit::set_each(&Raw::encode(&members), &said)
 }
 
 /// The `_meta` members that every modern request of ours carries.
@@ -213,6 +215,20 @@ mod tests {
         ] {
             let result = answer_initialize(requested, &Raw::empty_object(), "");
             assert_eq!(edit::get_str(&result, "protocolVersion").unwrap(), answered);
+        }
+    }
+
+    #[test]
+    fn capabilities_that_no_value_can_hold_pass_verbatim() {
+        let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+        for text in [r#"{"n":1e400}"#, r#"{"s":"\ud800"}"#, &format!(r#"{{"d":{nested}}}"#)] {
+            for said in [
+                answer_initialize("2025-11-25", &raw(text), ""),
+                answer_discover(&raw(text), ""),
+                initialize_params(&raw(text), None),
+            ] {
+                assert_eq!(edit::get(&said, "capabilities"), Some(raw(text)));
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use super::{
     resources::reply,
 };
 use crate::{
+    base::run_blocking,
     catalog::ServerId,
     config::{Listing, Pin},
     peer::CallError,
@@ -22,7 +23,7 @@ impl Fleet {
         let mut done: Vec<Action> = Vec::new();
         let mut hold = None;
         let outcome = loop {
-            let action = self.evaluate(caller, params);
+            let action = self.evaluate(caller, params).await;
             if done.contains(&action) {
                 break Ok(own(caller, self.in_vain(action)));
             }
@@ -42,6 +43,7 @@ impl Fleet {
                     Err(error) => break self.called(caller, *server, Err(error)),
                 },
                 Action::Recall => self.recall_all().await,
+                Action::Index => {}
                 Action::Reexamine { server, .. } => self.reexamine(*server).await,
             }
             done.push(action);
@@ -78,7 +80,7 @@ impl Fleet {
                 Ok(leased) => leased,
                 Err(error) => return failed_with(error),
             };
-            if self.evaluate(caller, params) != *forward {
+            if self.evaluate(caller, params).await != *forward {
                 return None;
             }
             let tool = edit::get_str(forwarded, "name").unwrap_or_default();
@@ -121,12 +123,22 @@ impl Fleet {
                 let name = &self.config_of(server).name;
                 failed(format!("server {name:?} was loaded, and what was asked for is not there"))
             }
-            Action::Recall => failed("what is known of the servers cannot be read"),
+            Action::Recall | Action::Index => failed("what is known of the servers cannot be read"),
         }
     }
 
-    fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
-        caller.endpoint().view(&self.snapshot_for(caller.host.as_ref())).call(params)
+    /// Looks at the request. A search is looked at again once its index is made, which takes a thread of its own.
+    async fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
+        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let action = caller.endpoint().view(&snapshot).call(params);
+        if action != Action::Index {
+            return action;
+        }
+        let indexed = snapshot.clone();
+        let indexing = run_blocking(move || indexed.prepare_search());
+        // Without an outcome everything ends.
+        let _ = self.context.tasks.track_future(indexing).await;
+        caller.endpoint().view(&snapshot).call(params)
     }
 
     async fn call_server(&self, caller: &Caller, server: ServerId, params: Raw) -> Outcome {

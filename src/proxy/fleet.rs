@@ -23,17 +23,21 @@ use super::{
     memory::Memory,
     results::Results,
     roster::{Roster, Slot},
+    states::Passed,
 };
 use crate::{
     auth::Auth,
+    base::run_blocking,
     catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
     protocol::offered_capabilities,
-    upstream::{Context, HttpClient, Upstream, Watchdog},
+    upstream::{Context, HttpClient, Phase, Upstream, Watchdog},
     wire::{Id, Raw, edit},
 };
 
+/// How often it is looked whether a host is still the only one.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long one message of a server waits for a host that does not read.
 const PATIENCE_WITH_HOST: Duration = Duration::from_secs(5);
 
@@ -54,11 +58,14 @@ pub struct Fleet {
     listing: Mutex<Vec<HostId>>,
     /// Eager and hybrid servers whose first attempt is not over.
     starting: watch::Sender<usize>,
+    /// The servers that no list waits for at the start, since they hung in the last run.
+    unwaited: HashSet<ServerId>,
     started_at: Instant,
     // A std mutex: held for one look or change.
     pub(super) subscribers: Mutex<Subscribers>,
     pub(super) in_flight: InFlight,
     pub(super) parked: Parked,
+    pub(super) passed: Passed,
     pub(super) levels: Levels,
     pub(super) memory: Memory,
     pub(super) loads: Loads,
@@ -93,6 +100,7 @@ impl Fleet {
         let Config { settings, servers, .. } = config;
         let context = Context {
             max_message_bytes: settings.max_message_bytes,
+            lineage: settings.lineage.clone(),
             watchdog: watchdog.clone(),
             http: HttpClient::default(),
             auth,
@@ -100,13 +108,20 @@ impl Fleet {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
-        let starting = servers.iter().filter(|server| has_first_attempt(server)).count();
         let settings = Arc::new(settings);
         let memory = Memory::new(storage.catalogs);
         let loads = Loads::new(settings.loads, storage.loads.filter(|_| settings.remember_loads));
         let fleet = Arc::new_cyclic(|this| {
+            let (mut starting, mut unwaited) = (0, HashSet::new());
             let roster = Roster::default().reconfigured(servers, |id, _, version, config| {
                 memory.adopt(id, &config);
+                if has_first_attempt(&config) {
+                    if config.startup == Startup::Hybrid && memory.was_hung(id) {
+                        unwaited.insert(id);
+                    } else {
+                        starting += 1;
+                    }
+                }
                 Slot::start(this, &context, id, version, config)
             });
             let snapshot = Snapshot::new(settings, &roster.configs());
@@ -121,10 +136,12 @@ impl Fleet {
                 waited_for: Mutex::default(),
                 listing: Mutex::default(),
                 starting: watch::Sender::new(starting),
+                unwaited,
                 started_at: Instant::now(),
                 subscribers: Mutex::default(),
                 in_flight: InFlight::default(),
                 parked: Parked::new(),
+                passed: Passed::default(),
                 levels: Levels::default(),
                 memory,
                 loads,
@@ -269,7 +286,10 @@ impl Fleet {
         self.starting.send_modify(|starting| *starting += 1);
     }
 
-    pub(super) fn first_attempt_over(&self) {
+    pub(super) fn first_attempt_over(&self, server: ServerId) {
+        if self.unwaited.contains(&server) {
+            return;
+        }
         self.starting.send_modify(|starting| *starting = starting.saturating_sub(1));
     }
 
@@ -278,7 +298,32 @@ impl Fleet {
         let mut starting = self.starting.subscribe();
         let all = starting.wait_for(|starting| *starting == 0);
         // Late ones are announced when they come.
-        let _ = tokio::time::timeout_at(self.started_at + self.settings().startup_wait, all).await;
+        let deadline = self.started_at + self.settings().startup_wait;
+        let is_first_wait = Instant::now() < deadline;
+        if tokio::time::timeout_at(deadline, all).await.is_err() && is_first_wait {
+            self.note_hung();
+        }
+    }
+
+    /// Remembers the hybrid servers that are still to say what they have, so that the next start does not wait for them.
+    fn note_hung(&self) {
+        let roster = self.roster();
+        let hung: Vec<ServerId> = roster
+            .all()
+            .filter(|(_, slot)| {
+                slot.config.startup == Startup::Hybrid
+                    && has_first_attempt(&slot.config)
+                    && slot.upstream.catalog().is_none()
+                    && slot.upstream.status().phase == Phase::Loading
+            })
+            .map(|(server, _)| server)
+            .collect();
+        let Some(fleet) = self.this.upgrade().filter(|_| !hung.is_empty()) else { return };
+        self.context.tasks.spawn(run_blocking(move || {
+            for server in hung {
+                fleet.memory.note_hung(server, true);
+            }
+        }));
     }
 
     pub fn attach(&self, host: &Arc<dyn Host>) {
@@ -309,16 +354,20 @@ impl Fleet {
         self.waited_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Whether a host that servers wait for does not keep up with what they send.
+    /// Whether the only host does not keep up with what servers send. Of several hosts none is waited for, since
+    /// the others would wait with it: what one of them does not read is queued, and dropped when it is too much.
     pub(super) fn is_congested(&self) -> bool {
-        self.lock_waited_for().values().any(Peer::is_full)
+        self.lock_hosts().len() <= 1 && self.lock_waited_for().values().any(Peer::is_full)
     }
 
-    /// Waits until such hosts can take more, but not for ever.
+    /// Waits until that host can take more or another comes, but not for ever.
     pub(super) async fn hosts_ready(&self) {
-        let peers: Vec<Peer> = self.lock_waited_for().values().cloned().collect();
-        for peer in peers {
-            peer.ready(PATIENCE_WITH_HOST).await;
+        let deadline = Instant::now() + PATIENCE_WITH_HOST;
+        while self.is_congested() && Instant::now() < deadline {
+            let peers: Vec<Peer> = self.lock_waited_for().values().cloned().collect();
+            for peer in peers {
+                peer.ready(LOOK_AGAIN).await;
+            }
         }
     }
 
@@ -345,6 +394,20 @@ impl Fleet {
         }
         let recalled = self.snapshot.load().recalled(known);
         self.snapshot.store(Arc::new(recalled));
+    }
+
+    /// Shows what hybrid servers had in another run. Nobody is told: it is there from the start.
+    pub(super) fn publish_seeds(&self, seeds: Vec<(ServerId, Arc<Exposed>)>) {
+        if seeds.is_empty() {
+            return;
+        }
+        let _order = self.lock_publishing();
+        let seeded = self.snapshot.load().seeded(seeds);
+        for collision in seeded.collisions(|_| true) {
+            tracing::warn!("{collision}");
+        }
+        self.snapshot.store(Arc::new(seeded));
+        self.changed();
     }
 
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
@@ -388,7 +451,7 @@ impl Fleet {
             self.remember_load(server);
         }
         if !was_live {
-            for collision in after.collisions(position) {
+            for collision in after.collisions(|server| server == position) {
                 tracing::warn!("{collision}");
             }
         }
@@ -400,7 +463,6 @@ impl Fleet {
         let spared = match announce {
             Announce::All => Vec::new(),
             Announce::NotListing => self.lock_listing().clone(),
-            Announce::Nobody => return,
         };
         for host in self.hosts() {
             if self.concerns(host.as_ref(), server, &presence) && !spared.contains(&host.id()) {
@@ -421,8 +483,6 @@ pub(super) enum Announce {
     All,
     /// Those that have just asked for a list get what is new with it, and must not be told to ask again.
     NotListing,
-    /// Whoever publishes it says so.
-    Nobody,
 }
 
 /// A host that waits for a list.

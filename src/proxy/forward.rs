@@ -162,10 +162,24 @@ impl Fleet {
     ) -> Result<Outcome, CallError> {
         let request = Forwarded { fleet: self, lease, instance, caller, method };
         let era = request.lease.greeting().era;
+        if caller.client.era == Era::Modern
+            && let Err(refusal) = self.passed.check(era, params.as_ref())
+        {
+            return Ok(Err(refusal));
+        }
         match (caller.client.era, era) {
             (Era::Modern, Era::Legacy) => conversation::begin(request, params).await,
             (Era::Legacy, Era::Modern) => rounds::play(&request, params).await,
-            (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => request.send(params).await,
+            (Era::Legacy, Era::Legacy) => request.send(params).await,
+            (Era::Modern, Era::Modern) => {
+                let outcome = request.send(params).await;
+                if let Ok(Ok(result)) = &outcome
+                    && adapt::is_input_required(result)
+                {
+                    self.passed.note(result);
+                }
+                outcome
+            }
         }
     }
 

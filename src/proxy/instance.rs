@@ -162,7 +162,7 @@ impl Observer for InstanceObserver {
     fn first_attempt_over(&self) {
         // Only shared instances are started eagerly.
         if self.instance.owner.is_none() {
-            self.tell(|fleet, _| fleet.first_attempt_over());
+            self.tell(Fleet::first_attempt_over);
         }
     }
 
@@ -177,6 +177,10 @@ impl Observer for InstanceObserver {
     fn capabilities(&self, era: Era) -> Raw {
         let Some(fleet) = self.fleet.upgrade() else { return Raw::empty_object() };
         fleet.capabilities_for(self.instance, era)
+    }
+
+    fn client_info(&self) -> Option<Raw> {
+        self.fleet.upgrade()?.client_info_for(self.instance)
     }
 
     fn is_congested(&self) -> bool {
@@ -216,6 +220,16 @@ impl Fleet {
         }
         // The roots of one host are nothing that another's server should work in.
         if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
+    }
+
+    /// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.
+    fn client_info_for(&self, instance: Instance) -> Option<Raw> {
+        let hosts = self.hosts_of(instance);
+        let is_of_one = instance.owner.is_some() || self.settings().single_server;
+        if !is_of_one || !is_sole(&hosts) {
+            return None;
+        }
+        hosts.iter().find_map(|host| host.client())?.info.clone()
     }
 
     /// The hosts to which an instance may be of use.

@@ -5,22 +5,28 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::{Caller, Fleet};
+use super::{Caller, Fleet, resources::reply};
 use crate::{
     catalog::{Presence, Snapshot},
-    config::{Startup, Surface},
+    config::{AlwaysLoad, Features, Pin, Startup, Surface},
     protocol::error,
-    upstream::{Kinds, Phase},
+    upstream::{Kinds, Phase, offerable},
     wire::{Outcome, Raw, edit},
 };
 
 /// How long a list waits for servers that are awake. One that hangs must not withhold the others'.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Whether a list is asked for from some page on.
+pub(super) fn has_cursor(params: &Raw) -> bool {
+    edit::get(params, "cursor").is_some_and(|cursor| cursor.as_bytes() != b"null")
+}
+
 impl Fleet {
     pub(super) async fn list_tools(&self, caller: &Caller) -> Outcome {
         self.started().await;
         self.load_sole(caller).await?;
+        self.caught_up(caller).await;
         let host = caller.host.as_ref();
         if host.endpoint().view(&self.snapshot()).shows_known() {
             self.recall_all().await;
@@ -55,6 +61,53 @@ impl Fleet {
         Ok(list("prompts", &prompts))
     }
 
+    /// The list as the only server there is to see gives it: its own pages, cursors and hints, and what it shows to this
+    /// host alone. `None` where dormouse has something to say in it, or where the server would have to be woken for it.
+    pub(super) async fn list_of_sole(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: Option<&Raw>,
+    ) -> Option<Outcome> {
+        let endpoint = caller.endpoint();
+        let server = endpoint.only.filter(|_| endpoint.surface == Surface::Direct)?;
+        let config = self.config_of(server);
+        let is_edited = !config.tools.allows_all()
+            || config.features != Features::default()
+            || config.pin == Pin::Block
+            || self.settings().always_load == AlwaysLoad::Loaded;
+        if is_edited {
+            return None;
+        }
+        self.started().await;
+        if let Err(refusal) = self.load_sole(caller).await {
+            return Some(Err(refusal));
+        }
+        let upstream = self.existing(self.instance(server, caller))?;
+        if upstream.awake().is_none() && !params.is_some_and(has_cursor) {
+            return None;
+        }
+        let listed = reply(self.forward(server, caller, method, params.cloned()).await);
+        let catalog = upstream.catalog().filter(|_| method == "tools/list");
+        Some(match catalog {
+            Some(catalog) => listed.map(|page| offerable(&config, catalog.greeting.era, page)),
+            None => listed,
+        })
+    }
+
+    /// Waits for servers that have just said that their lists have changed: what is listed then is what they mean.
+    async fn caught_up(&self, caller: &Caller) {
+        let endpoint = caller.endpoint();
+        let roster = self.roster();
+        let shown = roster.ids().filter(|server| endpoint.shows(*server));
+        let upstreams = shown.filter_map(|server| self.existing(self.instance(server, caller)));
+        let all = futures_util::future::join_all(upstreams.map(|upstream| async move {
+            upstream.caught_up().await;
+        }));
+        // What comes later is announced.
+        let _ = tokio::time::timeout(PATIENCE, all).await;
+    }
+
     /// Loads the only server there is to see, where nothing else would: its own tools are all that is
     /// shown, so that asking for them is using it.
     async fn load_sole(&self, caller: &Caller) -> Result<(), Raw> {
@@ -67,9 +120,13 @@ impl Fleet {
         let is_unknown = matches!(presence, Some(Presence::Offered { .. }));
         // An eager one is on its way, and is announced when it comes; unless somebody has to do something for that.
         let upstream = self.existing(self.instance(server, caller));
-        let wants_login =
-            upstream.is_some_and(|upstream| upstream.status().phase == Phase::AwaitingLogin);
-        let is_coming = self.config_of(server).startup == Startup::Eager && !wants_login;
+        let wants_login = upstream
+            .as_ref()
+            .is_some_and(|upstream| upstream.status().phase == Phase::AwaitingLogin);
+        let has_failed =
+            upstream.is_some_and(|upstream| upstream.status().phase == Phase::BackingOff);
+        let is_coming =
+            self.config_of(server).startup == Startup::Eager && !wants_login && !has_failed;
         if !is_unknown || is_coming {
             return Ok(());
         }
@@ -106,5 +163,5 @@ impl Fleet {
 }
 
 fn list(member: &str, items: &[Raw]) -> Raw {
-    edit::set(&Raw::empty_object(), member, &Raw::encode(items))
+    edit::set(&Raw::empty_object(), member, &Raw::array(items))
 }

@@ -10,6 +10,7 @@ use std::{
 
 use super::{Fleet, Host, Principal};
 use crate::{
+    base::run_blocking,
     catalog::{Origin, Presence, ServerId, Snapshot},
     config,
 };
@@ -103,11 +104,11 @@ impl Fleet {
     pub(super) fn remember_load(&self, server: ServerId) {
         let Some(file) = self.loads.file.clone() else { return };
         let name = self.config_of(server).name.clone();
-        self.context.tasks.spawn_blocking(move || {
+        self.context.tasks.spawn(run_blocking(move || {
             if let Err(error) = add(&file, name) {
                 tracing::warn!(path = %file.display(), %error, "cannot remember what is loaded");
             }
-        });
+        }));
     }
 }
 

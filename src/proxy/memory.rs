@@ -16,8 +16,9 @@ use super::{
     instance::Instance,
 };
 use crate::{
+    base::run_blocking,
     catalog::{
-        Cache, CatalogKey, Digests, Exposed, Naming, Origin, Pins, Presence, Record, ServerCatalog,
+        Cache, CatalogKey, Digests, Exposed, Naming, Pins, Presence, Record, ServerCatalog,
         ServerId, ServerView, hidden_characters,
     },
     config::{Pin, ServerConfig, Startup},
@@ -129,7 +130,7 @@ impl Memory {
         let mut pins = self.lock_pins();
         let pins = pins.entry(server).or_default();
         pins.see(&now);
-        pins.changed(&now)
+        pins.unverified(&now)
     }
 
     /// Whether this catalog has to be written.
@@ -158,6 +159,18 @@ impl Memory {
                 self.lock_kept().remove(&place);
                 None
             }
+        }
+    }
+
+    /// Whether the server hung when it was last to be learned: then no list waits for it.
+    pub(super) fn was_hung(&self, server: ServerId) -> bool {
+        self.place(server).is_some_and(|(cache, key)| cache.is_hung(&key))
+    }
+
+    pub(super) fn note_hung(&self, server: ServerId, is_hung: bool) {
+        let Some((cache, key)) = self.place(server) else { return };
+        if let Err(error) = cache.note_hung(&key, is_hung) {
+            tracing::debug!(%error, "cannot note whether a server hung");
         }
     }
 
@@ -208,9 +221,9 @@ impl Fleet {
     /// Looks whether tools that were withheld because they had changed have been approved meanwhile.
     pub(super) async fn reexamine(&self, server: ServerId) {
         let Some(fleet) = self.this.upgrade() else { return };
-        let reading = self.context.tasks.spawn_blocking(move || fleet.reread_pins(server));
-        // It only fails when everything ends.
-        let _ = reading.await;
+        let reading = run_blocking(move || fleet.reread_pins(server));
+        // There is no outcome only when everything ends.
+        let _ = self.context.tasks.track_future(reading).await;
     }
 
     fn reread_pins(&self, server: ServerId) {
@@ -250,11 +263,12 @@ impl Fleet {
             return;
         }
         let (fleet, catalog) = (self.this.clone(), catalog.clone());
-        self.context.tasks.spawn_blocking(move || {
+        self.context.tasks.spawn(run_blocking(move || {
             let Some(fleet) = fleet.upgrade().filter(|fleet| fleet.is_current(instance)) else {
                 return;
             };
             fleet.report_hidden(server, &catalog);
+            fleet.memory.note_hung(server, false);
             let config = fleet.config_of(server);
             let Some(changed) =
                 fleet.memory.write(server, &config.name, &catalog.discovery.declared)
@@ -268,7 +282,7 @@ impl Fleet {
                 // Another process may have seen them first.
                 fleet.reread_pins(server);
             }
-        });
+        }));
     }
 
     /// Tells that some server's catalog has become known, or is new.
@@ -326,19 +340,14 @@ impl Fleet {
     /// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
     pub(super) fn seed(&self) {
         let roster = self.roster();
-        for (server, slot) in roster.all() {
-            let config = &slot.config;
-            if config.startup == Startup::Hybrid
-                && has_first_attempt(config)
-                && let Some(record) = self.memory.read(server, None)
-            {
-                let exposed = self.expose(server, &Arc::new(record.catalog));
-                self.publish(roster.shared(server), Announce::Nobody, |before| match before {
-                    Presence::Live { .. } => None,
-                    _ => Some(Presence::Live { exposed, origin: Origin::OwnAccord }),
-                });
-            }
-        }
+        let hybrid = roster.all().filter(|(_, slot)| {
+            slot.config.startup == Startup::Hybrid && has_first_attempt(&slot.config)
+        });
+        let seeds = hybrid.filter_map(|(server, _)| {
+            let record = self.memory.read(server, None)?;
+            Some((server, self.expose(server, &Arc::new(record.catalog))))
+        });
+        self.publish_seeds(seeds.collect());
     }
 
     /// Reads what is known of the servers that have not been loaded, once. It feeds search, counts and the
@@ -349,7 +358,7 @@ impl Fleet {
             return;
         }
         let Some(fleet) = self.this.upgrade() else { return };
-        let reading = self.context.tasks.spawn_blocking(move || {
+        let reading = run_blocking(move || {
             let is_unloaded =
                 |view: &&Arc<ServerView>| matches!(view.presence, Presence::Offered { .. });
             let unloaded = snapshot.servers.iter().filter(is_unloaded).map(|view| view.id);
@@ -359,7 +368,7 @@ impl Fleet {
             });
             fleet.publish_recalled(&roster, known.collect());
         });
-        // It only fails when everything ends.
-        let _ = reading.await;
+        // There is no outcome only when everything ends.
+        let _ = self.context.tasks.track_future(reading).await;
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     catalog::{CatalogKey, Changes, Origin, Presence, ServerId, Snapshot},
-    config::{Config, ServerConfig, Settings, Startup},
+    config::{Config, HttpSettings, ServerConfig, Settings, Startup},
     protocol::Era,
 };
 
@@ -288,7 +288,8 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         startup_wait: now.startup_wait,
         max_message_bytes: now.max_message_bytes,
         single_server: now.single_server,
-        http: now.http.clone(),
+        // Who may come in is known at once: a token that was taken out opens nothing any more.
+        http: HttpSettings { auth_tokens: wanted.http.auth_tokens.clone(), ..now.http.clone() },
         ..wanted.clone()
     };
     let fixed = [
@@ -298,7 +299,6 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         ("startupWait", wanted.startup_wait != now.startup_wait),
         ("maxMessageBytes", wanted.max_message_bytes != now.max_message_bytes),
         ("listen", wanted.http.listen != now.http.listen),
-        ("authTokens", wanted.http.auth_tokens != now.http.auth_tokens),
         ("apiTokens", wanted.http.api_tokens != now.http.api_tokens),
         ("allowedHosts", wanted.http.allowed_hosts != now.http.allowed_hosts),
         ("allowedOrigins", wanted.http.allowed_origins != now.http.allowed_origins),

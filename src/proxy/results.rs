@@ -161,7 +161,7 @@ fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, Rest)> {
         rest.push_str(after);
     }
     let rest = Rest { id: id.to_owned(), text: rest, page: max };
-    Some((edit::set(result, "content", &Raw::encode(&kept)), rest))
+    Some((edit::set(result, "content", &Raw::array(&kept)), rest))
 }
 
 /// The text of a text item; images, links and embedded resources have none that may be cut.

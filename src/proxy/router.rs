@@ -1,6 +1,6 @@
 //! From a host's request to whoever answers it.
 
-use super::{Caller, Fleet, resources::reply};
+use super::{Caller, Fleet, lists::has_cursor, resources::reply};
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error},
@@ -23,11 +23,13 @@ impl Fleet {
         }
         let params = params.map(|params| self.logins.without_answer(params));
         let given = || params.clone().unwrap_or_else(Raw::empty_object);
+        if is_list(method)
+            && let Some(listed) = self.list_of_sole(caller, method, params.as_ref()).await
+        {
+            return listed;
+        }
         match (method, era) {
-            ("tools/list" | "resources/list" | "resources/templates/list" | "prompts/list", _)
-                if edit::get(&given(), "cursor")
-                    .is_some_and(|cursor| cursor.as_bytes() != b"null") =>
-            {
+            (method, _) if is_list(method) && has_cursor(&given()) => {
                 Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
             }
             ("tools/list", _) => own(self.list_tools(caller).await?),
@@ -104,6 +106,10 @@ impl Fleet {
         let params = edit::set(&params, "ref", &reference);
         reply(self.forward(server, caller, "completion/complete", Some(params)).await)
     }
+}
+
+fn is_list(method: &str) -> bool {
+    matches!(method, "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list")
 }
 
 /// `object` with its `name` replaced, where that differs.

@@ -2,7 +2,7 @@
 //! (2026-07-28, basic/patterns/mrtr).
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Caller, Principal};
 use crate::{
-    protocol::{error, random_token},
+    protocol::{Era, error, random_token},
     wire::{Raw, edit},
 };
 
@@ -26,6 +26,58 @@ pub(super) struct States<T> {
     // A std mutex: held to put or take one.
     waiting: Mutex<HashMap<String, Waiting<T>>>,
 }
+
+/// How the states of every dormouse begin.
+const BEGINNING: &str = "dormouse-";
+
+/// The states of servers that were passed on to hosts and begin like those of a dormouse: a server may be one. Any other
+/// that begins so comes from a process that has ended, or from nowhere, and must be refused (2026-07-28,
+/// basic/patterns/mrtr, Security).
+#[derive(Default)]
+pub(super) struct Passed {
+    // A std mutex: held for a look or a change. The oldest first.
+    states: Mutex<VecDeque<String>>,
+}
+
+impl Passed {
+    /// Remembers the state in a server's result, if it has one of that kind.
+    pub(super) fn note(&self, result: &Raw) {
+        let state = edit::get_str(result, "requestState");
+        let Some(state) = state.filter(|state| state.starts_with(BEGINNING)) else { return };
+        if state.len() > MAX_STATE {
+            return;
+        }
+        let mut states = self.lock();
+        if states.len() >= MOST {
+            states.pop_front();
+        }
+        states.push_back(state);
+    }
+
+    /// Checks the state in the params for a server, from which those of this process have been taken out.
+    ///
+    /// # Errors
+    /// The error object to answer with.
+    pub(super) fn check(&self, server: Era, params: Option<&Raw>) -> Result<(), Raw> {
+        let state = params.and_then(|params| edit::get(params, "requestState"));
+        let Some(state) = state else { return Ok(()) };
+        let state = state.read::<String>().unwrap_or_default();
+        let is_of_server = match server {
+            // It gives none.
+            Era::Legacy => false,
+            Era::Modern => !state.starts_with(BEGINNING) || self.lock().contains(&state),
+        };
+        if is_of_server { Ok(()) } else { Err(error::invalid_params(GONE)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const GONE: &str = "\"requestState\" has expired, was used before, or is another request's";
+/// The most bytes of a state that is remembered.
+const MAX_STATE: usize = 512;
 
 struct Waiting<T> {
     what: T,
@@ -42,7 +94,7 @@ struct Binding {
 
 impl<T> States<T> {
     pub(super) fn new() -> Self {
-        let prefix = format!("dormouse-{}.", random_token::<6>());
+        let prefix = format!("{BEGINNING}{}.", random_token::<6>());
         Self { prefix, waiting: Mutex::default() }
     }
 
@@ -79,8 +131,7 @@ impl<T> States<T> {
         let taken = if is_theirs { waiting.remove(&state) } else { None };
         drop(waiting);
         let taken = taken.filter(|taken| taken.until > Instant::now());
-        let gone = "\"requestState\" has expired, was used before, or is another request's";
-        Some(taken.map(|taken| taken.what).ok_or_else(|| error::invalid_params(gone)))
+        Some(taken.map(|taken| taken.what).ok_or_else(|| error::invalid_params(GONE)))
     }
 
     /// The params of a request without what its host has come back with for us.
@@ -135,6 +186,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_state_of_nobody_known_is_refused_whatever_the_era_of_the_server() {
+        let passed = Passed::default();
+        let with = |state: &str| Raw::encode(&json!({"requestState": state}));
+        let check = |era, state: &str| passed.check(era, Some(&with(state))).is_ok();
+        assert!(passed.check(Era::Legacy, Some(&Raw::empty_object())).is_ok());
+        assert!(!check(Era::Legacy, "anything") && !check(Era::Legacy, "dormouse-old.x"));
+        assert!(check(Era::Modern, "the server's own"));
+        assert!(!check(Era::Modern, "dormouse-old.x"));
+        passed.note(&with("dormouse-old.x"));
+        assert!(check(Era::Modern, "dormouse-old.x"), "it came from the server");
+    }
 
     #[test]
     fn the_states_of_another_dormouse_are_left_to_it() {

@@ -1,13 +1,17 @@
 //! The `activate` surface: `activate_<server>` for every server that is to be activated, and the tools of every loaded one.
 
-use serde::Serialize;
 use serde_json::json;
 
-use super::{Action, View, answered, budget, definition, discover, load, text::sanitized};
+use super::{
+    Action, View,
+    answer::{self, Form, Section},
+    answered, budget, definition, discover, load,
+    text::{counted, sanitized},
+};
 use crate::{
-    catalog::{Exposed, Presence, ServerView, Shown, ToolRef},
+    catalog::{Exposed, Presence, ServerView, Shown},
     config::Listing,
-    wire::Raw,
+    wire::{Raw, edit},
 };
 
 const PREFIX: &str = "activate_";
@@ -29,7 +33,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
         }
     }
     if view.snapshot.settings.listing == Listing::Stable {
-        tools.extend(discover::calling_tools(view));
+        tools.extend(discover::stable_tools(view));
     }
     tools
 }
@@ -44,24 +48,19 @@ pub(super) fn instructions(view: View<'_>) -> String {
 }
 
 fn activate_definition(view: View<'_>, server: &ServerView, shown: Shown<'_>) -> Raw {
-    let mut description = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
-    if let Some(about) = &server.description {
-        description.push_str(&format!(" {}", sanitized(about, 1000)));
-    }
+    let mut rest = String::new();
     if let Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } = shown {
         let catalog = &exposed.catalog;
         let names: Vec<String> =
             catalog.tools.iter().take(NAMED).map(|tool| sanitized(&tool.name, 64)).collect();
         let more = if catalog.tools.len() > NAMED { ", …" } else { "" };
-        description.push_str(&format!(
-            " This will load {} tools: {}{more}",
-            catalog.tools.len(),
-            names.join(", ")
-        ));
+        let count = counted(catalog.tools.len(), "tool");
+        rest.push_str(&format!(" This will load {count}: {}{more}", names.join(", ")));
     }
     if let Shown::Offered { trouble: Some(trouble), .. } = shown {
-        description.push_str(&format!(" ({})", sanitized(trouble, 500)));
+        rest.push_str(&format!(" ({})", sanitized(trouble, 500)));
     }
+    let description = with_about(view, server, &rest);
     definition::meta_tool(
         view,
         json!({
@@ -72,6 +71,18 @@ fn activate_definition(view: View<'_>, server: &ServerView, shown: Shown<'_>) ->
     )
 }
 
+/// The description of an `activate_` tool, in which the server's own gives way to the budget.
+fn with_about(view: View<'_>, server: &ServerView, rest: &str) -> String {
+    let begin = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
+    let about = server.description.as_deref().unwrap_or_default();
+    let budget = view.snapshot.settings.description_budget.unwrap_or(usize::MAX);
+    let lengths = [1000, 500, 250, 120, 60, 30].map(|longest| sanitized(about, longest));
+    let composed = lengths.into_iter().filter(|about| !about.is_empty());
+    let composed = composed.map(|about| format!("{begin} {about}{rest}"));
+    let whole = composed.chain([format!("{begin}{rest}")]).find(|text| text.len() <= budget);
+    whole.unwrap_or(begin)
+}
+
 /// `None` when `name` is not that of an `activate_` tool.
 pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let part = name.strip_prefix(PREFIX)?;
@@ -79,49 +90,38 @@ pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let server = view.snapshot.servers.iter().position(is_named)?;
     let shown = &view.snapshot.servers[server];
     Some(match &shown.presence {
-        Presence::Live { exposed, .. } => {
-            Action::Answer(answered(&report(view, server, shown, exposed).to_string()))
-        }
+        Presence::Live { exposed, .. } => report(view, server, shown, exposed),
         Presence::Offered { .. } => Action::Load { server: shown.id },
         Presence::Evicted | Presence::Disabled => load::unknown_server(view, &shown.name),
     })
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Report<'a> {
-    activated: bool,
-    server: &'a str,
-    tool_count: usize,
-    prompt_count: usize,
-    resource_count: usize,
-    resource_template_count: usize,
-    tools: &'a [String],
-    /// Only for stable lists, in which the tools themselves never appear.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    definitions: Vec<Raw>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<&'a str>,
-}
-
-fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) -> Raw {
+/// What an activated server has, and the names that can be called now.
+fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) -> Action {
     let catalog = &exposed.catalog;
-    let definitions = match view.snapshot.settings.listing {
-        Listing::Growing => Vec::new(),
-        Listing::Stable => {
-            let all = 0..catalog.tools.len();
-            all.map(|tool| load::tool_line(view, ToolRef { server, tool })).collect()
-        }
-    };
-    Raw::encode(&Report {
-        activated: true,
-        server: &shown.name,
-        tool_count: catalog.tools.len(),
-        prompt_count: catalog.prompts.len(),
-        resource_count: catalog.resources.len(),
-        resource_template_count: catalog.templates.len(),
-        tools: &exposed.listed_names,
-        definitions,
-        instructions: catalog.greeting.instructions.as_deref(),
-    })
+    let mut about = json!({
+        "activated": true,
+        "server": shown.name,
+        "toolCount": catalog.tools.len(),
+        "promptCount": catalog.prompts.len(),
+        "resourceCount": catalog.resources.len(),
+        "resourceTemplateCount": catalog.templates.len(),
+    });
+    if let Some(instructions) = load::instructions(catalog) {
+        about["instructions"] = json!(instructions);
+    }
+    // Their kinds are those of the server's own names: under the listed ones all begin alike.
+    let names = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let mut sections =
+        vec![Section::new(names, Form::Named, |tool, _| Raw::encode(&exposed.listed_names[tool]))];
+    if view.snapshot.settings.listing == Listing::Stable {
+        // The tools themselves never appear in the list.
+        sections.push(load::tools_section(view, server, catalog));
+    }
+    let about = Raw::encode(&about);
+    answer::fit(&mut sections, about.len());
+    let written: Vec<Raw> = sections.iter().map(Section::write).collect();
+    let members: Vec<(&str, &Raw)> = ["tools", "definitions"].into_iter().zip(&written).collect();
+    let note = answer::note(view, Some(&shown.name), &sections);
+    Action::Answer(answered(&edit::set_each(&about, &members), note.as_deref()))
 }

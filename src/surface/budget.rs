@@ -1,128 +1,39 @@
 //! The blocks `<mcp_servers>` and `<tools>`, written so that they fit a budget of bytes.
+//!
+//! Each server has an entry: a line with its description, or its tools once it is loaded. All entries are written as
+//! fully as one common limit lets them, so that the largest give way first and small ones stay whole.
 
 use super::{
     View,
     text::{escaped, first_sentence, one_line, sanitized},
 };
-use crate::catalog::Shown;
+use crate::catalog::{Exposed, Shown};
 
 /// The longest text of a server or tool in characters, whatever the budget.
-const LONGEST: usize = 1000;
-
-/// How much is said. Each later form is shorter; the first that fits is used.
-#[derive(Clone, Copy)]
-struct Form {
-    servers: Servers,
-    tools: Tools,
-}
-
-#[derive(Clone, Copy)]
-enum Servers {
-    /// Each with its description, cut to this many characters.
-    Described(usize),
-    Named,
-    /// Only the first so many by name, the rest as a number.
-    Counted(usize),
-}
-
-#[derive(Clone, Copy)]
-enum Tools {
-    /// Each with the first sentence of its description, cut to this many characters.
-    Summarized(usize),
-    Named,
-    /// A number for each server.
-    Counted,
-    /// One number for all.
-    Summed,
-    /// Left out altogether.
-    None,
-}
-
-/// The order in which text gives way (DESIGN.md section 3): tools first, servers last.
-fn forms(with_tools: bool, server_count: usize) -> Vec<Form> {
-    let described = Servers::Described(LONGEST);
-    if !with_tools {
-        let full = Form { servers: described, tools: Tools::None };
-        return std::iter::once(full)
-            .chain(shorter(Tools::None))
-            .chain(counted(Tools::None, server_count))
-            .collect();
-    }
-    let summaries = [LONGEST, 120, 60, 30].map(Tools::Summarized);
-    let shown = summaries.into_iter().chain([Tools::Named, Tools::Counted, Tools::Summed]);
-    shown
-        .map(|tools| Form { servers: described, tools })
-        .chain(shorter(Tools::Counted))
-        .chain(shorter(Tools::Summed))
-        .chain(counted(Tools::Summed, server_count))
-        .collect()
-}
-
-/// Shorter and shorter descriptions of servers, and their names alone.
-fn shorter(tools: Tools) -> impl Iterator<Item = Form> {
-    let lengths = [300, 200, 150, 120, 100, 80, 65, 50, 40, 30, 20].map(Servers::Described);
-    lengths.into_iter().chain([Servers::Named]).map(move |servers| Form { servers, tools })
-}
-
-/// Fewer and fewer names of servers.
-fn counted(tools: Tools, server_count: usize) -> impl Iterator<Item = Form> {
-    (0..server_count).rev().map(move |shown| Form { servers: Servers::Counted(shown), tools })
-}
+const MAX_TEXT: usize = 1000;
+/// The longest description of a loaded server in characters: its tools say more.
+const MAX_ABOUT_LOADED: usize = 120;
+/// Characters of a tool's summary, the fullest first.
+const SUMMARIES: [usize; 4] = [MAX_TEXT, 120, 60, 30];
+/// A shorter beginning of a description says nothing.
+const MIN_ABOUT: usize = 8;
 
 /// `preamble`, then what can be loaded and the tools of what is, in the fullest form with which all of it
 /// fits the budget.
 pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> String {
-    let offered = Block { tag: "mcp_servers", lines: offered(view) };
-    compose_block(view, preamble, &offered, with_tools)
+    let loaded = if with_tools { loaded(view) } else { Vec::new() };
+    let none_loaded = with_tools && loaded.is_empty();
+    Blocks { tag: "mcp_servers", lines: offered(view), loaded, none_loaded }
+        .within(view.snapshot.settings.description_budget, preamble)
 }
 
 /// `preamble`, then these lines as groups of tools, as above.
 pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<Line>) -> String {
-    compose_block(view, preamble, &Block { tag: "groups", lines: groups }, false)
+    Blocks { tag: "groups", lines: groups, loaded: Vec::new(), none_loaded: false }
+        .within(view.snapshot.settings.description_budget, preamble)
 }
 
-fn compose_block(view: View<'_>, preamble: &str, block: &Block, with_tools: bool) -> String {
-    let server_count = block.lines.len();
-    let compose = |form: Form| format!("{preamble}{}", blocks(view, block, form));
-    let Some(budget) = view.snapshot.settings.description_budget else {
-        let tools = if with_tools { Tools::Summarized(LONGEST) } else { Tools::None };
-        return compose(Form { servers: Servers::Described(LONGEST), tools });
-    };
-    for form in forms(with_tools, server_count) {
-        let composed = compose(form);
-        if composed.len() <= budget {
-            return composed;
-        }
-    }
-    // No room for the preamble as well: at least how much there is to ask for, or as much of the
-    // preamble as fits. A block is never cut.
-    let tools = if with_tools { Tools::Summed } else { Tools::None };
-    let counted = blocks(view, block, Form { servers: Servers::Counted(0), tools });
-    let counted = counted.trim();
-    if !counted.is_empty() && counted.len() <= budget {
-        return counted.to_owned();
-    }
-    let end = (0..=budget.min(preamble.len())).rev().find(|end| preamble.is_char_boundary(*end));
-    preamble[..end.unwrap_or(0)].trim_end().to_owned()
-}
-
-fn blocks(view: View<'_>, block: &Block, form: Form) -> String {
-    let mut text = servers_block(block, form.servers);
-    match (tools_block(view, form.tools), form.tools) {
-        (_, Tools::None) => {}
-        (Some(tools), _) => text.push_str(&tools),
-        (None, _) => text.push_str("\nNo tools are loaded yet."),
-    }
-    text
-}
-
-/// Servers between two tags, one a line.
-struct Block {
-    tag: &'static str,
-    lines: Vec<Line>,
-}
-
-/// A server, and what is said of it.
+/// A server that is not loaded, or a group, and what is said of it.
 pub(super) struct Line {
     name: String,
     /// On one line, and not yet escaped or cut.
@@ -132,6 +43,70 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(name: &str, about: &str) -> Self {
         Self { name: sanitized(name, 64), about: one_line(about) }
+    }
+
+    /// With as much of what is said as `limit` bytes hold.
+    fn within(&self, limit: usize) -> String {
+        let longest = self.about.chars().count().min(MAX_TEXT);
+        // Escaping makes some characters longer, so that fewer of them fit.
+        let fits = |characters: &usize| escaped(&self.about, *characters).len() <= limit;
+        let characters = match longest {
+            all if fits(&all) => all,
+            _ => largest(limit.min(longest), fits),
+        };
+        let is_worth_it = characters >= MIN_ABOUT || characters == longest;
+        if longest == 0 || !is_worth_it {
+            return format!("- {}\n", self.name);
+        }
+        format!("- {}: {}\n", self.name, escaped(&self.about, characters))
+    }
+}
+
+/// A loaded server, in forms that are each shorter than the one before.
+struct Loaded {
+    forms: Vec<String>,
+    tools: usize,
+}
+
+impl Loaded {
+    /// `most`: a form with more bytes is not written.
+    fn new(name: &str, about: &str, exposed: &Exposed, most: usize) -> Self {
+        let (name, about) = (sanitized(name, 64), sanitized(about, MAX_ABOUT_LOADED));
+        let head =
+            if about.is_empty() { format!("{name}:\n") } else { format!("{name}: {about}\n") };
+        let tools = &exposed.catalog.tools;
+        let summarized = SUMMARIES.into_iter().map(Some).chain([None]).filter_map(|summary| {
+            let mut form = head.clone();
+            for tool in tools {
+                form.push_str(&format!("- {}", sanitized(&tool.name, 200)));
+                let summary =
+                    summary.map(|longest| sanitized(first_sentence(&tool.description), longest));
+                if let Some(summary) = summary.filter(|summary| !summary.is_empty()) {
+                    form.push_str(&format!(": {summary}"));
+                }
+                form.push('\n');
+                if form.len() > most {
+                    return None;
+                }
+            }
+            Some(form)
+        });
+        let counted = format!("{} tools; ask with `query`\n", tools.len());
+        let about = if about.is_empty() { String::new() } else { format!("{about}; ") };
+        let shortest = [format!("{name}: {about}{counted}"), format!("{name}: {counted}")];
+        let mut forms: Vec<String> = Vec::new();
+        for form in summarized.chain(shortest) {
+            if forms.last().is_none_or(|last| form.len() < last.len()) {
+                forms.push(form);
+            }
+        }
+        Self { forms, tools: tools.len() }
+    }
+
+    /// The fullest form of at most `limit` bytes, or the shortest.
+    fn within(&self, limit: usize) -> &str {
+        let fitting = self.forms.iter().find(|form| form.len() <= limit);
+        fitting.or(self.forms.last()).map_or("", String::as_str)
     }
 }
 
@@ -150,73 +125,185 @@ fn offered(view: View<'_>) -> Vec<Line> {
     lines.collect()
 }
 
-fn servers_block(block: &Block, form: Servers) -> String {
-    let Block { tag, lines: offered } = block;
-    if offered.is_empty() {
-        return String::new();
-    }
-    let mut block = format!("\n<{tag}>\n");
-    let (shown, longest) = match form {
-        Servers::Described(longest) => (offered.len(), longest),
-        Servers::Named => (offered.len(), 0),
-        Servers::Counted(shown) => (shown, 0),
-    };
-    for Line { name, about } in offered.iter().take(shown) {
-        let about = if longest == 0 { String::new() } else { escaped(about, longest) };
-        if about.is_empty() {
-            block.push_str(&format!("- {name}\n"));
-        } else {
-            block.push_str(&format!("- {name}: {about}\n"));
+fn loaded(view: View<'_>) -> Vec<Loaded> {
+    let most = view.snapshot.settings.description_budget.unwrap_or(usize::MAX);
+    let servers = view.snapshot.servers.iter();
+    let shown = servers.filter_map(|server| match server.shown(view.snapshot.settings.listing) {
+        Shown::Live(exposed) => {
+            let about = server.description.as_deref().unwrap_or_default();
+            Some(Loaded::new(&server.name, about, exposed, most))
         }
-    }
-    if shown < offered.len() {
-        block.push_str(&format!("({} more; ask with `query`)\n", offered.len() - shown));
-    }
-    block.push_str(&format!("</{tag}>\n"));
-    block
+        _ => None,
+    });
+    shown.collect()
 }
 
-/// `None` when no server shows any tool.
-fn tools_block(view: View<'_>, form: Tools) -> Option<String> {
-    if matches!(form, Tools::Summed) {
-        return summed(view);
-    }
-    let mut block = "\n<tools>\n".to_owned();
-    let mut is_empty = true;
-    for server in &view.snapshot.servers {
-        let Shown::Live(exposed) = server.shown(view.snapshot.settings.listing) else { continue };
-        let tools = &exposed.catalog.tools;
-        is_empty = false;
-        let name = sanitized(&server.name, 64);
-        if matches!(form, Tools::Counted) {
-            block.push_str(&format!("{name}: {} tools; ask with `query`\n", tools.len()));
-            continue;
+/// What stands below the preamble.
+struct Blocks {
+    tag: &'static str,
+    lines: Vec<Line>,
+    loaded: Vec<Loaded>,
+    /// Whether to say that no tools are loaded.
+    none_loaded: bool,
+}
+
+impl Blocks {
+    fn within(&self, budget: Option<usize>, preamble: &str) -> String {
+        let Some(budget) = budget else {
+            return format!("{preamble}{}", self.at(usize::MAX, &self.listed(usize::MAX)));
+        };
+        let room = budget.saturating_sub(preamble.len());
+        let size = |limit: usize| self.at(limit, &self.listed(limit)).len();
+        if size(0) <= room {
+            let limit = largest(budget, |limit| size(*limit) <= room);
+            return format!("{preamble}{}", self.with_what_is_left(limit, room));
         }
-        block.push_str(&format!("{name}:\n"));
-        for tool in tools {
-            block.push_str(&format!("- {}", sanitized(&tool.name, 200)));
-            if let Tools::Summarized(longest) = form {
-                let summary = sanitized(first_sentence(&tool.description), longest);
-                if !summary.is_empty() {
-                    block.push_str(&format!(": {summary}"));
-                }
+        // One number for all tools.
+        let summed = self.summed();
+        if self.at(0, &summed).len() <= room {
+            let limit = largest(budget, |limit| self.at(*limit, &summed).len() <= room);
+            return format!("{preamble}{}", self.at(limit, &summed));
+        }
+        // As many servers as fit by name, if need be without the preamble.
+        for (preamble, room) in [(preamble, room), ("", budget)] {
+            let counted = self.counted(room, &summed);
+            if !counted.is_empty() && counted.len() <= room {
+                return format!("{preamble}{counted}").trim_start_matches('\n').to_owned();
             }
-            block.push('\n');
+        }
+        // Not even for that: as much of the preamble as fits. A block is never cut.
+        preamble[..preamble.floor_char_boundary(budget)].trim_end().to_owned()
+    }
+
+    /// The forms of a loaded server differ by much, so that a limit may leave room: one after the other gets of it
+    /// what it can use.
+    fn with_what_is_left(&self, limit: usize, room: usize) -> String {
+        let mut forms: Vec<&str> = self.loaded.iter().map(|one| one.within(limit)).collect();
+        let mut left = room - self.at(limit, &self.block(&forms)).len();
+        for (form, loaded) in forms.iter_mut().zip(&self.loaded) {
+            let fuller = loaded.within(form.len() + left);
+            left -= fuller.len().saturating_sub(form.len());
+            *form = fuller;
+        }
+        self.at(limit, &self.block(&forms))
+    }
+
+    /// The servers that are not loaded, each within this limit, and then `tools`.
+    fn at(&self, limit: usize, tools: &str) -> String {
+        let mut text = String::new();
+        if !self.lines.is_empty() {
+            text.push_str(&format!("\n<{}>\n", self.tag));
+            self.lines.iter().for_each(|line| text.push_str(&line.within(limit)));
+            text.push_str(&format!("</{}>\n", self.tag));
+        }
+        text + tools
+    }
+
+    /// The loaded servers, each within this limit.
+    fn listed(&self, limit: usize) -> String {
+        self.block(&self.loaded.iter().map(|loaded| loaded.within(limit)).collect::<Vec<_>>())
+    }
+
+    fn block(&self, forms: &[&str]) -> String {
+        match (forms, self.none_loaded) {
+            ([], true) => "\nNo tools are loaded yet.".to_owned(),
+            ([], false) => String::new(),
+            (forms, _) => format!("\n<tools>\n{}</tools>", forms.concat()),
         }
     }
-    block.push_str("</tools>");
-    (!is_empty).then_some(block)
+
+    /// One number for the tools of all loaded servers.
+    fn summed(&self) -> String {
+        if self.loaded.is_empty() {
+            return self.block(&[]);
+        }
+        let tools: usize = self.loaded.iter().map(|loaded| loaded.tools).sum();
+        let servers = self.loaded.len();
+        format!("\n<tools>\n{tools} tools of {servers} servers; ask with `query`\n</tools>")
+    }
+
+    /// As many servers by name as fit into `room` bytes, the number of the others, and then `tools`.
+    fn counted(&self, room: usize, tools: &str) -> String {
+        if self.lines.is_empty() {
+            return tools.to_owned();
+        }
+        let more = |count: usize| format!("({count} more; ask with `query`)\n");
+        let (begin, end) = (format!("\n<{}>\n", self.tag), format!("</{}>\n", self.tag));
+        let fixed = begin.len() + end.len() + more(self.lines.len()).len() + tools.len();
+        let mut names = String::new();
+        let mut shown = 0;
+        for line in &self.lines {
+            let line = line.within(0);
+            if fixed + names.len() + line.len() > room {
+                break;
+            }
+            names.push_str(&line);
+            shown += 1;
+        }
+        if shown < self.lines.len() {
+            names.push_str(&more(self.lines.len() - shown));
+        }
+        format!("{begin}{names}{end}{tools}")
+    }
 }
 
-fn summed(view: View<'_>) -> Option<String> {
-    let (mut servers, mut tools) = (0, 0);
-    for server in &view.snapshot.servers {
-        if let Shown::Live(exposed) = server.shown(view.snapshot.settings.listing) {
-            servers += 1;
-            tools += exposed.catalog.tools.len();
-        }
+/// The largest number up to `most` for which `holds`, where it holds for all below one for which it does; 0 where it
+/// holds for none.
+fn largest(most: usize, holds: impl Fn(&usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if holds(&middle) { low = middle } else { high = middle - 1 }
     }
-    let block =
-        format!("\n<tools>\n{tools} tools of {servers} servers; ask with `query`\n</tools>");
-    (servers > 0).then_some(block)
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(abouts: &[&str], loaded: Vec<Loaded>) -> Blocks {
+        let line = |(number, about): (usize, &&str)| Line::new(&format!("s{number}"), about);
+        let lines = abouts.iter().enumerate().map(line).collect();
+        Blocks { tag: "mcp_servers", lines, loaded, none_loaded: false }
+    }
+
+    fn forms(texts: &[&str], tools: usize) -> Loaded {
+        Loaded { forms: texts.iter().map(|text| (*text).to_owned()).collect(), tools }
+    }
+
+    #[test]
+    fn the_largest_gives_way_first_and_all_keep_a_few_words() {
+        let long = "Does many things that take long to say. ".repeat(20);
+        let blocks = blocks(&["Reads files", &long, "Writes mail"], Vec::new());
+        let text = blocks.within(Some(200), "p");
+        assert!(text.len() <= 200 && text.len() > 180, "{text}");
+        assert!(text.contains("- s0: Reads files\n") && text.contains("- s2: Writes mail\n"));
+        assert!(text.contains("- s1: Does many things") && text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn a_server_with_many_tools_takes_nothing_from_the_others() {
+        let many = "- tool\n".repeat(300);
+        let loaded = forms(&[&format!("big:\n{many}"), "big: 300 tools\n"], 300);
+        let abouts = ["Reads and writes files of a directory"; 20];
+        let text = blocks(&abouts, vec![loaded]).within(Some(1200), "p");
+        assert_eq!(text.matches("Reads and writes files of a directory").count(), 20, "{text}");
+        assert!(text.contains("big: 300 tools"), "{text}");
+    }
+
+    #[test]
+    fn what_a_limit_leaves_goes_to_those_that_can_use_it() {
+        let names = format!("big:\n{}", "- tool\n".repeat(20));
+        let loaded = vec![forms(&[&names, "big: 20 tools\n"], 20), forms(&["small: 1 tool\n"], 1)];
+        let text = blocks(&["Short"], loaded).within(Some(names.len() + 100), "p");
+        assert!(text.contains(&names), "{text}");
+    }
+
+    #[test]
+    fn thousands_of_servers_are_composed_in_one_pass() {
+        let abouts = vec!["Does something"; 50_000];
+        let text = blocks(&abouts, Vec::new()).within(Some(2048), "p");
+        assert!(text.len() <= 2048 && text.contains("more; ask with `query`)"), "{text}");
+    }
 }

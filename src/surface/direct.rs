@@ -18,7 +18,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
         tools.push(load::definition(view));
     }
     if view.snapshot.settings.listing == Listing::Stable {
-        tools.extend(discover::calling_tools(view));
+        tools.extend(discover::stable_tools(view));
     }
     tools
 }

@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{
-    Action, View, answered, budget, definition, failure, load,
-    text::{first_sentence, near_misses},
+    Action, View,
+    answer::{self, Form, MAX_ANSWER, Section},
+    answered, budget, definition, failure,
+    load::{self, MAX_SENTENCE, sentence},
+    text::{near_misses, one_line, repeated, shortened},
 };
 use crate::{
-    catalog::{Found, Match, Shown, ToolRef},
+    catalog::{Exposed, Found, Match, ServerView, Shown, ToolRef},
     wire::{Raw, edit},
 };
 
@@ -17,8 +20,20 @@ pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
 
 const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
 
+const FINDING: &str = "Find tools of the MCP servers behind this one. `tool_name` gives a tool's full definition, `query` searches; call what you found with use_tool.";
+
+/// What helps a query (docs/search.md).
+pub(super) const QUERY: &str =
+    "What the tool does, in words of its name, and its server if known; finds unloaded servers too";
+
 /// Answers to a query.
 const BEST: usize = 10;
+
+/// Bytes around a member of an object besides its key and value.
+const PUNCTUATION: usize = 4;
+
+/// Bytes of whole definitions in the answer to a query that does not say how much is wanted.
+const MAX_DEFINITIONS: usize = 4000;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = vec![discover_tool_definition(view)];
@@ -39,6 +54,13 @@ pub(super) fn instructions(view: View<'_>) -> String {
         USAGE.to_owned()
     };
     budget::compose(view, &preamble, false)
+}
+
+/// What lists that never change have on every surface, so that what a load brings can be found and called.
+pub(super) fn stable_tools(view: View<'_>) -> Vec<Raw> {
+    let mut tools = vec![finder_definition(view, FINDING)];
+    tools.extend(calling_tools(view));
+    tools
 }
 
 /// `use_tool`, and the half of it that only reads where that is wanted.
@@ -68,20 +90,24 @@ fn has_lazy(view: View<'_>) -> bool {
 }
 
 fn discover_tool_definition(view: View<'_>) -> Raw {
-    let mut preamble = "Find tools of the MCP servers behind this one. `tool_name` gives a tool's full definition, `query` searches; call what you found with use_tool.".to_owned();
+    let mut preamble = FINDING.to_owned();
     if has_lazy(view) && has_offered(view) {
         preamble.push_str("\nServers in <mcp_servers> are not loaded: call load_mcp with a server's name when a task needs it.");
     }
+    finder_definition(view, &budget::compose(view, &preamble, true))
+}
+
+fn finder_definition(view: View<'_>, description: &str) -> Raw {
     definition::meta_tool(
         view,
         json!({
             "name": DISCOVER_TOOL,
-            "description": budget::compose(view, &preamble, true),
+            "description": description,
             "inputSchema": {
                 "type": "object",
                 "properties": {
                     "tool_name": {"type": "string", "description": "Get this tool's full definition"},
-                    "query": {"type": "string", "description": "Search by words"},
+                    "query": {"type": "string", "description": QUERY},
                     "server": {"type": "string", "description": "Only this server's tools"},
                     "detail": {"type": "string", "enum": ["name", "brief", "full"]},
                 },
@@ -159,11 +185,21 @@ fn named_call(view: View<'_>, caller: &str, arguments: &Raw) -> Result<(ToolRef,
     Ok((view.resolve(&name)?, input))
 }
 
-#[derive(Clone, Copy)]
-pub(super) enum Detail {
-    Name,
-    Brief,
-    Full,
+/// What `detail` asks for; `None` where it is absent.
+///
+/// # Errors
+/// The answer to a `detail` that does not exist.
+pub(super) fn read_detail(detail: Option<&str>) -> Result<Option<Form>, Action> {
+    match detail {
+        None => Ok(None),
+        Some("name") => Ok(Some(Form::Named)),
+        Some("brief") => Ok(Some(Form::Brief)),
+        Some("full") => Ok(Some(Form::Full)),
+        Some(other) => Err(failure(format!(
+            "Unknown detail: {}. It is one of: name, brief, full",
+            repeated(other)
+        ))),
+    }
 }
 
 pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
@@ -179,17 +215,13 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
         *text = Some(given).filter(|given| !given.trim().is_empty());
     }
     let [tool_name, query, server, detail] = texts;
-    let detail = match detail.as_deref() {
-        None | Some("brief") => Detail::Brief,
-        Some("name") => Detail::Name,
-        Some("full") => Detail::Full,
-        Some(other) => {
-            return failure(format!("Unknown detail: {other:?}. It is one of: name, brief, full"));
-        }
+    let detail = match read_detail(detail.as_deref()) {
+        Ok(detail) => detail,
+        Err(action) => return action,
     };
     if let Some(name) = tool_name {
         return match view.resolve_known(&name) {
-            Ok(at) => Action::Answer(answered(&full(view, at).to_string())),
+            Ok(at) => Action::Answer(answered(&full(view, at), None)),
             Err(action) => action,
         };
     }
@@ -200,8 +232,8 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
     };
     match (query, server) {
         (Some(query), within) => found(view, &query, within, detail),
-        (None, Some(server)) => all_of(view, server, detail),
-        (None, None) => Action::Answer(answered(&everything(view).to_string())),
+        (None, Some(server)) => all_of(view, server, detail.unwrap_or(Form::Brief)),
+        (None, None) => everything(view, detail.unwrap_or(Form::Brief)),
     }
 }
 
@@ -210,82 +242,157 @@ pub(super) fn find_server(view: View<'_>, name: &str) -> Result<usize, String> {
         let known = view.snapshot.servers.iter().filter(|server| server.is_known());
         let near = near_misses(name, known.map(|server| server.name.clone()));
         if near.is_empty() {
-            format!("Unknown MCP server: {name:?}")
+            format!("Unknown MCP server: {}", repeated(name))
         } else {
-            format!("Unknown MCP server: {name:?}. Did you mean: {}?", near.join(", "))
+            format!("Unknown MCP server: {}. Did you mean: {}?", repeated(name), near.join(", "))
         }
     })
 }
 
-pub(super) fn found(view: View<'_>, query: &str, within: Option<usize>, detail: Detail) -> Action {
+/// The best answers to a query. `detail`: how much is said of each; without it the best have their whole
+/// definitions, so that they can be called at once, as far as these take up to `MAX_DEFINITIONS` bytes.
+pub(super) fn found(
+    view: View<'_>,
+    query: &str,
+    within: Option<usize>,
+    detail: Option<Form>,
+) -> Action {
     if !view.snapshot.is_recalled {
         return Action::Recall;
     }
-    let found = view.snapshot.search(query, within, BEST).into_iter();
-    let lines: Vec<Raw> = found.map(|found| found_line(view, &found, detail)).collect();
-    Action::Answer(answered(&Raw::encode(&lines).to_string()))
+    if !view.snapshot.is_indexed() {
+        return Action::Index;
+    }
+    let found = view.snapshot.search(query, within, BEST);
+    let form = detail.unwrap_or(Form::Brief);
+    let short = if form == Form::Full { Form::Brief } else { form };
+    let mut lines: Vec<Raw> = found.iter().map(|found| found_line(view, found, short)).collect();
+    let left = MAX_ANSWER.saturating_sub(lines.iter().map(Raw::len).sum());
+    let mut room = match detail {
+        None => MAX_DEFINITIONS.min(left),
+        Some(Form::Full) => left,
+        Some(_) => 0,
+    };
+    for (line, found) in lines.iter_mut().zip(&found) {
+        let whole = match detail {
+            None => found_line(view, found, Form::Full),
+            Some(_) => explained(&found_line(view, found, Form::Full), found),
+        };
+        if whole.len() <= room {
+            room -= whole.len();
+            *line = whole;
+        }
+    }
+    // Names may be long as well.
+    let mut size = 0;
+    let fitting = lines.iter().take_while(|line| {
+        size += line.len() + 1;
+        size <= MAX_ANSWER
+    });
+    let fitting = fitting.count();
+    let note = (fitting < lines.len()).then(|| answer::way_on(view, None));
+    Action::Answer(answered(&Raw::array(&lines[..fitting]), note.as_deref()))
 }
 
-fn found_line(view: View<'_>, found: &Found, detail: Detail) -> Raw {
-    let line = match found.what {
-        Match::Tool(at) => line(view, at, detail),
+fn found_line(view: View<'_>, found: &Found, form: Form) -> Raw {
+    match found.what {
+        Match::Tool(at) => line(view, at, form),
         Match::Server(server) => {
             let server = &view.snapshot.servers[server];
             Raw::encode(&json!({
                 "mcp_server": server.name,
-                "description": server.description,
+                "description": server.description.as_deref().map(|text| shortened(text, MAX_SENTENCE)),
                 "hint": "not loaded; load this server to see its tools",
             }))
         }
-    };
-    match detail {
-        Detail::Full => {
-            let why = json!({"score": found.score, "reasons": found.reasons});
-            edit::set_within(&line, "_meta", &[("dormouse/match", &Raw::encode(&why))])
-        }
-        Detail::Name | Detail::Brief => line,
     }
 }
 
-fn all_of(view: View<'_>, server: usize, detail: Detail) -> Action {
+/// The line with why it was found.
+fn explained(line: &Raw, found: &Found) -> Raw {
+    let why = json!({"score": found.score, "reasons": found.reasons});
+    edit::set_within(line, "_meta", &[("dormouse/match", &Raw::encode(&why))])
+}
+
+fn all_of(view: View<'_>, server: usize, form: Form) -> Action {
     let Some(exposed) = view.snapshot.servers[server].exposed() else {
         return view.recall_or(Action::Load { server: view.id(server) });
     };
-    let tools = 0..exposed.catalog.tools.len();
-    let lines: Vec<Raw> = tools.map(|tool| line(view, ToolRef { server, tool }, detail)).collect();
-    Action::Answer(answered(&Raw::encode(&lines).to_string()))
+    let mut sections = [tools_of(view, server, exposed, form)];
+    answer::fit(&mut sections, 0);
+    let note = answer::note(view, Some(&view.snapshot.servers[server].name), &sections);
+    Action::Answer(answered(&sections[0].write(), note.as_deref()))
+}
+
+fn tools_of<'a>(view: View<'a>, server: usize, exposed: &'a Exposed, form: Form) -> Section<'a> {
+    let names = exposed.catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
+    Section::new(names, form, move |tool, form| line(view, ToolRef { server, tool }, form))
 }
 
 /// What the description says, without its budget.
-fn everything(view: View<'_>) -> Raw {
-    let mut servers = Vec::new();
-    let mut tools = serde_json::Map::new();
+fn everything(view: View<'_>, form: Form) -> Action {
+    let mut offered = Vec::new();
+    let mut names = Vec::new();
+    let mut live = Vec::new();
     for (index, server) in view.snapshot.servers.iter().enumerate() {
         match server.shown(view.snapshot.settings.listing) {
             Shown::Nothing => {}
-            Shown::Offered { trouble, .. } => servers.push(json!({
-                "name": server.name, "description": server.description, "trouble": trouble,
-            })),
+            Shown::Offered { trouble, .. } => offered.push((server, trouble)),
             Shown::Live(exposed) => {
-                let lines = (0..exposed.catalog.tools.len()).map(|tool| {
-                    line(view, ToolRef { server: index, tool }, Detail::Brief).to_value()
-                });
-                tools.insert(server.name.clone(), lines.collect());
+                names.push(server.name.as_str());
+                live.push(tools_of(view, index, exposed, form).down_to_a_number());
             }
         }
     }
-    Raw::encode(&json!({"mcp_servers": servers, "tools": tools}))
+    let servers = offered.iter().map(|(server, _)| server.name.as_str()).collect();
+    let servers = Section::new(servers, form.max(Form::Described), |at, form| {
+        let (server, trouble) = offered[at];
+        server_line(server, trouble, form)
+    });
+    let mut sections = vec![servers.down_to_a_number()];
+    sections.append(&mut live);
+    answer::fit(&mut sections, names.iter().map(|name| name.len() + PUNCTUATION).sum());
+    let servers = sections[0].write();
+    let room = answer::ROOM.saturating_sub(servers.len());
+    let (tools, left_out) = together(&names, &sections[1..], room);
+    let members = [("mcp_servers", &servers), ("tools", &tools)];
+    let mut all = edit::set_each(&Raw::empty_object(), &members);
+    if left_out > 0 {
+        all = edit::set(&all, "more_servers", &Raw::encode(&left_out));
+    }
+    let note = answer::note(view, None, &sections);
+    Action::Answer(answered(&all, note.as_deref()))
 }
 
-fn line(view: View<'_>, at: ToolRef, detail: Detail) -> Raw {
-    let (_, tool) = view.snapshot.tool(at);
-    let name = view.snapshot.qualified(at);
-    match detail {
-        Detail::Name => Raw::encode(&name),
-        Detail::Brief => {
-            Raw::encode(&json!({"name": name, "description": first_sentence(&tool.description)}))
-        }
-        Detail::Full => full(view, at),
+/// An object of the sections under their names, as many as fit into `room` bytes, and the number of those that
+/// do not.
+fn together(names: &[&str], sections: &[Section<'_>], mut room: usize) -> (Raw, usize) {
+    let written: Vec<Raw> = sections.iter().map(Section::write).collect();
+    let all = names.iter().copied().zip(&written);
+    let fitting: Vec<(&str, &Raw)> = all
+        .take_while(|(name, text)| {
+            let left = room.checked_sub(name.len() + text.len() + PUNCTUATION);
+            room = left.unwrap_or(0);
+            left.is_some()
+        })
+        .collect();
+    (edit::set_each(&Raw::empty_object(), &fitting), names.len() - fitting.len())
+}
+
+fn server_line(server: &ServerView, trouble: Option<&str>, form: Form) -> Raw {
+    let description = server.description.as_deref().unwrap_or_default();
+    let description = match form {
+        Form::Full | Form::Described => one_line(description),
+        Form::Brief => sentence(description),
+        Form::Named | Form::Kinds | Form::Counted => return Raw::encode(&server.name),
+    };
+    Raw::encode(&json!({"name": server.name, "description": description, "trouble": trouble}))
+}
+
+fn line(view: View<'_>, at: ToolRef, form: Form) -> Raw {
+    match form {
+        Form::Full => full(view, at),
+        _ => load::tool_line(view, at, &view.snapshot.qualified(at), form),
     }
 }
 

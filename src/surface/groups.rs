@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{
-    Action, View, answered,
+    Action, View,
+    answer::{self, Form, Section},
+    answered,
     budget::{self, Line},
-    definition,
-    discover::{self, Detail},
-    failure,
+    definition, discover, failure, load,
 };
 use crate::{
     catalog::{Presence, ServerView, Shown, ToolRef},
@@ -26,7 +26,8 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
             "type": "object",
             "properties": {
                 "group": {"type": "string", "description": "The group's name"},
-                "query": {"type": "string", "description": "Search by words"},
+                "query": {"type": "string", "description": discover::QUERY},
+                "detail": {"type": "string", "enum": ["name", "brief", "full"]},
             },
         },
         "annotations": {"readOnlyHint": true},
@@ -91,33 +92,30 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
         Some(Ok(server)) => Some(server),
         Some(Err(message)) => return failure(message),
     };
+    let detail = match discover::read_detail(text("detail").as_deref()) {
+        Ok(detail) => detail.unwrap_or(Form::Full),
+        Err(action) => return action,
+    };
     match (text("query"), group) {
-        (Some(query), within) => discover::found(view, &query, within, Detail::Full),
+        (Some(query), within) => discover::found(view, &query, within, Some(detail)),
         (None, None) => {
             failure("get_dynamic_tools needs \"group\", the name of a group, or \"query\"")
         }
         (None, Some(server)) => match view.snapshot.servers[server].exposed() {
             None => view.recall_or(Action::Load { server: view.id(server) }),
             Some(exposed) => {
-                let tools = 0..exposed.catalog.tools.len();
-                let tools = tools.map(|tool| definition_of(view, ToolRef { server, tool }));
-                Action::Answer(answered(&Raw::encode(&tools.collect::<Vec<_>>()).to_string()))
+                let tools = &exposed.catalog.tools;
+                let names = tools.iter().map(|tool| tool.name.as_str()).collect();
+                let mut sections = [Section::new(names, detail, |tool, form| {
+                    load::tool_line(view, ToolRef { server, tool }, &tools[tool].name, form)
+                })];
+                answer::fit(&mut sections, 0);
+                let group = &view.snapshot.servers[server].name;
+                let note = answer::note(view, Some(group), &sections);
+                Action::Answer(answered(&sections[0].write(), note.as_deref()))
             }
         },
     }
-}
-
-/// A tool by its own name, with what is needed to call it.
-fn definition_of(view: View<'_>, at: ToolRef) -> Raw {
-    let (_, tool) = view.snapshot.tool(at);
-    let description = Raw::encode(&tool.description);
-    let schema = edit::get(&tool.raw, "inputSchema").unwrap_or_else(Raw::empty_object);
-    let members = [
-        ("name", &Raw::encode(&tool.name)),
-        ("description", &description),
-        ("inputSchema", &schema),
-    ];
-    edit::set_each(&Raw::empty_object(), &members)
 }
 
 /// Passes the call on with the tool's own name and arguments in place of ours.

@@ -3,6 +3,7 @@
 //! Pure. It must not know how a server is reached, nor which host asks.
 
 mod activate;
+mod answer;
 mod budget;
 mod definition;
 mod direct;
@@ -11,11 +12,11 @@ mod groups;
 mod load;
 mod text;
 
-pub use text::{one_line, shortened};
+pub use text::{counted, one_line, shortened};
 
 use crate::{
     catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, Withheld},
-    config::Surface,
+    config::{Surface, is_hidden},
     wire::{Raw, edit},
 };
 
@@ -35,6 +36,8 @@ pub enum Action {
     Load { server: ServerId },
     /// Read what is known of the servers that are not loaded, and look once more.
     Recall,
+    /// Index what is known, which takes a while, and look at the same snapshot once more.
+    Index,
     /// This tool is withheld because it has changed. Where it has been approved meanwhile, look once more;
     /// else `result` is the answer.
     Reexamine { server: ServerId, result: Raw },
@@ -175,8 +178,9 @@ impl View<'_> {
             Resolved::Tool(at) => Ok(at),
             Resolved::NeedsLoad { server } => Err(Action::Load { server: self.id(server) }),
             Resolved::Ambiguous { candidates } => Err(failure(format!(
-                "The tool name {name:?} is ambiguous. It could be: {}",
-                candidates.join(", ")
+                "The tool name {} is ambiguous. It could be: {}",
+                text::repeated(name),
+                answer::listed(&candidates, ROOM_FOR_NAMES)
             ))),
             Resolved::Withheld { server, tool, why } => Err(self.withheld(server, &tool, why)),
             Resolved::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
@@ -201,24 +205,23 @@ impl View<'_> {
     }
 
     fn unknown_tool(self, name: &str) -> String {
-        // Somebody may have put the whole call into it.
-        let name = &text::shortened(name, LONGEST_NAME);
+        let name = &text::repeated(name);
         let names = self.snapshot.known_tools().map(|at| self.snapshot.qualified(at));
         let near = text::near_misses(name, names);
         let unloaded = self.snapshot.loadable();
         match (near.is_empty(), unloaded.is_empty()) {
-            (false, _) => format!("Unknown tool: {name:?}. Did you mean: {}?", near.join(", ")),
+            (false, _) => format!("Unknown tool: {name}. Did you mean: {}?", near.join(", ")),
             (true, false) => format!(
-                "Unknown tool: {name:?}. These servers are not loaded yet, and may have it: {}",
-                unloaded.join(", ")
+                "Unknown tool: {name}. These servers are not loaded yet, and may have it: {}",
+                answer::listed(&unloaded, ROOM_FOR_NAMES)
             ),
-            (true, true) => format!("Unknown tool: {name:?}"),
+            (true, true) => format!("Unknown tool: {name}"),
         }
     }
 }
 
-/// What is repeated of a name that is none.
-const LONGEST_NAME: usize = 200;
+/// Bytes of an error that may list names.
+const ROOM_FOR_NAMES: usize = 4000;
 
 /// A tool result that says what went wrong.
 fn failure(message: impl AsRef<str>) -> Action {
@@ -236,11 +239,15 @@ pub fn failed(message: impl AsRef<str>) -> Raw {
 /// The result of a call of a tool that has changed, where that has to be approved.
 pub fn blocked(server: &str, tool: &str) -> Raw {
     failed(format!(
-        "The tool {tool:?} of server {server:?} is blocked: its definition is not what it was when it was first seen. Its owner has to look at it, and say: dormouse approve {server} {tool}"
+        "The tool {tool:?} of server {server:?} is blocked: its definition is not what it was when it was first seen, or what it was is not known any more. Its owner has to look at it and run: dormouse approve {server} {tool}"
     ))
 }
 
-/// The result of a `tools/call` with one text.
-fn answered(text: &str) -> Raw {
-    Raw::encode(&serde_json::json!({"content": [{"type": "text", "text": text}]}))
+/// The result of a `tools/call` with JSON as its text, and a sentence on how to see what it leaves out.
+fn answered(json: &Raw, note: Option<&str>) -> Raw {
+    let json = edit::escaped(json, is_hidden).to_string();
+    let texts = std::iter::once(json.as_str()).chain(note);
+    let content: Vec<_> =
+        texts.map(|text| serde_json::json!({"type": "text", "text": text})).collect();
+    Raw::encode(&serde_json::json!({"content": content}))
 }

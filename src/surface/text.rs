@@ -1,6 +1,6 @@
 //! Text that servers wrote, made fit to stand in descriptions that we compose.
 
-use crate::config::is_invisible;
+use crate::config::{is_hidden, is_invisible, visible};
 
 /// Removes what could deceive a reader or close a block: `<`, `>` and `&` are escaped; control,
 /// bidirectional and zero-width characters go; white space of any kind becomes one space.
@@ -43,6 +43,22 @@ pub fn shortened(text: &str, longest: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
+/// The text without characters that are invisible and change nothing a reader should see.
+pub(super) fn without_hidden(text: &str) -> String {
+    text.chars().filter(|c| !is_hidden(*c)).collect()
+}
+
+/// `1 tool`, `2 tools`.
+pub fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// A name as a host wrote it, quoted and cut for an error: the whole call may stand in it.
+pub(super) fn repeated(name: &str) -> String {
+    const MAX_NAME: usize = 200;
+    format!("{:?}", shortened(name, MAX_NAME))
+}
+
 /// The first sentence, or the first line where that is shorter.
 pub(super) fn first_sentence(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default().trim();
@@ -51,20 +67,27 @@ pub(super) fn first_sentence(text: &str) -> &str {
     end.map_or(line, |end| line[..end].trim_end_matches('.'))
 }
 
+/// The most characters of a name that are compared with others.
+const MAX_COMPARED: usize = 128;
+
 /// The known names most like `name`, best first; three at most.
 pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    let bare = |name: &str| name.rsplit(['/', ':']).next().unwrap_or_default().to_lowercase();
-    let wanted = bare(name);
+    // Comparing takes time with the square of a name's length.
+    let compared = |name: &str| shortened(name, MAX_COMPARED).to_lowercase();
+    let name = compared(name);
+    let bare = |name: &str| name.rsplit(['/', ':']).next().unwrap_or_default().to_owned();
+    let wanted = bare(&name);
     let mut near: Vec<(f64, String)> = known
         .map(|known| {
-            let whole = strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
-            (whole.max(strsim::jaro_winkler(&wanted, &bare(&known))), known)
+            let other = compared(&known);
+            let whole = strsim::jaro_winkler(&name, &other);
+            (whole.max(strsim::jaro_winkler(&wanted, &bare(&other))), known)
         })
         .filter(|(likeness, _)| *likeness > 0.8)
         .collect();
     // Stable, so that equally near names stay in config order.
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.into_iter().take(3).map(|(_, name)| name).collect()
+    near.into_iter().take(3).map(|(_, name)| visible(&shortened(&name, MAX_COMPARED))).collect()
 }
 
 #[cfg(test)]

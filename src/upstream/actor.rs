@@ -74,12 +74,16 @@ pub(super) struct Actor {
     stop: CancellationToken,
     /// `None` only inside `play`.
     state: Option<State<Link>>,
-    waiting: Vec<oneshot::Sender<Result<Lease, LoadError>>>,
+    waiting: Vec<(Era, oneshot::Sender<Result<Lease, LoadError>>)>,
     attempt: Option<Work<Connected>>,
     /// The end of the previous process; a new one waits for it, since they may share a lock or a port.
     ending: Option<AbortOnDropHandle<()>>,
     refresh: Option<Work<Lists>>,
     refresh_not_before: Instant,
+    /// The era in which the last attempt was begun.
+    attempted_for: Era,
+    /// How often the server had said that its lists had changed when the last reading of them began.
+    reading: u64,
     /// The era of the host that last needed the server.
     host: Era,
     /// `None` before anybody has looked at what other runs have seen.
@@ -110,6 +114,8 @@ impl Actor {
             ending: None,
             refresh: None,
             refresh_not_before: now,
+            attempted_for: Era::Legacy,
+            reading: 0,
             host: Era::Legacy,
             spoken: None,
             freshness,
@@ -223,7 +229,7 @@ impl Actor {
                     return;
                 }
                 self.host = host;
-                self.waiting.push(reply);
+                self.waiting.push((host, reply));
                 self.play(Event::Wanted);
             }
             Command::Begin { host } => {
@@ -293,6 +299,22 @@ impl Actor {
             && connection.activity.try_close()
     }
 
+    /// Returns the era of the first waiting host if the connection suits none of those that wait. An attempt that was
+    /// begun in that era is not made again: the server speaks no other.
+    fn better_for(&self, link: &Link) -> Option<Era> {
+        let connected = link.connection.greeting.era;
+        let protocol = self.surroundings.config.protocol;
+        let spoken = self.spoken.unwrap_or_default();
+        let is_mismatch = |era: Era| {
+            era != connected && Approach::choose(protocol, era, spoken) != Approach::Only(connected)
+        };
+        let (first, _) = self.waiting.first()?;
+        if *first == self.attempted_for {
+            return None;
+        }
+        self.waiting.iter().all(|(era, _)| is_mismatch(*era)).then_some(*first)
+    }
+
     fn has_ended(&self) -> bool {
         matches!(&self.state, Some(State::Awake { connection: link, .. }) if link.connection.peer.is_closed())
     }
@@ -302,6 +324,10 @@ impl Actor {
             Ok(connected) => {
                 let Connected { link, timing } = *connected;
                 self.spoken = Some(link.connection.terms.spoken);
+                if let Some(host) = self.better_for(&link) {
+                    self.host = host;
+                    return self.play(Event::Mismatched(link));
+                }
                 let mut status = self.shared.lock_status();
                 status.last_wake = Some((SystemTime::now(), timing));
                 status.last_error = None;
@@ -326,6 +352,7 @@ impl Actor {
     }
 
     fn give_refresh_up(&mut self) {
+        self.surroundings.stale.note_read(self.surroundings.stale.told());
         self.refresh = None;
         self.look_later();
     }
@@ -368,6 +395,8 @@ impl Actor {
         let Some(State::Awake { connection: link, .. }) = &self.state else { return };
         let (connection, not_before) = (link.connection.clone(), self.refresh_not_before);
         let config = self.surroundings.config.clone();
+        // What the server says from here on may be missing in what is read.
+        self.reading = self.surroundings.stale.told();
         self.refresh = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.timeouts.request;
@@ -390,6 +419,7 @@ impl Actor {
                 self.look_later();
             }
         }
+        self.surroundings.stale.note_read(self.reading);
     }
 
     fn first_attempt_over(&mut self) {

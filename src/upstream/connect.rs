@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     catalog::{ServerCatalog, Spoken},
-    config::{Framing, Launch, ServerConfig, Transport},
+    config::{Framing, Launch, Mask, ServerConfig, Transport},
     peer::{CallError, Peer, read_messages},
     protocol::{Era, Greeting},
     wire::{LineReader, Outbox, Raw, credentials::Credentials, edit, write_messages},
@@ -78,7 +78,8 @@ pub(super) async fn connect(
         }
         outcome => outcome,
     };
-    connected.map_err(|failure| match failure {
+    let mask = Mask::of(&connecting.surroundings.config);
+    connected.map_err(|failure| match failure.masked(&mask) {
         // In which phase that was noticed is nobody's concern.
         AttemptError::Call { cause: CallError::Unauthorized(cause), .. } => cause.into(),
         failure => failure,
@@ -200,7 +201,8 @@ impl Connecting {
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
-        let noise = Arc::<Noise>::default();
+        let mask = Mask::of(config);
+        let noise = Arc::new(Noise::new(mask.clone()));
         let inbound = Inbound::new(
             config.name.clone(),
             observer.clone(),
@@ -211,7 +213,7 @@ impl Connecting {
         );
         let carrier = match transport {
             Transport::Stdio(launch) => {
-                Carrier::Process(run_process(launch, inbound, outbox, context)?)
+                Carrier::Process(run_process(launch, mask, inbound, outbox, context)?)
             }
             Transport::Http(remote) => {
                 let opening = http::Opening {
@@ -275,24 +277,25 @@ impl Connecting {
 /// Starts a process, and the tasks that carry messages between its pipes and the connection.
 fn run_process(
     launch: &Launch,
+    mask: Mask,
     inbound: Inbound,
     outbox: Outbox,
     context: &Context,
 ) -> Result<ServerProcess, AttemptError> {
-    let Context { max_message_bytes, watchdog, tasks, .. } = context;
+    let Context { max_message_bytes, lineage, watchdog, tasks, .. } = context;
     let peer = inbound.peer().clone();
     let (process, Pipes { stdin, stdout }) =
-        ServerProcess::spawn(inbound.server(), launch, watchdog, tasks)?;
+        ServerProcess::spawn(inbound.server(), launch, mask, lineage.as_deref(), watchdog, tasks)?;
     let lines = LineReader::new(stdout, *max_message_bytes);
     // Both end with the pipes: the writer when the outbox closes, the reader when the process is gone.
     let reading = read_messages(lines, *max_message_bytes, peer.clone(), Arc::new(inbound));
-    let reader = peer.clone();
+    let reader = CloseOnDrop(peer.clone());
     tasks.spawn(async move {
         tokio::select! {
             // A grandchild may hold the pipe open after the connection was given up.
-            () = reader.closed() => {}
-            // The end of the stream, or an error in reading it, is the end of the connection.
-            _ = reading => reader.close(),
+            () = reader.0.closed() => {}
+            // The end of the stream, or an error in reading it, is the end of the connection; so is a panic.
+            _ = reading => {}
         }
     });
     tasks.spawn(write_until_closed(outbox, stdin, peer.clone()));
@@ -305,6 +308,15 @@ fn run_process(
         peer.close();
     });
     Ok(process)
+}
+
+/// Closes the connection when the task ends that carries it, in whatever way it ends.
+struct CloseOnDrop(Peer);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 async fn write_until_closed(outbox: Outbox, stdin: tokio::process::ChildStdin, peer: Peer) {

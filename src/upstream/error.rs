@@ -2,7 +2,12 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use crate::{config::Unavailable, peer::CallError, wire::credentials::CredentialError};
+use crate::{
+    base::is_exhaustion,
+    config::{Mask, Unavailable},
+    peer::CallError,
+    wire::credentials::CredentialError,
+};
 
 /// Why one attempt to connect failed.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +37,23 @@ pub enum AttemptError {
 }
 
 impl AttemptError {
+    /// The same without what the server was given and repeats.
+    pub(super) fn masked(self, mask: &Mask) -> Self {
+        match self {
+            Self::Exited { phase, status, said } => {
+                Self::Exited { phase, status, said: mask.masked(&said) }
+            }
+            Self::TimedOut { phase, limit, said } => {
+                Self::TimedOut { phase, limit, said: mask.masked(&said) }
+            }
+            Self::Refused { phase, message } => {
+                Self::Refused { phase, message: mask.masked(&bounded(&message)) }
+            }
+            Self::Incompatible(message) => Self::Incompatible(mask.masked(&bounded(&message))),
+            other => other,
+        }
+    }
+
     /// Whether the server was reached, and would not have us.
     pub(super) fn is_refusal(&self) -> bool {
         let is_http = matches!(self, Self::Call { cause: CallError::Refused { .. }, .. });
@@ -43,9 +65,13 @@ impl AttemptError {
         matches!(self, Self::Unauthorized(CredentialError::LoginRequired { .. }))
     }
 
-    /// Whether it says nothing of the server itself, but of who may use it.
+    /// Whether it says nothing of the server itself, but of who may use it or of this machine.
     pub(super) fn is_no_strike(&self) -> bool {
-        matches!(self, Self::Unauthorized(_))
+        match self {
+            Self::Unauthorized(_) | Self::Call { cause: CallError::Exhausted(_), .. } => true,
+            Self::Spawn { source, .. } => is_exhaustion(source),
+            _ => false,
+        }
     }
 
     /// Without what the server said on the way, which is in `said`: for texts that a model reads unasked, and
@@ -57,6 +83,12 @@ impl AttemptError {
             other => other.to_string(),
         }
     }
+}
+
+/// The beginning of what a server says: it stands in logs and in errors for models.
+fn bounded(message: &str) -> String {
+    const MAX_SAID: usize = 500;
+    message.chars().take(MAX_SAID).collect()
 }
 
 /// What those who wanted a server are told when they cannot have it.

@@ -4,13 +4,13 @@ use std::{
     collections::HashSet,
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use rmcp::model::ErrorCode;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::{AttemptError, connection::Terms};
 use crate::{
@@ -46,12 +46,38 @@ impl Kinds {
 pub(super) struct Stale {
     kinds: AtomicU8,
     marked: Notify,
+    /// How often the server has said so, and how often of these the lists have been read since.
+    told: AtomicU64,
+    read: watch::Sender<u64>,
 }
 
 impl Stale {
+    /// The server has said that these lists have changed.
+    pub(super) fn tell(&self, kinds: Kinds) {
+        self.told.fetch_add(1, Ordering::Relaxed);
+        self.mark(kinds);
+    }
+
     pub(super) fn mark(&self, kinds: Kinds) {
         self.kinds.fetch_or(kinds.0, Ordering::Relaxed);
         self.marked.notify_one();
+    }
+
+    /// How often the server has said so by now: a reading that begins now is of these.
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Ordering::Relaxed)
+    }
+
+    /// Tells those who wait that the lists have been read after the server had said so this often, or are given up.
+    pub(super) fn note_read(&self, told: u64) {
+        self.read.send_replace(told);
+    }
+
+    /// Resolves when all has been read of which the server has said so by now.
+    pub(super) async fn all_read(&self) {
+        let told = self.told();
+        // An error cannot be, since this has the sender.
+        let _ = self.read.subscribe().wait_for(|read| *read >= told).await;
     }
 
     /// Waits until something is marked, and takes it.
@@ -67,6 +93,10 @@ impl Stale {
 
 /// More pages than this are a server that never comes to an end.
 const MAX_PAGES: usize = 1000;
+/// The most bytes of all pages of one list.
+const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+/// The most bytes of a cursor, each of which is remembered until the list ends.
+const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
 /// The lists of a server that were asked for, as it has them now.
 #[derive(Debug)]
@@ -107,8 +137,7 @@ pub(super) async fn fetch(
     kinds: Kinds,
     silence: Duration,
 ) -> Result<Lists, AttemptError> {
-    let is_mirrored =
-        greeting.era == Era::Modern && matches!(server.transport, Ok(Transport::Http(_)));
+    let is_mirrored = repeats_in_headers(server, greeting.era);
     let server = server.name.as_str();
     let lister = Lister { server, peer, greeting, silence, fresh_for: Mutex::default() };
     let (tools, resources, templates, prompts) = tokio::try_join!(
@@ -133,6 +162,27 @@ pub(super) async fn fetch(
     })
 }
 
+/// Whether calls to `server` repeat parameters in headers.
+fn repeats_in_headers(server: &ServerConfig, era: Era) -> bool {
+    era == Era::Modern && matches!(server.transport, Ok(Transport::Http(_)))
+}
+
+/// A page of `tools/list` as `server` gave it, without the tools that must not be offered.
+pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
+    if !repeats_in_headers(server, era) {
+        return page;
+    }
+    let Some(tools) = edit::get(&page, "tools").and_then(|tools| edit::elements(&tools)) else {
+        return page;
+    };
+    let is_offered = |tool: &&Raw| mirror::check(tool).is_ok();
+    let offered: Vec<&Raw> = tools.iter().filter(is_offered).collect();
+    if offered.len() == tools.len() {
+        return page;
+    }
+    edit::set(&page, "tools", &Raw::array(offered))
+}
+
 /// A tool whose parameters cannot be repeated in headers as it wants must not be offered (2026-07-28,
 /// basic/transports/streamable-http, Schema Extension).
 fn has_proper_marks(server: &str, tool: &Tool) -> bool {
@@ -141,6 +191,10 @@ fn has_proper_marks(server: &str, tool: &Tool) -> bool {
         tracing::warn!(server, tool = tool.name, problem, "left out a tool");
     }
     checked.is_ok()
+}
+
+fn is_unknown_method(problem: &Raw) -> bool {
+    error::code(problem) == i64::from(ErrorCode::METHOD_NOT_FOUND.0)
 }
 
 struct Lister<'a> {
@@ -171,7 +225,7 @@ impl Lister<'_> {
         if dropped > 0 {
             tracing::warn!(
                 server = self.server,
-                "left out {dropped} malformed or repeated items of {method}"
+                "left out {dropped} malformed, oversized or repeated items of {method}"
             );
         }
         Ok(Some(items))
@@ -182,19 +236,21 @@ impl Lister<'_> {
         let mut items = Vec::new();
         let mut cursors = HashSet::new();
         let mut cursor: Option<Raw> = None;
+        let mut bytes = 0;
         loop {
             let page = match self.page(method, cursor.as_ref()).await? {
                 Ok(page) => page,
-                // Many servers with resources do not know this method.
-                Err(problem)
-                    if method == "resources/templates/list"
-                        && error::code(&problem) == i64::from(ErrorCode::METHOD_NOT_FOUND.0) =>
-                {
+                Err(problem) if is_unknown_method(&problem) && cursor.is_none() => {
+                    self.report_unknown(method);
                     return Ok(items);
                 }
                 Err(problem) => return Err(refused(error::message(&problem))),
             };
             self.note_ttl(&page);
+            bytes += page.len();
+            if bytes > MAX_LIST_BYTES {
+                return Err(refused(format!("its pages have more than {MAX_LIST_BYTES} bytes")));
+            }
             let elements = edit::get(&page, member).and_then(|list| edit::elements(&list));
             items.extend(
                 elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?,
@@ -202,11 +258,25 @@ impl Lister<'_> {
             cursor = edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null");
             match &cursor {
                 None => return Ok(items),
+                Some(next) if next.len() > MAX_CURSOR_BYTES => {
+                    return Err(refused("its cursor is too long".to_owned()));
+                }
                 Some(next) if !cursors.insert(next.clone()) || cursors.len() >= MAX_PAGES => {
                     return Err(refused("its pages never end".to_owned()));
                 }
                 Some(_) => {}
             }
+        }
+    }
+
+    /// A server may declare a capability without every method of it: what it does not know is empty.
+    fn report_unknown(&self, method: &str) {
+        // Many servers with resources know no templates.
+        if method != "resources/templates/list" {
+            tracing::warn!(
+                server = self.server,
+                "it declares what {method} lists and does not know the method; the list is empty"
+            );
         }
     }
 

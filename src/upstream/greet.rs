@@ -125,10 +125,13 @@ impl Meeting<'_> {
         tokio::select! {
             // When the connection ends both fail at once, and it is the probe that a server may not bear.
             biased;
-            answer = &mut discover => match read_discover(&answer?) {
-                DiscoverAnswer::Modern(greeting) => Ok(modern(greeting, spoken)),
-                _ => initialized(self.peer, initialize.await?, spoken),
-            },
+            answer = &mut discover => {
+                if let DiscoverAnswer::Modern(greeting) = read_discover(&answer?) {
+                    return Ok(modern(greeting, spoken));
+                }
+                spoken.modern = Some(false);
+                initialized(self.peer, initialize.await?, spoken)
+            }
             answer = &mut initialize => {
                 let greeting = initialized(self.peer, answer?, spoken)?;
                 // It answers the later request and not the earlier: it will never know that one.
@@ -158,7 +161,8 @@ impl Meeting<'_> {
     }
 
     async fn initialize(&self) -> Result<Outcome, AttemptError> {
-        let params = initialize_params(&self.observer.capabilities(Era::Legacy));
+        let info = self.observer.client_info();
+        let params = initialize_params(&self.observer.capabilities(Era::Legacy), info.as_ref());
         call(self.peer, INITIALIZE, params).await
     }
 }

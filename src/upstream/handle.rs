@@ -19,7 +19,7 @@ use super::{
     actor::{Actor, Command},
     connect::Surroundings,
     connection::Connection,
-    fetch::{self, Lists},
+    fetch::{self, Lists, Stale},
 };
 use crate::{
     auth::Auth,
@@ -38,6 +38,8 @@ pub struct Upstream(Arc<Shared>);
 #[derive(Clone)]
 pub struct Context {
     pub max_message_bytes: usize,
+    /// The configs that are served by this process and its ancestors, for `LINEAGE_VARIABLE`.
+    pub lineage: Option<String>,
     pub watchdog: Watchdog,
     pub http: HttpClient,
     pub auth: Auth,
@@ -55,6 +57,8 @@ pub(super) struct Shared {
     // A std mutex: a refresh and a host's list request may merge at once; nothing is awaited under it.
     merging: Mutex<()>,
     pub(super) subscriptions: Arc<Subscriptions>,
+    /// The lists that the server has said to have changed.
+    pub(super) stale: Arc<Stale>,
     /// Of the log messages that hosts want; a connection made later is told as well.
     // A std mutex: held for a look or a change.
     log_level: Mutex<Option<LogLevel>>,
@@ -130,6 +134,7 @@ impl Upstream {
         let (commands, inbox) = mpsc::unbounded_channel();
         let catalog = Arc::new(ArcSwapOption::new(known));
         let stop = context.stop.child_token();
+        let stale = Arc::<Stale>::default();
         let shared = Arc::new(Shared {
             config: config.clone(),
             observer: observer.clone(),
@@ -137,6 +142,7 @@ impl Upstream {
             catalog: catalog.clone(),
             merging: Mutex::default(),
             subscriptions: Arc::default(),
+            stale: stale.clone(),
             log_level: Mutex::default(),
             status: Mutex::new(Status::new()),
             commands,
@@ -146,7 +152,7 @@ impl Upstream {
             credentials: context.auth.credentials(&config),
             config,
             observer,
-            stale: Arc::default(),
+            stale,
             catalog,
             context: context.clone(),
         };
@@ -248,6 +254,13 @@ impl Upstream {
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list; keeping what is known");
             }
+        }
+    }
+
+    /// Resolves when the lists that an awake server has said to have changed have been read; at once where it has not.
+    pub async fn caught_up(&self) {
+        if self.awake().is_some() {
+            self.0.stale.all_read().await;
         }
     }
 

@@ -124,10 +124,11 @@ impl Inbound {
 
 impl Source {
     fn count_noise(&self, what: &str) {
-        if self.noise.hear(what) {
-            tracing::warn!(server = self.name, "skipped {what}; more of it is only counted");
-        } else {
-            tracing::debug!(server = self.name, "skipped {what}");
+        match self.noise.hear(what) {
+            (what, true) => {
+                tracing::warn!(server = self.name, "skipped {what}; more of it is only counted");
+            }
+            (what, false) => tracing::debug!(server = self.name, "skipped {what}"),
         }
     }
 }
@@ -158,11 +159,11 @@ impl Handler for Inbound {
     fn notification(&self, notification: Notification) {
         let Source { stale, asked, observer, .. } = self.source.as_ref();
         match notification.method.as_str() {
-            "notifications/tools/list_changed" => stale.mark(Kinds::TOOLS),
+            "notifications/tools/list_changed" => stale.tell(Kinds::TOOLS),
             "notifications/resources/list_changed" => {
-                stale.mark(Kinds::RESOURCES.and(Kinds::TEMPLATES));
+                stale.tell(Kinds::RESOURCES.and(Kinds::TEMPLATES));
             }
-            "notifications/prompts/list_changed" => stale.mark(Kinds::PROMPTS),
+            "notifications/prompts/list_changed" => stale.tell(Kinds::PROMPTS),
             "notifications/cancelled" => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
                 if let Some(token) = id.and_then(Id::new).and_then(|id| asked.forget(&id)) {

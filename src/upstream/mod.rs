@@ -21,14 +21,17 @@ mod noise;
 mod process;
 mod state;
 mod status;
+mod stderr;
+mod strays;
 pub mod watchdog;
 
 pub use connect::{Timing, declared_names};
 pub use error::{AttemptError, LoadError};
-pub use fetch::Kinds;
+pub use fetch::{Kinds, offerable};
 pub use handle::{Context, Lease, Upstream};
 pub use http::HttpClient;
 pub use inbound::Question;
+pub use process::LINEAGE_VARIABLE;
 pub use status::{Phase, Status, StaysAwake};
 pub use watchdog::Watchdog;
 
@@ -85,6 +88,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// The capabilities to declare in this era, from those of the attached hosts.
     fn capabilities(&self, era: Era) -> Raw;
+
+    /// What the host says of itself for which alone the server is connected; `None` where it is for several.
+    fn client_info(&self) -> Option<Raw>;
 
     /// Whether some host does not keep up with what servers send.
     fn is_congested(&self) -> bool;

@@ -2,9 +2,15 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use crate::config::Mask;
+
 /// Counted, and the first of it kept: it mostly tells what is wrong.
 #[derive(Debug, Default)]
-pub(super) struct Noise(Mutex<Heard>);
+pub(super) struct Noise {
+    heard: Mutex<Heard>,
+    /// Takes out what the server was given and repeats.
+    mask: Mask,
+}
 
 #[derive(Debug, Default)]
 struct Heard {
@@ -13,15 +19,18 @@ struct Heard {
 }
 
 impl Noise {
-    /// Whether this is the first of it.
-    pub(super) fn hear(&self, what: &str) -> bool {
+    pub(super) fn new(mask: Mask) -> Self {
+        Self { heard: Mutex::default(), mask }
+    }
+
+    /// Counts it; returns what may be logged of it, and whether it is the first.
+    pub(super) fn hear(&self, what: &str) -> (String, bool) {
+        let what = self.mask.masked(what);
         let mut heard = self.lock();
         heard.count += 1;
-        if heard.first.is_some() {
-            return false;
-        }
-        heard.first = Some(what.to_owned());
-        true
+        let is_first = heard.first.is_none();
+        heard.first.get_or_insert_with(|| what.clone());
+        (what, is_first)
     }
 
     /// What was heard, in a few words.
@@ -36,6 +45,6 @@ impl Noise {
 
     // A std mutex: held for one look or change.
     fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.heard.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

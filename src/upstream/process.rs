@@ -1,26 +1,28 @@
 //! A server's process: started in a group of its own, and ended with everything it started.
 
 use std::{
-    collections::VecDeque,
     io,
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use tokio::{
-    process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    process::{ChildStdin, ChildStdout, Command},
     sync::watch,
-    task::AbortHandle,
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{AttemptError, Watchdog};
+use super::{
+    AttemptError, Watchdog,
+    stderr::Stderr,
+    strays::{self, MARK_VARIABLE},
+};
 use crate::{
-    config::{Launch, visible},
-    wire::{Line, LineReader, stdio},
+    base::run_blocking,
+    config::{Launch, Mask},
+    wire::stdio,
 };
 
 /// Variables that programs need to run at all; everything else is the entry's to name.
@@ -71,6 +73,9 @@ const PASSED_ON: [&str; 44] = [
     "NUMBER_OF_PROCESSORS",
 ];
 
+/// The environment variable in which a dormouse finds the configs that its ancestors serve.
+pub const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
+
 /// How long each step of ending a process may take before the next, harder one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grace {
@@ -78,15 +83,24 @@ pub(super) struct Grace {
     pub(super) end_of_input: Duration,
     /// After SIGTERM.
     pub(super) terminate: Duration,
+    /// Whether what has left its group ends too. A server that goes to sleep may have opened the user's browser, or
+    /// started a daemon that it finds again.
+    pub(super) ends_strays: bool,
 }
 
 impl Grace {
     /// For a server that goes to sleep: nobody waits for it.
-    pub(super) const SLEEP: Self =
-        Self { end_of_input: Duration::from_secs(3), terminate: Duration::from_secs(3) };
+    pub(super) const SLEEP: Self = Self {
+        end_of_input: Duration::from_secs(3),
+        terminate: Duration::from_secs(3),
+        ends_strays: false,
+    };
     /// For a failed attempt, or when dormouse itself ends: somebody waits, or will kill us soon.
-    pub(super) const QUICK: Self =
-        Self { end_of_input: Duration::from_millis(400), terminate: Duration::from_millis(400) };
+    pub(super) const QUICK: Self = Self {
+        end_of_input: Duration::from_millis(400),
+        terminate: Duration::from_millis(400),
+        ends_strays: true,
+    };
 }
 
 pub(super) struct ServerProcess {
@@ -97,7 +111,9 @@ pub(super) struct ServerProcess {
     /// Has the task that owns the child kill what is left.
     kill: CancellationToken,
     watchdog: Watchdog,
-    stderr: LastWords,
+    /// By which its processes are known that have left the group.
+    mark: String,
+    stderr: Stderr,
 }
 
 /// The streams to speak MCP over.
@@ -110,10 +126,15 @@ impl ServerProcess {
     pub(super) fn spawn(
         server: &str,
         launch: &Launch,
+        mask: Mask,
+        lineage: Option<&str>,
         watchdog: &Watchdog,
         tasks: &TaskTracker,
     ) -> Result<(Self, Pipes), AttemptError> {
-        let mut command = CommandWrap::from(command(launch));
+        let own_mark = watchdog.prepare();
+        let mut command = command(launch, lineage);
+        command.env(MARK_VARIABLE, &own_mark);
+        let mut command = CommandWrap::from(command);
         #[cfg(unix)]
         command.wrap(process_wrap::tokio::ProcessGroup::leader());
         #[cfg(windows)]
@@ -134,8 +155,9 @@ impl ServerProcess {
         let (exited, exit) = watch::channel(None);
         let kill = CancellationToken::new();
         tasks.spawn(own(child, exited, kill.clone()));
-        let stderr = LastWords::listen(server.to_owned(), stderr);
-        let process = Self { group, exit, kill, watchdog: watchdog.clone(), stderr };
+        let stderr = Stderr::listen(server.to_owned(), stderr, mask);
+        let process =
+            Self { group, exit, kill, watchdog: watchdog.clone(), mark: own_mark, stderr };
         Ok((process, Pipes { stdin, stdout }))
     }
 
@@ -157,7 +179,7 @@ impl ServerProcess {
         }
     }
 
-    /// The end of its standard error, as the end of a sentence.
+    /// The telling lines of its standard error, as the end of a sentence.
     pub(super) fn last_words(&self) -> String {
         self.stderr.quoted()
     }
@@ -175,6 +197,12 @@ impl ServerProcess {
         }
         self.kill();
         let _ = timeout(Duration::from_secs(5), self.exited()).await;
+        if !grace.ends_strays {
+            return;
+        }
+        let mark = std::mem::take(&mut self.mark);
+        // What it has left behind outside its group. Without an outcome everything ends, and the watchdog does it.
+        let _ = run_blocking(move || strays::end(&mark, grace.terminate)).await;
     }
 
     #[cfg(unix)]
@@ -249,7 +277,7 @@ fn group_exists(group: u32) -> bool {
     nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), None).is_ok()
 }
 
-fn command(launch: &Launch) -> Command {
+fn command(launch: &Launch, lineage: Option<&str>) -> Command {
     let mut command = Command::new(program(&launch.command));
     command.args(&launch.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if !launch.inherit_env {
@@ -262,6 +290,9 @@ fn command(launch: &Launch) -> Command {
             .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on)));
     }
     command.envs(&launch.env);
+    if let Some(lineage) = lineage {
+        command.env(LINEAGE_VARIABLE, lineage);
+    }
     if let Some(cwd) = &launch.cwd {
         command.current_dir(cwd);
     }
@@ -288,56 +319,5 @@ fn spawn_error(launch: &Launch, source: io::Error) -> AttemptError {
         },
         (io::ErrorKind::NotFound, _) => AttemptError::CommandNotFound { command },
         _ => AttemptError::Spawn { command, source },
-    }
-}
-
-/// The last lines of a server's standard error, which is logged as it comes.
-struct LastWords {
-    lines: Arc<Mutex<VecDeque<String>>>,
-    listener: AbortHandle,
-}
-
-const LINES_KEPT: usize = 20;
-const LINES_QUOTED: usize = 5;
-const LONGEST_LINE: usize = 8 * 1024;
-
-impl LastWords {
-    fn listen(server: String, stderr: ChildStderr) -> Self {
-        let lines = Arc::<Mutex<VecDeque<String>>>::default();
-        // Aborted on drop, since a grandchild may keep the pipe open for ever.
-        let listener = tokio::spawn(listen(server, stderr, lines.clone())).abort_handle();
-        Self { lines, listener }
-    }
-
-    fn quoted(&self) -> String {
-        let lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if lines.is_empty() {
-            return String::new();
-        }
-        let skip = lines.len().saturating_sub(LINES_QUOTED);
-        let quoted: Vec<&str> = lines.iter().skip(skip).map(String::as_str).collect();
-        format!("; its last words on stderr: {}", quoted.join(" | "))
-    }
-}
-
-impl Drop for LastWords {
-    fn drop(&mut self) {
-        self.listener.abort();
-    }
-}
-
-async fn listen(server: String, stderr: ChildStderr, kept: Arc<Mutex<VecDeque<String>>>) {
-    let mut lines = LineReader::new(stderr, LONGEST_LINE);
-    while let Ok(Some(line)) = lines.next().await {
-        let text = match line {
-            Line::Text(text) => visible(String::from_utf8_lossy(&text).trim_end()),
-            Line::Oversized(skimmed) => format!("(a line of {} bytes)", skimmed.size),
-        };
-        tracing::info!(server, "stderr: {text}");
-        let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.len() == LINES_KEPT {
-            kept.pop_front();
-        }
-        kept.push_back(text);
     }
 }

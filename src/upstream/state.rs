@@ -88,6 +88,8 @@ pub(super) enum Event<C> {
     /// What it has is known from another run.
     Recalled,
     Connected(C),
+    /// Connected in an era that suits no waiting host.
+    Mismatched(C),
     Failed(Arc<AttemptError>),
     /// The process exited, or closed its output.
     Died,
@@ -148,8 +150,8 @@ impl<C> State<C> {
         random: f64,
     ) -> (Self, Vec<Effect<C>>) {
         use Event::{
-            Connected, Died, Failed, Idled, LoggedIn, Recalled, RetryDue, Studied, Unsuitable,
-            Wanted,
+            Connected, Died, Failed, Idled, LoggedIn, Mismatched, Recalled, RetryDue, Studied,
+            Unsuitable, Wanted,
         };
         match (self, event) {
             (Self::Unloaded { strikes }, Wanted) => start(match startup {
@@ -180,6 +182,7 @@ impl<C> State<C> {
                 let failures = attempt.failures_before();
                 (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(attempt)])
             }
+            (Self::Loading(attempt), Mismatched(connection)) => again(connection, attempt),
             (Self::Loading(attempt), Failed(cause)) => after_failure(attempt, cause, now, random),
             (Self::Awake { connection, since, failures }, Died) => {
                 let state = after_death(startup, since, failures, now, random);
@@ -189,15 +192,15 @@ impl<C> State<C> {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
             }
             (Self::Awake { connection, failures, .. }, Unsuitable) => {
-                let attempt = anew(startup, failures);
-                let effects = vec![Effect::Close(connection), Effect::StartAttempt(attempt)];
-                (Self::Loading(attempt), effects)
+                again(connection, anew(startup, failures))
             }
             (state @ (Self::Evicted | Self::Disabled), Wanted) => {
                 (state, vec![Effect::Refuse(Refusal::Gone)])
             }
             // A connection that nobody waits for any more must not be left open.
-            (state, Connected(connection)) => (state, vec![Effect::Close(connection)]),
+            (state, Connected(connection) | Mismatched(connection)) => {
+                (state, vec![Effect::Close(connection)])
+            }
             (
                 state,
                 Wanted | Studied | Recalled | Failed(_) | Died | Idled | RetryDue | LoggedIn
@@ -205,6 +208,12 @@ impl<C> State<C> {
             ) => (state, Vec::new()),
         }
     }
+}
+
+/// Another connection in the place of one that is not what is needed.
+fn again<C>(connection: C, attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
+    let effects = vec![Effect::Close(connection), Effect::StartAttempt(attempt)];
+    (State::Loading(attempt), effects)
 }
 
 /// The attempt for a server whose catalog is live.
@@ -373,6 +382,11 @@ mod tests {
             self.play(Event::Connected(self.connections))
         }
 
+        fn mismatch(&mut self) -> &mut Self {
+            self.connections += 1;
+            self.play(Event::Mismatched(self.connections))
+        }
+
         fn log(&self) -> Vec<&str> {
             self.log.iter().map(String::as_str).collect()
         }
@@ -383,6 +397,15 @@ mod tests {
         let mut life = life(Startup::Lazy);
         life.play(Event::Wanted).play(Event::Wanted).play(Event::Wanted).connect();
         assert_eq!(life.log(), ["start", "admit"]);
+    }
+
+    #[test]
+    fn a_connection_that_suits_nobody_who_waits_is_made_again_within_the_attempt() {
+        let mut life = life(Startup::Lazy);
+        life.play(Event::Wanted).mismatch();
+        assert!(matches!(life.state, Some(State::Loading(_))));
+        life.connect();
+        assert_eq!(life.log(), ["start", "close", "start", "admit"]);
     }
 
     #[test]
@@ -504,7 +527,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_sequence_of_events_panics_or_leaks_a_connection(
-            events in proptest::collection::vec((0..11u8, 0..3000u64), 0..200),
+            events in proptest::collection::vec((0..12u8, 0..3000u64), 0..200),
             startup in proptest::sample::select(vec![Startup::Eager, Startup::Lazy, Startup::Hybrid]),
         ) {
             let mut life = life(startup);
@@ -521,6 +544,7 @@ mod tests {
                     7 => life.play(Event::Recalled),
                     8 => life.play(Event::Failed(no_login())),
                     9 => life.play(Event::LoggedIn),
+                    10 => life.mismatch(),
                     _ => life.play(Event::RetryDue),
                 };
             }

@@ -1,28 +1,51 @@
 //! Ends the servers of a dormouse that was killed before it could do so itself.
 //!
-//! The watchdog is this same program in a hidden mode, in a process group of its own. It is told over
-//! a pipe which process groups exist; when the pipe closes, because dormouse is gone for whatever
-//! reason, it ends those that are left. It is started with the first server and not before.
+//! The watchdog is this same program in a hidden mode, in a process group and under a name of its own, so that what
+//! ends dormouse by its name does not end it too. It is told over a pipe which process groups exist; when the pipe
+//! closes, because dormouse is gone for whatever reason, it ends those that are left, and what has left them. It is
+//! started before the first server, and again when it has ended.
 
 use std::{
     collections::BTreeSet,
     io::{self, BufRead, Write},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
-    time::Duration,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// The hidden argument that makes the program a watchdog.
+use super::strays::{self, MARK_VARIABLE};
+
+/// The hidden argument that makes the program a watchdog; the mark of its dormouse follows.
 pub const ARGUMENT: &str = "__watchdog";
+
+/// What the process is called, in at most 15 bytes.
+#[cfg(unix)]
+const NAME: &std::ffi::CStr = c"mcp-watchdog";
 
 /// How long the servers have to end by themselves once dormouse is gone.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The pipe to the watchdog. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Watchdog {
+#[derive(Clone)]
+pub struct Watchdog(Arc<Shared>);
+
+struct Shared {
+    /// Tells the processes of this dormouse from those of others.
+    mark: String,
+    /// Servers that were started so far.
+    starts: AtomicU64,
     // A std mutex: held for one short write to a pipe whose reader does nothing but read.
-    pipe: Arc<Mutex<Pipe>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pipe: Pipe,
+    /// The process groups that must not outlive dormouse.
+    groups: BTreeSet<u32>,
 }
 
 #[derive(Default)]
@@ -30,64 +53,118 @@ enum Pipe {
     #[default]
     NotStarted,
     Open(Child),
-    /// It cannot be started or has gone; servers then depend on dormouse ending in order.
+    /// It was told to end; servers then depend on dormouse ending in order.
     Missing,
 }
 
+impl Default for Watchdog {
+    fn default() -> Self {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(Arc::new(Shared {
+            mark: format!("{}-{:x}", std::process::id(), since_epoch.as_nanos()),
+            starts: AtomicU64::new(0),
+            state: Mutex::default(),
+        }))
+    }
+}
+
 impl Watchdog {
+    /// Makes sure that the watchdog runs, before a server is started; returns the mark for its environment.
+    pub(super) fn prepare(&self) -> String {
+        self.lock().ensure(&self.0.mark);
+        let number = self.0.starts.fetch_add(1, Ordering::Relaxed);
+        // The end of the number must not be the beginning of another.
+        format!("{}/{number}/", self.0.mark)
+    }
+
     /// Names a process group that must not outlive dormouse.
     pub(super) fn guard(&self, group: u32) {
-        self.tell('+', group);
+        let mut state = self.lock();
+        state.groups.insert(group);
+        state.tell(&self.0.mark, '+', group);
     }
 
     /// Takes back what `guard` said.
     pub(super) fn release(&self, group: u32) {
-        self.tell('-', group);
+        let mut state = self.lock();
+        state.groups.remove(&group);
+        state.tell(&self.0.mark, '-', group);
     }
 
-    /// Ends the watchdog once nothing is left to guard.
+    /// Ends the watchdog once nothing is left to guard. It ends what servers have left behind.
     pub fn end(&self) {
-        let mut pipe = self.pipe.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Pipe::Open(mut child) = std::mem::replace(&mut *pipe, Pipe::Missing) {
+        if let Pipe::Open(mut child) = std::mem::replace(&mut self.lock().pipe, Pipe::Missing) {
             drop(child.stdin.take());
             // It ends at once when it guards nothing; one that cannot be waited for is init's.
             let _ = child.wait();
         }
     }
 
-    fn tell(&self, sign: char, group: u32) {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Starts the watchdog if it does not run, or not any more, and tells it all that there is to guard.
+    fn ensure(&mut self, mark: &str) {
         if cfg!(windows) {
             // Each server is in a job object there, which dies with our handle on it.
             return;
         }
-        let mut pipe = self.pipe.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if matches!(*pipe, Pipe::NotStarted) {
-            *pipe = start().map_or_else(
-                |error| {
-                    tracing::warn!(%error, "cannot start the watchdog");
-                    Pipe::Missing
-                },
-                Pipe::Open,
-            );
+        let is_running = match &mut self.pipe {
+            Pipe::NotStarted => false,
+            Pipe::Open(child) => matches!(child.try_wait(), Ok(None)),
+            Pipe::Missing => return,
+        };
+        if is_running {
+            return;
         }
-        if let Pipe::Open(Child { stdin: Some(stdin), .. }) = &mut *pipe
-            && writeln!(stdin, "{sign}{group}").is_err()
-        {
-            *pipe = Pipe::Missing;
+        self.pipe = start(mark).map_or_else(
+            |error| {
+                // It is tried again with the next server.
+                tracing::warn!(%error, "cannot start the watchdog");
+                Pipe::NotStarted
+            },
+            Pipe::Open,
+        );
+        for group in self.groups.clone() {
+            self.write('+', group);
+        }
+    }
+
+    fn tell(&mut self, mark: &str, sign: char, group: u32) {
+        self.ensure(mark);
+        self.write(sign, group);
+    }
+
+    fn write(&mut self, sign: char, group: u32) {
+        if let Pipe::Open(Child { stdin: Some(stdin), .. }) = &mut self.pipe {
+            // One that has just ended is started again, and told all, with the next server.
+            let _ = writeln!(stdin, "{sign}{group}");
         }
     }
 }
 
-fn start() -> io::Result<Child> {
+fn start(mark: &str) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args([ARGUMENT, mark]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Else it would be taken for a stray of the dormouse that has started this one.
+    command.env_remove(MARK_VARIABLE);
     #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    {
+        use std::os::unix::process::CommandExt as _;
+        command.process_group(0).arg0(NAME.to_string_lossy().as_ref());
+    }
     command.spawn()
 }
 
-/// The watchdog process itself: returns when everything it had to guard is gone.
-pub fn run(commands: impl BufRead) {
+/// The watchdog process itself: returns when everything it had to guard is gone. `mark`: that of its dormouse.
+pub fn run(mark: &str, commands: impl BufRead) {
+    #[cfg(target_os = "linux")]
+    // Under another name it does as well.
+    let _ = nix::sys::prctl::set_name(NAME);
     let mut groups: BTreeSet<u32> = BTreeSet::new();
     for line in commands.lines().map_while(Result::ok) {
         let Some((sign, group)) = line.split_at_checked(1) else { continue };
@@ -99,6 +176,9 @@ pub fn run(commands: impl BufRead) {
         }
     }
     end(&groups);
+    if !mark.is_empty() {
+        strays::end(&format!("{mark}/"), GRACE);
+    }
 }
 
 #[cfg(unix)]
@@ -120,7 +200,7 @@ fn end(groups: &BTreeSet<u32>) {
     }
 }
 
-/// On Windows there is nothing to guard; see `tell`.
+/// On Windows there is nothing to guard; see `State::ensure`.
 #[cfg(not(unix))]
 fn end(_: &BTreeSet<u32>) {
     let _ = GRACE;

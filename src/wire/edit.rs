@@ -200,6 +200,29 @@ pub fn without(object: &Raw, keys: &[&str]) -> Raw {
     Raw::trusted(edited.freeze())
 }
 
+/// The same value with characters written as `\uXXXX`. ASCII characters stay as they are.
+#[must_use]
+pub fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let is_escaped = |c: char| !c.is_ascii() && is_escaped(c);
+    if !text.contains(is_escaped) {
+        return value.clone();
+    }
+    // JSON has characters beyond ASCII inside strings only, where an escape says the same.
+    let mut edited = BytesMut::with_capacity(text.len() + 16);
+    let mut encoded = [0; 4];
+    for c in text.chars() {
+        if is_escaped(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                edited.put_slice(format!("\\u{unit:04x}").as_bytes());
+            }
+        } else {
+            edited.put_slice(c.encode_utf8(&mut encoded).as_bytes());
+        }
+    }
+    Raw::trusted(edited.freeze())
+}
+
 fn offset(text: &[u8], part: &RawValue) -> usize {
     part.get().as_ptr() as usize - text.as_ptr() as usize
 }
@@ -266,6 +289,13 @@ mod tests {
         assert_eq!(get(&object, "a"), Some(raw("2")));
         assert_eq!(set(&object, "b", &raw("3")).to_string(), r#"{"\ud800": 1, "a":2,"b":3}"#);
         assert_eq!(without(&object, &["a"]).to_string(), r#"{"\ud800": 1}"#);
+    }
+
+    #[test]
+    fn chosen_characters_become_escapes() {
+        let value = raw("{\"a\u{e0041}\": \"\u{200b}é\",\n \"b\": 1}");
+        let escaped = escaped(&value, |c| c != 'é');
+        assert_eq!(escaped.to_string(), "{\"a\\udb40\\udc41\": \"\\u200bé\",\n \"b\": 1}");
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let mut skimmer = Skimmer::default();
         skimmer.feed(&self.buffer);
         self.buffer = BytesMut::new();
+        self.scanned = 0;
         loop {
             let at_end = self.fill().await? == 0;
             if let Some(end) = memchr::memchr(b'\n', &self.buffer) {
@@ -138,5 +139,11 @@ mod tests {
         assert_eq!(lines(input.as_bytes(), 1000).await, ["<300015 id Some(3)>", "ok"]);
         let input = format!("{{\"r\":\"{}\",\"id\":3}}\nok\n", "x".repeat(20));
         assert_eq!(lines(input.as_bytes(), 10).await, ["<35 id Some(3)>", "ok"]);
+    }
+
+    #[tokio::test]
+    async fn a_stream_may_end_inside_a_line_above_the_cap() {
+        let input = format!("{{\"r\":\"{}", "x".repeat(300_000));
+        assert_eq!(lines(input.as_bytes(), 1000).await, ["<300006 id None>"]);
     }
 }

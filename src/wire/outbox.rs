@@ -17,7 +17,7 @@ use super::Message;
 
 /// Above this many waiting bytes those who feed the queue wait.
 const HIGH_WATER: usize = 16 * 1024 * 1024;
-/// Above this many nothing more is taken, however well the other side reads.
+/// Above this many notifications are dropped, and no request is taken, however well the other side reads.
 const MOST: usize = 128 * 1024 * 1024;
 /// A queue above the mark of which nothing was taken for this long belongs to a side that does not read.
 const STALL: Duration = Duration::from_millis(500);
@@ -32,7 +32,8 @@ struct Shared {
     queue: Mutex<Queue>,
     filled: Notify,
     written: Notify,
-    /// Above this many waiting bytes notifications are dropped; `None` where whoever causes them waits.
+    /// Above this many waiting bytes notifications are dropped; `None` where those who cause them may wait, and
+    /// `MOST` is the limit.
     drops_above: Option<usize>,
 }
 
@@ -74,7 +75,7 @@ impl Outbox {
         if queue.closed {
             return false;
         }
-        if self.0.drops_above.is_some_and(|most| queue.waiting > most)
+        if queue.waiting > self.0.drops_above.unwrap_or(MOST)
             && matches!(message, Message::Notification(_))
         {
             return true;

@@ -207,7 +207,8 @@ async fn remembered_loads_are_loaded_again_without_a_process() {
     host.end().await;
     let mut host = proxy().serve().await;
     let description = host.description().await;
-    assert!(description.contains("a:\n- echo") && description.contains("- b: "), "{description}");
+    let is_listed = description.contains("a: The a server. Use when testing.\n- echo");
+    assert!(is_listed && description.contains("- b: "), "{description}");
     assert_eq!(host.started("a").len(), 1);
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
 }
@@ -385,4 +386,25 @@ async fn a_tool_that_changes_is_blocked_until_it_is_approved_where_that_is_wante
     let answer: Value = host.use_tool("a/echo", json!({})).await;
     assert!(answer["isError"].is_null(), "approved in another terminal: {answer}");
     assert_eq!(host.use_tool("a/slow", json!({})).await["isError"], true, "the others are not");
+}
+
+#[tokio::test]
+async fn a_hybrid_server_that_hung_in_the_last_run_is_not_waited_for() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = |wait: &str| {
+        let server = Server::eager("a").set("startup", "hybrid").script("hang_at", "initialize");
+        Proxy::with([server]).set("startupWait", wait).at_home(home.path())
+    };
+    let mut host = proxy("300ms").serve().await;
+    host.tool_names().await;
+    let catalogs = home.path().join("cache/dormouse/catalogs");
+    let is_noted = || {
+        let files = std::fs::read_dir(&catalogs).into_iter().flatten().flatten();
+        files.into_iter().any(|file| file.path().extension().is_some_and(|end| end == "hung"))
+    };
+    eventually("it is noted", is_noted).await;
+    host.end().await;
+    // To wait for it would take longer than the test does.
+    let mut host = proxy("10m").serve().await;
+    assert!(host.description().await.contains("- a"));
 }

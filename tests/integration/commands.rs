@@ -78,7 +78,7 @@ async fn what_a_variable_holds_is_not_shown() {
     .unwrap();
     let (_, _, stderr) = run(place.path(), &["check", "--config", "d.json"]).await;
     assert!(stderr.contains("maxMessageBytes: must be 1024 or more"), "{stderr}");
-    assert!(stderr.contains("descriptionBudget: invalid type"), "{stderr}");
+    assert!(stderr.contains("descriptionBudget: expected a whole number of 0 or more"), "{stderr}");
 }
 
 #[tokio::test]
@@ -176,4 +176,17 @@ async fn usage_errors_exit_with_2_and_help_with_0() {
     assert_eq!(run(place.path(), &["check", "--", "true"]).await.0, Some(2));
     assert_eq!(run(place.path(), &["trust", "no-such.json"]).await.0, Some(2));
     assert_eq!(run(place.path(), &["check", "--config", "no-such.json"]).await.0, Some(2));
+}
+
+#[tokio::test]
+async fn a_command_and_a_value_that_are_misspelt_are_told_with_what_was_meant() {
+    let place = directory();
+    let (code, _, said) = run(place.path(), &["chek"]).await;
+    assert_eq!(code, Some(2));
+    assert!(said.contains("did you mean `dormouse check`?"), "{said}");
+    std::fs::write(place.path().join("c.json"), r#"{"surface": "discvoer", "mcpServers": {}}"#)
+        .unwrap();
+    let (code, _, said) = run(place.path(), &["check", "--config", "c.json"]).await;
+    assert_eq!(code, Some(2));
+    assert!(said.contains(r#"unknown value "discvoer"; did you mean "discover"?"#), "{said}");
 }

@@ -329,3 +329,75 @@ async fn addresses_that_no_host_could_reach_are_refused() {
         assert!(url.is_none_or(|url| said.contains(url)), "{address}: {said}");
     }
 }
+
+#[tokio::test]
+async fn a_config_that_listens_is_reached_by_its_url() {
+    let config = r#"{"listen": "127.0.0.1:8123", "mcpServers": {}}"#;
+    let home = Home::new().with(OWN, config);
+    let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let text = home.read(".cursor/mcp.json");
+    assert!(text.contains("http://127.0.0.1:8123/mcp") && !text.contains("command"), "{text}");
+}
+
+#[tokio::test]
+async fn options_that_were_typed_stand_in_what_the_host_starts() {
+    let home = Home::new().with(OWN, CONFIG);
+    let connect = [
+        "connect",
+        "cursor",
+        "--surface",
+        "activate",
+        "--hybrid",
+        "--idle-timeout",
+        "90s",
+        "--yes",
+    ];
+    let (code, said) = home.run(&connect).await;
+    assert_eq!(code, Some(0), "{said}");
+    let entry: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
+    let args = entry["mcpServers"]["dormouse"]["args"].as_array().unwrap();
+    let args: Vec<&str> = args.iter().skip(2).filter_map(Value::as_str).collect();
+    assert_eq!(args, ["--surface", "activate", "--idle-timeout", "1m30s", "--hybrid"]);
+    let (code, said) = home.run(&["connect", "cursor", "--http", ":1", "--hybrid", "--yes"]).await;
+    assert_eq!(code, Some(2), "{said}");
+    let connect = ["connect", "cursor", "--http", ":1", "--surface", "direct", "--dry-run"];
+    let (_, said) = home.run(&connect).await;
+    assert!(said.contains("http://127.0.0.1:1/mcp?surface=direct"), "{said}");
+}
+
+#[tokio::test]
+async fn a_projects_file_names_no_place_of_one_user() {
+    let home = Home::new().with(OWN, CONFIG).with("project/x", "");
+    let (code, said) =
+        home.run_in("project", &["connect", "claude-code", "--project", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let text = home.read("project/.mcp.json");
+    assert!(text.contains(r#""command": "dormouse""#), "{text}");
+    assert!(!text.contains(&*home.path().to_string_lossy()), "{text}");
+    let (code, said) =
+        home.run_in("project", &["disconnect", "claude-code", "--project", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test]
+async fn disconnect_says_what_it_cannot_put_back() {
+    let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    for keeps_copies in [true, false] {
+        let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
+        let (_, said) = home.run(&["connect", "cursor", "--replace", "--yes"]).await;
+        assert!(said.contains("taken out"), "{said}");
+        let kept = home.path().join(".local/share/dormouse/backups");
+        for entry in std::fs::read_dir(kept).unwrap() {
+            let path = entry.unwrap().path();
+            let is_copy = path.to_string_lossy().contains("-mcp.json");
+            if !(keeps_copies && is_copy) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        let (code, said) = home.run(&["disconnect", "cursor", "--yes"]).await;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("not put back: a") && !said.contains("as it was before"), "{said}");
+        assert!(!home.read(".cursor/mcp.json").contains("dormouse"));
+    }
+}

@@ -137,7 +137,7 @@ async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
     second.http_mut().listen(None);
     let before = second.description().await;
     first.load("a").await;
-    assert!(first.description().await.contains("a:\n- echo"));
+    assert!(first.description().await.contains("a: The a server. Use when testing.\n- echo"));
     assert_eq!(second.description().await, before);
     assert_eq!(second.request("prompts/list", json!({})).await["prompts"], json!([]));
     second.load("a").await;
@@ -158,7 +158,7 @@ async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
     assert!(third.description().await.contains("<mcp_servers>"));
     // An implicit load is a load of that session too.
     assert!(third.use_tool("a/echo", json!({})).await["isError"].is_null());
-    assert!(third.description().await.contains("a:\n- echo"));
+    assert!(third.description().await.contains("a: The a server. Use when testing.\n- echo"));
 }
 
 #[tokio::test]

@@ -47,7 +47,12 @@ async fn a_modern_host_discovers_listens_and_lists_again() {
         "it did not ask for that: {methods:?}"
     );
     let list = host.request("tools/list", json!({})).await;
-    assert!(list["tools"][0]["description"].as_str().unwrap().contains("a:\n- echo"));
+    assert!(
+        list["tools"][0]["description"]
+            .as_str()
+            .unwrap()
+            .contains("a: The a server. Use when testing.\n- echo")
+    );
 
     host.0.notify("notifications/cancelled", json!({"requestId": stream})).await;
     let result = host

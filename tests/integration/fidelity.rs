@@ -116,7 +116,7 @@ async fn one_malformed_tool_costs_that_tool() {
     let mut host = Proxy::with([Server::lazy("a").script("malformed_tool", true)]).serve().await;
     let report: Value = host.load("a").await;
     assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 17);
-    host.logged("left out 1 malformed or repeated items of tools/list").await;
+    host.logged("left out 1 malformed, oversized or repeated items of tools/list").await;
 }
 
 #[tokio::test]
@@ -130,4 +130,33 @@ async fn a_result_keeps_its_bytes_when_it_crosses_eras() {
         result.trim_end_matches('}')
     );
     crate::support::eventually("the answer", || host.0.received().contains(&expected)).await;
+}
+
+#[tokio::test]
+async fn a_wrapped_server_lists_in_its_own_pages_and_sees_what_its_host_says_of_itself() {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("server.log");
+    let script = json!({"page": 5, "log": log});
+    let mut host = Proxy::wrapping(&script).argument("--surface").argument("direct").start();
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "my-host", "version": "7", "icons": []},
+    });
+    let said = host.request("initialize", hello).await;
+    assert!(said.get("instructions").is_none(), "there is nothing to say: {said}");
+    host.notify("notifications/initialized", json!({})).await;
+    let first = host.request("tools/list", json!({})).await;
+    assert_eq!(first["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(first["nextCursor"], "5");
+    let second = host.request("tools/list", json!({"cursor": "5"})).await;
+    assert_eq!(second["nextCursor"], "10");
+    assert_ne!(second["tools"], first["tools"]);
+    let log = std::fs::read_to_string(log).unwrap();
+    let greeted = log.lines().find(|line| line.starts_with("initialize ")).unwrap();
+    assert!(
+        greeted.contains(r#""clientInfo":{"icons":[],"name":"my-host","version":"7"}"#)
+            || greeted.contains(r#""clientInfo":{"name":"my-host","version":"7","icons":[]}"#),
+        "{greeted}"
+    );
 }

@@ -187,3 +187,100 @@ async fn a_question_is_taken_back_from_the_host_when_its_server_dies() {
     let cancelled = host.notification("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], question["id"]);
 }
+
+/// A server in `sh` that answers each method with the result of `results`, in which `$id` stands for the id.
+fn scripted(name: &str, capabilities: &str, more: &str) -> Server {
+    let script = format!(
+        r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
+        *'"initialize"'*) echo "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{capabilities},\"serverInfo\":{{\"name\":\"x\",\"version\":\"1\"}}}}}}";;
+        {more}
+        esac; done"#
+    );
+    Server::lazy(name).set("command", "sh").set("args", json!(["-c", script]))
+}
+
+#[tokio::test]
+async fn a_server_that_ends_inside_an_oversized_line_harms_nobody() {
+    for stream in ["1", "2"] {
+        let script = format!("head -c 300000 /dev/zero | tr '\\0' x >&{stream}; sleep 0.2");
+        let bad = Server::lazy("bad").set("command", "sh").set("args", json!(["-c", script]));
+        let proxy = Proxy::with([bad, Server::lazy("good")]).set("maxMessageBytes", 100_000);
+        let mut host = proxy.serve().await;
+        host.load("good").await;
+        assert_eq!(host.load("bad").await["isError"], true);
+        good_still_answers(&mut host).await;
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_ends_inside_an_oversized_line_is_a_host_that_has_gone() {
+    let mut host = Proxy::with([]).set("maxMessageBytes", 100_000).serve().await;
+    host.write_part(&vec![b'x'; 300_000]).await;
+    assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn capabilities_that_no_value_can_hold_pass_to_servers_and_hosts() {
+    let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for odd in ["1e400", "\"\\ud800\"", &nested] {
+        let mut host = Proxy::with([scripted("a", "{}", ""), Server::lazy("good")]).start();
+        host.write(format!(
+            r#"{{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{"experimental":{{"odd":{odd}}}}},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
+        ))
+        .await;
+        host.answer_line(&json!("hello")).await;
+        host.notify("notifications/initialized", json!({})).await;
+        let result = host.load("a").await;
+        assert!(result["isError"].is_null(), "{odd}: {result}");
+    }
+    let bad = scripted("bad", r#"{\"experimental\":{\"n\":1e400}}"#, "");
+    let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
+    host.load("good").await;
+    assert!(host.load("bad").await["isError"].is_null());
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn lists_without_an_end_in_bytes_fail_the_load() {
+    // Each page has another cursor, and 4 MB.
+    let more = r#"*tools/list*) n=$((n+1)); filling=$(head -c 4000000 /dev/zero | tr '\0' x); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[],\"filling\":\"$filling\",\"nextCursor\":\"$n\"}}";;"#;
+    let bad = scripted("bad", r#"{\"tools\":{}}"#, more);
+    let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
+    host.load("good").await;
+    let result = host.load("bad").await;
+    assert!(text_of(&result).contains("its pages have more than"), "{result}");
+    let peak = peak_memory(host.id());
+    assert!(peak < 250_000, "{peak} kB");
+    good_still_answers(&mut host).await;
+}
+
+#[tokio::test]
+async fn a_list_that_a_server_does_not_know_is_empty_and_warned_of() {
+    for method in ["resources/list", "prompts/list", "tools/list"] {
+        let server = Server::lazy("a").script("unknown_method", method);
+        let mut host = Proxy::with([server]).serve().await;
+        let result = host.load("a").await;
+        assert!(result["isError"].is_null(), "{method}: {result}");
+        host.logged(&format!("it declares what {method} lists")).await;
+    }
+    let server = Server::lazy("a").script("refuse", "resources/list");
+    let mut host = Proxy::with([server]).serve().await;
+    assert_eq!(host.load("a").await["isError"], true, "another error is a failure");
+}
+
+#[tokio::test]
+async fn a_tools_name_cannot_stand_for_a_tool_of_another_server() {
+    let servers = [
+        Server::lazy("bad").script("extra_tools", json!(["good/other", "good__other"])),
+        Server::lazy("good"),
+        Server::lazy("off").set("enabled", false),
+    ];
+    let mut host = Proxy::with(servers).serve().await;
+    host.load("bad").await;
+    host.load("good").await;
+    for name in ["good/other", "good__other"] {
+        let result = host.use_tool(name, json!({})).await;
+        assert!(text_of(&result).contains("Unknown tool"), "{result}");
+    }
+    assert!(host.use_tool("bad/good/other", json!({})).await["isError"].is_null());
+}

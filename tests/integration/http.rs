@@ -454,3 +454,70 @@ async fn the_modern_rules_for_headers_are_kept() {
     assert_eq!(post("no/such", vec![version, ("mcp-method", "no/such")]).await, (404, -32601));
     assert_eq!(post("ping", vec![version, ("mcp-method", "ping")]).await, (404, -32601));
 }
+
+#[tokio::test]
+async fn half_open_connections_keep_nobody_out() {
+    let program = service().descriptors(200).start_http();
+    let url = program.url("").await;
+    let address = url.trim_start_matches("http://").to_owned();
+    let mut half_open = Vec::new();
+    for number in 0..400 {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        // Some say nothing, others begin.
+        if number % 2 == 0 {
+            tokio::io::AsyncWriteExt::write_all(&mut stream, b"GET /healthz HT").await.unwrap();
+        }
+        half_open.push(stream);
+    }
+    let health = http_client().get(format!("{url}/healthz")).send().await.unwrap();
+    assert_eq!(health.status().as_u16(), 200);
+    let mut host = initialized(&program, PATH).await;
+    assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null(), "servers have room");
+    drop(half_open);
+}
+
+#[tokio::test]
+async fn no_host_waits_for_one_on_stdio_that_does_not_read() {
+    let mut program = service().argument("--stdio").start_http();
+    let mut stdin = program.take_stdin();
+    let mut send = async |message: Value| {
+        let line = format!("{message}\n");
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, line.as_bytes()).await.unwrap();
+    };
+    send(hello()).await;
+    let huge = json!({"tool_name": "a/huge", "tool_input": {"bytes": 5_000_000}});
+    for id in 2..8 {
+        let params = json!({"name": "use_tool", "arguments": huge});
+        send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await;
+    }
+    program.server_noted("a", "tools/call").await;
+    let mut host = initialized(&program, PATH).await;
+    let calls = async {
+        for _ in 0..20 {
+            assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+        }
+    };
+    // Waiting for the other host would cost seconds each time.
+    tokio::time::timeout(crate::support::PATIENCE, calls).await.expect("nobody waits");
+}
+
+#[tokio::test]
+async fn a_token_that_is_taken_out_of_the_config_opens_nothing_any_more() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("c.json");
+    let write = |tokens: Value| {
+        let text = json!({"authTokens": tokens, "mcpServers": {}}).to_string();
+        std::fs::write(&path, text).unwrap();
+    };
+    write(json!(["old-token", "kept-token"]));
+    let program = Proxy::with_config_at(&path).start_http();
+    let with = |token: &str| format!("Bearer {token}");
+    assert_eq!(status(&program, PATH, &[("authorization", &with("old-token"))]).await, 200);
+    write(json!(["kept-token", "new-token"]));
+    program.logged("the config has changed").await;
+    assert_eq!(status(&program, PATH, &[("authorization", &with("old-token"))]).await, 401);
+    assert_eq!(status(&program, PATH, &[("authorization", &with("new-token"))]).await, 200);
+    assert_eq!(status(&program, PATH, &[("authorization", &with("kept-token"))]).await, 200);
+    program.logged("refused requests without a good token").await;
+    assert!(!program.log().iter().any(|line| line.contains("old-token")));
+}

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// What each layer may use. `catalog` and `config` are used by many, and use little.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     (
         "cli",
         &[
@@ -20,21 +20,26 @@ const MAY_USE: [(&str, &[&str]); 14] = [
             "wire",
             "catalog",
             "config",
+            "base",
         ],
     ),
-    ("hosts", &["config"]),
+    ("hosts", &["config", "base"]),
     ("demo", &["peer", "protocol", "wire"]),
-    ("control", &["proxy", "upstream", "auth", "catalog", "config"]),
-    ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config"]),
-    ("proxy", &["surface", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config"]),
+    ("control", &["proxy", "upstream", "auth", "catalog", "config", "base"]),
+    ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config", "base"]),
+    (
+        "proxy",
+        &["surface", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config", "base"],
+    ),
     ("surface", &["catalog", "config", "protocol", "wire"]),
-    ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config"]),
-    ("peer", &["wire"]),
-    ("auth", &["protocol", "wire", "config"]),
-    ("catalog", &["config", "protocol", "wire"]),
+    ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
+    ("peer", &["wire", "base"]),
+    ("auth", &["protocol", "wire", "config", "base"]),
+    ("catalog", &["config", "protocol", "wire", "base"]),
     ("protocol", &["wire"]),
-    ("config", &[]),
-    ("wire", &[]),
+    ("config", &["base"]),
+    ("wire", &["base"]),
+    ("base", &[]),
 ];
 
 #[test]

@@ -70,7 +70,7 @@ async fn a_wake_that_fails_is_an_error_for_its_call_and_no_strike() {
         let result = host.use_tool("a/echo", json!({})).await;
         assert!(text_of(&result).starts_with("server \"a\" cannot be reached"), "{result}");
     }
-    assert!(host.description().await.contains("a:\n- echo"));
+    assert!(host.description().await.contains("a: The a server. Use when testing.\n- echo"));
 }
 
 /// Starts servers of every temper, ends dormouse by `end`, and sees that nothing is left.
@@ -222,4 +222,65 @@ async fn a_host_that_does_not_read_the_log_does_not_stop_the_protocol() {
     host.use_tool("a/shout", json!({"lines": 20_000})).await;
     host.request("ping", json!({})).await;
     assert_eq!(host.end().await, Some(0));
+}
+
+/// A server that leaves a process behind in a session of its own, which ignores the end of its parent.
+fn with_stray(name: &str, home: &std::path::Path) -> Server {
+    let note = home.join(format!("{name}.stray"));
+    let left = format!("setsid sh -c 'echo $$ > {}; exec sleep 300' &", note.display());
+    let script = format!("{left} exec {} '{{}}'", crate::support::fixture().display());
+    Server::lazy(name).set("command", "sh").set("args", json!(["-c", script]))
+}
+
+async fn stray_of(name: &str, home: &std::path::Path) -> u32 {
+    let note = home.join(format!("{name}.stray"));
+    let read = || std::fs::read_to_string(&note).ok()?.trim().parse().ok();
+    eventually("the stray has noted itself", || read().is_some()).await;
+    read().expect("it has")
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_has_left_its_group_ends_with_its_server_and_with_dormouse_however_that_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let servers = ["a", "b"].map(|name| with_stray(name, home.path()));
+    let mut host = Proxy::with(servers).serve().await;
+    for name in ["a", "b"] {
+        assert!(host.load(name).await["isError"].is_null());
+    }
+    let strays = [stray_of("a", home.path()).await, stray_of("b", home.path()).await];
+    assert!(strays.iter().all(|stray| alive(*stray)));
+    host.end().await;
+    eventually("none is left", || !strays.iter().any(|stray| alive(*stray))).await;
+
+    let home = tempfile::tempdir().unwrap();
+    let mut host = Proxy::with([with_stray("a", home.path())]).serve().await;
+    host.load("a").await;
+    let stray = stray_of("a", home.path()).await;
+    host.signal(Signal::SIGKILL);
+    eventually("the watchdog ends it", || !alive(stray)).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_watchdog_that_was_killed_is_started_again_with_the_next_server() {
+    let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
+    host.load("a").await;
+    let watchdogs = |of: u32| -> Vec<u32> {
+        let is_one = |id: &u32| {
+            std::fs::read_to_string(format!("/proc/{id}/comm"))
+                .is_ok_and(|name| name == "mcp-watchdog\n")
+        };
+        descendants(of).into_iter().filter(is_one).collect()
+    };
+    let first = watchdogs(host.id());
+    assert_eq!(first.len(), 1, "it has a name of its own");
+    let process = nix::unistd::Pid::from_raw(i32::try_from(first[0]).unwrap());
+    nix::sys::signal::kill(process, Signal::SIGKILL).unwrap();
+    eventually("it is gone", || !alive(first[0])).await;
+    host.load("b").await;
+    let servers = [host.started("a")[0], host.started("b")[0]];
+    eventually("there is another", || watchdogs(host.id()).len() == 1).await;
+    host.signal(Signal::SIGKILL);
+    eventually("it guards both", || !servers.iter().any(|server| alive(*server))).await;
 }

@@ -184,7 +184,7 @@ async fn a_caller_that_goes_away_does_not_end_the_load_for_others_nor_for_the_ca
     host.server_noted("a", "start").await;
     host.notify("notifications/cancelled", json!({"requestId": first})).await;
     host.notification("notifications/tools/list_changed").await;
-    assert!(host.description().await.contains("a:\n- echo"));
+    assert!(host.description().await.contains("a: The a server. Use when testing.\n- echo"));
     let second = host.ask("tools/call", call).await;
     assert!(second["result"]["isError"].is_null());
     assert_eq!(host.started("a").len(), 1);

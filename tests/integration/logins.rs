@@ -521,3 +521,45 @@ async fn a_machine_needs_no_place_to_keep_its_tokens() {
     assert_eq!(host.use_g().await, "ordinary");
     assert_eq!(authority.token_requests().len(), 2);
 }
+
+#[tokio::test]
+async fn a_client_is_registered_again_where_wider_scopes_are_needed() {
+    let authority = Authority::start().await;
+    authority.says_of_resource("scopes_supported", json!(["read"]));
+    let user = User::logged_in_at(authority.url()).await;
+    assert!(user.log_in_with(&["--scope", "read"]).await.0);
+    assert_eq!(authority.registrations().len(), 1, "the same client may ask for the same");
+    let (is_in, said) = user.log_in_with(&["--scope", "write"]).await;
+    assert!(is_in, "{said}");
+    let registered = authority.registrations();
+    assert_eq!(registered.len(), 2);
+    assert_eq!(registered[1]["scope"], "read write");
+}
+
+#[tokio::test]
+async fn consent_is_asked_for_where_a_refresh_token_depends_on_it() {
+    let authority = Authority::start().await;
+    authority.says("scopes_supported", json!(["read", "offline_access"]));
+    let entry = json!({"url": authority.url(), "description": "d", "oauth": {"scopes": ["read"]}});
+    let user = User::of(&entry);
+    assert!(user.log_in().await.0);
+    let asked = authority.remote.asked();
+    let authorize = asked.iter().find(|asked| asked.path == "/authorize").unwrap();
+    let query: std::collections::HashMap<String, String> =
+        url::form_urlencoded::parse(authorize.query.as_bytes()).into_owned().collect();
+    assert_eq!(query["scope"], "read offline_access");
+    assert_eq!(query["prompt"], "consent");
+}
+
+#[tokio::test]
+async fn a_machine_does_not_ask_for_a_refresh_token() {
+    let authority = Authority::start().await;
+    let entry = json!({"url": authority.url(), "description": "d", "oauth": {
+        "grant": "client_credentials", "clientId": "m", "clientSecret": "machine-secret",
+        "scopes": ["read", "offline_access"],
+    }});
+    let mut host = User::of(&entry).host().await;
+    host.load("g").await;
+    let (_, token) = authority.token_requests().remove(0);
+    assert_eq!(token["scope"], "read");
+}

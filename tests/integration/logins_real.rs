@@ -1,5 +1,7 @@
 //! Logins at `FastMCP`'s in-memory provider, whose refresh tokens are good once.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::{Host, Provider, Typing, User, at_terminal_typing, text_of};
@@ -59,12 +61,14 @@ async fn processes_that_renew_at_the_same_moment_renew_once() {
 
 #[tokio::test]
 async fn a_token_is_renewed_before_it_expires_and_nobody_waits() {
-    let provider = Provider::start(4).await;
+    // A fifth of this is left for the renewal: enough on a machine that is busy with the other tests.
+    let provider = Provider::start(20).await;
     let user = User::at(&provider.url);
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
-    while provider.count("refreshed").await < 3 {
+    while provider.count("refreshed").await < 1 {
         assert_eq!(call(&mut host).await, "let in");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     // Each request had a token that was good.
     assert_eq!(provider.count("turned away").await, 0);

@@ -26,6 +26,7 @@ mod logins_real;
 mod matrix;
 mod messages;
 mod operating;
+mod own_config;
 mod packaging;
 mod real_servers;
 mod reload;

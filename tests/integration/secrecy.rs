@@ -9,7 +9,7 @@ use axum::{
 use serde_json::json;
 
 use crate::support::{
-    Authority, SECRET, User, descendants, fixture, remote::Remote, text_of, visit,
+    Authority, Proxy, SECRET, Server, User, descendants, fixture, remote::Remote, text_of, visit,
 };
 
 /// What no place may have that is none for secrets. Those of `Authority` begin so too.
@@ -178,4 +178,35 @@ async fn is_dumped(command: &[&str]) -> bool {
     let id = nix::unistd::Pid::from_raw(child.id().unwrap().try_into().unwrap());
     nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGABRT).unwrap();
     child.wait().await.unwrap().core_dumped()
+}
+
+#[tokio::test]
+async fn what_a_server_repeats_of_its_environment_reaches_neither_log_nor_model() {
+    let script = r#"echo "my key is $KEY" >&2; echo "stdout $KEY"; echo "args $1 $2" >&2; exit 3"#;
+    let server = Server::lazy("a")
+        .set("command", "sh")
+        .set("args", json!(["-c", script, "--token", "canary-argument"]))
+        .set("env", json!({"KEY": "canary-environment"}));
+    let mut host = Proxy::with([server]).tracing().serve().await;
+    let result = host.load("a").await.to_string();
+    assert!(result.contains("my key is •••"), "{result}");
+    assert!(!result.contains(CANARY), "{result}");
+    host.logged("my key is •••").await;
+    for line in host.log() {
+        assert!(!line.contains(CANARY), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_can_neither_forge_a_line_of_the_log_nor_control_the_terminal() {
+    let script = "printf 'first\\033[31m\\r\\n' >&2; exit 3";
+    let server = Server::lazy("a").set("command", "sh").set("args", json!(["-c", script]));
+    let refusing = Server::lazy("b").script("refuse_with", "no\n2026-01-01 ERROR forged\u{1b}[2J");
+    let mut host = Proxy::with([server, refusing]).serve().await;
+    host.load("a").await;
+    host.load("b").await;
+    host.logged("forged").await;
+    for line in host.log() {
+        assert!(!line.contains('\u{1b}') && !line.starts_with("2026-01-01"), "{line:?}");
+    }
 }

@@ -52,7 +52,12 @@ async fn discover_tool_gives_definitions_searches_and_lists() {
     let found =
         read(&host.call("discover_tool", json!({"query": "screenshots", "server": "a"})).await);
     assert_eq!(
-        found[0],
+        (&found[0]["name"], &found[0]["newMember"]),
+        (&definition["name"], &definition["newMember"])
+    );
+    let arguments = json!({"query": "screenshots", "server": "a", "detail": "brief"});
+    assert_eq!(
+        read(&host.call("discover_tool", arguments).await)[0],
         json!({"name": "a/take_screenshot", "description": "The take_screenshot tool"})
     );
     let names = read(&host.call("discover_tool", json!({"server": "b", "detail": "name"})).await);
@@ -62,6 +67,92 @@ async fn discover_tool_gives_definitions_searches_and_lists() {
     let everything = read(&host.call("discover_tool", json!({})).await);
     assert_eq!(everything["mcp_servers"], json!([]));
     assert_eq!(everything["tools"]["a"].as_array().unwrap().len(), 18);
+    let everything = read(&host.call("discover_tool", json!({"detail": "name"})).await);
+    assert_eq!(everything["tools"]["b"][0], "b/echo");
+}
+
+/// The most bytes of an answer that dormouse composes.
+const MAX_ANSWER: usize = 8192;
+
+#[tokio::test]
+async fn no_composed_answer_is_above_the_bound_and_each_says_how_to_see_the_rest() {
+    let names = ["get", "set"].map(|kind| (0..300).map(move |n| format!("{kind}_some_thing_{n}")));
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    let many = Server::lazy("many")
+        .script("extra_tools", names)
+        .script("instructions", "Be kind. ".repeat(2000))
+        .script("resources", (0..2000).map(|n| format!("r://some/thing/{n}")).collect::<Vec<_>>());
+    for (surface, tool, arguments, way_on) in [
+        ("discover", "load_mcp", json!({"mcp_name": "many"}), "discover_tool"),
+        ("discover", "discover_tool", json!({"server": "many", "detail": "full"}), "discover_tool"),
+        ("discover", "discover_tool", json!({"server": "many", "detail": "name"}), "discover_tool"),
+        ("discover", "discover_tool", json!({"query": "thing", "detail": "full"}), ""),
+        ("discover", "discover_tool", json!({"query": "thing"}), ""),
+        ("groups", "get_dynamic_tools", json!({"group": "many"}), "get_dynamic_tools"),
+        ("groups", "get_dynamic_tools", json!({"group": "many", "detail": "brief"}), "get_dynamic"),
+        ("activate", "activate_many", json!({}), "list of tools"),
+    ] {
+        for listing in ["growing", "stable"] {
+            let proxy = Proxy::with([many.clone()]).set("surface", surface);
+            let mut host = proxy.set("listing", listing).serve().await;
+            if arguments.get("query").is_some() {
+                host.load("many").await;
+            }
+            let result = host.call(tool, arguments.clone()).await;
+            let texts = result["content"].as_array().unwrap().iter();
+            let text: String = texts.map(|item| item["text"].as_str().unwrap()).collect();
+            assert!(text.len() <= MAX_ANSWER, "{tool} {arguments}: {} bytes", text.len());
+            assert!(result["structuredContent"].to_string().len() <= MAX_ANSWER);
+            let way_on =
+                if surface == "activate" && listing == "stable" { "discover_tool" } else { way_on };
+            assert!(text.contains(way_on), "{tool} {arguments}: {text}");
+            assert!(
+                result["isError"].is_null() && text.contains("thing") || text.contains("get_"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn hundreds_of_loaded_servers_are_counted_in_one_bounded_answer() {
+    let servers: Vec<Server> = (0..60).map(|n| Server::eager(&format!("server-{n}"))).collect();
+    let mut host = Proxy::with(servers).serve().await;
+    host.description().await;
+    let result = host.call("discover_tool", json!({"detail": "full"})).await;
+    let everything = read(&result);
+    assert!(everything.to_string().len() <= MAX_ANSWER);
+    assert_eq!(everything["tools"].as_object().unwrap().len(), 60);
+    assert_eq!(everything["tools"]["server-59"], 17);
+}
+
+#[tokio::test]
+async fn errors_repeat_and_list_only_so_much() {
+    let servers = (0..400).map(|n| Server::lazy(&format!("a-server-of-some-name-{n}")));
+    let mut host = Proxy::with(servers).serve().await;
+    let long = "x".repeat(100_000);
+    for (tool, arguments) in [
+        ("load_mcp", json!({"mcp_name": long})),
+        ("use_tool", json!({"tool_name": long})),
+        ("discover_tool", json!({"server": long})),
+        ("discover_tool", json!({"detail": long})),
+    ] {
+        let result = host.call(tool, arguments).await;
+        assert_eq!(result["isError"], true);
+        assert!(text_of(&result).len() <= MAX_ANSWER, "{tool}: {} bytes", text_of(&result).len());
+    }
+}
+
+#[tokio::test]
+async fn hidden_characters_of_servers_are_shown_as_escapes() {
+    let server = Server::lazy("a").script("extra_tools", json!(["evil\u{200b}\u{e0041}"]));
+    let mut host = Proxy::with([server]).serve().await;
+    let loaded = host.load("a").await;
+    let listed = host.call("discover_tool", json!({"server": "a"})).await;
+    let unknown = host.use_tool("a/evil", json!({})).await;
+    for text in [text_of(&loaded), text_of(&listed), text_of(&unknown)] {
+        assert!(text.contains("evil") && !text.contains(['\u{200b}', '\u{e0041}']), "{text}");
+    }
 }
 
 #[tokio::test]

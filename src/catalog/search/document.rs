@@ -103,6 +103,13 @@ impl Documents {
     }
 }
 
+/// The most bytes of a text that are read.
+const MAX_TEXT: usize = 8 * 1024;
+/// The most parameters of one object that are read.
+const MAX_PARAMETERS: usize = 200;
+/// With more words than this no more parameters are read.
+const MAX_WORDS: usize = 5000;
+
 /// Reads the fields of one document.
 struct Reader<'a, 'w> {
     lexicon: &'a mut Lexicon<'w>,
@@ -140,11 +147,18 @@ impl<'a, 'w> Reader<'a, 'w> {
     }
 
     fn add(&mut self, field: Field, text: &str) {
-        words::for_each(text, |word| {
-            let word = self.lexicon.look_up(word);
-            self.read.extend(word.stem.map(|stem| (stem, field)));
-            if MEANING[field as usize] > 0.0 {
-                LANGUAGE.meaning.add(&word.tokens, &mut self.sums[field as usize]);
+        let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+        words::for_each_run(text, |whole, parts| {
+            for word in parts {
+                let word = self.lexicon.look_up(word);
+                self.read.extend(word.stem.map(|stem| (stem, field)));
+                if MEANING[field as usize] > 0.0 {
+                    LANGUAGE.meaning.add(&word.tokens, &mut self.sums[field as usize]);
+                }
+            }
+            if parts.len() > 1 {
+                let whole = self.lexicon.look_up(whole).stem;
+                self.read.extend(whole.map(|stem| (stem, field)));
             }
         });
     }
@@ -155,7 +169,11 @@ impl<'a, 'w> Reader<'a, 'w> {
         if depth > DEEPEST {
             return;
         }
-        for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
+        let parameters = schema["properties"].as_object().into_iter().flatten();
+        for (name, parameter) in parameters.take(MAX_PARAMETERS) {
+            if self.read.len() > MAX_WORDS {
+                return;
+            }
             self.add(Field::Parameters, name);
             if let Some(description) = parameter["description"].as_str() {
                 self.add(Field::ParameterDescriptions, description);

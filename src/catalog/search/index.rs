@@ -36,12 +36,20 @@ const LEAST_LIKENESS: f32 = 0.1;
 pub struct Index {
     /// In config order, those of a server in the order of its catalog.
     entries: Vec<Entry>,
-    /// The names of all servers, as somebody would say them.
-    servers: Vec<String>,
+    /// The names of all servers.
+    servers: Vec<ServerName>,
     /// Where in `postings` a stem's are.
     stems: BTreeMap<Arc<str>, usize>,
     /// In the order of the entries.
     postings: Vec<Vec<Posting>>,
+}
+
+/// A server's name as somebody would say it.
+#[derive(Debug)]
+pub(super) struct ServerName {
+    pub(super) said: String,
+    /// With `GitLab` as one word.
+    pub(super) joined: String,
 }
 
 #[derive(Debug)]
@@ -77,7 +85,8 @@ impl Index {
         let mut index = Self::default();
         let mut places = HashMap::new();
         for (server, (view, documents)) in snapshot.servers.iter().zip(&all).enumerate() {
-            index.servers.push(words::said(&view.name));
+            let (said, joined) = (words::said(&view.name), words::joined(&view.name));
+            index.servers.push(ServerName { said, joined });
             index.add_entries(server, view, documents);
             index.add_stems(documents, &lengths, &mut places);
         }
@@ -145,14 +154,14 @@ impl Index {
         for (score, entry) in scores.iter_mut().zip(&self.entries) {
             *score += MEANING * likeness(entry.direction.as_ref(), query).unwrap_or(0.0);
             *score += if named[entry.what.server()] { SERVER_NAMED } else { 0.0 };
-            *score += entry.name.named(&query.said).map_or(0.0, Named::score);
+            *score += entry.name.named(query).map_or(0.0, Named::score);
         }
         let is_within = |entry: &Entry| within.is_none_or(|server| entry.what.server() == server);
         let mut found: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
         found.retain(|(entry, score)| *score > 0.0 && is_within(&self.entries[*entry]));
         // Stable, so that equal ones stay in config order.
         found.sort_by(|a, b| b.1.total_cmp(&a.1));
-        found.truncate(limit);
+        self.keep_a_server(&mut found, limit);
         let found = found.into_iter();
         found
             .map(|(entry, score)| Found {
@@ -161,6 +170,22 @@ impl Index {
                 reasons: self.reasons(entry, query),
             })
             .collect()
+    }
+
+    /// Cuts what was found to `limit`. Of the servers whose tools are not known the best is among them: what it has may
+    /// be just what is wanted.
+    fn keep_a_server(&self, found: &mut Vec<(usize, f32)>, limit: usize) {
+        let is_server =
+            |(entry, _): &&(usize, f32)| matches!(self.entries[*entry].what, Match::Server(_));
+        let best = found.iter().find(is_server).copied();
+        found.truncate(limit);
+        if let Some(best) = best
+            && limit > 1
+            && !found.iter().any(|found| is_server(&found))
+        {
+            found.pop();
+            found.push(best);
+        }
     }
 
     /// How much of what the query says each entry has, between 0 and 1.
@@ -195,7 +220,7 @@ impl Index {
             evidence.push((SERVER_NAMED * query.rarity(), "its server's name".to_owned()));
         }
         evidence.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let named = name.named(&query.said).map(|named| named.reason().to_owned());
+        let named = name.named(query).map(|named| named.reason().to_owned());
         named.into_iter().chain(evidence.into_iter().map(|(_, reason)| reason)).collect()
     }
 

@@ -78,6 +78,16 @@ impl Snapshot {
         self.index().search(&query, within, limit)
     }
 
+    /// Makes the index, which takes the longer the more tools there are.
+    pub fn prepare_search(&self) {
+        self.index();
+    }
+
+    /// Whether a search takes no longer than its query asks for.
+    pub fn is_indexed(&self) -> bool {
+        self.search_index.get().is_some()
+    }
+
     fn index(&self) -> &Index {
         self.search_index.get_or_init(|| Index::of(self))
     }
@@ -152,6 +162,34 @@ mod tests {
         finds(&snapshot, "what is this?", &[]);
         let found = snapshot.search_words("delete it", None, 1);
         assert_eq!(found[0].reasons, ["name: remov"]);
+    }
+
+    #[test]
+    fn a_brand_in_two_cases_is_not_one_of_its_parts() {
+        let git: &[(&str, &str)] = &[("commit", "Records changes with git")];
+        let gitlab: &[(&str, &str)] = &[("merge", "Merges a request of GitLab")];
+        finds(&snapshot(&[git, gitlab]), "GitLab", &["b/merge"]);
+        finds(&snapshot(&[git, gitlab]), "gitlab", &["b/merge"]);
+        finds(&snapshot(&[git]), "GitLab", &[]);
+        finds(&snapshot(&[git, gitlab]), "git", &["a/commit", "b/merge"]);
+    }
+
+    #[test]
+    fn a_server_that_is_not_known_is_among_the_answers() {
+        let works: Vec<(&str, &str)> =
+            ["a1", "a2", "a3", "a4", "a5"].map(|name| (name, "Work work work")).into();
+        let snapshot = snapshot(&[&works, &[]]);
+        let found = snapshot.search_words("work", None, 3);
+        assert_eq!(found[2].what, Match::Server(1));
+    }
+
+    #[test]
+    fn a_query_of_a_megabyte_is_read_in_part() {
+        let snapshot = snapshot(&[&[("one", "Is useful")]]);
+        let many: Vec<String> = (0..200_000).map(|number| format!("word{number}")).collect();
+        let many = many.join(" ");
+        assert!(snapshot.search(&many, None, 10).is_empty());
+        assert!(snapshot.search(&"x".repeat(1_000_000), None, 10).is_empty());
     }
 
     #[test]

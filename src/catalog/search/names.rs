@@ -1,6 +1,6 @@
 //! Names that are said exactly, or nearly: they come before whatever has the same words.
 
-use super::words;
+use super::{query::Query, words};
 
 /// The name of a tool with its server's before it, as somebody would say them.
 #[derive(Debug)]
@@ -20,8 +20,13 @@ impl Name {
         Self { whole: words::said(server).into(), own: 0 }
     }
 
-    /// How a request that says `said` names it, if it does.
-    pub(super) fn named(&self, said: &str) -> Option<Named> {
+    /// How a request names it, if it does.
+    pub(super) fn named(&self, query: &Query<'_>) -> Option<Named> {
+        let is_joined = query.joined != query.said;
+        self.said(&query.said).or_else(|| self.said(&query.joined).filter(|_| is_joined))
+    }
+
+    fn said(&self, said: &str) -> Option<Named> {
         let names = [&self.whole, &self.whole[self.own..]];
         if said.is_empty() {
             None
@@ -74,9 +79,9 @@ mod tests {
             ("chrome devtools", None),
             ("", None),
         ] {
-            assert_eq!(name.named(said), named, "{said:?}");
+            assert_eq!(name.said(said), named, "{said:?}");
         }
-        assert_eq!(Name::of_tool("a", "__").named(""), None);
-        assert_eq!(Name::of_server("git").named("git"), Some(Named::Exactly));
+        assert_eq!(Name::of_tool("a", "__").said(""), None);
+        assert_eq!(Name::of_server("git").said("git"), Some(Named::Exactly));
     }
 }

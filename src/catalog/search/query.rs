@@ -2,7 +2,7 @@
 
 use super::{
     LANGUAGE, Language,
-    index::{Index, Posting},
+    index::{Index, Posting, ServerName},
     meaning::Direction,
     words,
 };
@@ -11,12 +11,17 @@ use super::{
 const SYNONYM: f32 = 0.4;
 /// What a word counts that only begins like one of the query, or differs by a letter.
 const NEAR: f32 = 0.25;
+/// The most bytes of a query that are read, and stems that are looked for.
+const MAX_QUERY: usize = 2000;
+const MAX_STEMS: usize = 64;
 /// Too many words begin like a shorter one.
 const SHORTEST_BEGINNING: usize = 4;
 
 pub(super) struct Query<'a> {
     /// As somebody would say it: a name, perhaps.
     pub(super) said: String,
+    /// The same with `GitLab` as one word.
+    pub(super) joined: String,
     pub(super) terms: Vec<Term<'a>>,
     pub(super) direction: Option<Direction>,
 }
@@ -37,14 +42,23 @@ pub(super) struct Candidate<'a> {
 
 impl<'a> Query<'a> {
     pub(super) fn of(text: &str, index: &'a Index) -> Self {
-        let stems = LANGUAGE.words.stems(text);
+        let text = &text[..text.floor_char_boundary(MAX_QUERY)];
+        let stems = stems(text, index);
         let terms = stems.iter().map(|stem| Term::of(stem, &stems, index)).collect();
-        Self { said: words::said(text), terms, direction: direction(text) }
+        let (said, joined) = (words::said(text), words::joined(text));
+        Self { said, joined, terms, direction: direction(text) }
     }
 
-    /// Whether it names, among other things, a server that is said like this.
-    pub(super) fn names(&self, server: &str) -> bool {
-        !server.is_empty() && format!(" {} ", self.said).contains(&format!(" {server} "))
+    /// Whether it names, among other things, a server of this name. A word that is a part of another, as `git` is of
+    /// `GitLab`, names none.
+    pub(super) fn names(&self, server: &ServerName) -> bool {
+        let holds = |text: &str, name: &str| {
+            !name.is_empty() && format!(" {text} ").contains(&format!(" {name} "))
+        };
+        let is_several = server.said.contains(' ');
+        holds(&self.joined, &server.said)
+            || holds(&self.joined, &server.joined)
+            || is_several && holds(&self.said, &server.said)
     }
 
     /// How much all its words tell.
@@ -72,6 +86,31 @@ impl<'a> Term<'a> {
         });
         Self { rarity: index.rarity(count), candidates: candidates.collect() }
     }
+}
+
+/// The stems of a query, in order, each once. A word in two cases counts as a whole where the index has it so, or
+/// does not have all of its parts: `GitLab` is not `git`.
+fn stems(text: &str, index: &Index) -> Vec<String> {
+    let language = &LANGUAGE.words;
+    let mut stems: Vec<String> = Vec::new();
+    let mut push = |word: &str| {
+        let stem = language.stem(word);
+        if language.tells(word) && !stems.contains(&stem) && stems.len() < MAX_STEMS {
+            stems.push(stem);
+        }
+    };
+    let is_known = |word: &str| !index.postings(&language.stem(word)).is_empty();
+    words::for_each_run(text, |whole, parts| {
+        let are_known = parts.iter().all(|part| !language.tells(part) || is_known(part));
+        if parts.len() > 1 && (is_known(whole) || !are_known) {
+            push(whole);
+        } else {
+            for part in parts {
+                push(part);
+            }
+        }
+    });
+    stems
 }
 
 /// Where a text points, if any of its words is known. Here words that every text has count too, as little as

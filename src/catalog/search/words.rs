@@ -41,20 +41,6 @@ impl Words {
     pub(super) fn stem(&self, word: &str) -> String {
         self.stemmer.stem(word).into_owned()
     }
-
-    /// The stems of a text, in order, each once.
-    pub(super) fn stems(&self, text: &str) -> Vec<String> {
-        let mut stems = Vec::new();
-        for_each(text, |word| {
-            if self.tells(word) {
-                let stem = self.stem(word);
-                if !stems.contains(&stem) {
-                    stems.push(stem);
-                }
-            }
-        });
-        stems
-    }
 }
 
 /// The words of a text as somebody would say them, in lower case.
@@ -68,6 +54,35 @@ pub(super) fn said(text: &str) -> String {
     });
     said
 }
+
+/// Calls `act` with each run of letters and digits in lower case and the words that it is made of: `gitlab` with
+/// `git` and `lab` for `GitLab`. Random characters that are too long to be a word are passed over.
+pub(super) fn for_each_run(text: &str, mut act: impl FnMut(&str, &[String])) {
+    for run in text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
+        // Scripts without spaces have a whole clause in one run.
+        if run.len() > LONGEST_RUN && run.is_ascii() {
+            continue;
+        }
+        let mut parts = Vec::new();
+        for_each(run, |word| parts.push(word.to_owned()));
+        act(&parts.concat(), &parts);
+    }
+}
+
+/// The text with each run of letters and digits as one word, in lower case.
+pub(super) fn joined(text: &str) -> String {
+    let mut joined = String::new();
+    for_each_run(text, |whole, _| {
+        if !joined.is_empty() {
+            joined.push(' ');
+        }
+        joined.push_str(whole);
+    });
+    joined
+}
+
+/// In bytes.
+const LONGEST_RUN: usize = 64;
 
 /// Calls `act` with each word in lower case. A text is split at what is neither letter nor digit, and inside
 /// `camelCase` and `HTTPServer`.
@@ -128,8 +143,25 @@ mod tests {
             ("I don't want to use it; what's it", vec![]),
             ("naïve 日本", vec!["naïv", "日本"]),
         ] {
-            assert_eq!(words.stems(text), expected, "{text}");
+            let mut stems: Vec<String> = Vec::new();
+            for_each(text, |word| {
+                let stem = words.stem(word);
+                if words.tells(word) && !stems.contains(&stem) {
+                    stems.push(stem);
+                }
+            });
+            assert_eq!(stems, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_in_two_cases_is_one_word_as_well() {
+        let mut runs = Vec::new();
+        for_each_run("GitLab readFile x", |whole, parts| {
+            runs.push(format!("{whole}={}", parts.join("+")));
+        });
+        assert_eq!(runs, ["gitlab=git+lab", "readfile=read+file", "x=x"]);
+        assert_eq!(joined("MongoDB, my-Server"), "mongodb my server");
     }
 
     #[test]

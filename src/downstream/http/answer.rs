@@ -14,7 +14,7 @@ use super::{request::Accepts, stream::MessageStream};
 use crate::{
     peer::Peer,
     protocol::{Era, error},
-    wire::Message,
+    wire::{self, Id, Message},
 };
 
 /// How long an answer may take before the host is given a stream to wait on. A legacy host can come back
@@ -25,7 +25,8 @@ const EVENTS_AFTER_MODERN: Duration = Duration::from_secs(2);
 /// What is to be answered.
 pub(super) struct Expected {
     pub(super) era: Era,
-    pub(super) requests: usize,
+    /// The ids of the requests.
+    pub(super) requests: Vec<Id>,
     pub(super) is_batch: bool,
     pub(super) accepts: Accepts,
     /// The host, which is not asked anything where it does not read events.
@@ -62,13 +63,13 @@ pub(super) async fn respond<K: Any + Send>(
                 }
                 messages.extend(more);
             }
-            // Nothing will come: the request was cancelled.
-            Ok(None) if messages.is_empty() => return StatusCode::ACCEPTED.into_response(),
+            // Nothing will come: the requests were cancelled. Some hosts wait for an answer all the same.
+            Ok(None) if messages.is_empty() => return json(&cancelled(&expected), &expected),
             Ok(None) | Err(_) => break,
         }
         let answers = messages.iter().filter(|message| is_answer(message)).count();
         let are_alone = answers == messages.len();
-        if answers >= expected.requests && (are_alone || expected.accepts == Accepts::Json) {
+        if answers >= expected.requests.len() && (are_alone || expected.accepts == Accepts::Json) {
             stream.wrote_all();
             messages.retain(is_answer);
             return json(&messages, &expected);
@@ -79,6 +80,16 @@ pub(super) async fn respond<K: Any + Send>(
     }
     events(stream.events(messages, None, keep))
 }
+
+fn cancelled(expected: &Expected) -> Vec<Message> {
+    let error = || error::error(ErrorCode(REQUEST_CANCELLED), "Request cancelled");
+    let answer =
+        |id: &Id| Message::Response(wire::Response { id: Some(id.clone()), outcome: Err(error()) });
+    expected.requests.iter().map(answer).collect()
+}
+
+/// As the Language Server Protocol and the SDKs of MCP have it.
+const REQUEST_CANCELLED: i32 = -32800;
 
 /// A host that reads nothing but the answer would never see them.
 fn refuse_questions(messages: &[Message], host: &Peer) {

@@ -2,7 +2,8 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -26,8 +27,9 @@ use crate::{config::is_loopback, proxy::Fleet};
 /// Who may use the servers over HTTP.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// Any of them opens everything. With none at all everything is open, but for what servers have tokens for.
-    pub tokens: Vec<String>,
+    /// Opens everything while the config has no tokens; without it everything is open then, but for what servers have
+    /// tokens for.
+    pub fallback: Option<String>,
     /// Any of them opens what stands below `/api/`, and nothing else does.
     pub api_tokens: Vec<String>,
     /// Names in `Host` beside loopback ones and the address that is listened on.
@@ -53,6 +55,36 @@ type OfServers = [(String, Vec<String>)];
 pub(super) struct Gate {
     pub(super) guard: Guard,
     pub(super) fleet: Arc<Fleet>,
+    pub(super) refusals: Refusals,
+}
+
+/// Requests without a good token, which are logged, and not so often that the log is flooded.
+#[derive(Default)]
+pub(super) struct Refusals(Mutex<Refused>);
+
+#[derive(Default)]
+struct Refused {
+    last_logged: Option<Instant>,
+    /// Since then.
+    count: u64,
+}
+
+impl Refusals {
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    /// What was shown is not for the log: it may be a good token with a slip in it.
+    fn note(&self, path: &str) {
+        // A std mutex: held for a look and a change.
+        let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.count += 1;
+        if refused.last_logged.is_some_and(|last| last.elapsed() < Self::PAUSE) {
+            return;
+        }
+        let count = std::mem::take(&mut refused.count);
+        refused.last_logged = Some(Instant::now());
+        drop(refused);
+        tracing::warn!(path, count, "refused requests without a good token");
+    }
 }
 
 /// What a request has shown to come in with: the hash of a token, where one is needed. Sessions are bound to it.
@@ -101,12 +133,20 @@ impl Guard {
             allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
         };
         // Extensions of a browser have origins too, with schemes of their own.
-        Url::parse(origin).is_ok_and(|url| url.scheme().starts_with("http") && is_loopback(&url))
+        Url::parse(origin)
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && is_loopback(&url))
             || self.access.origins.iter().any(is_allowed)
     }
 
     /// The token that the request shows, among those that open this path; `None` where it shows none of them.
-    fn admit(&self, path: &str, headers: &HeaderMap, of_servers: &OfServers) -> Option<Pass> {
+    /// `tokens`: those of the config, any of which opens everything.
+    fn admit(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        tokens: &[String],
+        of_servers: &OfServers,
+    ) -> Option<Pass> {
         if path.starts_with(API) {
             return shown(headers, self.access.api_tokens.iter());
         }
@@ -115,10 +155,11 @@ impl Guard {
         // Where all servers are to be had, those with tokens of their own are too.
         let is_everything = !path.starts_with("/servers/");
         let is_closed = is_everything && !of_servers.is_empty();
-        if self.access.tokens.is_empty() && of_server.is_empty() && !is_closed {
+        let tokens = if tokens.is_empty() { self.access.fallback.as_slice() } else { tokens };
+        if tokens.is_empty() && of_server.is_empty() && !is_closed {
             return Some(Pass(None));
         }
-        shown(headers, self.access.tokens.iter().chain(of_server))
+        shown(headers, tokens.iter().chain(of_server))
     }
 }
 
@@ -181,8 +222,11 @@ pub(super) async fn pass(
         let message = "this is closed while the config has no apiTokens";
         return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
     }
+    // As the config has them now.
     let of_servers = gate.fleet.tokens_of_servers();
-    let Some(pass) = guard.admit(path, headers, &of_servers) else {
+    let tokens = gate.fleet.settings().http.auth_tokens.clone();
+    let Some(pass) = guard.admit(path, headers, &tokens, &of_servers) else {
+        gate.refusals.note(path);
         let key = if path.starts_with(API) { "apiTokens" } else { "authTokens" };
         let message = format!("a bearer token is needed; see {key}");
         let mut refused = refused(path, StatusCode::UNAUTHORIZED, &message);
@@ -217,7 +261,7 @@ mod tests {
     fn guard(address: &str) -> Guard {
         let access = Access {
             api_tokens: Vec::new(),
-            tokens: Vec::new(),
+            fallback: None,
             hosts: vec!["mcp.example.com".to_owned()],
             origins: vec!["https://app.example.com".to_owned()],
         };
@@ -260,6 +304,7 @@ mod tests {
             ("http://localhost.evil.com", false),
             ("null", false),
             ("moz-extension://localhost", false),
+            ("httpx://localhost", false),
         ] {
             assert_eq!(guard.knows_origin(&headers("origin", origin)), expected, "{origin}");
         }
@@ -267,24 +312,26 @@ mod tests {
 
     #[test]
     fn a_token_of_a_server_opens_that_server_alone() {
-        let mut guard = guard("127.0.0.1:80");
+        let guard = guard("127.0.0.1:80");
+        let all = ["all".to_owned(), "too".to_owned()];
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
-        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[]), Some(Pass(None)));
+        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[], &[]), Some(Pass(None)));
         let of_servers = [("a&b".to_owned(), vec!["own".to_owned()])];
-        let admit =
-            |guard: &Guard, path, headers: &HeaderMap| guard.admit(path, headers, &of_servers);
+        let admit_with = |tokens: &[String], path, headers: &HeaderMap| {
+            guard.admit(path, headers, tokens, &of_servers)
+        };
+        let admit = |path, headers: &HeaderMap| admit_with(&[], path, headers);
         let nothing = HeaderMap::new();
-        assert_eq!(admit(&guard, "/mcp", &nothing), None);
-        assert_eq!(admit(&guard, "/mcp", &shown("own")), None);
-        assert_eq!(admit(&guard, "/servers/a&b/mcp", &nothing), None);
-        assert_eq!(admit(&guard, "/servers/b/mcp", &nothing), Some(Pass(None)));
-        assert_eq!(admit(&guard, "/servers/a%26b/mcp", &nothing), None);
+        assert_eq!(admit("/mcp", &nothing), None);
+        assert_eq!(admit("/mcp", &shown("own")), None);
+        assert_eq!(admit("/servers/a&b/mcp", &nothing), None);
+        assert_eq!(admit("/servers/b/mcp", &nothing), Some(Pass(None)));
+        assert_eq!(admit("/servers/a%26b/mcp", &nothing), None);
         let own = Some(Pass::of("own"));
-        assert_eq!(admit(&guard, "/servers/a%26b/mcp", &shown("own")), own);
-        guard.access.tokens = vec!["all".to_owned(), "too".to_owned()];
-        assert_eq!(admit(&guard, "/mcp", &shown("own")), None);
-        assert_eq!(admit(&guard, "/mcp", &shown("too")), Some(Pass::of("too")));
-        assert_eq!(admit(&guard, "/servers/a%26b/mcp", &shown("all")), Some(Pass::of("all")));
-        assert_eq!(admit(&guard, "/mcp", &headers("authorization", "Basic all")), None);
+        assert_eq!(admit("/servers/a%26b/mcp", &shown("own")), own);
+        assert_eq!(admit_with(&all, "/mcp", &shown("own")), None);
+        assert_eq!(admit_with(&all, "/mcp", &shown("too")), Some(Pass::of("too")));
+        assert_eq!(admit_with(&all, "/servers/a%26b/mcp", &shown("all")), Some(Pass::of("all")));
+        assert_eq!(admit_with(&all, "/mcp", &headers("authorization", "Basic all")), None);
     }
 }

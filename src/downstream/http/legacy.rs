@@ -25,7 +25,7 @@ use crate::{
     peer::{Peer, receive_message},
     protocol::{Era, error, mirror},
     proxy::Endpoint,
-    wire::{Message, Request, edit},
+    wire::{Id, Message, Request, edit},
 };
 
 pub(super) const SESSION: &str = "mcp-session-id";
@@ -114,8 +114,14 @@ fn find(
 async fn take(session: &Arc<HttpSession>, posted: Posted) -> Response {
     let in_use = session.begin_use();
     let Posted { messages, is_batch, accepts, .. } = posted;
-    let requests = messages.iter().filter(|message| matches!(message, Message::Request(_))).count();
-    if requests == 0 {
+    let requests: Vec<Id> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Request(request) => Some(request.id.clone()),
+            _ => None,
+        })
+        .collect();
+    if requests.is_empty() {
         for message in messages {
             hand_over(session, message, None);
         }

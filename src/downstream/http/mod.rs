@@ -4,6 +4,7 @@
 //! come in, which response a message leaves on, and how long a session lasts without its host.
 
 mod answer;
+mod connections;
 mod guard;
 mod legacy;
 mod modern;
@@ -33,7 +34,7 @@ use crate::{
     config::{Surface, is_loopback},
     proxy::{Endpoint, Fleet},
 };
-use guard::{Gate, Guard, Pass};
+use guard::{Gate, Guard, Pass, Refusals};
 use modern::Principals;
 use request::refusal;
 use sessions::Sessions;
@@ -89,7 +90,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
-    let gate = Arc::new(Gate { guard, fleet: fleet.clone() });
+    let gate = Arc::new(Gate { guard, fleet: fleet.clone(), refusals: Refusals::default() });
     let front = Arc::new(Front {
         sessions: Sessions::new(fleet.settings().http.session_timeout),
         principals: Principals::default(),
@@ -113,27 +114,25 @@ pub async fn serve(
             front.fleet.end_logins();
         }
     };
-    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
-        // An answer is not held back for more to come; where that is not possible it is only slower.
-        let _ = stream.set_nodelay(true);
+    let mut serving = tokio::spawn({
+        let stop = stop.clone();
+        async move { tokio::join!(connections::serve(listener, router, stop), stopping) }
     });
-    let mut serving =
-        tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stopping).into_future());
     let served = tokio::select! {
-        served = &mut serving => served,
+        served = &mut serving => served.map(|_| ()),
         () = async {
             stop.cancelled().await;
             tokio::time::sleep(LAST_ANSWERS).await;
         } => {
             serving.abort();
-            Ok(Ok(()))
+            Ok(())
         }
     };
     expiring.abort();
     front.sessions.end_all().await;
     front.tasks.close();
     let _ = tokio::time::timeout(LAST_ANSWERS, front.tasks.wait()).await;
-    served.unwrap_or_else(|error| Err(io::Error::other(error)))
+    served.map_err(io::Error::other)
 }
 
 fn router(front: &Arc<Front>, gate: Arc<Gate>, api: Router) -> Router {
@@ -183,6 +182,9 @@ async fn servers_at_root(State(front): State<Arc<Front>>, mut request: Request) 
     }
     request
 }
+
+/// Where whoever looks after the process asks how it is.
+const HEALTH_PATHS: [&str; 4] = ["/healthz", "/readyz", "/_healthz", "/_readyz"];
 
 /// Not for servers of these names.
 const OWN_PATHS: [&str; 8] =

@@ -143,9 +143,10 @@ pub(super) async fn post(
         Present { front: front.clone(), session: session.clone(), _gone: gone.drop_guard() };
     let open = Open::new(stream.outbox().clone());
     let host = peer.clone();
+    let requests = vec![request.id.clone()];
     session.answer(request, &Reply { peer, response: Some(open) });
     let expected =
-        Expected { era: Era::Modern, requests: 1, is_batch: false, accepts: posted.accepts, host };
+        Expected { era: Era::Modern, requests, is_batch: false, accepts: posted.accepts, host };
     answer::respond(stream, expected, present).await
 }
 

@@ -7,6 +7,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Actor;
 use crate::{
+    base::run_blocking,
     catalog::{Origin, Spoken},
     config,
     upstream::{
@@ -74,6 +75,7 @@ impl Actor {
     fn start_attempt(&mut self, attempt: Attempt) {
         let (ending, spoken) = (self.ending.take(), self.spoken);
         let (surroundings, host) = (self.surroundings.clone(), self.host);
+        self.attempted_for = host;
         // A tool that has changed while the server slept must not be called before that is noticed.
         let must_compare = surroundings.config.pin == config::Pin::Block;
         let with_catalog = attempt.reads_lists() || must_compare;
@@ -110,7 +112,7 @@ impl Actor {
         }
         self.first_attempt_over();
         listen::resume(&self.shared, &self.surroundings.context.tasks, &connection);
-        for reply in self.waiting.drain(..) {
+        for (_, reply) in self.waiting.drain(..) {
             // Whoever asked may have gone away; the load stands all the same.
             let lease = Lease::on(&connection).map(Lease::for_a_host);
             let gone = || LoadError::Gone { server: self.surroundings.config.name.clone() };
@@ -141,7 +143,7 @@ impl Actor {
             Refusal::LoginRequired { cause } => LoadError::LoginRequired { server, cause },
             Refusal::Gone => LoadError::Gone { server },
         };
-        for reply in self.waiting.drain(..) {
+        for (_, reply) in self.waiting.drain(..) {
             // As above.
             let _ = reply.send(Err(error.clone()));
         }
@@ -158,7 +160,6 @@ pub(super) async fn hurry(ending: Option<AbortOnDropHandle<()>>) {
 /// What the server has been seen to speak in other runs.
 async fn remembered(surroundings: &Surroundings) -> Spoken {
     let observer = surroundings.observer.clone();
-    let reading = tokio::task::spawn_blocking(move || observer.recall());
-    let recalled = reading.await.ok().flatten();
+    let recalled = run_blocking(move || observer.recall()).await.flatten();
     recalled.map(|recalled| recalled.catalog.discovery.spoken).unwrap_or_default()
 }

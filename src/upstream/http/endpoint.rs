@@ -12,7 +12,8 @@ use url::Url;
 
 use super::{super::AttemptError, client::HttpClient};
 use crate::{
-    config::Remote,
+    base::is_exhaustion,
+    config::{Mask, Remote},
     peer::CallError,
     wire::{
         Message,
@@ -127,8 +128,8 @@ impl Endpoint {
     /// Keeps with a refusal what must not be repeated of it.
     fn marked(&self, mut response: Response, shown: Option<&Authorization>) -> Response {
         if !response.status().is_success() {
-            let secrets = Secrets::of(&self.headers, shown, &self.url);
-            response.extensions_mut().insert(secrets);
+            let mask = shown_to(&self.headers, shown, &self.url);
+            response.extensions_mut().insert(mask);
         }
         response
     }
@@ -158,12 +159,23 @@ impl Endpoint {
 
 async fn sent(request: RequestBuilder) -> Result<Response, CallError> {
     request.send().await.map_err(|error| {
-        if error.is_connect() || error.is_builder() || error.is_request() && error.is_timeout() {
+        if is_exhausted(&error) {
+            CallError::Exhausted(root_cause(&error))
+        } else if error.is_connect()
+            || error.is_builder()
+            || error.is_request() && error.is_timeout()
+        {
             CallError::Unreachable(root_cause(&error))
         } else {
             CallError::Broken(root_cause(&error))
         }
     })
+}
+
+fn is_exhausted(error: &reqwest::Error) -> bool {
+    let first: &dyn std::error::Error = error;
+    let mut causes = std::iter::successors(Some(first), |cause| cause.source());
+    causes.any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_exhaustion))
 }
 
 fn authorized(request: RequestBuilder, shown: Option<&Authorization>) -> RequestBuilder {
@@ -207,49 +219,39 @@ fn is_shown(c: char) -> bool {
     !c.is_control() && !is_invisible
 }
 
-/// What a server was shown. Some answer with it.
-#[derive(Clone, Default)]
-struct Secrets(Vec<String>);
-
-impl Secrets {
+/// What a request showed a server. Some answer with it.
+fn shown_to(headers: &HeaderMap, shown: Option<&Authorization>, url: &Url) -> Mask {
     /// Shorter ones are in any text.
     const SHORTEST: usize = 6;
-
-    fn of(headers: &HeaderMap, shown: Option<&Authorization>, url: &Url) -> Self {
-        let values = headers.values().cloned().chain(shown.map(Authorization::header));
-        let values = values.filter_map(|value| Some(value.to_str().ok()?.to_owned()));
-        let values: Vec<String> =
-            values.chain(url.query_pairs().map(|(_, value)| value.into_owned())).collect();
-        // Behind a scheme is what matters.
-        let bare = values.iter().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
-        let all = values.iter().cloned().chain(bare);
-        Self(all.filter(|value| value.len() >= Self::SHORTEST).collect())
-    }
-
-    fn taken_out_of(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
-    }
+    let values = headers.values().cloned().chain(shown.map(Authorization::header));
+    let values = values.filter_map(|value| Some(value.to_str().ok()?.to_owned()));
+    let values: Vec<String> =
+        values.chain(url.query_pairs().map(|(_, value)| value.into_owned())).collect();
+    // Behind a scheme is what matters.
+    let bare = values.iter().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
+    let all = values.iter().cloned().chain(bare);
+    Mask::new(all.filter(|value| value.len() >= SHORTEST))
 }
 
 /// An answer that is no success: what came with it, and what to say of it.
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
-    secrets: Secrets,
+    mask: Mask,
 }
 
 impl Refusal {
     pub(super) async fn read(mut response: Response) -> Self {
         let status = response.status();
-        let secrets = response.extensions_mut().remove().unwrap_or_default();
+        let mask = response.extensions_mut().remove().unwrap_or_default();
         // What cannot be read has nothing to say.
         let body = read_all(response, DETAIL).await.unwrap_or_default();
-        Self { status, body: on_one_line(body), secrets }
+        Self { status, body: on_one_line(body), mask }
     }
 
     pub(super) fn error(&self) -> CallError {
         let text = String::from_utf8_lossy(&self.body);
-        let text = self.secrets.taken_out_of(&text);
+        let text = self.mask.masked(&text);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown: String = words.chars().filter(|c| is_shown(*c)).take(SHOWN).collect();
         let detail = match (self.status, shown.is_empty()) {

@@ -86,6 +86,12 @@ impl Host {
         }
     }
 
+    /// Writes a part of a line.
+    pub async fn write_part(&mut self, part: &[u8]) {
+        let Wire::Pipes(Some(stdin)) = &mut self.wire else { panic!("this host is on pipes") };
+        stdin.write_all(part).await.expect("dormouse reads");
+    }
+
     /// Answers what dormouse has asked.
     pub async fn reply(&mut self, question: &Value, result: Value) {
         let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});

@@ -57,6 +57,11 @@ impl Program {
         Host::over_sse(&self.url(path).await).await
     }
 
+    /// The pipe to its standard input, of which the test is the host.
+    pub fn take_stdin(&mut self) -> tokio::process::ChildStdin {
+        self.child.stdin.take().expect("a pipe that is taken once")
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id().expect("it has not been waited for")
     }

@@ -27,6 +27,8 @@ pub struct Proxy {
     arguments: Vec<String>,
     log_level: &'static str,
     environment: Vec<(String, String)>,
+    /// The most descriptors that it may have, where that is not what the tests may have.
+    descriptors: Option<u32>,
     wrapped: Vec<String>,
 }
 
@@ -49,6 +51,7 @@ impl Proxy {
             arguments: Vec::new(),
             log_level: "debug",
             environment: Vec::new(),
+            descriptors: None,
             wrapped: Vec::new(),
         }
     }
@@ -100,6 +103,21 @@ impl Proxy {
         self
     }
 
+    /// With this limit of open descriptors.
+    pub fn descriptors(mut self, limit: u32) -> Self {
+        self.descriptors = Some(limit);
+        self
+    }
+
+    fn command(&self) -> Command {
+        let Some(limit) = self.descriptors else { return dormouse() };
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_dormouse")]);
+        command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG");
+        command
+    }
+
     /// With a config that a test has written itself.
     pub fn with_config_at(path: &Path) -> Self {
         Self { lying: Some(path.to_owned()), ..Self::with([]) }
@@ -149,7 +167,7 @@ impl Proxy {
     }
 
     fn run(self, reads_log: bool) -> Program {
-        let mut command = dormouse();
+        let mut command = self.command();
         command.args(&self.arguments).args(["--log-level", self.log_level]);
         // Nothing is kept beyond the test.
         command.env("XDG_CACHE_HOME", self.home().join("cache"));

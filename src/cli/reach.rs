@@ -1,0 +1,152 @@
+//! How AI tools are to reach dormouse: what `connect` writes into their files.
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum as _;
+
+use super::{UsageError, arguments::Options};
+use crate::{
+    config::{self, Config, ConfigFile, Surface},
+    hosts::{Spot, Way},
+};
+
+/// A URL, or a command with the options that were typed.
+pub(super) enum Reach {
+    Url { url: String, token: Option<String> },
+    Launch { file: ConfigFile, arguments: Vec<String> },
+}
+
+impl Reach {
+    /// The address that was typed or that the config listens on; else a command.
+    pub(super) fn new(
+        options: &Options,
+        file: &ConfigFile,
+        config: &Config,
+    ) -> anyhow::Result<Self> {
+        let http = &config.settings.http;
+        if let Some(address) = options.http.as_ref().or(http.listen.as_ref()) {
+            let others = Options { surface: None, ..options.clone() };
+            if let Some(option) = typed(&others)?.first() {
+                let message =
+                    format!("{option} is for the dormouse that listens at that URL: leave it out");
+                return Err(UsageError(message).into());
+            }
+            let mut url = url(address)?;
+            if let Some(surface) = options.surface {
+                let separator = if url.contains('?') { '&' } else { '?' };
+                url.push_str(&format!("{separator}surface={}", name(surface)));
+            }
+            return Ok(Self::Url { url, token: http.auth_tokens.first().cloned() });
+        }
+        Ok(Self::Launch { file: file.clone(), arguments: typed(options)? })
+    }
+
+    /// What to write into one file. A file that a team shares names no place of this user's.
+    pub(super) fn way(&self, spot: &Spot) -> anyhow::Result<Way> {
+        let is_shared = spot.is_shared();
+        match self {
+            Self::Url { token: Some(_), .. } if is_shared => {
+                bail!("the token would stand in a file that others share: leave --project out")
+            }
+            Self::Url { url, token } => Ok(Way::Url { url: url.clone(), token: token.clone() }),
+            Self::Launch { arguments, .. }
+                if is_shared && arguments.iter().any(|argument| argument == "--env-file") =>
+            {
+                bail!(
+                    "the path of --env-file would stand in a file that others share: leave one of them out"
+                )
+            }
+            Self::Launch { file, arguments } => {
+                let mut args = config_argument(file, is_shared)?;
+                args.extend(arguments.iter().cloned());
+                let command = if is_shared { "dormouse".to_owned() } else { own_command()? };
+                Ok(Way::Launch { command, args })
+            }
+        }
+    }
+}
+
+/// The argument that names the config. Where each member of a team has their own, none does.
+fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<String>> {
+    let is_own = config::own_place().is_some_and(|own| own == file.path);
+    match (file.needs_trust(), is_shared) {
+        (true, false) => {
+            let message = "the config is that of the project in the working directory: run it with --project, or name the config with --config";
+            Err(UsageError(message.to_owned()).into())
+        }
+        // The one is found in the working directory and used while it is trusted, the other is each user's own.
+        (true, true) => Ok(Vec::new()),
+        (false, true) if is_own => Ok(Vec::new()),
+        (false, true) => bail!(
+            "{} would stand in a file that others share: leave --config or --project out",
+            file.path.display()
+        ),
+        (false, false) => {
+            let path = std::path::absolute(&file.path)?;
+            Ok(vec!["--config".to_owned(), path.to_string_lossy().into_owned()])
+        }
+    }
+}
+
+/// The surface as it is typed.
+fn name(surface: Surface) -> String {
+    surface.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// The options that were typed and that hold for a host's dormouse too.
+fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
+    let mut arguments = Vec::new();
+    let mut push = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    if let Some(profile) = &options.profile {
+        push("--profile", profile.clone());
+    }
+    if let Some(surface) = options.surface {
+        push("--surface", name(surface));
+    }
+    if let Some(timeout) = options.idle_timeout {
+        push("--idle-timeout", humantime::format_duration(timeout).to_string().replace(' ', ""));
+    }
+    if let Some(file) = &options.env_file {
+        push("--env-file", std::path::absolute(file)?.to_string_lossy().into_owned());
+    }
+    if let Some(startup) = options.startup.chosen() {
+        arguments.push(format!("--{}", startup.name()));
+    }
+    Ok(arguments)
+}
+
+/// `:8080`, `127.0.0.1:8080`, or the URL itself.
+fn url(address: &str) -> Result<String, UsageError> {
+    let wrong = || {
+        let message = format!("{address:?} is no address that a host could reach: write HOST:PORT");
+        UsageError(message)
+    };
+    if address.contains("://") {
+        let is_url = url::Url::parse(address).is_ok_and(|url| url.has_host());
+        return if is_url { Ok(address.to_owned()) } else { Err(wrong()) };
+    }
+    let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
+    let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
+    // What is listened on everywhere is reached here.
+    let host = match host {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        host => host,
+    };
+    let url = format!("http://{host}:{port}/mcp");
+    if url::Url::parse(&url).is_ok() { Ok(url) } else { Err(wrong()) }
+}
+
+/// Where this program is, by a way that outlives an update. Hosts with windows may not have our `PATH`.
+fn own_command() -> anyhow::Result<String> {
+    let own = std::env::current_exe().context("cannot tell where this program is")?;
+    let name = own.file_name().unwrap_or_default();
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let is_us = |path: &std::path::PathBuf| {
+        path.canonicalize().is_ok_and(|path| own.canonicalize().is_ok_and(|own| own == path))
+    };
+    let on_path = std::env::split_paths(&directories)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(is_us);
+    Ok(on_path.unwrap_or(own).to_string_lossy().into_owned())
+}

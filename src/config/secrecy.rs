@@ -1,0 +1,309 @@
+//! What is secret in a config, by its name or its look, and how it is kept out of texts.
+
+use serde_json::Value;
+
+use super::{Launch, Remote, ServerConfig, Transport};
+
+/// Parts of names of what is secret, whatever it looks like.
+const NAMES: [&str; 14] = [
+    "token",
+    "secret",
+    "passw",
+    "passphrase",
+    "apikey",
+    "api-key",
+    "api_key",
+    "accesskey",
+    "access-key",
+    "access_key",
+    "privatekey",
+    "private_key",
+    "credential",
+    "cookie",
+];
+/// Words of names of what may be secret.
+const WORDS: [&str; 6] = ["key", "auth", "pat", "pwd", "pass", "bearer"];
+/// Last words of names of what only says where something is.
+const PLACES: [&str; 8] = ["file", "path", "dir", "url", "uri", "id", "name", "host"];
+/// What secrets of widely used services begin with.
+const BEGINNINGS: [&str; 16] = [
+    "sk-",
+    "sk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "hf_",
+    "npm_",
+    "eyJ",
+    "ntn_",
+    "-----BEGIN",
+];
+/// What stands before a secret.
+const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "token"];
+/// Shorter ones may be anything.
+const SHORTEST: usize = 8;
+const SHORTEST_BY_LOOK: usize = 16;
+const SHORTEST_IN_PATH: usize = 20;
+/// Shorter values are in any text.
+const SHORTEST_VALUE: usize = 6;
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "•••";
+
+/// Takes secrets out of texts, by their values: servers repeat what they were given.
+#[derive(Clone, Debug, Default)]
+pub struct Mask {
+    /// Hidden wherever they stand.
+    long: Vec<String>,
+    /// A short one can be a part of any word: hidden where it stands alone.
+    short: Vec<String>,
+}
+
+impl Mask {
+    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
+        let mut values: Vec<String> = Vec::new();
+        for secret in secrets {
+            // As it stands in a file, where it may have several lines.
+            let written = Value::from(secret.as_str()).to_string();
+            values.push(written.trim_matches('"').to_owned());
+            values.extend(secret.lines().map(|line| line.trim().to_owned()));
+            values.push(secret);
+        }
+        values.retain(|value| !value.is_empty());
+        let (long, short) = values.into_iter().partition(|value| value.len() >= SHORTEST_BY_LOOK);
+        Self { long, short }
+    }
+
+    /// All that a server is given and that may be secret.
+    pub fn of(server: &ServerConfig) -> Self {
+        match &server.transport {
+            Ok(Transport::Stdio(launch)) => Self::new(of_launch(launch)),
+            Ok(Transport::Http(remote)) => Self::new(of_remote(remote)),
+            Err(_) => Self::default(),
+        }
+    }
+
+    /// The text without the secrets.
+    pub fn masked(&self, text: &str) -> String {
+        if !self.long.iter().chain(&self.short).any(|value| text.contains(value.as_str())) {
+            return text.to_owned();
+        }
+        let hidden =
+            |values: &[String]| values.iter().map(|v| (v.clone(), HIDDEN.to_owned())).collect();
+        let text = replaced(text, hidden(&self.long), |_, _| true);
+        let is_end =
+            |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !"-_/.".contains(c));
+        replaced(&text, hidden(&self.short), |before, behind| {
+            is_end(before.chars().next_back()) && is_end(behind.chars().next())
+        })
+    }
+}
+
+/// Every variable of its environment may be secret but places, numbers and switches.
+fn of_launch(launch: &Launch) -> Vec<String> {
+    let is_setting = |value: &str| {
+        value.len() < SHORTEST_VALUE
+            || value.starts_with(['/', '~', '.', '\\'])
+            || value.parse::<f64>().is_ok()
+            || matches!(value, "true" | "false")
+    };
+    let variables = launch.env.values().filter(|value| !is_setting(value)).cloned();
+    let words: Vec<&str> = launch.args.iter().map(String::as_str).collect();
+    let arguments = of_arguments(&words).into_iter().map(|(_, (_, value))| value.to_owned());
+    let urls = words.iter().flat_map(|word| of_url(word)).map(|(_, value)| value);
+    variables.chain(arguments).chain(urls).collect()
+}
+
+fn of_remote(remote: &Remote) -> Vec<String> {
+    let headers = remote.headers.values().filter(|value| value.len() >= SHORTEST_VALUE);
+    // Behind a scheme is what matters.
+    let bare = headers.clone().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
+    let in_url = of_url(remote.url.as_str()).into_iter().map(|(_, value)| value);
+    headers.cloned().chain(bare).chain(in_url).collect()
+}
+
+/// The part of a value under this name that is secret.
+pub fn named<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+    let trimmed = value.trim();
+    let scheme = trimmed.split_once(' ').filter(|(word, _)| is_scheme(word));
+    if let Some((_, bare)) = scheme {
+        return Some(bare.trim()).filter(|bare| !bare.is_empty());
+    }
+    if name.to_lowercase().ends_with("authorization") {
+        return Some(trimmed).filter(|bare| !bare.is_empty() && !is_scheme(bare));
+    }
+    secret(name, value)
+}
+
+fn is_scheme(word: &str) -> bool {
+    SCHEMES.contains(&word.to_lowercase().as_str())
+}
+
+/// By position, what each is called and the part of it that is secret.
+pub fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
+    let mut flag = "";
+    let mut found = Vec::new();
+    for (position, argument) in args.iter().copied().enumerate() {
+        let (name, value) = of_argument(flag, argument);
+        if let Some(value) = value {
+            let name = name.trim_start_matches('-');
+            found.push((position, (if name.is_empty() { "secret" } else { name }, value)));
+        }
+        // What stands behind a value has no name.
+        flag = if argument.starts_with('-') && !argument.contains('=') { argument } else { "" };
+    }
+    found
+}
+
+/// What an argument behind this flag is called, and the part of it that is secret: `NAME=value`, `Name: value`, or all.
+fn of_argument<'a>(flag: &'a str, argument: &'a str) -> (&'a str, Option<&'a str>) {
+    of_argument_at(0, flag, argument)
+}
+
+fn of_argument_at<'a>(
+    depth: usize,
+    flag: &'a str,
+    argument: &'a str,
+) -> (&'a str, Option<&'a str>) {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    };
+    if let Some((name, value)) = argument.split_once('=').filter(|(name, _)| is_name(name)) {
+        // `--env=NAME=value`, `--header=Name: value`; what goes deeper means nothing.
+        if depth < 2
+            && let (inner, Some(value)) = of_argument_at(depth + 1, name, value)
+        {
+            return (inner, Some(value));
+        }
+        return (name, named(name, value));
+    }
+    if let Some((name, value)) = argument.split_once(':').filter(|(name, _)| is_name(name))
+        && let Some(value) = named(name, value.trim())
+    {
+        return (name, Some(value));
+    }
+    (flag, named(flag, argument))
+}
+
+/// A password, what the query says, and tokens in the path.
+pub fn of_url(url: &str) -> Vec<(String, String)> {
+    let Ok(url) = url::Url::parse(url) else { return Vec::new() };
+    // A name alone is often a token.
+    let token = Some(url.username()).filter(|name| name.len() >= SHORTEST_BY_LOOK);
+    let password = url.password().or(token);
+    let password = password.map(|password| ("password".to_owned(), password.to_owned()));
+    let pairs = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let named =
+        pairs.filter_map(|(name, value)| Some((name.to_owned(), secret(name, value)?.to_owned())));
+    let in_path = url.path_segments().into_iter().flatten().filter(|part| is_random(part));
+    let in_path = in_path.map(|part| ("path".to_owned(), part.to_owned()));
+    password.into_iter().chain(named).chain(in_path).collect()
+}
+
+/// Whether a part of a path is long and has letters and digits mixed, as only generated tokens have.
+fn is_random(part: &str) -> bool {
+    let changes = part
+        .as_bytes()
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+    part.len() >= SHORTEST_IN_PATH
+        && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        && changes.count() >= 4
+}
+
+/// What references such as `${TOKEN:-value}` say of a secret themselves.
+pub fn defaults(name: &str, text: &str) -> Vec<String> {
+    let references = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    let defaults = references.filter_map(|(reference, _)| reference.split_once(":-"));
+    let secret = |(variable, default): (&str, &str)| {
+        named(variable, default).or(named(name, default)).map(str::to_owned)
+    };
+    defaults.filter_map(secret).collect()
+}
+
+/// The part of the value that is secret, by its name or by its look.
+fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let words: Vec<&str> = name.split(['_', '-', '.', ' ']).collect();
+    let is_place = words.last().is_some_and(|last| PLACES.contains(last));
+    let is_plain = value.len() >= SHORTEST
+        && !value.contains(' ')
+        && !value.starts_with(['/', '~', '.', '\\']);
+    let is_setting = matches!(value, "" | "true" | "false") || value.parse::<f64>().is_ok();
+    let is_named = !is_place && NAMES.iter().any(|part| name.contains(part)) && !is_setting
+        || !is_place && words.iter().any(|word| WORDS.contains(word)) && is_plain
+        || words.last() == Some(&"pass") && !is_setting;
+    let has_look = BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
+        && value.len() >= SHORTEST_BY_LOOK;
+    if is_named || has_look {
+        return Some(value);
+    }
+    // `postgres://user:password@host/`
+    let (_, rest) = value.split_once("://")?;
+    let (user, _) = rest.split_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (!password.is_empty() && !password.contains('/')).then_some(password)
+}
+
+/// The text with each of the values replaced, the longest first, and nothing in what was put there. `fits` judges what
+/// stands before and behind.
+pub fn replaced(
+    text: &str,
+    mut values: Vec<(String, String)>,
+    fits: impl Fn(&str, &str) -> bool,
+) -> String {
+    values.retain(|(value, _)| !value.is_empty());
+    values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+    let mut written = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let found = values.iter().find(|(value, _)| {
+            text[at..].starts_with(value.as_str()) && fits(&text[..at], &text[at + value.len()..])
+        });
+        if let Some((value, instead)) = found {
+            written.push_str(instead);
+            at += value.len();
+        } else {
+            written.push(next);
+            at += next.len_utf8();
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_was_given_is_taken_out_of_what_it_says() {
+        let launch = Launch {
+            command: "x".to_owned(),
+            args: ["--api-key", "arg-secret-1", "https://u:password-1@h/"].map(String::from).into(),
+            env: [("LEVEL", "debug"), ("HOME", "/home/ana"), ("ANY", "env-secret-1")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            cwd: None,
+            inherit_env: false,
+        };
+        let mask = Mask::of(&ServerConfig::new("s", Transport::Stdio(launch)));
+        let said = "debug: /home/ana env-secret-1 [arg-secret-1] password-1 xenv-secret-1x";
+        assert_eq!(mask.masked(said), "debug: /home/ana ••• [•••] ••• xenv-secret-1x");
+    }
+
+    #[test]
+    fn tokens_in_paths_and_defaults_are_secret() {
+        let url = "https://h/v1/a1b2c3d4e5f6a7b8c9d0e1f2/mcp-server-with-a-long-name-2024";
+        let found: Vec<String> = of_url(url).into_iter().map(|(_, value)| value).collect();
+        assert_eq!(found, ["a1b2c3d4e5f6a7b8c9d0e1f2"]);
+        assert_eq!(defaults("env", "${API_TOKEN:-abcdefgh1}"), ["abcdefgh1"]);
+        assert!(defaults("cwd", "${PLACE:-here}").is_empty());
+    }
+}

@@ -1,0 +1,274 @@
+//! Accepts connections, as many as leave descriptors for servers, and ends those that never ask anything.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::Request,
+    http::StatusCode,
+    response::IntoResponse as _,
+};
+use http_body::{Frame, SizeHint};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower_service::Service as _;
+
+/// How long a connection may take for the head of a request, and stay open without one.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Where connections cannot be accepted at the moment.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The most connections, however many descriptors there are.
+const MAX_CONNECTIONS: usize = 8192;
+/// Where the system does not say how many descriptors there are.
+const USUAL_DESCRIPTORS: usize = 1024;
+/// Connections beyond the limit that are only told so, or how the process is.
+const SURPLUS: usize = 16;
+
+/// Serves connections until `stop` is cancelled, then lets each answer what it was asked.
+pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let connections = Arc::new(Connections::new(max_connections()));
+    let tasks = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                // An answer is not held back for more to come; where that is not possible it is only slower.
+                let _ = stream.set_nodelay(true);
+                if let Some(admitted) = connections.clone().admit() {
+                    tasks.spawn(carry(stream, router.clone(), admitted, stop.clone()));
+                }
+            }
+            // The other side has gone already.
+            Err(error) if is_of_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+fn is_of_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// Half of the descriptors that this process may have: the others are for servers, files and the log.
+fn max_connections() -> usize {
+    #[cfg(unix)]
+    let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)
+        .map_or(USUAL_DESCRIPTORS, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
+    #[cfg(not(unix))]
+    let descriptors = 2 * MAX_CONNECTIONS;
+    (descriptors / 2).clamp(SURPLUS, MAX_CONNECTIONS)
+}
+
+/// Carries one connection to its end.
+async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: CancellationToken) {
+    let slot = admitted.slot.clone();
+    let respond = |request: hyper::Request<Incoming>| {
+        let busy = slot.begin();
+        let (mut router, is_surplus) = (router.clone(), admitted.is_surplus);
+        async move {
+            let request: Request = request.map(Body::new);
+            let response = if is_surplus && !is_about_health(&request) {
+                let message = "too many connections are open; try again later\n";
+                (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
+            } else {
+                let Ok(response) = router.call(request).await;
+                response
+            };
+            Ok::<_, Infallible>(response.map(|body| Tracked { body, _busy: busy }))
+        }
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .keep_alive(!admitted.is_surplus)
+        .serve_connection(TokioIo::new(stream), service_fn(respond));
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        // However it ends, nothing more can be said to the other side.
+        _ = connection.as_mut() => return,
+        () = admitted.slot.unwanted.cancelled() => return,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+fn is_about_health(request: &Request) -> bool {
+    super::HEALTH_PATHS.contains(&request.uri().path())
+}
+
+/// The connections that are open.
+struct Connections {
+    max: usize,
+    // A std mutex: held for a look or a change.
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    last: u64,
+    /// By the order in which they came.
+    slots: BTreeMap<u64, Arc<Slot>>,
+}
+
+/// What is known of one connection.
+#[derive(Default)]
+struct Slot {
+    // A std mutex: held for a look or a change. Requests whose answers are not complete.
+    requests: Mutex<usize>,
+    /// Cancelled when the connection has to make room.
+    unwanted: CancellationToken,
+}
+
+impl Connections {
+    fn new(max: usize) -> Self {
+        Self { max, open: Mutex::default() }
+    }
+
+    /// A place for one more connection. Where there is none, the oldest connection on which nothing is asked
+    /// makes room; `None` where all are in use, and the surplus too.
+    fn admit(self: Arc<Self>) -> Option<Admitted> {
+        let mut open = self.lock();
+        let mut is_surplus = false;
+        if open.slots.len() >= self.max {
+            let idle =
+                open.slots.iter().find(|(_, slot)| slot.is_idle()).map(|(number, _)| *number);
+            match idle.and_then(|number| open.slots.remove(&number)) {
+                Some(slot) => slot.unwanted.cancel(),
+                None if open.slots.len() < self.max + SURPLUS => is_surplus = true,
+                None => return None,
+            }
+        }
+        open.last += 1;
+        let (number, slot) = (open.last, Arc::new(Slot::default()));
+        open.slots.insert(number, slot.clone());
+        drop(open);
+        Some(Admitted { connections: self, number, slot, is_surplus })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn begin(self: &Arc<Self>) -> Busy {
+        *self.lock() += 1;
+        Busy(self.clone())
+    }
+
+    fn is_idle(&self) -> bool {
+        *self.lock() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.requests.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The place of a connection, until it is dropped.
+struct Admitted {
+    connections: Arc<Connections>,
+    number: u64,
+    slot: Arc<Slot>,
+    /// Whether it is beyond the limit.
+    is_surplus: bool,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.connections.lock().slots.remove(&self.number);
+    }
+}
+
+/// A request whose answer is not complete.
+struct Busy(Arc<Slot>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *self.0.lock() -= 1;
+    }
+}
+
+/// The body of a response; its connection is in use until it is dropped.
+struct Tracked {
+    body: Body,
+    _busy: Busy,
+}
+
+impl http_body::Body for Tracked {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_connection_that_asks_nothing_makes_room() {
+        let connections = Arc::new(Connections::new(2));
+        let admit = || connections.clone().admit().unwrap();
+        let (first, second) = (admit(), admit());
+        let busy = first.slot.begin();
+        let third = admit();
+        assert!(!third.is_surplus && second.slot.unwanted.is_cancelled());
+        assert!(!first.slot.unwanted.is_cancelled());
+        drop(busy);
+        assert!(!admit().is_surplus && first.slot.unwanted.is_cancelled());
+    }
+
+    #[test]
+    fn where_all_are_in_use_a_few_more_are_told_so() {
+        let connections = Arc::new(Connections::new(1));
+        let first = connections.clone().admit().unwrap();
+        let _busy = first.slot.begin();
+        let surplus: Vec<Admitted> = std::iter::from_fn(|| {
+            let admitted = connections.clone().admit()?;
+            std::mem::forget(admitted.slot.begin());
+            Some(admitted)
+        })
+        .collect();
+        assert!(surplus.len() == SURPLUS && surplus.iter().all(|admitted| admitted.is_surplus));
+        drop(surplus);
+        assert!(connections.admit().unwrap().is_surplus);
+    }
+}

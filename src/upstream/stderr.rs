@@ -1,0 +1,220 @@
+//! A server's standard error: logged as it comes, within limits, and kept to say why a server failed.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use tokio::{process::ChildStderr, task::AbortHandle};
+
+use crate::{
+    config::{Mask, visible},
+    wire::{Line, LineReader},
+};
+
+/// Lines kept of the beginning, and as many of the end.
+const LINES_KEPT: usize = 20;
+/// Lines that an error quotes.
+const LINES_QUOTED: usize = 5;
+/// The most characters of a quoted line.
+const MAX_QUOTED: usize = 300;
+/// A longer line is counted and not kept.
+const MAX_LINE: usize = 8 * 1024;
+/// The most bytes that are logged of one server in each `INTERVAL`.
+const MAX_LOGGED: usize = 64 * 1024;
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// The lines of one process.
+pub(super) struct Stderr {
+    // A std mutex: held for a look or a change.
+    lines: Arc<Mutex<Lines>>,
+    listener: AbortHandle,
+}
+
+/// The first lines and the last ones.
+#[derive(Default)]
+struct Lines {
+    first: Vec<String>,
+    last: VecDeque<String>,
+}
+
+impl Stderr {
+    /// `mask`: takes out what the server was given and repeats.
+    pub(super) fn listen(server: String, stderr: ChildStderr, mask: Mask) -> Self {
+        let lines = Arc::<Mutex<Lines>>::default();
+        // Aborted on drop, since a grandchild may keep the pipe open for ever.
+        let listener = tokio::spawn(listen(server, stderr, mask, lines.clone())).abort_handle();
+        Self { lines, listener }
+    }
+
+    /// The lines that say most about a failure, as the end of a sentence; empty where there are none.
+    pub(super) fn quoted(&self) -> String {
+        let quoted = lock(&self.lines).telling();
+        if quoted.is_empty() {
+            return String::new();
+        }
+        format!("; its last words on stderr: {}", quoted.join(" | "))
+    }
+}
+
+impl Drop for Stderr {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+impl Lines {
+    fn push(&mut self, line: String) {
+        if self.first.len() < LINES_KEPT {
+            self.first.push(line);
+            return;
+        }
+        if self.last.len() == LINES_KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    /// Lines that name an error, and else the last ones; never what a package manager says of itself.
+    fn telling(&self) -> Vec<String> {
+        let all: Vec<&str> = self.first.iter().chain(&self.last).map(String::as_str).collect();
+        let all: Vec<&str> = all.into_iter().filter(|line| !is_notice(line)).collect();
+        let errors: Vec<&str> = all.iter().copied().filter(|line| names_error(line)).collect();
+        let quoted = match errors.len() {
+            0 => &all[all.len().saturating_sub(LINES_QUOTED)..],
+            // The first one is the cause; those after it say what came of it.
+            count => &errors[..count.min(LINES_QUOTED)],
+        };
+        quoted.iter().map(|line| line.chars().take(MAX_QUOTED).collect()).collect()
+    }
+}
+
+/// Whether it is one of the lines in which npm and others speak of updates, funding and log files.
+fn is_notice(line: &str) -> bool {
+    let line = line.trim_start().to_lowercase();
+    let beginnings =
+        ["npm notice", "npm warn", "npm info", "npm http", "[notice]", "npm error a complete log"];
+    line.is_empty()
+        || ["npm error", "npm err!"].contains(&line.trim_end())
+        || beginnings.iter().any(|beginning| line.starts_with(beginning))
+}
+
+fn names_error(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    line.contains("ERR!")
+        || ["error", "exception", "fatal", "panicked", "cannot find", "not found"]
+            .iter()
+            .any(|word| lower.contains(word))
+}
+
+async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Mutex<Lines>>) {
+    let mut lines = LineReader::new(stderr, MAX_LINE);
+    let mut allowance = Allowance::new();
+    while let Ok(Some(line)) = lines.next().await {
+        let text = match line {
+            Line::Text(text) => visible(&mask.masked(String::from_utf8_lossy(&text).trim_end())),
+            Line::Oversized(skimmed) => format!("(a line of {} bytes)", skimmed.size),
+        };
+        match allowance.take(text.len()) {
+            Logged::Yes => tracing::info!(server, "stderr: {text}"),
+            Logged::AfterSilence(dropped) => {
+                tracing::info!(server, dropped, "stderr: {text}");
+            }
+            Logged::LastForNow => {
+                tracing::warn!(server, "it writes too much to stderr; some lines are not logged");
+            }
+            Logged::No => {}
+        }
+        lock(&kept).push(text);
+    }
+}
+
+/// How much of what a server writes is logged.
+struct Allowance {
+    since: Instant,
+    logged: usize,
+    dropped: usize,
+}
+
+#[derive(Debug, PartialEq)]
+enum Logged {
+    Yes,
+    /// So many lines before it were not.
+    AfterSilence(usize),
+    /// Nor are those that follow in this interval.
+    LastForNow,
+    No,
+}
+
+impl Allowance {
+    fn new() -> Self {
+        Self { since: Instant::now(), logged: 0, dropped: 0 }
+    }
+
+    fn take(&mut self, bytes: usize) -> Logged {
+        if self.since.elapsed() >= INTERVAL {
+            let dropped = self.dropped;
+            *self = Self { logged: bytes, ..Self::new() };
+            return if dropped == 0 { Logged::Yes } else { Logged::AfterSilence(dropped) };
+        }
+        self.logged += bytes;
+        if self.logged <= MAX_LOGGED {
+            return Logged::Yes;
+        }
+        self.dropped += 1;
+        if self.dropped == 1 { Logged::LastForNow } else { Logged::No }
+    }
+}
+
+fn lock(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
+    lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn telling(lines: &[&str]) -> Vec<String> {
+        let mut kept = Lines::default();
+        for line in lines {
+            kept.push((*line).to_owned());
+        }
+        kept.telling()
+    }
+
+    #[test]
+    fn the_cause_of_an_npx_failure_is_quoted_and_notices_are_not() {
+        let said = telling(&[
+            "npm error code E404",
+            "npm error 404 Not Found - GET https://registry.example/no-such-server",
+            "npm error A complete log of this run can be found in: /root/.npm/_logs/x.log",
+            "npm notice",
+            "npm notice New major version of npm available! 10.8.2 -> 11.0.0",
+            "npm notice To update run: npm install -g npm@11.0.0",
+        ]);
+        assert_eq!(
+            said,
+            [
+                "npm error code E404",
+                "npm error 404 Not Found - GET https://registry.example/no-such-server"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_early_error_is_kept_however_much_follows_it() {
+        let mut lines = vec!["Error: no token"];
+        lines.extend(std::iter::repeat_n("    at somewhere", 200));
+        assert_eq!(telling(&lines), ["Error: no token"]);
+        assert_eq!(telling(&["one", "two"]), ["one", "two"], "without an error the last lines");
+    }
+
+    #[test]
+    fn a_flood_is_logged_in_part() {
+        let mut allowance = Allowance::new();
+        assert_eq!(allowance.take(MAX_LOGGED), Logged::Yes);
+        assert_eq!(allowance.take(1), Logged::LastForNow);
+        assert_eq!(allowance.take(1), Logged::No);
+    }
+}

@@ -1,0 +1,111 @@
+//! Which config is used, what may be written, and what a config may start.
+
+use serde_json::json;
+
+use crate::support::{Home, OWN, Proxy, descendants};
+
+const PROJECTS: &str = r#"{"mcpServers": {"team": {"command": "team-server"}}}"#;
+const MINE: &str = r#"{"mcpServers": {"mine": {"command": "my-server"}}}"#;
+
+#[tokio::test]
+async fn a_projects_file_of_another_program_is_neither_used_nor_written() {
+    for name in ["project/.mcp.json", "project/mcp.json"] {
+        let home = Home::new().with(OWN, MINE).with(name, PROJECTS);
+        for command in [&["list"][..], &["check"], &["status"]] {
+            let (code, said) = home.run_in("project", command).await;
+            assert_eq!(code, Some(0), "{command:?}: {said}");
+            assert!(said.contains(OWN) && !said.contains("team"), "{command:?}: {said}");
+        }
+        for command in [&["disable", "mine"][..], &["add", "new", "x"], &["remove", "mine"]] {
+            let (code, said) = home.run_in("project", command).await;
+            assert_eq!(code, Some(0), "{command:?}: {said}");
+            assert!(said.contains(OWN), "{command:?}: {said}");
+        }
+        home.is(name, PROJECTS);
+        assert!(home.read(OWN).contains("new"));
+    }
+}
+
+#[tokio::test]
+async fn a_named_file_of_another_program_is_read_and_never_written() {
+    let home = Home::new().with("project/.mcp.json", PROJECTS);
+    let (code, said) = home.run_in("project", &["list", "--config", ".mcp.json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("team"), "{said}");
+    for command in [&["disable", "team"][..], &["remove", "team"], &["add", "new", "x"]] {
+        let command = [command, &["--config", ".mcp.json"]].concat();
+        let (code, said) = home.run_in("project", &command).await;
+        assert_ne!(code, Some(0), "{command:?}: {said}");
+        assert!(said.contains("belongs to another program"), "{command:?}: {said}");
+        home.is("project/.mcp.json", PROJECTS);
+    }
+}
+
+#[tokio::test]
+async fn without_a_config_a_projects_file_is_mentioned() {
+    let home = Home::new().with("project/.mcp.json", PROJECTS);
+    let (code, said) = home.run_in("project", &["check"]).await;
+    assert_eq!(code, Some(2));
+    assert!(said.contains(".mcp.json belongs to another program"), "{said}");
+    assert!(said.contains("dormouse import"), "{said}");
+}
+
+#[tokio::test]
+async fn a_dormouse_that_would_start_itself_is_refused_at_the_second_level() {
+    let home = Home::new();
+    let path = home.path().join("c.json");
+    let itself = json!({
+        "description": "Itself.",
+        "command": env!("CARGO_BIN_EXE_dormouse"),
+        "args": ["--config", path],
+    });
+    home.write("c.json", json!({"mcpServers": {"itself": itself}}).to_string());
+    let mut host = Proxy::with_config_at(&path).serve().await;
+    let result = host.load("itself").await;
+    assert_eq!(result["isError"], true);
+    let said = result.to_string();
+    assert!(said.contains("serves the same config"), "{said}");
+    assert!(descendants(host.id()).len() <= 1, "only the watchdog is left");
+}
+
+#[tokio::test]
+async fn check_and_add_say_that_a_server_is_dormouse_itself() {
+    let config = json!({"mcpServers": {"itself": {"command": "dormouse"}}});
+    let home = Home::new().with(OWN, config.to_string());
+    let (code, said) = home.run(&["check"]).await;
+    assert_eq!(code, Some(0));
+    assert!(said.contains("would start itself"), "{said}");
+    let home = Home::new();
+    let (code, said) = home.run(&["add", "self", "--", "dormouse"]).await;
+    assert_eq!(code, Some(2));
+    assert!(said.contains("would start itself"), "{said}");
+    let (code, said) = home.run(&["add", "other", "--", "dormouse", "--config", "x.json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test]
+async fn trust_shows_commands_as_they_are_written_and_nothing_of_their_variables() {
+    let config = json!({"mcpServers": {
+        "a": {"command": "${NO_SUCH}", "args": ["--token", "${TOKEN}"]},
+        "b": {"url": "https://e.example/${TOKEN}/mcp?key=${TOKEN}"},
+    }});
+    let home = Home::new()
+        .with("project/dormouse.json", config.to_string())
+        .with("project/.env", "TOKEN=hidden-secret\n");
+    let (code, said) = home.run_in("project", &["trust"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("a: ${NO_SUCH} --token ${TOKEN}"), "{said}");
+    assert!(said.contains("b: (connect to) https://e.example/${TOKEN}/mcp"), "{said}");
+    assert!(said.contains("variables of .env: TOKEN"), "{said}");
+    assert!(!said.contains("hidden-secret"), "{said}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_untrusted_config_with_an_endless_env_file_is_refused_at_once() {
+    let home = Home::new().with("project/dormouse.json", MINE);
+    std::os::unix::fs::symlink("/dev/zero", home.path().join("project/.env")).unwrap();
+    let (code, said) = home.run_in("project", &["test"]).await;
+    assert_eq!(code, Some(2));
+    assert!(said.contains("dormouse trust"), "{said}");
+}

@@ -1,0 +1,209 @@
+"""Ways from a client in this process to a server object in this process that lead through dormouse.
+
+COLUMN says which:
+
+  bridged   client - stdio - bridge                                     - the server: without dormouse, for comparison
+  wrapped   client - stdio - `dormouse -- bridge`                       - the server
+  endpoint  client - HTTP  - `dormouse --http`, /servers/server/mcp, bridge - the server
+  remote    client - HTTP  - `dormouse --http`, /servers/server/mcp, url    - the server's own HTTP app
+
+DORMOUSE is the program. What crosses on either side is kept in `wire`, one line a message.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+COLUMN = os.environ.get("COLUMN", "wrapped")
+DORMOUSE = os.environ.get("DORMOUSE", "dormouse")
+WRAPPER = [DORMOUSE, "--surface", "direct", "--"]
+BRIDGE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("bridge.py"))]
+# How the endpoint's server is started: eager, lazy or hybrid.
+STARTUP = os.environ.get("STARTUP", "eager")
+# Seconds between the start of dormouse and that of the client.
+HEAD_START = float(os.environ.get("HEAD_START", "0"))
+GRACE = 3
+LONGEST = 64 << 20
+
+wire: list[str] = []
+
+
+def note(way: str, line: str) -> None:
+    wire.append(f"{way} {line}")
+
+
+async def lines(stream):
+    """The lines of a byte stream, until it ends or breaks."""
+    buffered = BufferedByteReceiveStream(stream)
+    with suppress(anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream):
+        while True:
+            yield (await buffered.receive_until(b"\n", LONGEST)).decode()
+
+
+@asynccontextmanager
+async def messages(receive, send, names, parse, dump):
+    """The two streams of messages that the SDK wants, over two streams of bytes.
+
+    `names` are those under which what comes and what goes is noted; `parse` and `dump` are the SDK's.
+    """
+    in_writer, in_reader = anyio.create_memory_object_stream(0)
+    out_writer, out_reader = anyio.create_memory_object_stream(0)
+
+    async def read():
+        async with in_writer:
+            async for line in lines(receive):
+                note(names[0], line.rstrip())
+                with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    await in_writer.send(parse(line))
+
+    async def write():
+        async with out_reader:
+            async for message in out_reader:
+                line = dump(message)
+                note(names[1], line)
+                try:
+                    await send.send(line.encode() + b"\n")
+                except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    return
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        try:
+            yield in_reader, out_writer
+        finally:
+            await out_writer.aclose()
+            await in_reader.aclose()
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def served(serve, folder):
+    """Serves every connection to a socket with `serve(byte_stream)`; gives the command that leads there."""
+    path = f"{folder}/socket"
+
+    async def handle(stream):
+        async with stream:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await serve(stream)
+
+    async with await anyio.create_unix_listener(path) as listener, anyio.create_task_group() as tasks:
+        inner = await tasks.start(accepting, listener, handle)
+        try:
+            yield [*BRIDGE, path]
+        finally:
+            # Without dormouse connections end by themselves, and servers with them.
+            with anyio.CancelScope(shield=True), anyio.move_on_after(GRACE):
+                await inner.idle()
+            tasks.cancel_scope.cancel()
+
+
+class Open:
+    """How many connections are open."""
+
+    def __init__(self):
+        self.count = 0
+
+    async def idle(self):
+        while self.count:
+            await anyio.sleep(0.005)
+
+
+async def accepting(listener, handle, *, task_status):
+    is_open = Open()
+
+    async def counted(stream):
+        is_open.count += 1
+        try:
+            await handle(stream)
+        finally:
+            is_open.count -= 1
+
+    task_status.started(is_open)
+    await listener.serve(counted)
+
+
+@asynccontextmanager
+async def running(command, folder):
+    """A program that ends, with what it started, at the end of the block."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "DORMOUSE"))}
+    environment |= {"HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache", "XDG_RUNTIME_DIR": folder}
+    environment |= {"DORMOUSE_LOG": os.environ.get("DORMOUSE_LOG", "info")}
+    process = await anyio.open_process(command, env=environment, cwd=folder)
+    try:
+        yield process
+    finally:
+        with anyio.CancelScope(shield=True):
+            await process.stdin.aclose()
+            if COLUMN in ("endpoint", "remote"):
+                with suppress(ProcessLookupError):
+                    process.terminate()
+            with anyio.move_on_after(GRACE) as late:
+                await process.wait()
+            if late.cancelled_caught:
+                note("!!", "dormouse did not end by itself")
+                process.kill()
+                await process.wait()
+            await process.stdout.aclose()
+            await process.stderr.aclose()
+
+
+@asynccontextmanager
+async def listening(entry, folder):
+    """A dormouse on HTTP with one server, whose config entry is given; gives the URL of its endpoint."""
+    config = anyio.Path(folder, "dormouse.json")
+    await config.write_text(json.dumps({"mcpServers": {"server": {**entry, "startup": STARTUP}}}), encoding="utf-8")
+    async with running([DORMOUSE, "--config", str(config), "--http", "127.0.0.1:0"], folder) as process:
+        address = None
+        async for line in lines(process.stderr):
+            note("err", line.rstrip())
+            if address := re.search(r"http://127\.0\.0\.1:\d+", line):
+                break
+        assert address, "dormouse says where it listens"
+        async with log_of(process):
+            await anyio.sleep(HEAD_START)
+            yield f"{address[0]}/servers/server/mcp"
+
+
+@asynccontextmanager
+async def log_of(process):
+    """Notes what dormouse logs."""
+
+    async def read():
+        async for line in lines(process.stderr):
+            note("err", line.rstrip())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def plainly():
+    """What fails within fails as it would without the task groups between; pytest reports it better, too."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        failure = group
+        while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
+            failure = failure.exceptions[0]
+        raise failure from None
+
+
+@asynccontextmanager
+async def folder():
+    """A short path that sockets can have."""
+    made = tempfile.mkdtemp(prefix="dm", dir="/tmp")
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

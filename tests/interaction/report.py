@@ -1,0 +1,26 @@
+"""What crossed in a test, in the report of its failure; and which tests crossed at all, in the file CROSSED."""
+
+import os
+
+import pytest
+
+import crossing
+
+crossed: list[str] = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if call.when == "setup":
+        crossing.wire.clear()
+    if call.when == "call" and crossing.wire:
+        crossed.append(item.nodeid)
+    if report.failed and crossing.wire:
+        report.sections.append(("what crossed", "\n".join(crossing.wire)))
+
+
+def pytest_sessionfinish():
+    if file := os.environ.get("CROSSED"):
+        with open(file, "w", encoding="utf-8") as out:
+            out.writelines(f"{test}\n" for test in crossed)
