@@ -182,12 +182,23 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
         assert!(is_called, "{name} is not compared");
     }
     for (tool, arguments) in calls() {
-        let expected = answer_to(&mut direct, json!({"name": tool, "arguments": arguments})).await;
+        let bare = json!({"name": tool, "arguments": arguments});
         let call = json!({"tool_name": format!("everything/{tool}"), "tool_input": arguments});
-        let found = answer_to(&mut host, json!({"name": "use_tool", "arguments": call})).await;
-        let found = without_own_variables(&found);
-        assert_eq!(found, expected, "{tool}");
+        let call = json!({"name": "use_tool", "arguments": call});
+        let (expected, found) = loop {
+            let before = answer_to(&mut direct, bare.clone()).await;
+            let found = answer_to(&mut host, call.clone()).await;
+            if !names_the_second(tool) || answer_to(&mut direct, bare.clone()).await == before {
+                break (before, found);
+            }
+        };
+        assert_eq!(without_own_variables(&found), expected, "{tool}");
     }
+}
+
+/// Whether a result contains the time in seconds, so that it is compared within one second.
+fn names_the_second(tool: &str) -> bool {
+    tool == "get-resource-reference"
 }
 
 /// The variables that a server has from dormouse are taken out of its environment.
@@ -235,13 +246,20 @@ async fn everything_is_the_same_in_its_three_modes() {
         !matches!(*tool, "get-env" | "toggle-simulated-logging" | "toggle-subscriber-updates")
     });
     for (tool, arguments) in calls {
-        let mut outcomes = Vec::new();
-        for server in ["stdio", "streamable", "sse"] {
-            let call = json!({"tool_name": format!("{server}/{tool}"), "tool_input": arguments});
-            let call = json!({"name": "use_tool", "arguments": call});
-            outcomes.push(answer_to(&mut host, call).await);
-        }
-        assert_eq!(outcomes[0], outcomes[1], "{tool}");
-        assert_eq!(outcomes[0], outcomes[2], "{tool}");
+        let [before, streamable, sse] = loop {
+            let mut outcomes = Vec::new();
+            for server in ["stdio", "streamable", "sse", "stdio"] {
+                let call =
+                    json!({"tool_name": format!("{server}/{tool}"), "tool_input": arguments});
+                let call = json!({"name": "use_tool", "arguments": call});
+                outcomes.push(answer_to(&mut host, call).await);
+            }
+            let [before, streamable, sse, after] = <[String; 4]>::try_from(outcomes).unwrap();
+            if !names_the_second(tool) || before == after {
+                break [before, streamable, sse];
+            }
+        };
+        assert_eq!(before, streamable, "{tool}");
+        assert_eq!(before, sse, "{tool}");
     }
 }
