@@ -18,13 +18,14 @@ use tokio_util::task::TaskTracker;
 use super::{
     Identity,
     reply::Reply,
-    standing::{Listen, Standing},
+    standing::{Listen, Standing, Wanted},
 };
 use crate::{
     catalog::Changes,
     peer::{Handler, Peer, Unreadable},
     protocol::{
         Client, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize, error,
+        extension,
     },
     proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber},
     wire::{Id, Invalid, Notification, Raw, Request, edit},
@@ -132,8 +133,8 @@ impl Session {
 
     fn initialize(&self, params: &Raw) -> Raw {
         let client = Client::from_initialize(params).detached();
-        let (capabilities, instructions) =
-            (self.fleet.capabilities(self), self.fleet.instructions(self));
+        let capabilities = self.fleet.capabilities(self, &client.version);
+        let instructions = self.fleet.instructions(self);
         let answer = answer_initialize(&client.version, &capabilities, &instructions);
         *self.lock_standing() = Standing::Initializing(Arc::new(client));
         self.opened.send_replace(true);
@@ -141,8 +142,8 @@ impl Session {
     }
 
     fn discover(&self) -> Raw {
-        let (capabilities, instructions) =
-            (self.fleet.capabilities(self), self.fleet.instructions(self));
+        let capabilities = self.fleet.capabilities(self, MODERN_VERSION.as_str());
+        let instructions = self.fleet.instructions(self);
         let answer = answer_discover(&capabilities, &instructions);
         adapt::own_result("server/discover", Era::Modern, answer)
     }
@@ -178,6 +179,10 @@ impl Session {
             ("subscriptions/listen", Era::Modern) => {
                 let params = params.cloned().unwrap_or_else(Raw::empty_object);
                 let (listen, wanted) = Listen::read(request.id, &params, reply.response.clone());
+                if !wanted.tasks.is_empty() && !caller.client.declares_extension(extension::TASKS) {
+                    let refusal = error::missing_extension(extension::TASKS);
+                    return reply.peer.respond(id, Err(refusal));
+                }
                 // Before anything is waited for, so that a cancellation finds it.
                 self.unlisten(&id);
                 self.lock_standing().listen(listen);
@@ -204,11 +209,16 @@ impl Session {
     }
 
     /// Opens a stream of notifications. It has no answer before it ends.
-    async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Vec<String>) {
-        for uri in wanted {
+    async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Wanted) {
+        for uri in wanted.uris {
             match self.fleet.subscribe(&caller, self.stream(&id), &uri, None).await {
                 Ok(_) => self.lock_standing().accept(&id, uri),
                 Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
+            }
+        }
+        for task in wanted.tasks {
+            if self.fleet.listen_to_task(&caller, self.stream(&id), &task).await {
+                self.lock_standing().accept_task(&id, task);
             }
         }
         let acknowledgement = self.lock_standing().acknowledge(&id);
@@ -403,6 +413,13 @@ impl Host for Session {
 
     fn resource_updated(&self, uri: &str, params: &Raw) {
         let updates = self.lock_standing().update(uri, params);
+        for update in updates {
+            self.tell(update);
+        }
+    }
+
+    fn task_updated(&self, shown: &str, params: &Raw) {
+        let updates = self.lock_standing().task_update(shown, params);
         for update in updates {
             self.tell(update);
         }

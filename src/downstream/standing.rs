@@ -68,6 +68,13 @@ impl Standing {
         }
     }
 
+    /// Adds a task to a stream, if that has not ended in the meantime.
+    pub(super) fn accept_task(&mut self, id: &Id, task: String) {
+        if let Some(listen) = self.find(id) {
+            listen.tasks.push(task);
+        }
+    }
+
     /// Opens the stream, and returns the notification that says so.
     pub(super) fn acknowledge(&mut self, id: &Id) -> Option<Notification> {
         let listen = self.find(id)?;
@@ -101,15 +108,17 @@ impl Standing {
 
     /// The notifications by which this host learns that `uri` was updated.
     pub(super) fn update(&self, uri: &str, params: &Raw) -> Vec<Notification> {
-        let bare = match edit::get(params, "_meta") {
-            // The stream that a server names is ours, not the host's.
-            Some(meta) => {
-                edit::set(params, "_meta", &edit::without(&meta, &[Meta::SUBSCRIPTION_ID]))
-            }
-            None => params.clone(),
-        };
         let method = "notifications/resources/updated";
+        let bare = without_stream(params);
         self.told(method, Some(&bare), |listen| listen.uris.iter().any(|other| other == uri))
+    }
+
+    /// The notifications by which this host learns how the task of the id `shown` is.
+    pub(super) fn task_update(&self, shown: &str, params: &Raw) -> Vec<Notification> {
+        let bare = without_stream(params);
+        self.told("notifications/tasks", Some(&bare), |listen| {
+            listen.tasks.iter().any(|other| other == shown)
+        })
     }
 
     fn told(
@@ -134,6 +143,14 @@ impl Standing {
     }
 }
 
+/// `params` of a notification without the stream that a server names, which is ours and not the host's.
+fn without_stream(params: &Raw) -> Raw {
+    match edit::get(params, "_meta") {
+        Some(meta) => edit::set(params, "_meta", &edit::without(&meta, &[Meta::SUBSCRIPTION_ID])),
+        None => params.clone(),
+    }
+}
+
 type Wants = fn(&Listen) -> bool;
 
 /// One `subscriptions/listen` stream (2026-07-28, basic/patterns, Subscribe and Notify).
@@ -146,26 +163,39 @@ pub(super) struct Listen {
     prompts: bool,
     /// The resources that were accepted.
     pub(super) uris: Vec<String>,
+    /// The tasks that were accepted.
+    tasks: Vec<String>,
     /// It has been acknowledged.
     is_open: bool,
     /// Where the stream has a response of its own, that stays open as long as this lives.
     _response: Option<Arc<Open>>,
 }
 
+/// What a stream asks to hear of by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) uris: Vec<String>,
+    /// The ids of tasks (SEP-2663, Task Status Notifications).
+    pub(super) tasks: Vec<String>,
+}
+
 impl Listen {
-    /// Reads the filter in the `params` of the request, and the resources that are wanted.
-    pub(super) fn read(id: Id, params: &Raw, response: Option<Arc<Open>>) -> (Self, Vec<String>) {
+    /// Reads the filter in the `params` of the request, and the resources and tasks that are wanted.
+    pub(super) fn read(id: Id, params: &Raw, response: Option<Arc<Open>>) -> (Self, Wanted) {
         let filter = edit::get(params, "notifications").unwrap_or_else(Raw::empty_object);
         let flag = |name| edit::get(&filter, name).is_some_and(|flag| flag.as_bytes() == b"true");
-        let wanted = edit::get(&filter, "resourceSubscriptions")
-            .and_then(|uris| uris.read().ok())
-            .unwrap_or_default();
+        let named = |name| {
+            let names = edit::get(&filter, name).and_then(|names| names.read().ok());
+            names.unwrap_or_default()
+        };
+        let wanted = Wanted { uris: named("resourceSubscriptions"), tasks: named("taskIds") };
         let listen = Self {
             id,
             tools: flag("toolsListChanged"),
             resources: flag("resourcesListChanged"),
             prompts: flag("promptsListChanged"),
             uris: Vec::new(),
+            tasks: Vec::new(),
             is_open: false,
             _response: response,
         };
@@ -186,6 +216,9 @@ impl Listen {
         }
         if !self.uris.is_empty() {
             accepted.insert("resourceSubscriptions".to_owned(), json!(self.uris));
+        }
+        if !self.tasks.is_empty() {
+            accepted.insert("taskIds".to_owned(), json!(self.tasks));
         }
         let params = Raw::encode(&json!({"notifications": accepted}));
         Notification {
@@ -263,7 +296,7 @@ mod tests {
         )
         .unwrap();
         let (listen, wanted) = Listen::read(id.clone(), &params, None);
-        assert_eq!(wanted, ["a"]);
+        assert_eq!(wanted.uris, ["a"]);
         standing.listen(listen);
         standing.accept(&id, "a".to_owned());
         assert!(standing.announcements(ALL).is_empty(), "nothing comes before the acknowledgement");

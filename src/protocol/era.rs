@@ -3,6 +3,7 @@
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Serialize};
 
+use super::extension;
 use crate::wire::{Raw, edit};
 
 /// How two MCP peers agree on what they speak (2026-07-28, basic/versioning, Terminology).
@@ -72,8 +73,13 @@ impl Client {
         if era == self.era {
             self.capabilities.clone()
         } else {
-            edit::without(&self.capabilities, &["tasks"])
+            extension::without(&edit::without(&self.capabilities, &["tasks"]), extension::TASKS)
         }
+    }
+
+    /// Whether the host has declared the extension `name`.
+    pub fn declares_extension(&self, name: &str) -> bool {
+        extension::declares(&self.capabilities, name)
     }
 
     /// The same, without keeping the request alive that said it.

@@ -6,6 +6,9 @@ use serde_json::json;
 use super::supported_versions;
 use crate::wire::{Raw, edit};
 
+/// The code of `MissingRequiredClientCapabilityError`.
+pub const MISSING_CAPABILITY: i64 = -32021;
+
 /// An error object `{code, message}`.
 pub fn error(code: ErrorCode, message: impl AsRef<str>) -> Raw {
     Raw::encode(&json!({"code": code.0, "message": message.as_ref()}))
@@ -37,6 +40,16 @@ pub fn unsupported_version(requested: &str) -> Raw {
         "code": ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0,
         "message": format!("unsupported protocol version {requested:?}"),
         "data": {"supported": supported_versions(), "requested": requested},
+    }))
+}
+
+/// `MissingRequiredClientCapabilityError` for an extension that a host has to declare (2026-07-28, basic/index, Error
+/// Codes).
+pub fn missing_extension(name: &str) -> Raw {
+    Raw::encode(&json!({
+        "code": MISSING_CAPABILITY,
+        "message": format!("the client does not declare the extension {name:?}"),
+        "data": {"requiredCapabilities": {"extensions": {name: {}}}},
     }))
 }
 

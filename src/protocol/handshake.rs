@@ -3,7 +3,9 @@
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
 
-use super::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, adapt, error, supported_versions};
+use super::{
+    Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, adapt, error, extension, supported_versions,
+};
 use crate::wire::{Outcome, Raw, edit};
 
 /// Our name and version, as `serverInfo` to hosts and as `clientInfo` to servers.
@@ -21,6 +23,19 @@ pub fn offered_capabilities() -> Value {
         "completions": {},
         "logging": {},
     })
+}
+
+/// What dormouse offers in addition to a host of several servers, in the words of the revision that the host asks for.
+pub fn routed_capabilities(requested: &str) -> Value {
+    if requested == MODERN_VERSION.as_str() {
+        return json!({"extensions": {extension::TASKS: {}, extension::SKILLS: {"directoryRead": true}}});
+    }
+    let is_older = LEGACY_VERSIONS.iter().any(|known| known.as_str() == requested)
+        && requested != ProtocolVersion::LATEST_WITH_INITIALIZE.as_str();
+    if is_older {
+        return json!({});
+    }
+    json!({"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}})
 }
 
 /// The result of `initialize`. A version that we do not know is answered with the newest that has a
@@ -201,6 +216,20 @@ mod tests {
 
     fn raw(text: &str) -> Raw {
         Raw::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn tasks_are_offered_in_the_words_of_the_revision() {
+        for (version, expected) in [
+            ("2024-11-05", None),
+            ("2025-06-18", None),
+            ("2025-11-25", Some("tasks")),
+            ("2031-01-01", Some("tasks")),
+            ("2026-07-28", Some("extensions")),
+        ] {
+            let offered = routed_capabilities(version);
+            assert_eq!(offered.as_object().unwrap().keys().next().map(String::as_str), expected);
+        }
     }
 
     #[test]

@@ -15,18 +15,25 @@ pub const METHOD: &str = "mcp-method";
 pub const NAME: &str = "mcp-name";
 pub const PARAMETER: &str = "mcp-param-";
 
-/// What `Mcp-Name` repeats: the name or the URI that the request is about.
-pub fn subject(method: &str, params: &Raw) -> Option<String> {
+/// The member of `params` that `Mcp-Name` repeats, where requests of this method have one. For tasks see SEP-2663,
+/// Routing Headers.
+fn subject_member(method: &str) -> Option<&'static str> {
     match method {
-        "tools/call" | "prompts/get" => edit::get_str(params, "name"),
-        "resources/read" => edit::get_str(params, "uri"),
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
         _ => None,
     }
 }
 
+/// What `Mcp-Name` repeats: the name, the URI or the task that the request is about.
+pub fn subject(method: &str, params: &Raw) -> Option<String> {
+    edit::get_str(params, subject_member(method)?)
+}
+
 /// Whether requests of this method have an `Mcp-Name`.
 pub fn has_subject(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+    subject_member(method).is_some()
 }
 
 /// The parameters of a call that its tool wants repeated: the name of each header after [`PARAMETER`],

@@ -4,9 +4,11 @@
 pub mod adapt;
 mod era;
 pub mod error;
+pub mod extension;
 mod handshake;
 mod level;
 pub mod mirror;
+pub mod task;
 mod token;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
@@ -16,5 +18,5 @@ pub use token::random_token;
 pub use handshake::{
     DiscoverAnswer, Greeting, answer_discover, answer_initialize, client_meta, discover_params,
     implementation, initialize_params, invites_retry, is_modern_initialize, offered_capabilities,
-    read_discover, read_initialize,
+    read_discover, read_initialize, routed_capabilities,
 };

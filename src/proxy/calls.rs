@@ -11,8 +11,8 @@ use crate::{
     catalog::ServerId,
     config::{Listing, Pin},
     peer::CallError,
-    protocol::adapt,
-    surface::{Action, blocked, failed},
+    protocol::{Era, adapt},
+    surface::{Action, blocked, calls_another, failed},
     wire::{Outcome, Raw, edit},
 };
 
@@ -35,8 +35,8 @@ impl Fleet {
                         None => continue,
                     }
                 }
-                Action::Forward { server, params } => {
-                    break self.call_server(caller, *server, params.clone()).await;
+                Action::Forward { server, params: forwarded } => {
+                    break self.call_server(caller, *server, params, forwarded).await;
                 }
                 Action::Load { server } => match self.load_first(caller, *server).await {
                     Ok(announced) => hold = announced,
@@ -87,8 +87,9 @@ impl Fleet {
             if self.has_changed(instance, &tool) {
                 return Some(Ok(own(caller, blocked(&self.config_of(*server).name, &tool))));
             }
-            let forwarded = Some(forwarded.clone());
-            match self.request(lease, instance, caller, "tools/call", forwarded).await {
+            let sent = self.as_called(caller, *server, params, forwarded);
+            let is_task = sent.is_task;
+            match self.request(lease, instance, caller, "tools/call", Some(sent.params)).await {
                 Err(cause) => match self.can_repeat(*server, caller, &cause).await {
                     Ok(true) => {}
                     Ok(false) => {
@@ -100,7 +101,7 @@ impl Fleet {
                 answered => {
                     let name = &self.config_of(*server).name;
                     let answered = answered.map_err(|cause| ForwardError::new(name.clone(), cause));
-                    return Some(self.called(caller, *server, answered));
+                    return Some(self.completed(caller, *server, is_task, answered).await);
                 }
             }
         }
@@ -141,9 +142,41 @@ impl Fleet {
         caller.endpoint().view(&snapshot).call(params)
     }
 
-    async fn call_server(&self, caller: &Caller, server: ServerId, params: Raw) -> Outcome {
-        let forwarded = self.forward(server, caller, "tools/call", Some(params)).await;
-        self.called(caller, server, forwarded)
+    /// `params`: those of the host's request; `forwarded`: those for the server.
+    async fn call_server(
+        &self,
+        caller: &Caller,
+        server: ServerId,
+        params: &Raw,
+        forwarded: &Raw,
+    ) -> Outcome {
+        let sent = self.as_called(caller, server, params, forwarded);
+        let is_task = sent.is_task;
+        let answered = self.forward(server, caller, "tools/call", Some(sent.params)).await;
+        self.completed(caller, server, is_task, answered).await
+    }
+
+    /// What the server gets. A tool that takes only calls as tasks is called as one also where the host
+    /// cannot know that: it calls through a tool of ours, or speaks an era without such tasks.
+    fn as_called(&self, caller: &Caller, server: ServerId, params: &Raw, forwarded: &Raw) -> Sent {
+        let is_blind = caller.client.era == Era::Modern || calls_another(params);
+        let task = is_blind.then(|| self.as_required_task(server, forwarded)).flatten();
+        let is_task = task.is_some();
+        Sent { params: task.unwrap_or_else(|| forwarded.clone()), is_task }
+    }
+
+    /// What the host gets of the server's answer: the result itself, where dormouse has made a task of the call.
+    async fn completed(
+        &self,
+        caller: &Caller,
+        server: ServerId,
+        is_task: bool,
+        answered: Result<Outcome, ForwardError>,
+    ) -> Outcome {
+        match answered {
+            Ok(Ok(result)) if is_task => self.await_task(caller, server, result).await,
+            answered => self.called(caller, server, answered),
+        }
     }
 
     /// What a host gets of a server's answer to its call, or in place of one.
@@ -204,6 +237,13 @@ impl Fleet {
         let tools = caller.endpoint().view(&snapshot).tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
+}
+
+/// A call as its server gets it.
+struct Sent {
+    params: Raw,
+    /// Whether dormouse has made a task of it.
+    is_task: bool,
 }
 
 /// A tool result of our own in the form that the caller's era has for it.

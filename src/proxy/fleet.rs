@@ -16,7 +16,7 @@ use super::{
     conversation::Parked,
     host::first_era,
     in_flight::InFlight,
-    instance::Instance,
+    instance::{Instance, with_missing},
     levels::Levels,
     loads::Loads,
     logins::Logins,
@@ -24,6 +24,7 @@ use super::{
     results::Results,
     roster::{Roster, Slot},
     states::Passed,
+    tasks::Tasks,
 };
 use crate::{
     auth::Auth,
@@ -31,7 +32,7 @@ use crate::{
     catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
-    protocol::offered_capabilities,
+    protocol::{offered_capabilities, routed_capabilities},
     upstream::{Context, HttpClient, Phase, Upstream, Watchdog},
     wire::{Id, Raw, edit},
 };
@@ -66,6 +67,7 @@ pub struct Fleet {
     pub(super) in_flight: InFlight,
     pub(super) parked: Parked,
     pub(super) passed: Passed,
+    pub(super) tasks: Tasks,
     pub(super) levels: Levels,
     pub(super) memory: Memory,
     pub(super) loads: Loads,
@@ -142,6 +144,7 @@ impl Fleet {
                 in_flight: InFlight::default(),
                 parked: Parked::new(),
                 passed: Passed::default(),
+                tasks: Tasks::default(),
                 levels: Levels::default(),
                 memory,
                 loads,
@@ -232,23 +235,23 @@ impl Fleet {
         host.endpoint().view(&self.snapshot_for(host)).instructions()
     }
 
-    /// The capabilities for a host that connects now: what servers have or may have, and what those whose
-    /// catalog is known have beyond the common ones.
-    pub fn capabilities(&self, host: &dyn Host) -> Raw {
+    /// The capabilities for a host that connects now and asks for the revision `version`: what servers have or may
+    /// have, and what those whose catalog is known have beyond the common ones.
+    pub fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
         let mut offered = Raw::encode(&offered_capabilities());
         let snapshot = self.snapshot_for(host);
+        if host.endpoint().only.is_some() {
+            for exposed in snapshot.servers.iter().filter_map(|server| server.exposed()) {
+                offered = with_missing(&offered, &exposed.catalog.greeting.capabilities);
+            }
+            return offered;
+        }
+        offered = with_missing(&offered, &Raw::encode(&routed_capabilities(version)));
         for (_, _, exposed) in snapshot.live() {
             let own = &exposed.catalog.greeting.capabilities;
-            if host.endpoint().only.is_some() {
-                for (name, value) in edit::entries(own) {
-                    if edit::get(&offered, &name).is_none() {
-                        offered = edit::set(&offered, &name, &value);
-                    }
-                }
-            } else if let Some(extensions) = edit::get(own, "extensions") {
-                for (name, value) in edit::entries(&extensions) {
-                    offered = edit::set_within(&offered, "extensions", &[(&name, &value)]);
-                }
+            let extensions = edit::get(own, "extensions").unwrap_or_else(Raw::empty_object);
+            for (name, value) in edit::entries(&extensions) {
+                offered = edit::set_within(&offered, "extensions", &[(&name, &value)]);
             }
         }
         offered

@@ -170,15 +170,18 @@ impl Fleet {
         match (caller.client.era, era) {
             (Era::Modern, Era::Legacy) => conversation::begin(request, params).await,
             (Era::Legacy, Era::Modern) => rounds::play(&request, params).await,
-            (Era::Legacy, Era::Legacy) => request.send(params).await,
+            (Era::Legacy, Era::Legacy) => {
+                let outcome = request.send(params).await?;
+                Ok(outcome.map(|result| request.with_task(result)))
+            }
             (Era::Modern, Era::Modern) => {
-                let outcome = request.send(params).await;
-                if let Ok(Ok(result)) = &outcome
+                let outcome = request.send(params).await?;
+                if let Ok(result) = &outcome
                     && adapt::is_input_required(result)
                 {
                     self.passed.note(result);
                 }
-                outcome
+                Ok(outcome.map(|result| request.with_task(result)))
             }
         }
     }
@@ -223,7 +226,9 @@ impl Forwarded<'_> {
     /// How long the server may be silent.
     pub(super) fn silence(&self) -> Duration {
         let timeouts = self.fleet.config_of(self.instance.server).timeouts;
-        if self.method == "tools/call" { timeouts.call } else { timeouts.request }
+        // `tasks/result` is answered when the work is done.
+        let is_work = matches!(self.method, "tools/call" | "tasks/result");
+        if is_work { timeouts.call } else { timeouts.request }
     }
 
     /// The `params` as the server's era has them.
@@ -234,6 +239,14 @@ impl Forwarded<'_> {
         let crosses = (client.era, era) == (Era::Legacy, Era::Modern);
         let level = crosses.then(|| self.fleet.levels.of(self.caller.host.id())).flatten();
         adapt::params(client, era, level, params)
+    }
+
+    /// The result as its host is to see it, where it stands for a task.
+    fn with_task(&self, result: Raw) -> Raw {
+        match self.method {
+            "tools/call" => self.fleet.with_task(&self.lease, self.instance, self.caller, result),
+            _ => result,
+        }
     }
 
     /// The answer as the host's era has it.

@@ -62,6 +62,9 @@ pub trait Host: Send + Sync + 'static {
 
     /// Passes on `notifications/resources/updated` for a resource that it has subscribed to.
     fn resource_updated(&self, uri: &str, params: &Raw);
+
+    /// Passes on `notifications/tasks` for a task to which a modern host listens under the id `shown`.
+    fn task_updated(&self, shown: &str, params: &Raw);
 }
 
 /// In which era the first of the hosts speaks; where there is none, a server is connected for nobody in particular.

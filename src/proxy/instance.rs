@@ -81,6 +81,7 @@ impl Fleet {
     pub fn end_instances_of(&self, owner: Principal) {
         self.loads.forget(owner);
         self.results.forget(owner);
+        self.tasks.forget(owner);
         self.lock_own().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);
             if is_theirs {
@@ -249,7 +250,7 @@ pub(super) fn is_sole(hosts: &[Arc<dyn Host>]) -> bool {
 }
 
 /// `object` with those members of `other` that it does not have.
-fn with_missing(object: &Raw, other: &Raw) -> Raw {
+pub(super) fn with_missing(object: &Raw, other: &Raw) -> Raw {
     let missing = edit::entries(other).into_iter();
     missing
         .filter(|(name, _)| edit::get(object, name).is_none())

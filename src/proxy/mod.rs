@@ -27,6 +27,7 @@ mod roster;
 mod rounds;
 mod router;
 mod states;
+mod tasks;
 
 pub use endpoint::Endpoint;
 pub use fleet::{Fleet, Storage, Subscriber};

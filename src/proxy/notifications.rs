@@ -34,6 +34,8 @@ impl Fleet {
                     self.wants_log(caller, level)
                 });
             }
+            "notifications/tasks" | "notifications/tasks/status"
+                if self.relay_task(instance, notification) => {}
             "notifications/elicitation/complete" => {
                 self.relay_to_callers(instance, notification, cause, |_| true);
             }

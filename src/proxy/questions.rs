@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Caller, Fleet, Host,
+    Caller, Fleet, Host, Principal,
     in_flight::Entry,
     instance::{Instance, is_sole},
 };
@@ -30,8 +30,16 @@ enum Addressee {
 }
 
 /// Takes a legacy server's question to the host that it is for. A modern one puts its questions into results.
-pub(super) fn ask(fleet: &Fleet, instance: Instance, question: Question) {
-    match addressee(fleet, instance, &question) {
+pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
+    let owner = match &question.request.params {
+        Some(params) => fleet.owner_of_question(instance, params),
+        None => None,
+    };
+    let owner = owner.map(|(owner, params)| {
+        question.request.params = Some(params);
+        owner
+    });
+    match addressee(fleet, instance, &question, owner) {
         None => {
             let refusal = error::method_not_found(&question.request.method);
             question.answer(Err(refusal));
@@ -78,9 +86,17 @@ async fn keep_alive(pulse: Option<Pulse>) {
     }
 }
 
-fn addressee(fleet: &Fleet, instance: Instance, question: &Question) -> Option<Addressee> {
+/// `owner`: the host that has created the task to which the question belongs, where it belongs to one.
+fn addressee(
+    fleet: &Fleet,
+    instance: Instance,
+    question: &Question,
+    owner: Option<Principal>,
+) -> Option<Addressee> {
     let method = &question.request.method;
+    let is_owner = |host: &dyn Host| owner.is_none_or(|owner| owner == host.principal());
     let mut in_flight = fleet.in_flight.candidates(instance, question.cause);
+    in_flight.retain(|entry| is_owner(entry.caller.host.as_ref()));
     if in_flight.iter().any(|entry| !entry.is_parked) {
         // A call whose host is being asked already is waited for, and not worked on.
         in_flight.retain(|entry| !entry.is_parked);
@@ -98,11 +114,12 @@ fn addressee(fleet: &Fleet, instance: Instance, question: &Question) -> Option<A
         // Another host must not see it, even where this one cannot answer.
         return can_answer(instance, &last.caller, method).then_some(Addressee::Call(last));
     }
-    if question.cause.is_some() {
+    if question.cause.is_some() && owner.is_none() {
         return None;
     }
     // Nobody's call: a server asks for roots as soon as it is connected, say.
-    let hosts = fleet.hosts_of(instance);
+    let mut hosts = fleet.hosts_of(instance);
+    hosts.retain(|host| is_owner(host.as_ref()));
     if method == "roots/list" && !is_sole(&hosts) {
         // They were not offered.
         return None;

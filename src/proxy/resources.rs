@@ -120,6 +120,7 @@ impl Fleet {
 
     /// Takes all subscriptions of a stream back, without waiting for servers.
     pub fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
+        self.end_task_streams(|of| of == subscriber);
         let unwanted = self.leave(|_, of| of == subscriber);
         self.end_later(unwanted);
     }
@@ -128,6 +129,7 @@ impl Fleet {
     pub fn detach(self: &Arc<Self>, host: &dyn Host) {
         let id = host.id();
         self.remove_host(id);
+        self.end_task_streams(|of| of.host == id);
         let unwanted = self.leave(|_, of| of.host == id);
         self.end_later(unwanted);
     }

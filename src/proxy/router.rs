@@ -1,6 +1,6 @@
 //! From a host's request to whoever answers it.
 
-use super::{Caller, Fleet, lists::has_cursor, resources::reply};
+use super::{Caller, Fleet, lists::has_cursor, resources::reply, tasks::is_of_tasks};
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error},
@@ -48,6 +48,9 @@ impl Fleet {
                 Some(result) => own(result),
                 None => Err(error::invalid_params("logging/setLevel needs a known \"level\"")),
             },
+            (method, era) if is_of_tasks(era, method) => {
+                self.handle_task(caller, method, given()).await
+            }
             // These belong to a legacy session.
             ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe", Era::Modern) => {
                 Err(error::method_not_found(method))

@@ -220,6 +220,12 @@ impl View<'_> {
     }
 }
 
+/// Whether the `params` of a `tools/call` are of a tool of ours that calls a server's.
+pub fn calls_another(params: &Raw) -> bool {
+    let calling = [discover::USE_TOOL, discover::USE_READONLY_TOOL, groups::CALL_DYNAMIC_TOOL];
+    edit::get_str(params, "name").is_some_and(|name| calling.contains(&name.as_str()))
+}
+
 /// Bytes of an error that may list names.
 const ROOM_FOR_NAMES: usize = 4000;
 

@@ -162,6 +162,17 @@ pub(super) async fn fetch(
     })
 }
 
+/// Reads one more list to its last page: a `method`, and the `member` of its result that holds the items.
+pub(super) async fn list(
+    peer: &Peer,
+    greeting: &Greeting,
+    (method, member): (&'static str, &str),
+    silence: Duration,
+) -> Result<Vec<Raw>, AttemptError> {
+    let lister = Lister { server: method, peer, greeting, silence, fresh_for: Mutex::default() };
+    lister.pages(method, member).await
+}
+
 /// Whether calls to `server` repeat parameters in headers.
 fn repeats_in_headers(server: &ServerConfig, era: Era) -> bool {
     era == Era::Modern && matches!(server.transport, Ok(Transport::Http(_)))

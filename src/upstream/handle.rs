@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    HttpClient, Kinds, LoadError, Observer, Status, StaysAwake, Watchdog,
+    AttemptError, HttpClient, Kinds, LoadError, Observer, Status, StaysAwake, Watchdog,
     activity::InUse,
     actor::{Actor, Command},
     connect::Surroundings,
@@ -86,6 +86,25 @@ impl Lease {
         self
     }
 
+    /// One more lease on the same connection; `None` when that is being closed.
+    pub fn another(&self) -> Option<Self> {
+        Self::on(&self.connection)
+    }
+
+    /// Reads a list of the server that is not part of its catalog, to its last page.
+    ///
+    /// # Errors
+    /// When the server refuses or does not answer, or the list is too long.
+    pub async fn list(
+        &self,
+        method: &'static str,
+        member: &str,
+        silence: Duration,
+    ) -> Result<Vec<Raw>, AttemptError> {
+        let Connection { peer, greeting, .. } = self.connection.as_ref();
+        fetch::list(peer, greeting, (method, member), silence).await
+    }
+
     pub fn peer(&self) -> &Peer {
         &self.connection.peer
     }
@@ -95,17 +114,29 @@ impl Lease {
     }
 }
 
-/// The resources that hosts want to hear of. A server with any is not idle.
+/// What hosts want to hear of.
 #[derive(Default)]
 pub(super) struct Subscriptions {
     // A std mutex: held for one set operation.
-    uris: Mutex<BTreeSet<String>>,
+    wanted: Mutex<Wanted>,
     changed: Notify,
 }
 
+#[derive(Clone, Default)]
+pub(super) struct Wanted {
+    /// The URIs of resources. A server with any is not idle.
+    pub(super) uris: BTreeSet<String>,
+    /// The ids of tasks, which keep the server awake by themselves.
+    pub(super) tasks: BTreeSet<String>,
+}
+
 impl Subscriptions {
+    pub(super) fn wanted(&self) -> Wanted {
+        self.lock().clone()
+    }
+
     pub(super) fn uris(&self) -> BTreeSet<String> {
-        self.uris.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.lock().uris.clone()
     }
 
     pub(super) async fn changed(&self) {
@@ -113,12 +144,30 @@ impl Subscriptions {
     }
 
     fn set(&self, uri: &str, wanted: bool) {
-        let mut uris = self.uris.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let differs = if wanted { uris.insert(uri.to_owned()) } else { uris.remove(uri) };
-        drop(uris);
+        self.change(|all| &mut all.uris, uri, wanted);
+    }
+
+    fn set_task(&self, id: &str, wanted: bool) {
+        self.change(|all| &mut all.tasks, id, wanted);
+    }
+
+    fn change(
+        &self,
+        part: impl FnOnce(&mut Wanted) -> &mut BTreeSet<String>,
+        item: &str,
+        wanted: bool,
+    ) {
+        let mut all = self.lock();
+        let items = part(&mut all);
+        let differs = if wanted { items.insert(item.to_owned()) } else { items.remove(item) };
+        drop(all);
         if differs {
             self.changed.notify_one();
         }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -346,6 +395,11 @@ impl Upstream {
         self.0.subscriptions.set(uri, wanted);
         // The actor looks anew at whether the server may be idle.
         self.send(Command::LookAgain);
+    }
+
+    /// Has a modern server tell what becomes of a task, or not any more.
+    pub fn set_task_subscription(&self, id: &str, wanted: bool) {
+        self.0.subscriptions.set_task(id, wanted);
     }
 
     fn send(&self, command: Command) {

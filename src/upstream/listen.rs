@@ -1,7 +1,7 @@
 //! What hosts want to hear from a server, on each of its connections: a modern server's `subscriptions/listen` is kept
 //! open (2026-07-28, basic/patterns, Subscribe and Notify), a legacy one is asked for each resource.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -9,11 +9,11 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     connection::Connection,
-    handle::{Shared, Subscriptions},
+    handle::{Shared, Subscriptions, Wanted},
 };
 use crate::{
     peer::{CallOptions, Peer},
-    protocol::{Client, Era, Greeting, adapt},
+    protocol::{Client, Era, Greeting, adapt, extension},
     wire::Raw,
 };
 
@@ -57,7 +57,7 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
     let mut pause = PAUSE;
     loop {
         let changed = subscriptions.changed();
-        let Some(params) = params(&connection.greeting, &subscriptions.uris()) else {
+        let Some(params) = params(&connection.greeting, &subscriptions.wanted()) else {
             // It has nothing to tell that anybody wants to know.
             tokio::select! {
                 () = peer.closed() => return,
@@ -93,7 +93,7 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
 }
 
 /// `None` when there is nothing to listen to.
-fn params(greeting: &Greeting, uris: &BTreeSet<String>) -> Option<Raw> {
+fn params(greeting: &Greeting, subscribed: &Wanted) -> Option<Raw> {
     let mut wanted = serde_json::Map::new();
     for (capability, member) in [
         ("tools", "toolsListChanged"),
@@ -104,9 +104,16 @@ fn params(greeting: &Greeting, uris: &BTreeSet<String>) -> Option<Raw> {
             wanted.insert(member.to_owned(), true.into());
         }
     }
+    let Wanted { uris, tasks } = subscribed;
+    let mut client = Client::ourselves();
     if !uris.is_empty() {
         wanted.insert("resourceSubscriptions".to_owned(), json!(uris));
     }
+    if !tasks.is_empty() {
+        wanted.insert("taskIds".to_owned(), json!(tasks));
+        // A server must refuse those who do not declare that they know tasks (SEP-2663, Task Status Notifications).
+        client.capabilities = Raw::encode(&json!({"extensions": {extension::TASKS: {}}}));
+    }
     let params = Raw::encode(&json!({"notifications": wanted}));
-    (!wanted.is_empty()).then(|| adapt::with_modern_meta(&Client::ourselves(), &params))
+    (!wanted.is_empty()).then(|| adapt::with_modern_meta(&client, &params))
 }

@@ -11,6 +11,7 @@ mod dialects;
 mod documents;
 mod editing;
 mod eras;
+mod extensions;
 mod fidelity;
 mod groups;
 mod host_files;

@@ -132,7 +132,7 @@ fn status(code: i64) -> StatusCode {
     } else if is(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION)
         || is(ErrorCode::INVALID_PARAMS)
         || is(ErrorCode::INVALID_REQUEST)
-        || matches!(code, HEADER_MISMATCH | MISSING_CAPABILITY)
+        || matches!(code, HEADER_MISMATCH | error::MISSING_CAPABILITY)
     {
         StatusCode::BAD_REQUEST
     } else {
@@ -141,7 +141,6 @@ fn status(code: i64) -> StatusCode {
 }
 
 pub(super) const HEADER_MISMATCH: i64 = -32020;
-const MISSING_CAPABILITY: i64 = -32021;
 
 /// A response that stays open.
 pub(super) fn events(

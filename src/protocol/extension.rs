@@ -1,0 +1,62 @@
+//! The extensions of MCP (SEP-2133): what hosts and servers declare of them in `capabilities.extensions`.
+
+use crate::wire::{Raw, edit};
+
+/// Tasks of 2026-07-28 (SEP-2663).
+pub const TASKS: &str = "io.modelcontextprotocol/tasks";
+/// MCP Apps (SEP-1865).
+pub const UI: &str = "io.modelcontextprotocol/ui";
+/// Skills (SEP-2640).
+pub const SKILLS: &str = "io.modelcontextprotocol/skills";
+
+/// The names of the extensions that `capabilities` declare.
+pub fn declared(capabilities: &Raw) -> Vec<String> {
+    let extensions = edit::get(capabilities, "extensions").unwrap_or_else(Raw::empty_object);
+    edit::entries(&extensions).into_iter().map(|(name, _)| name).collect()
+}
+
+/// Whether `capabilities` declare the extension `name`.
+pub fn declares(capabilities: &Raw, name: &str) -> bool {
+    edit::get(capabilities, "extensions").is_some_and(|all| edit::get(&all, name).is_some())
+}
+
+/// `capabilities` without the extension `name`.
+pub fn without(capabilities: &Raw, name: &str) -> Raw {
+    match edit::get(capabilities, "extensions") {
+        Some(all) if edit::get(&all, name).is_some() => {
+            edit::set(capabilities, "extensions", &edit::without(&all, &[name]))
+        }
+        _ => capabilities.clone(),
+    }
+}
+
+/// Whether a method belongs to the extension `name`: `skills/get` to `io.modelcontextprotocol/skills`.
+pub fn has_method(name: &str, method: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    method.split_once('/').is_some_and(|(first, _)| first == last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_read_from_capabilities_and_taken_out() {
+        let text =
+            r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.x/y":{"n":1e2}}}"#;
+        let capabilities = Raw::parse(text).unwrap();
+        assert_eq!(declared(&capabilities), [TASKS, "com.x/y"]);
+        assert!(declares(&capabilities, TASKS) && !declares(&capabilities, UI));
+        let left = r#"{"tools":{},"extensions":{"com.x/y":{"n":1e2}}}"#;
+        assert_eq!(without(&capabilities, TASKS).to_string(), left);
+        assert!(declared(&Raw::empty_object()).is_empty());
+    }
+
+    #[test]
+    fn a_method_belongs_to_the_extension_that_its_first_part_names() {
+        assert!(has_method(SKILLS, "skills/list"));
+        assert!(has_method("skills", "skills/list"));
+        assert!(!has_method(SKILLS, "skills"));
+        assert!(!has_method(SKILLS, "resources/directory/read"));
+    }
+}

@@ -1,0 +1,341 @@
+//! Tasks: work of a server that outlives the request that began it (2025-11-25, basic/utilities/tasks; SEP-2663).
+//!
+//! A host behind the aggregate talks of the tasks of all servers at one place. The task's id leads to its server,
+//! which stays awake until the host has the result.
+
+mod table;
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    Caller, Fleet, Principal, Subscriber,
+    forward::ForwardError,
+    instance::{Instance, is_sole},
+    lists::has_cursor,
+    resources::reply,
+};
+use crate::{
+    catalog::ServerId,
+    peer::CallOptions,
+    protocol::{Era, error, extension, task},
+    upstream::Lease,
+    wire::{Notification, Outcome, Raw, edit},
+};
+pub(super) use table::{Origin, Tasks};
+
+/// How long a task is known that its server keeps for ever, or for longer.
+const MAX_TTL: Duration = Duration::from_hours(24);
+/// How long a task is known after its server may have discarded it.
+const SLACK: Duration = Duration::from_mins(1);
+/// How long a server may take for a page of its tasks.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a server may take to confirm that a task is cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whether a method is about tasks in this era.
+pub(super) fn is_of_tasks(era: Era, method: &str) -> bool {
+    match method {
+        "tasks/get" | "tasks/cancel" => true,
+        "tasks/result" | "tasks/list" => era == Era::Legacy,
+        "tasks/update" => era == Era::Modern,
+        _ => false,
+    }
+}
+
+impl Fleet {
+    /// Takes note of the task that a result stands for, if it does. Returns the result as its host is to see it.
+    pub(super) fn with_task(
+        &self,
+        lease: &Lease,
+        instance: Instance,
+        caller: &Caller,
+        result: Raw,
+    ) -> Raw {
+        let Some(created) = task::created(lease.greeting().era, &result) else { return result };
+        let ttl = created.ttl.map_or(MAX_TTL, |ttl| ttl.min(MAX_TTL));
+        let expires = Instant::now() + ttl + SLACK;
+        let origin = Origin { instance, id: created.id.clone() };
+        let shown = self.tasks.add(caller.host.principal(), origin, lease.another(), expires);
+        self.expire_at(expires);
+        task::renamed(&result, &created.id, &shown)
+    }
+
+    fn expire_at(&self, expires: Instant) {
+        let (fleet, stop) = (self.this.clone(), self.context.stop.clone());
+        self.context.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep_until(expires) => {}
+                () = stop.cancelled() => return,
+            }
+            if let Some(fleet) = fleet.upgrade() {
+                fleet.tasks.expire();
+            }
+        });
+    }
+
+    /// Answers a request about a task, or about all of them.
+    pub(super) async fn handle_task(&self, caller: &Caller, method: &str, params: Raw) -> Outcome {
+        if method == "tasks/list" {
+            return self.list_tasks(caller, params).await;
+        }
+        let Some(shown) = edit::get_str(&params, "taskId") else {
+            return Err(error::invalid_params(format!("{method} needs a \"taskId\"")));
+        };
+        let owner = caller.host.principal();
+        let origin = match self.tasks.find(owner, &shown) {
+            Some(origin) => origin,
+            None => self.adopt_task(caller, &shown).await?,
+        };
+        let sent = task::renamed(&params, &shown, &origin.id);
+        let outcome = reply(self.ask_origin(caller, &shown, &origin, method, sent).await);
+        self.note_answer(caller, method, &shown, &outcome);
+        outcome.map(|result| task::renamed(&result, &origin.id, &shown))
+    }
+
+    /// Sends a request to where a task is worked on: on the connection on which it was created while that lives,
+    /// whatever has become of the config, and else on the server's connection of the moment.
+    async fn ask_origin(
+        &self,
+        caller: &Caller,
+        shown: &str,
+        origin: &Origin,
+        method: &str,
+        params: Raw,
+    ) -> Result<Outcome, ForwardError> {
+        let server = origin.instance.server;
+        let kept = self.tasks.lease(caller.host.principal(), shown);
+        let Some(lease) = kept.filter(|lease| !lease.peer().is_closed()) else {
+            return self.forward(server, caller, method, Some(params)).await;
+        };
+        let answered = self.request(lease, origin.instance, caller, method, Some(params)).await;
+        answered.map_err(|cause| ForwardError::new(self.config_of(server).name.clone(), cause))
+    }
+
+    /// Lets the server sleep when its host has what the task came to, and forgets what the server has forgotten.
+    fn note_answer(&self, caller: &Caller, method: &str, shown: &str, outcome: &Outcome) {
+        let owner = caller.host.principal();
+        match (method, outcome) {
+            ("tasks/result" | "tasks/cancel", Ok(_)) => self.tasks.settle(owner, shown),
+            // The result is in the task itself.
+            ("tasks/get", Ok(task)) if caller.client.era == Era::Modern && task::is_over(task) => {
+                self.tasks.settle(owner, shown);
+            }
+            ("tasks/get", Err(_)) => self.tasks.remove(owner, shown),
+            _ => {}
+        }
+    }
+
+    /// Finds the server of a task that is not known: of a host that has kept the id since an earlier session, say.
+    ///
+    /// # Errors
+    /// When no server that is awake knows the task, or another host has created it.
+    async fn adopt_task(&self, caller: &Caller, id: &str) -> Result<Origin, Raw> {
+        let owner = caller.host.principal();
+        let unknown = || error::invalid_params(format!("unknown task: {id}"));
+        if self.tasks.is_of_another(owner, id) {
+            return Err(unknown());
+        }
+        if let Some(server) = caller.endpoint().only {
+            return Ok(Origin { instance: self.instance(server, caller), id: id.to_owned() });
+        }
+        let params = Raw::encode(&json!({"taskId": id}));
+        for (instance, lease) in self.with_tasks(caller) {
+            let kept = lease.another();
+            let asked = self.request(lease, instance, caller, "tasks/get", Some(params.clone()));
+            if matches!(asked.await, Ok(Ok(_))) {
+                let origin = Origin { instance, id: id.to_owned() };
+                let expires = Instant::now() + MAX_TTL;
+                self.tasks.add(owner, origin.clone(), kept, expires);
+                self.expire_at(expires);
+                return Ok(origin);
+            }
+        }
+        Err(unknown())
+    }
+
+    /// The caller's instances that are awake, have tasks, and speak its era.
+    fn with_tasks(&self, caller: &Caller) -> Vec<(Instance, Lease)> {
+        let era = caller.client.era;
+        let roster = self.roster();
+        let shown = roster.ids().filter(|server| caller.endpoint().shows(*server));
+        let awake = shown.filter_map(|server| {
+            let instance = self.instance(server, caller);
+            Some((instance, self.existing(instance)?.awake()?))
+        });
+        let has_tasks = |lease: &Lease| match era {
+            Era::Legacy => lease.greeting().offers("tasks"),
+            Era::Modern => extension::declares(&lease.greeting().capabilities, extension::TASKS),
+        };
+        awake.filter(|(_, lease)| lease.greeting().era == era && has_tasks(lease)).collect()
+    }
+
+    /// The tasks of all servers that are awake, but for those of other hosts. A server that sleeps has none.
+    async fn list_tasks(&self, caller: &Caller, params: Raw) -> Outcome {
+        if let Some(server) = caller.endpoint().only
+            && is_sole(&self.hosts_of(self.instance(server, caller)))
+        {
+            return reply(self.forward(server, caller, "tasks/list", Some(params)).await);
+        }
+        if has_cursor(&params) {
+            return Err(error::invalid_params("unknown cursor: the list of tasks has one page"));
+        }
+        let lists = self.with_tasks(caller).into_iter().map(|(instance, lease)| async move {
+            (instance, lease.list("tasks/list", "tasks", LIST_TIMEOUT).await)
+        });
+        let mut tasks = Vec::new();
+        for (instance, listed) in futures_util::future::join_all(lists).await {
+            match listed {
+                Ok(listed) => {
+                    let visible = |task: &Raw| self.as_shown(caller, instance, task);
+                    tasks.extend(listed.iter().filter_map(visible));
+                }
+                Err(error) => {
+                    let server = &self.config_of(instance.server).name;
+                    tracing::warn!(server, %error, "cannot list its tasks");
+                }
+            }
+        }
+        Ok(edit::set(&Raw::empty_object(), "tasks", &Raw::array(&tasks)))
+    }
+
+    /// A task of a server's list under the id that its host knows; `None` where it is another host's.
+    fn as_shown(&self, caller: &Caller, instance: Instance, task: &Raw) -> Option<Raw> {
+        let id = edit::get_str(task, "taskId")?;
+        let owners = self.tasks.owners(&Origin { instance, id: id.clone() });
+        match owners.iter().find(|(owner, _)| *owner == caller.host.principal()) {
+            Some((_, shown)) => Some(task::renamed(task, &id, shown)),
+            None => owners.is_empty().then(|| task.clone()),
+        }
+    }
+
+    /// Passes on what a server says of a task to the host that has created it. Returns whether the task is known.
+    pub(super) fn relay_task(&self, instance: Instance, notification: &Notification) -> bool {
+        let Notification { method, params: Some(params) } = notification else { return false };
+        let Some(id) = edit::get_str(params, "taskId") else { return false };
+        let owners = self.tasks.owners(&Origin { instance, id: id.clone() });
+        for (owner, shown) in &owners {
+            let params = task::renamed(params, &id, shown);
+            for host in self.hosts().iter().filter(|host| host.principal() == *owner) {
+                match host.client().map(|client| client.era) {
+                    Some(Era::Legacy) => host.peer().notify(method, Some(params.clone())),
+                    Some(Era::Modern) => host.task_updated(shown, &params),
+                    None => {}
+                }
+            }
+        }
+        !owners.is_empty()
+    }
+
+    /// The host that has created the task to which a server's question belongs, and the question's `params` with
+    /// the id that it knows; `None` where it belongs to no task.
+    pub(super) fn owner_of_question(
+        &self,
+        instance: Instance,
+        params: &Raw,
+    ) -> Option<(Principal, Raw)> {
+        let origin = Origin { instance, id: task::related(params)? };
+        let (owner, shown) = self.tasks.owners(&origin).into_iter().next()?;
+        Some((owner, task::renamed(params, &origin.id, &shown)))
+    }
+
+    /// Has the updates of a task sent to a stream of a modern host. Returns whether the task is known.
+    pub async fn listen_to_task(&self, caller: &Caller, stream: Subscriber, shown: &str) -> bool {
+        let owner = caller.host.principal();
+        if self.tasks.find(owner, shown).is_none() && self.adopt_task(caller, shown).await.is_err()
+        {
+            return false;
+        }
+        let Some(origin) = self.tasks.listen(owner, shown, stream) else { return false };
+        if let Some(upstream) = self.existing(origin.instance) {
+            upstream.set_task_subscription(&origin.id, true);
+        }
+        true
+    }
+
+    /// Takes streams away from those that want to hear of tasks.
+    pub(super) fn end_task_streams(&self, is_meant: impl Fn(&Subscriber) -> bool) {
+        for Origin { instance, id } in self.tasks.leave(is_meant) {
+            if let Some(upstream) = self.existing(instance) {
+                upstream.set_task_subscription(&id, false);
+            }
+        }
+    }
+}
+
+/// Tools that can be called as tasks only, for callers that cannot do that.
+impl Fleet {
+    /// `params` of a `tools/call` as a task's, where the tool can be called in no other way and its caller does not
+    /// ask for one.
+    pub(super) fn as_required_task(&self, server: ServerId, params: &Raw) -> Option<Raw> {
+        let snapshot = self.snapshot();
+        let catalog = &snapshot.view(server)?.exposed()?.catalog;
+        let name = edit::get_str(params, "name").unwrap_or_default();
+        let tool = catalog.tools.iter().find(|tool| tool.name == name);
+        let support = tool.and_then(|tool| edit::get(&tool.raw, "execution"));
+        let is_required = support
+            .and_then(|execution| edit::get_str(&execution, "taskSupport"))
+            .is_some_and(|support| support == "required");
+        let can_be_task = catalog.greeting.era == Era::Legacy
+            && catalog.greeting.offers("tasks")
+            && edit::get(params, "task").is_none();
+        (is_required && can_be_task).then(|| edit::set(params, "task", &Raw::empty_object()))
+    }
+
+    /// The result of a call that was not to be a task: of the task that it has become, once that is done.
+    pub(super) async fn await_task(
+        &self,
+        caller: &Caller,
+        server: ServerId,
+        created: Raw,
+    ) -> Outcome {
+        let Some(task) = task::created(Era::Legacy, &created) else {
+            return self.called(caller, server, Ok(Ok(created)));
+        };
+        let owner = caller.host.principal();
+        let id =
+            self.tasks.find(owner, &task.id).map_or_else(|| task.id.clone(), |origin| origin.id);
+        let (instance, lease) = match self.lease(server, caller).await {
+            Ok(leased) => leased,
+            Err(error) => return reply(Err(error)),
+        };
+        let params = Raw::encode(&json!({"taskId": id}));
+        let cancellation = Cancellation {
+            tasks: self.context.tasks.clone(),
+            armed: lease.another().map(|lease| (lease, params.clone())),
+        };
+        let answered = self.request(lease, instance, caller, "tasks/result", Some(params)).await;
+        cancellation.disarm();
+        self.tasks.remove(owner, &task.id);
+        let name = self.config_of(server).name.clone();
+        let answered = answered.map_err(|cause| ForwardError::new(name, cause));
+        self.called(caller, server, answered)
+    }
+}
+
+/// Cancels a task when the caller that waits for it goes away.
+struct Cancellation {
+    tasks: TaskTracker,
+    /// The server that works on the task, and the `params` that name it.
+    armed: Option<(Lease, Raw)>,
+}
+
+impl Cancellation {
+    fn disarm(mut self) {
+        self.armed = None;
+    }
+}
+
+impl Drop for Cancellation {
+    fn drop(&mut self) {
+        let Some((lease, params)) = self.armed.take() else { return };
+        self.tasks.spawn(async move {
+            let options = CallOptions::silent_for(CANCEL_TIMEOUT);
+            let cancelled = lease.peer().request("tasks/cancel", Some(params), options).await;
+            tracing::debug!(?cancelled, "cancelled a task whose caller has gone");
+        });
+    }
+}
