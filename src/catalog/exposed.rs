@@ -16,6 +16,8 @@ pub struct Exposed {
     pub whole: Arc<ServerCatalog>,
     /// The name under which each tool is listed directly, in the order of the catalog.
     pub listed_names: Vec<String>,
+    /// The places of the tools that an agent may be shown.
+    pub for_model: Vec<usize>,
     /// The server's tools that are not for use, by their own names.
     pub withheld: BTreeMap<String, Withheld>,
     /// What its tools are found by; made when somebody searches.
@@ -83,7 +85,15 @@ impl Exposed {
             Arc::new(visible)
         };
         let listed_names = naming.names(&catalog);
-        Self { catalog, whole, listed_names, withheld, documents: OnceLock::new() }
+        let tools = catalog.tools.iter().enumerate();
+        let for_model =
+            tools.filter(|(_, tool)| tool.is_for_model()).map(|(place, _)| place).collect();
+        Self { catalog, whole, listed_names, for_model, withheld, documents: OnceLock::new() }
+    }
+
+    /// The names of the tools that an agent may be shown, in the order of `for_model`.
+    pub fn names_for_model(&self) -> Vec<&str> {
+        self.for_model.iter().map(|place| self.catalog.tools[*place].name.as_str()).collect()
     }
 
     /// The same under the server's own names.
@@ -93,6 +103,7 @@ impl Exposed {
             catalog: self.catalog.clone(),
             whole: self.whole.clone(),
             listed_names: Naming::Bare.names(&self.catalog),
+            for_model: self.for_model.clone(),
             withheld: self.withheld.clone(),
             documents: OnceLock::new(),
         }

@@ -9,6 +9,38 @@ pub struct Tool {
     pub raw: Raw,
 }
 
+/// The user interface of a tool (MCP Apps, SEP-1865, Resource Discovery).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The `ui://` resource that shows what the tool returns.
+    pub resource: Option<String>,
+    /// Whether an agent may call the tool, or only the interface itself.
+    pub is_for_model: bool,
+}
+
+impl Tool {
+    /// The tool's interface, where it is part of one.
+    pub fn interface(&self) -> Option<Interface> {
+        // Few tools have one, and lists are long.
+        memchr::memmem::find(self.raw.as_bytes(), b"\"ui")?;
+        let meta = edit::get(&self.raw, "_meta")?;
+        let Some(ui) = edit::get(&meta, "ui").filter(Raw::is_object) else {
+            // The older form, which some servers still write.
+            let resource = edit::get_str(&meta, "ui/resourceUri")?;
+            return Some(Interface { resource: Some(resource), is_for_model: true });
+        };
+        let visibility = edit::get(&ui, "visibility").and_then(|list| list.read().ok());
+        let is_for_model =
+            visibility.is_none_or(|list: Vec<String>| list.iter().any(|who| who == "model"));
+        Some(Interface { resource: edit::get_str(&ui, "resourceUri"), is_for_model })
+    }
+
+    /// Whether an agent may be shown the tool.
+    pub fn is_for_model(&self) -> bool {
+        self.interface().is_none_or(|interface| interface.is_for_model)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
     pub uri: String,
@@ -99,4 +131,28 @@ const MAX_NAME: usize = 8 * 1024;
 
 fn name(raw: &Raw, member: &str) -> Option<String> {
     edit::get_str(raw, member).filter(|name| !name.is_empty() && name.len() <= MAX_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_says_in_its_metadata_what_shows_it_and_who_may_call_it() {
+        for (meta, expected) in [
+            (r#"{"ui":{"resourceUri":"ui://a"}}"#, Some((Some("ui://a"), true))),
+            (r#"{"ui":{"visibility":["app"]}}"#, Some((None, false))),
+            (r#"{"ui":{"visibility":["app","model"]}}"#, Some((None, true))),
+            (r#"{"ui":{"visibility":"odd"}}"#, Some((None, true))),
+            (r#"{"ui/resourceUri":"ui://a"}"#, Some((Some("ui://a"), true))),
+            (r#"{"ui":null}"#, None),
+            (r#"{"uid":1}"#, None),
+        ] {
+            let text = format!(r#"{{"name":"t","inputSchema":{{}},"_meta":{meta}}}"#);
+            let tool = Tool::read(&Raw::parse(text).unwrap()).unwrap();
+            let interface = tool.interface();
+            let found = interface.as_ref().map(|ui| (ui.resource.as_deref(), ui.is_for_model));
+            assert_eq!(found, expected, "{meta}");
+        }
+    }
 }

@@ -288,10 +288,17 @@ impl Snapshot {
         let is_matched = |catalog: &ServerCatalog| {
             catalog.templates.iter().any(|t| template::matches(&t.uri_template, uri))
         };
+        // A server need not list the interfaces of its tools (SEP-1865, Resource Discovery).
+        let is_interface = uri.starts_with("ui://");
+        let shows = |catalog: &ServerCatalog| {
+            let interfaces = catalog.tools.iter().filter_map(Tool::interface);
+            is_interface && interfaces.filter_map(|ui| ui.resource).any(|resource| resource == uri)
+        };
         let found = claimants
             .iter()
             .find(|claimant| is_listed(claimant.catalog))
-            .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)));
+            .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)))
+            .or_else(|| claimants.iter().find(|claimant| shows(claimant.catalog)));
         let id = |claimant: &Claimant<'_>| self.servers[claimant.server].id;
         found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(id(claimant)))
     }

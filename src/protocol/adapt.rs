@@ -14,13 +14,16 @@ const MODERN_META: [&str; 4] =
     [Meta::PROTOCOL_VERSION, Meta::CLIENT_INFO, Meta::CLIENT_CAPABILITIES, Meta::LOG_LEVEL];
 
 /// Methods whose results carry `ttlMs` and `cacheScope` in 2026-07-28 (`CacheableResult`).
-const CACHEABLE: [&str; 6] = [
+const CACHEABLE: [&str; 8] = [
     "server/discover",
     "tools/list",
     "prompts/list",
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    // SEP-2640.
+    "skills/list",
+    "skills/get",
 ];
 
 /// The `params` of `client`'s request in the form that a server of era `to` expects. `level`: of the log

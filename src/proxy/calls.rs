@@ -131,7 +131,7 @@ impl Fleet {
     /// Looks at the request. A search is looked at again once its index is made, which takes a thread of its own.
     async fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
         let snapshot = self.snapshot_for(caller.host.as_ref());
-        let action = caller.endpoint().view(&snapshot).call(params);
+        let action = self.view(caller.host.as_ref(), &snapshot).call(params);
         if action != Action::Index {
             return action;
         }
@@ -139,7 +139,7 @@ impl Fleet {
         let indexing = run_blocking(move || indexed.prepare_search());
         // Without an outcome everything ends.
         let _ = self.context.tasks.track_future(indexing).await;
-        caller.endpoint().view(&snapshot).call(params)
+        self.view(caller.host.as_ref(), &snapshot).call(params)
     }
 
     /// `params`: those of the host's request; `forwarded`: those for the server.
@@ -234,7 +234,7 @@ impl Fleet {
 
     fn listed_tool_names(&self, caller: &Caller) -> Vec<Option<Raw>> {
         let snapshot = self.snapshot_for(caller.host.as_ref());
-        let tools = caller.endpoint().view(&snapshot).tools();
+        let tools = self.view(caller.host.as_ref(), &snapshot).tools();
         tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
 }

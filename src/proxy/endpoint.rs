@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     catalog::{ServerId, Snapshot},
     config::Surface,
-    surface::View,
+    surface::{Apps, View},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,8 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn view<'a>(&self, snapshot: &'a Snapshot) -> View<'a> {
-        View { snapshot, surface: self.surface }
+    /// `apps`: where the host can show the interfaces of tools.
+    pub(super) fn view<'a>(&self, snapshot: &'a Snapshot, apps: Option<Apps>) -> View<'a> {
+        View { snapshot, surface: self.surface, apps }
     }
 }

@@ -13,7 +13,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Endpoint, Host, HostId,
+    apps::AppReads,
     conversation::Parked,
+    extensions::Listings,
     host::first_era,
     in_flight::InFlight,
     instance::{Instance, with_missing},
@@ -32,7 +34,8 @@ use crate::{
     catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
     peer::Peer,
-    protocol::{offered_capabilities, routed_capabilities},
+    protocol::{extension, offered_capabilities, routed_capabilities},
+    surface::{Apps, View},
     upstream::{Context, HttpClient, Phase, Upstream, Watchdog},
     wire::{Id, Raw, edit},
 };
@@ -68,6 +71,8 @@ pub struct Fleet {
     pub(super) parked: Parked,
     pub(super) passed: Passed,
     pub(super) tasks: Tasks,
+    pub(super) listings: Listings,
+    pub(super) app_reads: AppReads,
     pub(super) levels: Levels,
     pub(super) memory: Memory,
     pub(super) loads: Loads,
@@ -145,6 +150,8 @@ impl Fleet {
                 parked: Parked::new(),
                 passed: Passed::default(),
                 tasks: Tasks::default(),
+                listings: Listings::default(),
+                app_reads: AppReads::default(),
                 levels: Levels::default(),
                 memory,
                 loads,
@@ -230,9 +237,16 @@ impl Fleet {
         host.endpoint().narrow(self.seen_by(snapshot, host.principal()))
     }
 
+    /// What of a snapshot a host sees, in the form in which it is shown to it.
+    pub(super) fn view<'a>(&self, host: &dyn Host, snapshot: &'a Snapshot) -> View<'a> {
+        let can_show = host.client().is_some_and(|client| client.declares_extension(extension::UI));
+        let apps = can_show.then(|| Apps { last_read: self.app_reads.last(host.principal()) });
+        host.endpoint().view(snapshot, apps)
+    }
+
     /// The `instructions` for a host that connects now.
     pub fn instructions(&self, host: &dyn Host) -> String {
-        host.endpoint().view(&self.snapshot_for(host)).instructions()
+        self.view(host, &self.snapshot_for(host)).instructions()
     }
 
     /// The capabilities for a host that connects now and asks for the revision `version`: what servers have or may

@@ -82,6 +82,7 @@ impl Fleet {
         self.loads.forget(owner);
         self.results.forget(owner);
         self.tasks.forget(owner);
+        self.app_reads.forget(owner);
         self.lock_own().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);
             if is_theirs {

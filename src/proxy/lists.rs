@@ -28,11 +28,11 @@ impl Fleet {
         self.load_sole(caller).await?;
         self.caught_up(caller).await;
         let host = caller.host.as_ref();
-        if host.endpoint().view(&self.snapshot()).shows_known() {
+        if self.view(host, &self.snapshot()).shows_known() {
             self.recall_all().await;
         }
         let snapshot = self.snapshot_for(host);
-        Ok(list("tools", &host.endpoint().view(&snapshot).tools()))
+        Ok(list("tools", &self.view(host, &snapshot).tools()))
     }
 
     pub(super) async fn list_resources(&self, caller: &Caller) -> Outcome {

@@ -3,9 +3,11 @@
 //!
 //! It must not know how a host is connected: a host is a [`Host`], made by `downstream`.
 
+mod apps;
 mod calls;
 mod conversation;
 mod endpoint;
+mod extensions;
 mod fleet;
 mod forward;
 mod host;

@@ -211,6 +211,7 @@ impl Fleet {
             was.upstream.retire();
         }
         self.logins.close_all_but(|server| difference.keeps_connection(server));
+        self.listings.retain(|server| difference.keeps_connection(server));
         self.lock_own().retain(|instance, upstream| {
             let is_kept = difference.keeps_connection(instance.server);
             if !is_kept {
@@ -255,7 +256,7 @@ impl Fleet {
                 let prompts =
                     prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
                 (
-                    host.endpoint().view(&snapshot).tools(),
+                    self.view(host.as_ref(), &snapshot).tools(),
                     (snapshot.resources(), snapshot.templates()),
                     prompts.collect::<Vec<_>>(),
                 )

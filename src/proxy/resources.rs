@@ -11,7 +11,7 @@ use super::{
     instance::Instance,
 };
 use crate::{
-    catalog::ResourceRoute,
+    catalog::{ResourceRoute, ServerId},
     protocol::{Era, error},
     wire::{Outcome, Raw, edit},
 };
@@ -24,9 +24,13 @@ impl Fleet {
         }
         match self.route_resource(caller, &uri) {
             ResourceRoute::Server(server) => {
+                self.app_reads.note(caller.host.principal(), server, &uri);
                 reply(self.forward(server, caller, "resources/read", Some(params)).await)
             }
-            ResourceRoute::Unlisted => self.read_unlisted(caller, &uri, &params).await,
+            ResourceRoute::Unlisted => {
+                let is_asked = |server| self.check_feature(server, "resources/read").is_ok();
+                self.ask_for_unlisted(caller, ("resources/read", &uri), &params, is_asked).await
+            }
         }
     }
 
@@ -35,25 +39,33 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return ResourceRoute::Server(server);
         }
-        self.snapshot_for(caller.host.as_ref()).route_resource(uri)
+        let route = self.snapshot_for(caller.host.as_ref()).route_resource(uri);
+        match (&route, self.lister_of(caller, uri)) {
+            (ResourceRoute::Unlisted, Some(server)) => ResourceRoute::Server(server),
+            _ => route,
+        }
     }
 
-    /// A server may have what it does not list (the target of a `resource_link`, say): those that are
-    /// awake are asked in config order.
-    async fn read_unlisted(&self, caller: &Caller, uri: &str, params: &Raw) -> Outcome {
+    /// Asks for a resource that no server lists, as the target of a `resource_link` may be: of those that `is_asked`
+    /// names, the servers that are awake, in config order.
+    pub(super) async fn ask_for_unlisted(
+        &self,
+        caller: &Caller,
+        (method, uri): (&str, &str),
+        params: &Raw,
+        is_asked: impl Fn(ServerId) -> bool,
+    ) -> Outcome {
         let mut refusals = Vec::new();
-        for server in self.roster().ids() {
+        let roster = self.roster();
+        for server in roster.ids().filter(|server| is_asked(*server)) {
             let instance = self.instance(server, caller);
-            if self.check_feature(server, "resources/read").is_err() {
-                continue;
-            }
             let Some(upstream) = self.existing(instance) else { continue };
             let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
             else {
                 continue;
             };
             let params = Some(params.clone());
-            match self.request(lease, instance, caller, "resources/read", params).await {
+            match self.request(lease, instance, caller, method, params).await {
                 Ok(Ok(result)) => return Ok(result),
                 Ok(Err(refusal)) => refusals.push(refusal),
                 Err(cause) => tracing::debug!(server = upstream.name(), %cause, uri, "not read"),

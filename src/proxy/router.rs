@@ -57,7 +57,7 @@ impl Fleet {
             }
             _ => match caller.endpoint().only {
                 Some(server) => reply(self.forward(server, caller, method, params).await),
-                None => Err(error::method_not_found(method)),
+                None => self.call_extension(caller, method, params).await,
             },
         }
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     Action, View,
     answer::{self, Form, Section},
-    answered, budget, definition, discover, load,
+    answered, apps, budget, definition, discover, load,
     text::{counted, sanitized},
 };
 use crate::{
@@ -14,13 +14,13 @@ use crate::{
     wire::{Raw, edit},
 };
 
-const PREFIX: &str = "activate_";
+pub(super) const PREFIX: &str = "activate_";
 
 /// Tool names given before a load.
 const NAMED: usize = 5;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
-    let mut tools = Vec::new();
+    let (mut tools, names) = (Vec::new(), apps::Names::of(view));
     for server in &view.snapshot.servers {
         let shown = server.shown(view.snapshot.settings.listing);
         // Others come by themselves, unless something is in their way: a login, say.
@@ -29,7 +29,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
             tools.push(activate_definition(view, server, shown));
         }
         if let Shown::Live(exposed) = shown {
-            tools.extend(definition::listed_tools(view, server, exposed));
+            tools.extend(definition::listed_tools(view, server, exposed, &names));
         }
     }
     if view.snapshot.settings.listing == Listing::Stable {
@@ -50,11 +50,10 @@ pub(super) fn instructions(view: View<'_>) -> String {
 fn activate_definition(view: View<'_>, server: &ServerView, shown: Shown<'_>) -> Raw {
     let mut rest = String::new();
     if let Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } = shown {
-        let catalog = &exposed.catalog;
-        let names: Vec<String> =
-            catalog.tools.iter().take(NAMED).map(|tool| sanitized(&tool.name, 64)).collect();
-        let more = if catalog.tools.len() > NAMED { ", …" } else { "" };
-        let count = counted(catalog.tools.len(), "tool");
+        let all = exposed.names_for_model();
+        let names: Vec<String> = all.iter().take(NAMED).map(|name| sanitized(name, 64)).collect();
+        let more = if all.len() > NAMED { ", …" } else { "" };
+        let count = counted(all.len(), "tool");
         rest.push_str(&format!(" This will load {count}: {}{more}", names.join(", ")));
     }
     if let Shown::Offered { trouble: Some(trouble), .. } = shown {
@@ -102,7 +101,7 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) 
     let mut about = json!({
         "activated": true,
         "server": shown.name,
-        "toolCount": catalog.tools.len(),
+        "toolCount": exposed.for_model.len(),
         "promptCount": catalog.prompts.len(),
         "resourceCount": catalog.resources.len(),
         "resourceTemplateCount": catalog.templates.len(),
@@ -111,12 +110,13 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) 
         about["instructions"] = json!(instructions);
     }
     // Their kinds are those of the server's own names: under the listed ones all begin alike.
-    let names = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let mut sections =
-        vec![Section::new(names, Form::Named, |tool, _| Raw::encode(&exposed.listed_names[tool]))];
+    let names = exposed.names_for_model();
+    let mut sections = vec![Section::new(names, Form::Named, |at, _| {
+        Raw::encode(&exposed.listed_names[exposed.for_model[at]])
+    })];
     if view.snapshot.settings.listing == Listing::Stable {
         // The tools themselves never appear in the list.
-        sections.push(load::tools_section(view, server, catalog));
+        sections.push(load::tools_section(view, server, exposed));
     }
     let about = Raw::encode(&about);
     answer::fit(&mut sections, about.len());

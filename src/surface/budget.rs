@@ -7,7 +7,7 @@ use super::{
     View,
     text::{escaped, first_sentence, one_line, sanitized},
 };
-use crate::catalog::{Exposed, Shown};
+use crate::catalog::{Exposed, Shown, Tool};
 
 /// The longest text of a server or tool in characters, whatever the budget.
 const MAX_TEXT: usize = 1000;
@@ -74,10 +74,11 @@ impl Loaded {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_ABOUT_LOADED));
         let head =
             if about.is_empty() { format!("{name}:\n") } else { format!("{name}: {about}\n") };
-        let tools = &exposed.catalog.tools;
+        let tools: Vec<&Tool> =
+            exposed.for_model.iter().map(|place| &exposed.catalog.tools[*place]).collect();
         let summarized = SUMMARIES.into_iter().map(Some).chain([None]).filter_map(|summary| {
             let mut form = head.clone();
-            for tool in tools {
+            for tool in &tools {
                 form.push_str(&format!("- {}", sanitized(&tool.name, 200)));
                 let summary =
                     summary.map(|longest| sanitized(first_sentence(&tool.description), longest));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::View;
+use super::{View, apps::Names};
 use crate::{
     catalog::{Exposed, Origin, Presence, ServerView, Tool},
     config::AlwaysLoad,
@@ -25,13 +25,14 @@ pub(super) fn listed_tools<'a>(
     view: View<'a>,
     server: &'a ServerView,
     exposed: &'a Exposed,
+    names: &'a Names<'a>,
 ) -> impl Iterator<Item = Raw> + 'a {
     let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
-    tools.map(move |(tool, name)| listed_tool(view, server, tool, name))
+    tools.map(move |(tool, listed)| listed_tool(view, server, tool, names.name(tool, listed)))
 }
 
 /// A server's tool under the name by which it is listed directly; everything else as its server wrote it.
-fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name: &str) -> Raw {
+pub(super) fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name: &str) -> Raw {
     let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
     let brought_by_load =
         matches!(server.presence, Presence::Live { origin: Origin::HostsRequest, .. });

@@ -1,15 +1,15 @@
 //! The `direct` surface: every known tool under its own name, woken when it is called, and `load_mcp` for
 //! servers whose tools are not known yet.
 
-use super::{View, budget, definition, discover, load};
+use super::{View, apps, budget, definition, discover, load};
 use crate::{catalog::Shown, config::Listing, wire::Raw};
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
-    let mut tools = Vec::new();
+    let (mut tools, names) = (Vec::new(), apps::Names::of(view));
     for server in &view.snapshot.servers {
         match server.shown(view.snapshot.settings.listing) {
             Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } => {
-                tools.extend(definition::listed_tools(view, server, exposed));
+                tools.extend(definition::listed_tools(view, server, exposed, &names));
             }
             Shown::Offered { known: None, .. } | Shown::Nothing => {}
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Action, View,
     answer::{self, Form, MAX_ANSWER, Section},
-    answered, budget, definition, failure,
+    answered, apps, budget, definition, failure,
     load::{self, MAX_SENTENCE, sentence},
     text::{near_misses, one_line, repeated, shortened},
 };
@@ -41,6 +41,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if has_lazy(view) {
         tools.push(load::definition(view));
     }
+    tools.extend(apps::tools(view));
     tools
 }
 
@@ -325,8 +326,9 @@ fn all_of(view: View<'_>, server: usize, form: Form) -> Action {
 }
 
 fn tools_of<'a>(view: View<'a>, server: usize, exposed: &'a Exposed, form: Form) -> Section<'a> {
-    let names = exposed.catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-    Section::new(names, form, move |tool, form| line(view, ToolRef { server, tool }, form))
+    Section::new(exposed.names_for_model(), form, move |at, form| {
+        line(view, ToolRef { server, tool: exposed.for_model[at] }, form)
+    })
 }
 
 /// What the description says, without its budget.

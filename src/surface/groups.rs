@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     Action, View,
     answer::{self, Form, Section},
-    answered,
+    answered, apps,
     budget::{self, Line},
     definition, discover, failure, load,
 };
@@ -49,6 +49,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if view.snapshot.settings.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
+    tools.extend(apps::tools(view));
     tools
 }
 
@@ -104,10 +105,11 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
         (None, Some(server)) => match view.snapshot.servers[server].exposed() {
             None => view.recall_or(Action::Load { server: view.id(server) }),
             Some(exposed) => {
-                let tools = &exposed.catalog.tools;
-                let names = tools.iter().map(|tool| tool.name.as_str()).collect();
-                let mut sections = [Section::new(names, detail, |tool, form| {
-                    load::tool_line(view, ToolRef { server, tool }, &tools[tool].name, form)
+                let names = exposed.names_for_model();
+                let mut sections = [Section::new(names, detail, |at, form| {
+                    let tool = exposed.for_model[at];
+                    let name = &exposed.catalog.tools[tool].name;
+                    load::tool_line(view, ToolRef { server, tool }, name, form)
                 })];
                 answer::fit(&mut sections, 0);
                 let group = &view.snapshot.servers[server].name;

@@ -9,7 +9,7 @@ use super::{
     text::{first_sentence, repeated, shortened, without_hidden},
 };
 use crate::{
-    catalog::{Presence, ServerCatalog, ServerView, ToolRef},
+    catalog::{Exposed, Presence, ServerCatalog, ServerView, ToolRef},
     config::{Listing, Surface, is_hidden},
     wire::{Raw, edit},
 };
@@ -58,9 +58,7 @@ pub(super) fn load_mcp(view: View<'_>, arguments: &Raw) -> Action {
     let Some(server) = view.snapshot.find(&name) else { return unknown_server(view, &name) };
     let shown = &view.snapshot.servers[server];
     match &shown.presence {
-        Presence::Live { exposed, .. } => {
-            Action::Answer(report(view, server, shown, &exposed.catalog))
-        }
+        Presence::Live { exposed, .. } => Action::Answer(report(view, server, shown, exposed)),
         _ => Action::Load { server: shown.id },
     }
 }
@@ -79,14 +77,15 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
 }
 
 /// What a loaded server has, as text and as `structuredContent`.
-fn report(view: View<'_>, server: usize, shown: &ServerView, catalog: &ServerCatalog) -> Raw {
+fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) -> Raw {
+    let catalog = &exposed.catalog;
     let prompts: Vec<_> = view.snapshot.prompts();
     let prompts: Vec<_> = prompts.iter().filter(|exposed| exposed.server == server).collect();
     let instructions = instructions(catalog).map(|text| Raw::encode(&text));
     let resources = catalog.resources.iter().map(|resource| resource.uri.as_str()).collect();
     let templates = catalog.templates.iter().map(|t| t.uri_template.as_str()).collect();
     let mut sections = [
-        tools_section(view, server, catalog),
+        tools_section(view, server, exposed),
         Section::new(resources, Form::Described, |at, form| {
             listed_item(&catalog.resources[at].raw, "uri", form)
         }),
@@ -136,15 +135,14 @@ pub(super) fn instructions(catalog: &ServerCatalog) -> Option<String> {
 pub(super) fn tools_section<'a>(
     view: View<'a>,
     server: usize,
-    catalog: &'a ServerCatalog,
+    exposed: &'a Exposed,
 ) -> Section<'a> {
     let form = match view.snapshot.settings.listing {
         Listing::Growing => Form::Described,
         Listing::Stable => Form::Full,
     };
-    let names = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-    Section::new(names, form, move |tool, form| {
-        let at = ToolRef { server, tool };
+    Section::new(exposed.names_for_model(), form, move |at, form| {
+        let at = ToolRef { server, tool: exposed.for_model[at] };
         let name = match view.surface {
             Surface::Discover | Surface::Groups => view.snapshot.qualified(at),
             Surface::Activate | Surface::Direct => view.snapshot.listed_name(at).to_owned(),

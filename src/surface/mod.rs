@@ -4,6 +4,7 @@
 
 mod activate;
 mod answer;
+mod apps;
 mod budget;
 mod definition;
 mod direct;
@@ -12,6 +13,7 @@ mod groups;
 mod load;
 mod text;
 
+pub use apps::Apps;
 pub use text::{counted, one_line, shortened};
 
 use crate::{
@@ -25,6 +27,8 @@ use crate::{
 pub struct View<'a> {
     pub snapshot: &'a Snapshot,
     pub surface: Surface,
+    /// Where the host can show the interfaces of tools (MCP Apps).
+    pub apps: Option<Apps>,
 }
 
 /// What a `tools/call` comes to.
@@ -162,7 +166,19 @@ impl View<'_> {
 
     /// The live tool of this name, or what to do instead.
     fn resolve(self, name: &str) -> Result<ToolRef, Action> {
-        self.judge(name, self.snapshot.resolve_tool(name))
+        match (self.snapshot.resolve_tool(name), self.last_app()) {
+            (Resolved::Ambiguous { candidates }, Some(app)) => {
+                let own = self.snapshot.resolve_in(app, name);
+                let is_own = matches!(own, Resolved::Tool(_));
+                self.judge(name, if is_own { own } else { Resolved::Ambiguous { candidates } })
+            }
+            (resolved, _) => self.judge(name, resolved),
+        }
+    }
+
+    /// Where the server stands whose app the host has shown last.
+    fn last_app(self) -> Option<usize> {
+        self.snapshot.position(self.apps?.last_read?)
     }
 
     /// The tool of this name, whether its server is loaded or only known, or what to do instead.

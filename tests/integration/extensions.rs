@@ -181,3 +181,177 @@ async fn a_tool_that_must_be_a_task_answers_a_call_through_use_tool_with_its_res
     host.notify("notifications/cancelled", json!({"requestId": id})).await;
     host.server_noted("a", r#"tasks/cancel {"taskId":"u"}"#).await;
 }
+
+const UI: &str = "io.modelcontextprotocol/ui";
+
+fn app_tool(name: &str, ui: &Value) -> Value {
+    json!({
+        "name": name, "description": format!("The {name} tool."), "inputSchema": {"type": "object"},
+        "_meta": {"ui": ui}, "new": 1,
+    })
+}
+
+/// A server with a tool that has an interface, and one that only the interface calls.
+fn with_app(name: &str, own_tool: &str) -> Server {
+    let interface =
+        json!({"resourceUri": format!("ui://{name}/main"), "visibility": ["model", "app"]});
+    Server::lazy(name).script(
+        "definitions",
+        json!([
+            app_tool(own_tool, &interface),
+            app_tool("refresh", &json!({"visibility": ["app"]}))
+        ]),
+    )
+}
+
+async fn shows_apps(host: &mut Host) {
+    let ui = json!({"mimeTypes": ["text/html;profile=mcp-app"]});
+    host.initialize(json!({"extensions": {UI: ui}})).await;
+}
+
+#[tokio::test]
+async fn tools_with_an_interface_are_listed_by_their_own_names_once_their_server_is_loaded() {
+    for (surface, load) in [
+        ("discover", ("load_mcp", json!({"mcp_name": "one"}))),
+        ("groups", ("call_dynamic_tool", json!({"group": "one", "name": "echo"}))),
+        ("activate", ("activate_one", json!({}))),
+        ("direct", ("load_mcp", json!({"mcp_name": "one"}))),
+    ] {
+        let servers = [with_app("one", "chart"), with_app("two", "map")];
+        let mut host = Proxy::with(servers).argument("--surface").argument(surface).start();
+        shows_apps(&mut host).await;
+        assert!(!host.tool_names().await.contains(&"chart".to_owned()), "{surface}");
+        host.call(load.0, load.1).await;
+        let listed = host.request("tools/list", json!({})).await;
+        let mut tools = listed["tools"].as_array().unwrap().iter();
+        let chart = tools.find(|tool| tool["name"] == "chart").expect(surface);
+        assert_eq!(
+            (&chart["_meta"]["ui"]["resourceUri"], &chart["new"]),
+            (&json!("ui://one/main"), &json!(1))
+        );
+
+        let called = host.call("chart", json!({"x": 1})).await;
+        assert_eq!(text_of(&called), r#"{"name":"chart","arguments":{"x":1}}"#);
+        // What the app itself calls, and what it consists of.
+        let called = host.call("refresh", json!({})).await;
+        assert_eq!(text_of(&called), r#"{"name":"refresh","arguments":{}}"#);
+        let read = host.request("resources/read", json!({"uri": "ui://one/main"})).await;
+        assert_eq!(read["contents"][0]["text"], host.started("one")[0].to_string());
+    }
+}
+
+#[tokio::test]
+async fn what_only_an_app_calls_is_shown_to_no_agent() {
+    let mut host = Proxy::with([with_app("one", "chart")]).serve().await;
+    let report = host.load("one").await.to_string();
+    assert!(report.contains("one/chart") && !report.contains("one/refresh"), "{report}");
+    let found = host.call("discover_tool", json!({"query": "refresh"})).await.to_string();
+    assert!(!found.contains("one/refresh"), "{found}");
+    assert!(!host.description().await.contains("refresh"));
+    assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
+}
+
+#[tokio::test]
+async fn an_app_reaches_its_own_server_where_another_has_a_tool_of_the_same_name() {
+    let servers = [with_app("one", "chart"), with_app("two", "map")];
+    let mut host = Proxy::with(servers).start();
+    shows_apps(&mut host).await;
+    for server in ["one", "two"] {
+        host.load(server).await;
+    }
+    let names = host.tool_names().await;
+    assert!(names.contains(&"one__refresh".to_owned()) && !names.contains(&"refresh".to_owned()));
+    let ambiguous = host.call("refresh", json!({})).await;
+    assert_eq!(ambiguous["isError"], true);
+    for server in ["two", "one"] {
+        host.request("resources/read", json!({"uri": format!("ui://{server}/main")})).await;
+        host.call("refresh", json!({"of": server})).await;
+        let noted = format!(r#"tools/call {{"name":"refresh","arguments":{{"of":"{server}"}}"#);
+        host.server_noted(server, &noted).await;
+    }
+}
+
+const SKILLS: &str = "io.modelcontextprotocol/skills";
+
+fn with_skills(name: &str, uris: &[&str]) -> Server {
+    let entry = |uri: &&str| json!({"uri": uri, "frontmatter": {"name": "x"}, "resources": "dynamic", "by": name});
+    let skills: Vec<Value> = uris.iter().map(entry).collect();
+    Server::eager(name)
+        .script("modern_only", true)
+        .script("capabilities", json!({"extensions": {SKILLS: {"directoryRead": true}}}))
+        .script(
+            "answers",
+            json!({
+                "skills/list": {"skills": skills, "resultType": "complete"},
+                "skills/get": {"skill": {"by": name}, "resultType": "complete"},
+                "resources/directory/read": {"entries": [name], "resultType": "complete"},
+            }),
+        )
+}
+
+#[tokio::test]
+async fn the_skills_of_all_servers_are_one_list_and_each_leads_to_its_server() {
+    let servers = [
+        with_skills("a", &["skill://one/SKILL.md", "skill://both/SKILL.md"]),
+        with_skills("b", &["skill://both/SKILL.md", "skill://two/SKILL.md"]),
+        Server::eager("plain"),
+    ];
+    let mut host = Proxy::with(servers).start().into_modern();
+    let discovered = host.request("server/discover", json!({})).await;
+    assert_eq!(discovered["capabilities"]["extensions"][SKILLS], json!({"directoryRead": true}));
+    host.request("tools/list", json!({})).await;
+    let listed = host.request("skills/list", json!({})).await;
+    let by: Vec<_> = listed["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|skill| (&skill["uri"], &skill["by"]))
+        .collect();
+    assert_eq!(
+        json!(by),
+        json!([
+            ["skill://one/SKILL.md", "a"],
+            ["skill://both/SKILL.md", "a"],
+            ["skill://two/SKILL.md", "b"]
+        ])
+    );
+    assert_eq!((&listed["resultType"], &listed["ttlMs"]), (&json!("complete"), &json!(0)));
+    for (uri, server) in [("skill://one/SKILL.md", "a"), ("skill://two/SKILL.md", "b")] {
+        let got = host.request("skills/get", json!({"uri": uri})).await;
+        assert_eq!(got["skill"]["by"], server);
+        let file = uri.replace("SKILL.md", "references/x.md");
+        host.request("resources/read", json!({"uri": file})).await;
+        host.0.server_noted(server, &format!(r#"resources/read {{"uri":"{file}""#)).await;
+        let directory = uri.replace("/SKILL.md", "");
+        let read = host.request("resources/directory/read", json!({"uri": directory})).await;
+        assert_eq!(read["entries"], json!([server]));
+    }
+}
+
+fn with_extension(name: &str, extension: &str) -> Server {
+    Server::eager(name)
+        .script("capabilities", json!({"extensions": {extension: {}}}))
+        .script("answers", json!({"notes/add": {"added": name}}))
+}
+
+#[tokio::test]
+async fn a_method_of_an_extension_goes_to_the_only_server_that_declares_it() {
+    let mut host =
+        Proxy::with([with_extension("a", "com.example/notes"), Server::eager("b")]).serve().await;
+    host.tool_names().await;
+    let added = host.request("notes/add", json!({"text": "x"})).await;
+    assert_eq!(added["added"], "a");
+    let unknown = host.ask("resources/rename", json!({"uri": "x://y"})).await;
+    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+}
+
+#[tokio::test]
+async fn a_method_that_two_servers_have_is_refused_with_the_endpoint_of_each() {
+    let servers = ["a", "b"].map(|name| with_extension(name, "com.example/notes"));
+    let mut host = Proxy::with(servers).serve().await;
+    host.tool_names().await;
+    let refused = host.ask("notes/add", json!({"text": "x"})).await;
+    assert_eq!(refused["error"]["code"], -32601);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("/servers/a/mcp") && message.contains("/servers/b/mcp"), "{message}");
+}

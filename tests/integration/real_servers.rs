@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json, value::RawValue};
 use tokio::process::{Child, Command};
 
-use crate::support::{Host, Proxy, Server, descendants, eventually};
+use crate::support::{Host, Proxy, Server, descendants, eventually, text_of};
 
 fn program(name: &str) -> PathBuf {
     let path =
@@ -194,6 +194,28 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
         };
         assert_eq!(without_own_variables(&found), expected, "{tool}");
     }
+}
+
+#[tokio::test]
+async fn the_research_task_of_everything_asks_its_host_in_the_middle_and_is_fetched() {
+    let server = real("everything", "mcp-server-everything", &json!(["stdio"]));
+    let mut host = Proxy::with([server]).argument("--surface").argument("direct").start();
+    host.initialize(json!({"elicitation": {"form": {}}, "tasks": {}})).await;
+    host.load("everything").await;
+    let arguments = json!({"topic": "python", "ambiguous": true});
+    let call =
+        json!({"name": "everything__simulate-research-query", "arguments": arguments, "task": {}});
+    let created = host.request("tools/call", call).await;
+    let id = created["task"]["taskId"].clone();
+    let fetching = host.send("tasks/result", json!({"taskId": id})).await;
+    let question = host.message("elicitation/create", |_| true).await;
+    let related = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+    assert_eq!(related["taskId"], id);
+    let content = json!({"interpretation": "snake"});
+    host.reply(&question, json!({"action": "accept", "content": content})).await;
+    let result = host.answer(fetching).await;
+    assert!(text_of(&result["result"]).contains("Research Report: python (snake)"), "{result}");
+    assert_eq!(host.request("tasks/get", json!({"taskId": id})).await["status"], "completed");
 }
 
 /// Whether a result contains the time in seconds, so that it is compared within one second.

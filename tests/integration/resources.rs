@@ -158,7 +158,7 @@ async fn a_modern_hosts_resource_subscription_is_a_stream() {
 #[tokio::test]
 async fn methods_that_nobody_knows_are_refused_on_the_aggregate_and_pass_to_a_single_server() {
     let mut host = Proxy::with([Server::eager("a")]).serve().await;
-    assert_eq!(host.ask("tasks/list", json!({})).await["error"]["code"], -32601);
+    assert_eq!(host.ask("notes/list", json!({})).await["error"]["code"], -32601);
     let mut single = Proxy::wrapping(&json!({"refuse": "tasks/list"})).serve().await;
     let answer = single.ask("tasks/list", json!({})).await;
     assert_eq!(answer["error"]["message"], "told to refuse tasks/list");

@@ -57,6 +57,8 @@ struct Entry {
     what: Match,
     name: Name,
     direction: Option<Direction>,
+    /// Whether an agent may be shown it.
+    is_for_model: bool,
 }
 
 /// That a stem is in a document.
@@ -105,13 +107,15 @@ impl Index {
                         what: Match::Tool(ToolRef { server, tool }),
                         name: Name::of_tool(&view.name, &definition.name),
                         direction: document.direction.clone(),
+                        is_for_model: definition.is_for_model(),
                     }
                 }));
             }
             (None, Presence::Offered { .. }) => {
                 let name = Name::of_server(&view.name);
                 let direction = documents.documents[0].direction.clone();
-                self.entries.push(Entry { what: Match::Server(server), name, direction });
+                let what = Match::Server(server);
+                self.entries.push(Entry { what, name, direction, is_for_model: true });
             }
             _ => {}
         }
@@ -156,7 +160,9 @@ impl Index {
             *score += if named[entry.what.server()] { SERVER_NAMED } else { 0.0 };
             *score += entry.name.named(query).map_or(0.0, Named::score);
         }
-        let is_within = |entry: &Entry| within.is_none_or(|server| entry.what.server() == server);
+        let is_within = |entry: &Entry| {
+            entry.is_for_model && within.is_none_or(|server| entry.what.server() == server)
+        };
         let mut found: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
         found.retain(|(entry, score)| *score > 0.0 && is_within(&self.entries[*entry]));
         // Stable, so that equal ones stay in config order.
@@ -209,7 +215,7 @@ impl Index {
     }
 
     fn reasons(&self, entry: usize, query: &Query<'_>) -> Vec<String> {
-        let Entry { what, name, direction } = &self.entries[entry];
+        let Entry { what, name, direction, .. } = &self.entries[entry];
         let mut evidence: Vec<(f32, String)> =
             query.terms.iter().filter_map(|term| evidence(term, entry)).collect();
         if let Some(likeness) = likeness(direction.as_ref(), query) {
