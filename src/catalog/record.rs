@@ -109,21 +109,23 @@ impl Record {
         let resources = Raw::array(resources.iter().map(|item| &item.raw));
         let templates = Raw::array(templates.iter().map(|item| &item.raw));
         let prompts = Raw::array(prompts.iter().map(|prompt| &prompt.raw));
-        let members = [
-            ("about", &Raw::encode(&about)),
+        let about = Raw::encode(&about);
+        let mut members = vec![
+            ("about", &about),
             ("capabilities", &greeting.capabilities),
             ("tools", &tools),
             ("resources", &resources),
             ("resourceTemplates", &templates),
             ("prompts", &prompts),
         ];
+        members.extend(greeting.said.as_ref().map(|said| ("said", said)));
         edit::set_each(&Raw::empty_object(), &members)
     }
 
     fn read(body: &Raw) -> Option<Self> {
         let members =
-            ["about", "capabilities", "tools", "resources", "resourceTemplates", "prompts"];
-        let [about, capabilities, tools, resources, templates, prompts] =
+            ["about", "capabilities", "tools", "resources", "resourceTemplates", "prompts", "said"];
+        let [about, capabilities, tools, resources, templates, prompts, said] =
             edit::get_each(body, members);
         let about: About = about?.read().ok()?;
         let greeting = Greeting {
@@ -132,6 +134,8 @@ impl Record {
             capabilities: capabilities?.detached(),
             instructions: about.instructions,
             about: about.description,
+            // Records of older versions have none.
+            said: said.map(|said| said.detached()),
         };
         let spoken = Spoken {
             legacy: about.speaks_legacy,

@@ -66,6 +66,7 @@ impl ServerCatalog {
             capabilities: Raw::empty_object(),
             instructions: None,
             about: None,
+            said: None,
         })
     }
 

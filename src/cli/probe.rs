@@ -14,7 +14,8 @@ use crate::{
     config::{Config, ServerConfig, Settings, Startup, visible},
     protocol::Era,
     upstream::{
-        Context, HttpClient, LoadError, Observer, Question, Recalled, Status, Upstream, Watchdog,
+        Audience, Context, HttpClient, LoadError, Observer, Question, Recalled, Status, Upstream,
+        Watchdog,
     },
     wire::{Notification, Raw},
 };
@@ -133,7 +134,7 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn live(&self, _: Arc<ServerCatalog>, _: Option<Origin>) {}
+    fn live(&self, _: Arc<ServerCatalog>, _: Origin, _: Audience) {}
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}
 

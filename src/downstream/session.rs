@@ -131,14 +131,38 @@ impl Session {
         Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta))
     }
 
-    fn initialize(&self, params: &Raw) -> Raw {
-        let client = Client::from_initialize(params).detached();
-        let capabilities = self.fleet.capabilities(self, &client.version);
-        let instructions = self.fleet.instructions(self);
-        let answer = answer_initialize(&client.version, &capabilities, &instructions);
-        *self.lock_standing() = Standing::Initializing(Arc::new(client));
+    /// Takes `initialize`. A host of one server may have to wait for that.
+    fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &Reply) {
+        let params = request.params.clone().unwrap_or_else(Raw::empty_object);
+        let client = Arc::new(Client::from_initialize(&params).detached());
+        *self.lock_standing() = Standing::Initializing(client.clone());
         self.opened.send_replace(true);
-        answer
+        let caller = Caller::new(self.clone(), client, reply.peer.clone(), request, meta);
+        let own = |session: &Self, caller: &Caller| {
+            let version = &caller.client.version;
+            let capabilities = session.fleet.capabilities(session, version);
+            answer_initialize(version, &capabilities, &session.fleet.instructions(session))
+        };
+        self.introduce(caller, request.id.clone(), reply, own);
+    }
+
+    /// Answers a handshake in the words of the only server, or in our `own`.
+    fn introduce(
+        self: &Arc<Self>,
+        caller: Caller,
+        id: Id,
+        reply: &Reply,
+        own: impl Fn(&Self, &Caller) -> Raw + Send + 'static,
+    ) {
+        if self.identity.endpoint.passes_through().is_none() {
+            return reply.peer.respond(id, Ok(own(self, &caller)));
+        }
+        let session = self.clone();
+        self.work_on(id.clone(), reply, async move {
+            let introduced = session.fleet.introduce(&caller).await;
+            let answer = introduced.unwrap_or_else(|| Ok(own(&session, &caller)));
+            caller.peer.respond(id, answer);
+        });
     }
 
     fn discover(&self) -> Raw {
@@ -156,8 +180,7 @@ impl Session {
             meta.as_ref().is_some_and(|meta| edit::get(meta, Meta::PROTOCOL_VERSION).is_some());
         match request.method.as_str() {
             "initialize" if !is_modern => {
-                let params = params.cloned().unwrap_or_else(Raw::empty_object);
-                return reply.peer.respond(request.id, Ok(self.initialize(&params)));
+                return self.initialize(&request, meta.as_ref(), reply);
             }
             "ping" if !is_modern => {
                 return reply.peer.respond(request.id, Ok(Raw::empty_object()));
@@ -171,7 +194,9 @@ impl Session {
         self.opened.send_replace(true);
         let id = request.id.clone();
         match (request.method.as_str(), caller.client.era) {
-            ("server/discover", Era::Modern) => reply.peer.respond(id, Ok(self.discover())),
+            ("server/discover", Era::Modern) => {
+                self.introduce(caller, id, reply, |session, _| session.discover());
+            }
             // A modern host has no session to open or to keep alive.
             ("initialize" | "ping", Era::Modern) => {
                 reply.peer.respond(id, Err(error::method_not_found(&request.method)));
@@ -321,8 +346,6 @@ impl Handler for Inbound {
                     session.cancel(&id);
                 }
             }
-            // Progress on a question of ours is handled by the peer; other progress is nobody's.
-            "notifications/progress" => {}
             _ => session.fleet.notice(session.as_ref(), &notification),
         }
     }

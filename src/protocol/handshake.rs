@@ -38,14 +38,19 @@ pub fn routed_capabilities(requested: &str) -> Value {
     json!({"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}})
 }
 
-/// The result of `initialize`. A version that we do not know is answered with the newest that has a
+/// The version that answers an `initialize`. One that we do not know is answered with the newest that has a
 /// handshake (2025-11-25, basic/lifecycle, Version Negotiation).
-pub fn answer_initialize(requested: &str, capabilities: &Raw, instructions: &str) -> Raw {
-    let version = LEGACY_VERSIONS
+pub(super) fn answered_version(requested: &str) -> &'static str {
+    LEGACY_VERSIONS
         .iter()
         .find(|version| version.as_str() == requested)
         .unwrap_or(&ProtocolVersion::LATEST_WITH_INITIALIZE)
-        .as_str();
+        .as_str()
+}
+
+/// The result of `initialize`.
+pub fn answer_initialize(requested: &str, capabilities: &Raw, instructions: &str) -> Raw {
+    let version = answered_version(requested);
     let members = json!({"protocolVersion": version, "serverInfo": implementation()});
     with_said(&Raw::encode(&members), capabilities, instructions)
 }
@@ -99,7 +104,12 @@ pub struct Greeting {
     pub instructions: Option<String>,
     /// What it says it is: its description, or its title.
     pub about: Option<String>,
+    /// The whole result, as it came; `None` where it is long, or was not kept.
+    pub said: Option<Raw>,
 }
+
+/// Bytes of a handshake that is kept as it came.
+const MAX_SAID: usize = 64 * 1024;
 
 impl Greeting {
     /// Whether the server declared the capability `name`.
@@ -131,6 +141,7 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
         capabilities: capabilities(result),
         instructions: edit::get_str(result, "instructions"),
         about: edit::get(result, "serverInfo").and_then(|info| about(&info)),
+        said: said(result),
     })
 }
 
@@ -188,7 +199,12 @@ fn read_discover_result(result: &Raw) -> DiscoverAnswer {
         about: edit::get(result, "_meta")
             .and_then(|meta| edit::get(&meta, Meta::SERVER_INFO))
             .and_then(|info| about(&info)),
+        said: said(result),
     })
+}
+
+fn said(result: &Raw) -> Option<Raw> {
+    (result.len() <= MAX_SAID).then(|| result.detached())
 }
 
 fn about(info: &Raw) -> Option<String> {

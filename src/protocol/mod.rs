@@ -6,12 +6,14 @@ mod era;
 pub mod error;
 pub mod extension;
 mod handshake;
+mod introduction;
 mod level;
 pub mod mirror;
 pub mod task;
 mod token;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
+pub use introduction::introduced;
 pub use level::LogLevel;
 pub use token::random_token;
 

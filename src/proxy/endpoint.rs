@@ -20,6 +20,11 @@ impl Endpoint {
         self.only.is_none_or(|only| only == server)
     }
 
+    /// The one server that the host talks to as if dormouse were not there.
+    pub fn passes_through(&self) -> Option<ServerId> {
+        self.only.filter(|_| self.surface == Surface::Direct)
+    }
+
     /// What of a snapshot there is to see here.
     pub(super) fn narrow(&self, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
         match self.only {

@@ -36,7 +36,7 @@ use crate::{
     peer::Peer,
     protocol::{extension, offered_capabilities, routed_capabilities},
     surface::{Apps, View},
-    upstream::{Context, HttpClient, Phase, Upstream, Watchdog},
+    upstream::{Audience, Context, HttpClient, Phase, Upstream, Watchdog},
     wire::{Id, Raw, edit},
 };
 
@@ -442,7 +442,7 @@ impl Fleet {
     pub(super) fn publish(
         &self,
         from: Instance,
-        announce: Announce,
+        audience: Audience,
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
         let _order = self.lock_publishing();
@@ -477,12 +477,13 @@ impl Fleet {
         if !is_listed || !changes.any() {
             return;
         }
-        let spared = match announce {
-            Announce::All => Vec::new(),
-            Announce::NotListing => self.lock_listing().clone(),
+        let is_spared = |host: &dyn Host| match audience {
+            Audience::All => false,
+            Audience::Unaware => host.endpoint().passes_through() == Some(server),
+            Audience::NotListing => self.lock_listing().contains(&host.id()),
         };
         for host in self.hosts() {
-            if self.concerns(host.as_ref(), server, &presence) && !spared.contains(&host.id()) {
+            if self.concerns(host.as_ref(), server, &presence) && !is_spared(host.as_ref()) {
                 host.announce(changes);
             }
         }
@@ -493,13 +494,6 @@ impl Fleet {
 /// before there is a host.
 pub(super) fn has_first_attempt(server: &ServerConfig) -> bool {
     server.enabled && server.startup != Startup::Lazy && server.isolation == Isolation::Shared
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Announce {
-    All,
-    /// Those that have just asked for a list get what is new with it, and must not be told to ask again.
-    NotListing,
 }
 
 /// A host that waits for a list.

@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use super::{Caller, Fleet, Host, Principal, fleet::Announce, questions, roster::Slot};
+use super::{Caller, Fleet, Host, Principal, questions, roster::Slot};
 use crate::{
     catalog::{Origin, Presence, ServerCatalog, ServerId},
     config::Isolation,
     protocol::Era,
-    upstream::{Observer, Question, Recalled, Upstream},
+    upstream::{Audience, Observer, Question, Recalled, Upstream},
     wire::{Notification, Raw, edit},
 };
 
@@ -109,16 +109,15 @@ impl InstanceObserver {
 }
 
 impl Observer for InstanceObserver {
-    fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>) {
-        let announce = if origin.is_some() { Announce::All } else { Announce::NotListing };
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: Audience) {
         self.tell(|fleet, server| {
             fleet.memory.tell_learned();
             let exposed = fleet.expose(server, &catalog);
-            fleet.publish(self.instance, announce, |before| {
+            fleet.publish(self.instance, audience, |before| {
                 let origin = match before {
                     // Whose doing it was that a server is live does not change while it is.
                     Presence::Live { origin, .. } => *origin,
-                    _ => origin.unwrap_or(Origin::OwnAccord),
+                    _ => origin,
                 };
                 Some(Presence::Live { exposed, origin })
             });
@@ -135,7 +134,7 @@ impl Observer for InstanceObserver {
 
     fn troubled(&self, trouble: Option<String>) {
         self.tell(|fleet, _| {
-            fleet.publish(self.instance, Announce::All, |before| match before {
+            fleet.publish(self.instance, Audience::All, |before| match before {
                 // What is known of it stays: a call tries to reach it again.
                 Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
                 Presence::Offered { .. } => Some(Presence::Offered { trouble }),
@@ -149,7 +148,7 @@ impl Observer for InstanceObserver {
 
     fn evicted(&self) {
         self.tell(|fleet, _| {
-            fleet.publish(self.instance, Announce::All, |before| match before {
+            fleet.publish(self.instance, Audience::All, |before| match before {
                 // Another host's own instance has shown that it can be had.
                 Presence::Live { .. } => None,
                 _ => Some(Presence::Evicted),
@@ -232,6 +231,12 @@ impl Fleet {
             return None;
         }
         hosts.iter().find_map(|host| host.client())?.info.clone()
+    }
+
+    /// The server that this caller talks to as if dormouse were not there, where it has the instance for itself.
+    pub(super) fn sole_of(&self, caller: &Caller) -> Option<ServerId> {
+        let server = caller.endpoint().passes_through()?;
+        is_sole(&self.hosts_of(self.instance(server, caller))).then_some(server)
     }
 
     /// The hosts to which an instance may be of use.

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::{Caller, Fleet, resources::reply};
 use crate::{
     catalog::{Presence, Snapshot},
-    config::{AlwaysLoad, Features, Pin, Startup, Surface},
+    config::{AlwaysLoad, Features, Pin, Startup},
     protocol::error,
     upstream::{Kinds, Phase, offerable},
     wire::{Outcome, Raw, edit},
@@ -70,7 +70,7 @@ impl Fleet {
         params: Option<&Raw>,
     ) -> Option<Outcome> {
         let endpoint = caller.endpoint();
-        let server = endpoint.only.filter(|_| endpoint.surface == Surface::Direct)?;
+        let server = endpoint.passes_through()?;
         let config = self.config_of(server);
         let is_edited = !config.tools.allows_all()
             || config.features != Features::default()
@@ -112,7 +112,7 @@ impl Fleet {
     /// shown, so that asking for them is using it.
     async fn load_sole(&self, caller: &Caller) -> Result<(), Raw> {
         let endpoint = caller.endpoint();
-        let Some(server) = endpoint.only.filter(|_| endpoint.surface == Surface::Direct) else {
+        let Some(server) = endpoint.passes_through() else {
             return Ok(());
         };
         let snapshot = self.snapshot_for(caller.host.as_ref());

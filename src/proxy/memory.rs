@@ -9,12 +9,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{
-    Fleet,
-    fleet::{Announce, has_first_attempt},
-    host::first_era,
-    instance::Instance,
-};
+use super::{Fleet, fleet::has_first_attempt, host::first_era, instance::Instance};
 use crate::{
     base::run_blocking,
     catalog::{
@@ -22,7 +17,7 @@ use crate::{
         ServerId, ServerView, hidden_characters,
     },
     config::{Pin, ServerConfig, Startup},
-    upstream::{Recalled, declared_names},
+    upstream::{Audience, Recalled, declared_names},
 };
 
 /// A catalog that stays the same is written anew after this long, so that its file says how old it is.
@@ -243,7 +238,7 @@ impl Fleet {
         while let Presence::Live { exposed, .. } = &seen {
             let (whole, anew) = (exposed.whole.clone(), self.expose(server, &exposed.whole));
             let mut newer = Presence::Disabled;
-            self.publish(roster.shared(server), Announce::All, |before| match before {
+            self.publish(roster.shared(server), Audience::All, |before| match before {
                 Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
                     Some(Presence::Live { exposed: anew, origin: *origin })
                 }

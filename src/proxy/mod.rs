@@ -13,6 +13,7 @@ mod forward;
 mod host;
 mod in_flight;
 mod instance;
+mod introduction;
 mod levels;
 mod lists;
 mod loads;

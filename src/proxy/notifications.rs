@@ -8,6 +8,7 @@ use super::{
     instance::{Instance, is_sole},
 };
 use crate::{
+    catalog::Changes,
     protocol::{Era, LogLevel},
     wire::{Notification, Raw, edit},
 };
@@ -22,7 +23,17 @@ impl Fleet {
         cause: Option<u64>,
     ) {
         let Notification { method, params } = notification;
+        let none = Changes::default();
         match method.as_str() {
+            "notifications/tools/list_changed" => {
+                self.relay_list_change(instance, Changes { tools: true, ..none });
+            }
+            "notifications/resources/list_changed" => {
+                self.relay_list_change(instance, Changes { resources: true, ..none });
+            }
+            "notifications/prompts/list_changed" => {
+                self.relay_list_change(instance, Changes { prompts: true, ..none });
+            }
             "notifications/resources/updated" => {
                 let Some(params) = params else { return };
                 let Some(uri) = edit::get_str(params, "uri") else { return };
@@ -46,6 +57,19 @@ impl Fleet {
                 });
             }
             _ => self.relay_to_hosts(instance, notification),
+        }
+    }
+
+    /// Tells the hosts that talk to the server as if dormouse were not there. All others are told once the list has
+    /// been read, and differs.
+    fn relay_list_change(&self, instance: Instance, changes: Changes) {
+        let is_told = |host: &dyn Host| {
+            host.endpoint().passes_through() == Some(instance.server)
+                && instance.owner.is_none_or(|owner| owner == host.principal())
+                && self.has_loaded(host, instance.server)
+        };
+        for host in self.hosts().into_iter().filter(|host| is_told(host.as_ref())) {
+            host.announce(changes);
         }
     }
 

@@ -112,7 +112,7 @@ fn addressee(
             );
         }
         // Another host must not see it, even where this one cannot answer.
-        return can_answer(instance, &last.caller, method).then_some(Addressee::Call(last));
+        return can_answer(fleet, instance, &last.caller, method).then_some(Addressee::Call(last));
     }
     if question.cause.is_some() && owner.is_none() {
         return None;
@@ -120,21 +120,28 @@ fn addressee(
     // Nobody's call: a server asks for roots as soon as it is connected, say.
     let mut hosts = fleet.hosts_of(instance);
     hosts.retain(|host| is_owner(host.as_ref()));
-    if method == "roots/list" && !is_sole(&hosts) {
+    let is_alone = is_sole(&hosts);
+    if method == "roots/list" && !is_alone {
         // They were not offered.
         return None;
     }
     let mut able = hosts.into_iter().rev().filter(|host| {
         host.client().is_some_and(|client| {
-            client.era == Era::Legacy && declares(&client, method) == Some(true)
+            let passes = host.endpoint().passes_through() == Some(instance.server) && is_alone;
+            client.era == Era::Legacy && (passes || declares(&client, method) == Some(true))
         })
     });
     able.next().map(Addressee::Host)
 }
 
-/// Whether the caller's host has said that it answers such questions. New kinds pass where nobody else
-/// can be meant.
-fn can_answer(instance: Instance, caller: &Caller, method: &str) -> bool {
+/// Whether the caller's host has said that it answers such questions. New kinds pass where no other host can be meant,
+/// and all kinds where the host talks to the server as if dormouse were not there: it refuses in its own words.
+fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) -> bool {
+    let refuses_itself =
+        caller.client.era == Era::Legacy && fleet.sole_of(caller) == Some(instance.server);
+    if refuses_itself {
+        return true;
+    }
     declares(&caller.client, method)
         .unwrap_or_else(|| caller.endpoint().only == Some(instance.server))
 }

@@ -44,10 +44,18 @@ impl Fleet {
             ("prompts/list", _) => own(self.list_prompts(caller).await?),
             ("prompts/get", _) => self.get_prompt(caller, given()).await,
             ("completion/complete", _) => self.complete(caller, given()).await,
-            ("logging/setLevel", Era::Legacy) => match self.set_log_level(caller, &given()) {
-                Some(result) => own(result),
-                None => Err(error::invalid_params("logging/setLevel needs a known \"level\"")),
-            },
+            ("logging/setLevel", Era::Legacy) => {
+                if let Some(server) = self.sole_of(caller) {
+                    let answer = reply(self.forward(server, caller, method, params.clone()).await);
+                    if answer.is_err() {
+                        return answer;
+                    }
+                }
+                match self.set_log_level(caller, &given()) {
+                    Some(result) => own(result),
+                    None => Err(error::invalid_params("logging/setLevel needs a known \"level\"")),
+                }
+            }
             (method, era) if is_of_tasks(era, method) => {
                 self.handle_task(caller, method, given()).await
             }

@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    AttemptError, Kinds, Lease, LoadError, StaysAwake,
+    AttemptError, Audience, Kinds, Lease, LoadError, StaysAwake,
     connect::{Connected, Surroundings},
     connection::{Connection, Link},
     fetch::{self, Lists},
@@ -409,7 +409,10 @@ impl Actor {
         self.refresh_not_before = Instant::now() + REFRESH_PAUSE;
         match outcome {
             Ok(lists) => {
-                self.shared.merge(*lists, Some(Origin::OwnAccord));
+                // Whether the server has said so, or is read for another reason.
+                let is_told = self.reading > self.surroundings.stale.last_read();
+                let audience = if is_told { Audience::Unaware } else { Audience::All };
+                self.shared.merge(*lists, audience);
                 if let Some(known) = self.shared.catalog.load_full() {
                     self.freshness.renew(&known);
                 }

@@ -2,11 +2,16 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use rmcp::model::ErrorCode;
+
+use super::greet::INITIALIZE;
+
 use crate::{
     base::is_exhaustion,
     config::{Mask, Unavailable},
     peer::CallError,
-    wire::credentials::CredentialError,
+    protocol::error,
+    wire::{Raw, credentials::CredentialError},
 };
 
 /// Why one attempt to connect failed.
@@ -25,7 +30,8 @@ pub enum AttemptError {
     #[error("{phase} failed: {cause}")]
     Call { phase: &'static str, cause: CallError },
     #[error("{phase} was refused: {message}")]
-    Refused { phase: &'static str, message: String },
+    /// `code`: of the JSON-RPC error.
+    Refused { phase: &'static str, code: i64, message: String },
     #[error(transparent)]
     Unauthorized(#[from] CredentialError),
     #[error("{0}")]
@@ -46,8 +52,8 @@ impl AttemptError {
             Self::TimedOut { phase, limit, said } => {
                 Self::TimedOut { phase, limit, said: mask.masked(&said) }
             }
-            Self::Refused { phase, message } => {
-                Self::Refused { phase, message: mask.masked(&bounded(&message)) }
+            Self::Refused { phase, code, message } => {
+                Self::Refused { phase, code, message: mask.masked(&bounded(&message)) }
             }
             Self::Incompatible(message) => Self::Incompatible(mask.masked(&bounded(&message))),
             other => other,
@@ -58,6 +64,17 @@ impl AttemptError {
     pub(super) fn is_refusal(&self) -> bool {
         let is_http = matches!(self, Self::Call { cause: CallError::Refused { .. }, .. });
         is_http || matches!(self, Self::Refused { .. })
+    }
+
+    /// The error with which the server has answered `initialize`.
+    pub fn refused_handshake(&self) -> Option<Raw> {
+        match self {
+            Self::Refused { phase, code, message } if *phase == INITIALIZE => {
+                let code = i32::try_from(*code).unwrap_or(ErrorCode::INTERNAL_ERROR.0);
+                Some(error::error(ErrorCode(code), message))
+            }
+            _ => None,
+        }
     }
 
     /// Whether nothing is wrong but that somebody has to log in.

@@ -32,6 +32,16 @@ impl Kinds {
     pub const PROMPTS: Self = Self(8);
     pub const ALL: Self = Self(15);
 
+    /// The lists that a notification of a server says to have changed.
+    pub(super) fn changed_by(method: &str) -> Option<Self> {
+        match method {
+            "notifications/tools/list_changed" => Some(Self::TOOLS),
+            "notifications/resources/list_changed" => Some(Self::RESOURCES.and(Self::TEMPLATES)),
+            "notifications/prompts/list_changed" => Some(Self::PROMPTS),
+            _ => None,
+        }
+    }
+
     pub(super) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -66,6 +76,11 @@ impl Stale {
     /// How often the server has said so by now: a reading that begins now is of these.
     pub(super) fn told(&self) -> u64 {
         self.told.load(Ordering::Relaxed)
+    }
+
+    /// How often the server had said so when the lists were last read.
+    pub(super) fn last_read(&self) -> u64 {
+        *self.read.borrow()
     }
 
     /// Tells those who wait that the lists have been read after the server had said so this often, or are given up.
@@ -243,7 +258,11 @@ impl Lister<'_> {
     }
 
     async fn pages(&self, method: &'static str, member: &str) -> Result<Vec<Raw>, AttemptError> {
-        let refused = |message: String| AttemptError::Refused { phase: method, message };
+        let refused = |message: String| AttemptError::Refused {
+            phase: method,
+            code: i64::from(ErrorCode::INTERNAL_ERROR.0),
+            message,
+        };
         let mut items = Vec::new();
         let mut cursors = HashSet::new();
         let mut cursor: Option<Raw> = None;

@@ -18,7 +18,7 @@ use crate::{
 const PROBE_SILENCE: Duration = Duration::from_secs(3);
 
 pub(super) const DISCOVER: &str = "server/discover";
-const INITIALIZE: &str = "initialize";
+pub(super) const INITIALIZE: &str = "initialize";
 
 /// Which handshakes to try, in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +191,7 @@ fn initialized(
 ) -> Result<Greeting, AttemptError> {
     let result = answer.map_err(|refusal| AttemptError::Refused {
         phase: INITIALIZE,
+        code: error::code(&refusal),
         message: error::message(&refusal),
     })?;
     let greeting = read_initialize(&result).map_err(AttemptError::Incompatible)?;

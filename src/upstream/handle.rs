@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    AttemptError, HttpClient, Kinds, LoadError, Observer, Status, StaysAwake, Watchdog,
+    AttemptError, Audience, HttpClient, Kinds, LoadError, Observer, Status, StaysAwake, Watchdog,
     activity::InUse,
     actor::{Actor, Command},
     connect::Surroundings,
@@ -298,7 +298,7 @@ impl Upstream {
         match fetch::fetch(&self.0.config, peer, (greeting, terms), kinds, silence).await {
             Ok(lists) => {
                 let is_late = Instant::now() >= quiet_until;
-                self.0.merge(lists, is_late.then_some(Origin::OwnAccord));
+                self.0.merge(lists, if is_late { Audience::All } else { Audience::NotListing });
             }
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list; keeping what is known");
@@ -431,26 +431,26 @@ impl Shared {
     }
 
     /// Publishes the known catalog with these lists in place of its own.
-    pub(super) fn merge(&self, lists: Lists, announce_as: Option<Origin>) {
+    pub(super) fn merge(&self, lists: Lists, audience: Audience) {
         let _order = self.merging.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(known) = self.catalog.load_full() {
-            self.publish(lists.merged_into(ServerCatalog::clone(&known)), announce_as);
+            let merged = lists.merged_into(ServerCatalog::clone(&known));
+            self.publish(merged, Origin::OwnAccord, audience);
         }
     }
 
-    /// Stores and publishes a catalog that the server has just shown; hosts are told only where `announce_as`
-    /// says whose doing it was.
-    pub(super) fn publish(&self, catalog: ServerCatalog, announce_as: Option<Origin>) {
+    /// Stores and publishes a catalog that the server has just shown.
+    pub(super) fn publish(&self, catalog: ServerCatalog, origin: Origin, audience: Audience) {
         let catalog = Arc::new(catalog);
         self.catalog.store(Some(catalog.clone()));
-        self.observer.live(catalog.clone(), announce_as);
+        self.observer.live(catalog.clone(), origin, audience);
         self.observer.learned(&catalog);
     }
 
     /// Stores and publishes a catalog of another time.
     pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
         self.catalog.store(Some(catalog.clone()));
-        self.observer.live(catalog, Some(origin));
+        self.observer.live(catalog, origin, Audience::All);
     }
 
     pub(super) fn lock_status(&self) -> std::sync::MutexGuard<'_, Status> {

@@ -158,12 +158,11 @@ impl Handler for Inbound {
 
     fn notification(&self, notification: Notification) {
         let Source { stale, asked, observer, .. } = self.source.as_ref();
+        if let Some(kinds) = Kinds::changed_by(&notification.method) {
+            stale.tell(kinds);
+            return observer.notification(notification, self.cause);
+        }
         match notification.method.as_str() {
-            "notifications/tools/list_changed" => stale.tell(Kinds::TOOLS),
-            "notifications/resources/list_changed" => {
-                stale.tell(Kinds::RESOURCES.and(Kinds::TEMPLATES));
-            }
-            "notifications/prompts/list_changed" => stale.tell(Kinds::PROMPTS),
             "notifications/cancelled" => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
                 if let Some(token) = id.and_then(Id::new).and_then(|id| asked.forget(&id)) {

@@ -52,11 +52,21 @@ pub struct Recalled {
     pub is_sufficient: bool,
 }
 
+/// Which hosts are told that a catalog has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    All,
+    /// The server has just said so itself: those that hear what it says know it already.
+    Unaware,
+    /// Hosts have just asked for the list: they get what is new with it, and are not to be told to ask again.
+    NotListing,
+}
+
 /// Who is told what becomes of one server, and answers what it asks.
 pub trait Observer: Send + Sync + 'static {
     /// The server's catalog is live, for the first time or with new content. `origin` says whose doing
-    /// that was; `None` where hosts have just asked for the list and are not to be told to ask again.
-    fn live(&self, catalog: Arc<ServerCatalog>, origin: Option<Origin>);
+    /// that was.
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: Audience);
 
     /// The server has just shown this catalog.
     fn learned(&self, catalog: &Arc<ServerCatalog>);

@@ -11,7 +11,7 @@ use crate::{
     catalog::{Origin, Spoken},
     config,
     upstream::{
-        Kinds, Lease, LoadError,
+        Audience, Kinds, Lease, LoadError,
         connect::{Surroundings, connect},
         connection::Link,
         listen,
@@ -105,7 +105,7 @@ impl Actor {
         let is_needed = !attempt.is_study() || !self.waiting.is_empty();
         if let Some(catalog) = brought {
             self.freshness.renew(&catalog);
-            self.shared.publish(catalog, Some(origin));
+            self.shared.publish(catalog, origin, Audience::All);
         } else {
             self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE;
             self.surroundings.stale.mark(Kinds::ALL);

@@ -50,7 +50,11 @@ pub(super) async fn open(
 
 /// The address in the `endpoint` event, which must be of the same origin: it is given the same headers.
 async fn address(events: &mut EventReader, base: &Url) -> Result<Url, AttemptError> {
-    let refused = |message: String| AttemptError::Refused { phase: PHASE, message };
+    let refused = |message: String| AttemptError::Refused {
+        phase: PHASE,
+        code: i64::from(rmcp::model::ErrorCode::INTERNAL_ERROR.0),
+        message,
+    };
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,

@@ -1,0 +1,94 @@
+//! What a server said of itself in its handshake, as it is passed on to a host that sees this server alone.
+
+use serde_json::json;
+
+use super::{Era, Greeting, Meta, adapt, extension, handshake, supported_versions};
+use crate::wire::{Raw, edit};
+
+/// The result of a host's `initialize` or `server/discover` in the words of the server. `version`: that which the
+/// host has asked for. `None` where the words of the server are not known.
+pub fn introduced(greeting: &Greeting, host: Era, version: &str) -> Option<Raw> {
+    let said = greeting.said.as_ref()?;
+    let versions = Raw::encode(&supported_versions());
+    let answered = Raw::encode(handshake::answered_version(version));
+    Some(match (greeting.era, host) {
+        (Era::Legacy, Era::Legacy) => edit::set(said, "protocolVersion", &answered),
+        (Era::Modern, Era::Modern) => edit::set(said, "supportedVersions", &versions),
+        (Era::Modern, Era::Legacy) => {
+            let [capabilities, instructions, meta] =
+                edit::get_each(said, ["capabilities", "instructions", "_meta"]);
+            let info = meta.and_then(|meta| edit::get(&meta, Meta::SERVER_INFO));
+            let info = info.unwrap_or_else(|| Raw::encode(&handshake::implementation()));
+            let capabilities = capabilities.unwrap_or_else(Raw::empty_object);
+            let capabilities = extension::without(&capabilities, extension::TASKS);
+            let mut members = vec![
+                ("protocolVersion", &answered),
+                ("capabilities", &capabilities),
+                ("serverInfo", &info),
+            ];
+            members.extend(instructions.as_ref().map(|text| ("instructions", text)));
+            edit::set_each(&Raw::empty_object(), &members)
+        }
+        (Era::Legacy, Era::Modern) => {
+            let [capabilities, instructions, info] =
+                edit::get_each(said, ["capabilities", "instructions", "serverInfo"]);
+            let capabilities = capabilities.unwrap_or_else(Raw::empty_object);
+            let capabilities = edit::without(&capabilities, &["tasks"]);
+            let mut members =
+                vec![("supportedVersions", &versions), ("capabilities", &capabilities)];
+            members.extend(instructions.as_ref().map(|text| ("instructions", text)));
+            let meta =
+                info.map(|info| edit::set(&Raw::encode(&json!({})), Meta::SERVER_INFO, &info));
+            members.extend(meta.as_ref().map(|meta| ("_meta", meta)));
+            let result = edit::set_each(&Raw::empty_object(), &members);
+            adapt::own_result("server/discover", Era::Modern, result)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{DiscoverAnswer, read_discover, read_initialize};
+
+    const LEGACY: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"tasks":{}},"serverInfo":{"name":"s","x":1e2},"instructions":"i","new":1}"#;
+    const MODERN: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","x":1e2}},"resultType":"complete","ttlMs":5,"new":1}"#;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    fn greeting(text: &str) -> Greeting {
+        match read_discover(&Ok(raw(text))) {
+            DiscoverAnswer::Modern(greeting) => greeting,
+            _ => read_initialize(&raw(text)).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_host_of_the_servers_era_hears_what_the_server_said_but_for_versions() {
+        let heard = introduced(&greeting(LEGACY), Era::Legacy, "2025-11-25").unwrap();
+        assert_eq!(heard.to_string(), LEGACY.replace("2025-06-18", "2025-11-25"));
+        let heard = introduced(&greeting(MODERN), Era::Modern, "2026-07-28").unwrap();
+        assert_eq!(
+            edit::without(&heard, &["supportedVersions"]),
+            edit::without(&raw(MODERN), &["supportedVersions"])
+        );
+    }
+
+    #[test]
+    fn a_host_of_the_other_era_hears_it_in_its_own_words() {
+        let heard = introduced(&greeting(MODERN), Era::Legacy, "2025-11-25").unwrap();
+        let expected = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"extensions":{}},"serverInfo":{"name":"s","x":1e2}}"#;
+        assert_eq!(heard.to_string(), expected);
+        let heard = introduced(&greeting(LEGACY), Era::Modern, "2026-07-28").unwrap().to_string();
+        let members = r#""capabilities":{"tools":{}},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","x":1e2}},"resultType":"complete","cacheScope":"private","ttlMs":0}"#;
+        assert!(heard.ends_with(members), "{heard}");
+    }
+
+    #[test]
+    fn what_a_server_says_at_endless_length_is_not_kept() {
+        let long = LEGACY.replace(r#""new":1"#, &format!(r#""new":"{}""#, "x".repeat(100_000)));
+        assert_eq!(introduced(&greeting(&long), Era::Legacy, "2025-11-25"), None);
+    }
+}

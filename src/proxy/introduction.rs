@@ -1,0 +1,52 @@
+//! What a host is told of the one server that it talks to as if dormouse were not there.
+
+use super::{Caller, Fleet, forward::ForwardError};
+use crate::{
+    catalog::Presence,
+    protocol::{Greeting, introduced},
+    upstream::LoadError,
+    wire::{Outcome, Raw},
+};
+
+impl Fleet {
+    /// The answer to a host's `initialize` or `server/discover` in the words of its only server, which is started for
+    /// it; where what it says is known and it sleeps, it is not woken. `None` where dormouse has to speak for itself:
+    /// it stands before several servers, or this one cannot be had now.
+    pub async fn introduce(&self, caller: &Caller) -> Option<Outcome> {
+        let greeting = match self.greeting_of_sole(caller).await? {
+            Ok(greeting) => greeting,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        introduced(&greeting, caller.client.era, &caller.client.version).map(Ok)
+    }
+
+    async fn greeting_of_sole(&self, caller: &Caller) -> Option<Result<Greeting, Raw>> {
+        let server = caller.endpoint().passes_through()?;
+        let snapshot = self.snapshot_for(caller.host.as_ref());
+        if let Some(Presence::Live { exposed, .. }) =
+            snapshot.view(server).map(|view| &view.presence)
+            && exposed.whole.greeting.said.is_some()
+        {
+            return Some(Ok(exposed.whole.greeting.clone()));
+        }
+        // Hosts connect when they start, and are not to ask their users then.
+        match self.lease_asking(server, caller, self.way_without_host()).await {
+            Ok((_, lease)) => {
+                self.loaded_by(caller.host.principal(), server);
+                Some(Ok(lease.greeting().clone()))
+            }
+            Err(error) => refused_handshake(&error).map(Err),
+        }
+    }
+}
+
+/// The error with which the server has answered dormouse's `initialize`.
+fn refused_handshake(error: &ForwardError) -> Option<Raw> {
+    let ForwardError::Load(error) = error else { return None };
+    match error {
+        LoadError::Failed { cause, .. }
+        | LoadError::GivenUp { cause, .. }
+        | LoadError::Unreachable { cause, .. } => cause.refused_handshake(),
+        _ => None,
+    }
+}
