@@ -125,6 +125,7 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
         http: HttpClient::default(),
         auth,
         catalog_ttl: None,
+        reads_lists: true,
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
     }

@@ -12,7 +12,7 @@ use crate::{
     catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
-        Transport, TrustStore,
+        Surface, Transport, TrustStore,
     },
     control,
     hosts::{Backups, Directories},
@@ -226,6 +226,7 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     if let Some(surface) = options.surface {
         settings.surface = surface;
     }
+    settings.passes_lists = settings.surface == Surface::Direct && options.http.is_none();
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options);
     Some(Config { settings, servers: vec![server], ..Config::default() })

@@ -115,6 +115,7 @@ fn settings(file: &File, manner: Manner) -> Settings {
             _ => default.browser,
         },
         single_server: false,
+        passes_lists: false,
         http: http_settings(file, manner),
     }
 }

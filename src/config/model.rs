@@ -59,6 +59,8 @@ pub struct Settings {
     pub browser: Browser,
     /// One wrapped server: its names are bare, and what is unknown passes.
     pub single_server: bool,
+    /// That server has one host, which reads its lists itself: dormouse asks for none of its own.
+    pub passes_lists: bool,
     pub http: HttpSettings,
 }
 
@@ -138,6 +140,7 @@ impl Default for Settings {
             lineage: None,
             browser: Browser::Never,
             single_server: false,
+            passes_lists: false,
             http: HttpSettings::default(),
         }
     }

@@ -89,9 +89,9 @@ pub fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
     ]
 }
 
-/// The `params` of our own `server/discover`.
-pub fn discover_params(capabilities: &Raw) -> Raw {
-    let us = Client { capabilities: capabilities.clone(), ..Client::ourselves() };
+/// The `params` of our own `server/discover`. `info`: as in `initialize_params`.
+pub fn discover_params(capabilities: &Raw, info: Option<Raw>) -> Raw {
+    let us = Client { capabilities: capabilities.clone(), info, ..Client::ourselves() };
     adapt::with_modern_meta(&us, &Raw::empty_object())
 }
 

@@ -112,6 +112,7 @@ impl Fleet {
             http: HttpClient::default(),
             auth,
             catalog_ttl: settings.catalog_ttl,
+            reads_lists: !settings.passes_lists,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };

@@ -84,7 +84,8 @@ impl Fleet {
             return Some(Err(refusal));
         }
         let upstream = self.existing(self.instance(server, caller))?;
-        if upstream.awake().is_none() && !params.is_some_and(has_cursor) {
+        let is_known = self.context.reads_lists && !params.is_some_and(has_cursor);
+        if upstream.awake().is_none() && is_known {
             return None;
         }
         let listed = reply(self.forward(server, caller, method, params.cloned()).await);

@@ -254,7 +254,8 @@ impl Fleet {
     /// Keeps what a server has just shown, and says what is strange about it.
     pub(super) fn keep(&self, instance: Instance, catalog: &Arc<ServerCatalog>) {
         let server = instance.server;
-        if !self.is_current(instance) || !self.memory.is_news(server, catalog) {
+        let is_whole = self.context.reads_lists;
+        if !is_whole || !self.is_current(instance) || !self.memory.is_news(server, catalog) {
             return;
         }
         let (fleet, catalog) = (self.this.clone(), catalog.clone());

@@ -392,6 +392,9 @@ impl Actor {
     }
 
     fn begin_refresh(&mut self, kinds: Kinds) {
+        if !self.surroundings.context.reads_lists {
+            return self.surroundings.stale.note_read(self.surroundings.stale.told());
+        }
         let Some(State::Awake { connection: link, .. }) = &self.state else { return };
         let (connection, not_before) = (link.connection.clone(), self.refresh_not_before);
         let config = self.surroundings.config.clone();

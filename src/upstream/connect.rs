@@ -250,6 +250,9 @@ impl Connecting {
         if !with_catalog {
             return Ok((greeting, terms, None));
         }
+        if !self.surroundings.context.reads_lists {
+            return Ok((greeting.clone(), terms, Some(ServerCatalog::empty(greeting))));
+        }
         let config = &self.surroundings.config;
         let fetching = fetch::fetch(config, peer, (&greeting, &terms), Kinds::ALL, Duration::ZERO);
         let lists = self.within("reading its lists", fetching).await?;

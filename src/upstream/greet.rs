@@ -148,7 +148,8 @@ impl Meeting<'_> {
     }
 
     async fn discover_once(&self) -> Result<Outcome, AttemptError> {
-        let params = discover_params(&self.observer.capabilities(Era::Modern));
+        let capabilities = self.observer.capabilities(Era::Modern);
+        let params = discover_params(&capabilities, self.observer.client_info());
         match call(self.peer, DISCOVER, params).await {
             // A legacy server behind a URL may refuse what it does not know before it reads it.
             Err(AttemptError::Call { cause: CallError::Refused { status, .. }, .. })

@@ -45,6 +45,8 @@ pub struct Context {
     pub auth: Auth,
     /// How long a hybrid server's catalog is good for, where the server does not say; `None` for ever.
     pub catalog_ttl: Option<Duration>,
+    /// Whether catalogs are read, rather than left to the hosts.
+    pub reads_lists: bool,
     pub tasks: TaskTracker,
     pub stop: CancellationToken,
 }

@@ -144,7 +144,7 @@ async fn a_wrapped_server_lists_in_its_own_pages_and_sees_what_its_host_says_of_
         "clientInfo": {"name": "my-host", "version": "7", "icons": []},
     });
     let said = host.request("initialize", hello).await;
-    assert!(said.get("instructions").is_none(), "there is nothing to say: {said}");
+    assert_eq!(said["serverInfo"], json!({"name": "fixture", "version": "1"}), "{said}");
     host.notify("notifications/initialized", json!({})).await;
     let first = host.request("tools/list", json!({})).await;
     assert_eq!(first["tools"].as_array().unwrap().len(), 5);
