@@ -94,6 +94,7 @@ fn catalog(server: usize) -> ServerCatalog {
         capabilities: Raw::empty_object(),
         instructions: None,
         about: None,
+        said: None,
     };
     let tools = (0..TOOLS).map(|number| tool(server * TOOLS + number)).collect();
     ServerCatalog { tools, ..ServerCatalog::empty(greeting) }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Changes, Exposed, Index, Naming, ServerCatalog, ToolRef, names};
-use crate::config::{Features, Listing, ServerConfig, Settings, Startup, ToolRules};
+use crate::config::{Features, Listing, ServerConfig, Settings, Startup, ToolRules, Wrapping};
 
 /// A server's name as a number, for as long as the process lives. Where a server stands in a snapshot may
 /// change when the config does; this does not.
@@ -95,7 +95,7 @@ impl Snapshot {
             .map(|((id, config), part)| Arc::new(ServerView::unloaded(*id, part, config)))
             .collect();
         Self {
-            sole: settings.single_server.then_some(0),
+            sole: (settings.wrapping != Wrapping::None).then_some(0),
             settings,
             servers: views,
             by_listed_name: HashMap::new(),

@@ -12,7 +12,7 @@ use crate::{
     catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
-        Surface, Transport, TrustStore,
+        Surface, Transport, TrustStore, Wrapping,
     },
     control,
     hosts::{Backups, Directories},
@@ -222,11 +222,10 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
         cwd: None,
         inherit_env: true,
     };
-    let mut settings = Settings { single_server: true, ..Settings::default() };
-    if let Some(surface) = options.surface {
-        settings.surface = surface;
-    }
-    settings.passes_lists = settings.surface == Surface::Direct && options.http.is_none();
+    let surface = options.surface.unwrap_or_else(|| Settings::default().surface);
+    let has_one_host = surface == Surface::Direct && options.http.is_none();
+    let wrapping = if has_one_host { Wrapping::Exclusive } else { Wrapping::Shared };
+    let settings = Settings { surface, wrapping, ..Settings::default() };
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options);
     Some(Config { settings, servers: vec![server], ..Config::default() })

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     Browser, Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin,
     Problem, Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
+    Wrapping,
     characters::is_hidden,
     dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
@@ -114,8 +115,7 @@ fn settings(file: &File, manner: Manner) -> Settings {
             Some(true) => Browser::WhenNeeded,
             _ => default.browser,
         },
-        single_server: false,
-        passes_lists: false,
+        wrapping: Wrapping::None,
         http: http_settings(file, manner),
     }
 }

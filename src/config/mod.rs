@@ -46,7 +46,7 @@ pub use merge::ToolChanges;
 pub use model::{
     AlwaysLoad, Browser, Config, Features, Framing, Grant, HttpSettings, Isolation, Launch,
     Listing, Loads, Pin, Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface,
-    Timeouts, Transport, Unavailable,
+    Timeouts, Transport, Unavailable, Wrapping,
 };
 pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub use problem::{ConfigError, Problem};

@@ -57,11 +57,18 @@ pub struct Settings {
     /// What tells a dormouse that one of its ancestors serves the same config; none without a config.
     pub lineage: Option<String>,
     pub browser: Browser,
-    /// One wrapped server: its names are bare, and what is unknown passes.
-    pub single_server: bool,
-    /// That server has one host, which reads its lists itself: dormouse asks for none of its own.
-    pub passes_lists: bool,
+    pub wrapping: Wrapping,
     pub http: HttpSettings,
+}
+
+/// Whether dormouse serves a config, or wraps the one server of its command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrapping {
+    None,
+    /// The server's names are bare, and requests with unknown methods pass to it.
+    Shared,
+    /// As `Shared`, and its one host reads the server's lists itself: dormouse asks for none of its own.
+    Exclusive,
 }
 
 /// Whether a browser is opened by a dormouse that serves hosts.
@@ -139,8 +146,7 @@ impl Default for Settings {
             max_message_bytes: 64 * 1024 * 1024,
             lineage: None,
             browser: Browser::Never,
-            single_server: false,
-            passes_lists: false,
+            wrapping: Wrapping::None,
             http: HttpSettings::default(),
         }
     }

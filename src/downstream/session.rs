@@ -211,7 +211,7 @@ impl Session {
                 // Before anything is waited for, so that a cancellation finds it.
                 self.unlisten(&id);
                 self.lock_standing().listen(listen);
-                self.work_on(id.clone(), reply, self.clone().listen(caller, id, wanted));
+                self.work_on(id.clone(), reply, self.clone().listen(caller, id, wanted, params));
             }
             _ => {
                 // As of now: a change that is announced later is not in the list that this asks for.
@@ -234,7 +234,11 @@ impl Session {
     }
 
     /// Opens a stream of notifications. It has no answer before it ends.
-    async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Wanted) {
+    async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Wanted, params: Raw) {
+        if let Some(ended) = self.fleet.pass_stream(&caller, &params).await {
+            self.unlisten(&id);
+            return caller.peer.respond(id, ended);
+        }
         for uri in wanted.uris {
             match self.fleet.subscribe(&caller, self.stream(&id), &uri, None).await {
                 Ok(_) => self.lock_standing().accept(&id, uri),

@@ -32,7 +32,7 @@ use crate::{
     auth::Auth,
     base::run_blocking,
     catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
-    config::{Config, Isolation, Listing, ServerConfig, Settings, Startup},
+    config::{Config, Isolation, Listing, ServerConfig, Settings, Startup, Wrapping},
     peer::Peer,
     protocol::{extension, offered_capabilities, routed_capabilities},
     surface::{Apps, View},
@@ -112,7 +112,7 @@ impl Fleet {
             http: HttpClient::default(),
             auth,
             catalog_ttl: settings.catalog_ttl,
-            reads_lists: !settings.passes_lists,
+            reads_lists: settings.wrapping != Wrapping::Exclusive,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
@@ -197,7 +197,8 @@ impl Fleet {
     /// What a host gets that asks for nothing else.
     pub fn endpoint(&self) -> Endpoint {
         let settings = self.settings();
-        let only = settings.single_server.then(|| self.roster().ids().next()).flatten();
+        let is_wrapped = settings.wrapping != Wrapping::None;
+        let only = is_wrapped.then(|| self.roster().ids().next()).flatten();
         Endpoint { surface: settings.surface, only }
     }
 

@@ -8,7 +8,7 @@ use std::{
 use super::{Caller, Fleet, Host, Principal, questions, roster::Slot};
 use crate::{
     catalog::{Origin, Presence, ServerCatalog, ServerId},
-    config::Isolation,
+    config::{Isolation, Wrapping},
     protocol::Era,
     upstream::{Audience, Observer, Question, Recalled, Upstream},
     wire::{Notification, Raw, edit},
@@ -226,7 +226,7 @@ impl Fleet {
     /// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.
     fn client_info_for(&self, instance: Instance) -> Option<Raw> {
         let hosts = self.hosts_of(instance);
-        let is_of_one = instance.owner.is_some() || self.settings().single_server;
+        let is_of_one = instance.owner.is_some() || self.settings().wrapping != Wrapping::None;
         if !is_of_one || !is_sole(&hosts) {
             return None;
         }

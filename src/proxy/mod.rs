@@ -30,6 +30,7 @@ mod roster;
 mod rounds;
 mod router;
 mod states;
+mod streams;
 mod tasks;
 
 pub use endpoint::Endpoint;

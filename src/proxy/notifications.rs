@@ -23,6 +23,9 @@ impl Fleet {
         cause: Option<u64>,
     ) {
         let Notification { method, params } = notification;
+        if self.relay_on_stream(instance, notification) {
+            return;
+        }
         let none = Changes::default();
         match method.as_str() {
             "notifications/tools/list_changed" => {

@@ -288,8 +288,7 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         catalog_ttl: now.catalog_ttl,
         startup_wait: now.startup_wait,
         max_message_bytes: now.max_message_bytes,
-        single_server: now.single_server,
-        passes_lists: now.passes_lists,
+        wrapping: now.wrapping,
         // Who may come in is known at once: a token that was taken out opens nothing any more.
         http: HttpSettings { auth_tokens: wanted.http.auth_tokens.clone(), ..now.http.clone() },
         ..wanted.clone()

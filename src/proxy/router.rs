@@ -47,9 +47,7 @@ impl Fleet {
             ("logging/setLevel", Era::Legacy) => {
                 if let Some(server) = self.sole_of(caller) {
                     let answer = reply(self.forward(server, caller, method, params.clone()).await);
-                    if answer.is_err() {
-                        return answer;
-                    }
+                    answer?;
                 }
                 match self.set_log_level(caller, &given()) {
                     Some(result) => own(result),

@@ -170,7 +170,10 @@ impl Handler for Inbound {
                 }
             }
             // The server tells us of changes from now on; of what it changed since it was listed it has not.
-            "notifications/subscriptions/acknowledged" => stale.mark(Kinds::ALL),
+            "notifications/subscriptions/acknowledged" => {
+                stale.mark(Kinds::ALL);
+                observer.notification(notification, self.cause);
+            }
             // No request of ours asked for it.
             "notifications/progress" => {}
             _ => observer.notification(notification, self.cause),

@@ -10,6 +10,7 @@ use crate::{
     base::run_blocking,
     catalog::{Origin, Spoken},
     config,
+    protocol::Era,
     upstream::{
         Audience, Kinds, Lease, LoadError,
         connect::{Surroundings, connect},
@@ -111,7 +112,9 @@ impl Actor {
             self.surroundings.stale.mark(Kinds::ALL);
         }
         self.first_attempt_over();
-        listen::resume(&self.shared, &self.surroundings.context.tasks, &connection);
+        if self.surroundings.context.reads_lists || connection.greeting.era == Era::Legacy {
+            listen::resume(&self.shared, &self.surroundings.context.tasks, &connection);
+        }
         for (_, reply) in self.waiting.drain(..) {
             // Whoever asked may have gone away; the load stands all the same.
             let lease = Lease::on(&connection).map(Lease::for_a_host);

@@ -1,0 +1,62 @@
+//! Streams of notifications (2026-07-28, basic/patterns, Subscribe and Notify) between a wrapped server and its one
+//! host: they are the server's own. In all other places dormouse answers `subscriptions/listen` itself.
+
+use super::{Caller, Fleet, in_flight::Entry, instance::Instance, resources::reply};
+use crate::{
+    config::Wrapping,
+    protocol::{Era, Meta},
+    wire::{Id, Notification, Outcome, Raw, edit},
+};
+
+const LISTEN: &str = "subscriptions/listen";
+
+impl Fleet {
+    /// Opens a stream at the wrapped server, and returns what ends it; `None` where dormouse has to answer, since the
+    /// server speaks the other era or cannot be had.
+    pub async fn pass_stream(&self, caller: &Caller, params: &Raw) -> Option<Outcome> {
+        let server = caller.endpoint().passes_through()?;
+        if self.settings().wrapping != Wrapping::Exclusive {
+            return None;
+        }
+        let (_, lease) = self.lease_asking(server, caller, self.way_without_host()).await.ok()?;
+        if lease.greeting().era == Era::Legacy {
+            return None;
+        }
+        let ended = reply(self.forward(server, caller, LISTEN, Some(params.clone())).await);
+        Some(match host_id(caller) {
+            Some(id) => ended.map(|result| marked(&result, &id)),
+            None => ended,
+        })
+    }
+
+    /// Passes on what a server says on a stream that a host has opened there. Returns whether it was such.
+    pub(super) fn relay_on_stream(&self, instance: Instance, notification: &Notification) -> bool {
+        let Some(Entry { caller, .. }) = self.stream_of(instance, notification) else {
+            return false;
+        };
+        let (Some(id), Some(params)) = (host_id(&caller), &notification.params) else {
+            return false;
+        };
+        caller.peer.notify(&notification.method, Some(marked(params, &id)));
+        true
+    }
+
+    fn stream_of(&self, instance: Instance, notification: &Notification) -> Option<Entry> {
+        let meta = edit::get(notification.params.as_ref()?, "_meta")?;
+        let stream = edit::get(&meta, Meta::SUBSCRIPTION_ID).and_then(Id::new)?.as_u64()?;
+        let mut calls = self.in_flight.candidates(instance, Some(stream)).into_iter();
+        calls.find(|entry| {
+            entry.caller.request.as_ref().is_some_and(|request| request.method == LISTEN)
+        })
+    }
+}
+
+/// The id that the host has given the stream.
+fn host_id(caller: &Caller) -> Option<Id> {
+    caller.request.as_ref().map(|request| request.id.clone())
+}
+
+/// `object` with the host's id of the stream in place of ours.
+fn marked(object: &Raw, id: &Id) -> Raw {
+    edit::set_within(object, "_meta", &[(Meta::SUBSCRIPTION_ID, id.raw())])
+}
