@@ -92,6 +92,11 @@ impl Connecting<'_> {
             let names: Vec<&str> = connected.taken_out.keys().map(String::as_str).collect();
             outln!("  taken out, as dormouse has them: {}", visible(&names.join(", ")));
         }
+        for (project, servers) in &connected.taken_out_of_projects {
+            let names = servers.as_object().into_iter().flat_map(Map::keys);
+            let names = visible(&names.cloned().collect::<Vec<_>>().join(", "));
+            outln!("  taken out of what it has for {}: {names}", visible(project));
+        }
         if !connected.left.is_empty() {
             let why = if self.typed.replace {
                 "dormouse does not have them, or cannot use them yet: see dormouse check and status"
@@ -99,6 +104,12 @@ impl Connecting<'_> {
                 "--replace takes out what dormouse has"
             };
             outln!("  still there beside it: {} ({why})", visible(&connected.left.join(", ")));
+        }
+        if spot.scope == Scope::User {
+            for elsewhere in host.elsewhere(&self.directories) {
+                let elsewhere = visible(&elsewhere.to_string());
+                outln!("  {elsewhere}; --replace, run there, takes out what dormouse has");
+            }
         }
         if let Some(hint) = host.hint {
             outln!("  {hint}");
@@ -202,7 +213,10 @@ fn undone(
             Before::Mixed => {}
         }
     }
-    Ok(spot.disconnect(text, &connection.taken_out, directories)?.map(Undone::Edited))
+    let edited = spot.disconnect(text, &connection.taken_out, directories)?;
+    let text = edited.as_deref().unwrap_or(text);
+    let put_back = spot.put_back(text, &connection.taken_out_of_projects, directories)?;
+    Ok(put_back.or(edited).map(Undone::Edited))
 }
 
 /// The servers that may have stood in the file before dormouse, and do not now: those of the last copy of the

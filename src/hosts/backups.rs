@@ -30,6 +30,9 @@ pub struct Connection {
     pub entry: Value,
     /// The entries that were taken out.
     pub taken_out: Map<String, Value>,
+    /// Those that were taken out of the parts for single projects, by the project.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub taken_out_of_projects: Map<String, Value>,
 }
 
 /// What a file was before dormouse was put into it.
@@ -148,20 +151,36 @@ impl Backups {
         if let Some(earlier) = &mut earlier {
             earlier.taken_out.retain(|name, _| !connected.present.contains(name));
         }
-        let earlier =
-            earlier.filter(|earlier| connected.was_there || !earlier.taken_out.is_empty());
+        let has_taken_out = |earlier: &Connection| {
+            !earlier.taken_out.is_empty() || !earlier.taken_out_of_projects.is_empty()
+        };
+        let earlier = earlier.filter(|earlier| connected.was_there || has_taken_out(earlier));
         let is_untouched =
             |earlier: &Connection| before.is_some_and(|text| earlier.is_untouched(text));
-        let (before, mut taken_out) = match earlier {
-            Some(earlier) if is_untouched(&earlier) => (earlier.before, earlier.taken_out),
-            Some(earlier) => (Before::Mixed, earlier.taken_out),
-            None => (copy.map_or(Before::Nothing, Before::Copy), Map::new()),
+        let record = self.record(path);
+        let mut connection = Connection {
+            path: path.to_owned(),
+            before: copy.map_or(Before::Nothing, Before::Copy),
+            after: hash(connected.text.as_bytes()),
+            entry: connected.entry.clone(),
+            taken_out: Map::new(),
+            taken_out_of_projects: Map::new(),
         };
-        taken_out.extend(connected.taken_out.clone());
-        let after = hash(connected.text.as_bytes());
-        let (path, entry) = (path.to_owned(), connected.entry.clone());
-        let record = self.record(&path);
-        Ok(Pending { connection: Connection { path, before, after, entry, taken_out }, record })
+        if let Some(earlier) = earlier {
+            let is_untouched = is_untouched(&earlier);
+            connection.before = if is_untouched { earlier.before } else { Before::Mixed };
+            connection.taken_out = earlier.taken_out;
+            connection.taken_out_of_projects = earlier.taken_out_of_projects;
+        }
+        connection.taken_out.extend(connected.taken_out.clone());
+        for (project, servers) in &connected.taken_out_of_projects {
+            let known = &mut connection.taken_out_of_projects;
+            match (known.get_mut(project).and_then(Value::as_object_mut), servers.as_object()) {
+                (Some(known), Some(servers)) => known.extend(servers.clone()),
+                _ => drop(known.insert(project.clone(), servers.clone())),
+            }
+        }
+        Ok(Pending { connection, record })
     }
 
     /// Forgets what was done to this file; the copies stay.

@@ -7,7 +7,7 @@ use super::{
     own::{NAME, Way},
     places::{Directories, PROJECT},
     plan::target,
-    read::{self, Fate, Spot},
+    read::{self, Candidate, Fate, Spot},
 };
 use crate::config::{Edit, EditError, Environment, Format};
 
@@ -17,6 +17,8 @@ pub struct Connected {
     pub text: String,
     /// The entries that were taken out, as they were written.
     pub taken_out: Map<String, Value>,
+    /// Those of them that the host had for one project of its user alone, by the project.
+    pub taken_out_of_projects: Map<String, Value>,
     /// The servers that stay beside dormouse.
     pub left: Vec<String>,
     /// Whether dormouse was in it.
@@ -123,8 +125,67 @@ impl Spot {
             edits.extend(servers.with_all(&[(&name, &entry)]));
         }
         edits.extend(servers.without(gone));
+        for part in self.local_parts(directories) {
+            edits.extend(part.replace_local(&root, &is_carried, &mut connected, directories)?);
+        }
         connected.text = self.edited(text, &edits)?;
         Ok(connected)
+    }
+
+    /// Takes out what dormouse has of the servers for the current project alone, which the host prefers to all others.
+    fn replace_local(
+        &self,
+        root: &Value,
+        is_carried: &dyn Fn(&Entry) -> bool,
+        connected: &mut Connected,
+        directories: &Directories,
+    ) -> Result<Vec<Edit>, ConnectError> {
+        let servers = self.servers(root, directories)?;
+        let project = directories.project.to_string_lossy().into_owned();
+        let mut taken_out = Map::new();
+        for Candidate { name, fate, .. } in self.all_of(root, directories) {
+            match fate {
+                Fate::Ready(entry) if is_carried(&entry) => {
+                    let written = servers.get(&name).cloned().unwrap_or_default();
+                    taken_out.insert(name, written);
+                }
+                Fate::Ready(_) => connected.left.push(format!("{name} (for this project)")),
+                Fate::Ourselves | Fate::Disabled | Fate::Unusable(_) => {}
+            }
+        }
+        let edits = servers.without(taken_out.keys().collect());
+        if !taken_out.is_empty() {
+            connected.taken_out_of_projects.insert(project, Value::Object(taken_out));
+        }
+        Ok(edits)
+    }
+
+    /// Puts servers back that were taken out of the parts for single projects; `None` where there is nothing to do.
+    ///
+    /// # Errors
+    /// As for `connect`.
+    pub fn put_back(
+        &self,
+        text: &str,
+        of_projects: &Map<String, Value>,
+        directories: &Directories,
+    ) -> Result<Option<String>, ConnectError> {
+        let mut after = None;
+        for (project, taken_out) in of_projects {
+            let there = Directories { project: project.into(), ..directories.clone() };
+            for part in self.local_parts(&there) {
+                let text = after.as_deref().unwrap_or(text);
+                let root = part.root(text)?;
+                let servers = part.servers(&root, &there)?;
+                let taken_out = taken_out.as_object().into_iter().flatten();
+                let back = taken_out.filter(|(name, _)| servers.get(name).is_none());
+                let edits = servers.with_all(&back.collect::<Vec<_>>());
+                if !edits.is_empty() {
+                    after = Some(part.edited(text, &edits)?);
+                }
+            }
+        }
+        Ok(after)
     }
 
     /// Takes dormouse out, and puts servers back that were taken out for it; `None` where there is nothing to do.

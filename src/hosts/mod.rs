@@ -22,7 +22,7 @@ pub use entry::Entry;
 pub use own::Way;
 pub use places::{Directories, Os, Scope};
 pub use plan::{Outcome, Plan, Planned, Skipped, target};
-pub use read::{Candidate, Fate, Source, Spot, candidates, of_config};
+pub use read::{Candidate, Elsewhere, Fate, Source, Spot, candidates, of_config};
 pub use secrets::{Secret, hidden, keep_secrets, masked, masked_value, secrets, secrets_in};
 pub use snippet::snippets;
 pub use table::{HOSTS, Host};

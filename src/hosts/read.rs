@@ -48,6 +48,21 @@ impl std::fmt::Display for Source {
     }
 }
 
+/// Servers that a host keeps for one project of its user, in a file that holds those of other projects too.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    pub host: &'static Host,
+    pub project: String,
+    pub servers: Vec<String>,
+}
+
+impl std::fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { host, project, servers } = self;
+        write!(f, "{} has servers for the project {project}: {}", host.name, servers.join(", "))
+    }
+}
+
 /// A server that was found in a file.
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -96,6 +111,17 @@ impl Host {
         files.iter().find(is_there).or(files.first()).cloned()
     }
 
+    /// The servers that the host has for other projects than that of the working directory.
+    pub fn elsewhere(&'static self, directories: &Directories) -> Vec<Elsewhere> {
+        let local = self.spots(directories).into_iter().filter(|spot| spot.scope == Scope::Local);
+        let read = |spot: &Spot| {
+            let text = std::fs::read_to_string(&spot.path).ok()?;
+            Format::of(&spot.path).value(&text).ok()
+        };
+        let of_spot = |spot: Spot| Some(spot.elsewhere(&read(&spot)?, directories));
+        local.filter_map(of_spot).flatten().collect()
+    }
+
     fn spot(&'static self, place: &Place, path: PathBuf, directories: &Directories) -> Spot {
         Spot {
             host: self,
@@ -133,6 +159,36 @@ impl Spot {
         let project = path.ancestors().nth(depth).filter(|_| place.scope == Scope::Project);
         let project = project.map(Path::to_owned);
         vec![Self { host, scope: place.scope, path, servers: host.servers, project, ours: None }]
+    }
+
+    /// The parts of this file that hold servers for the project of the working directory alone.
+    pub(super) fn local_parts(&self, directories: &Directories) -> Vec<Self> {
+        let all = match self.scope {
+            Scope::User => self.host.spots(directories),
+            Scope::Local | Scope::Project => Vec::new(),
+        };
+        let is_part = |spot: &Self| spot.scope == Scope::Local && spot.path == self.path;
+        all.into_iter().filter(is_part).collect()
+    }
+
+    fn elsewhere(&self, root: &Value, directories: &Directories) -> Vec<Elsewhere> {
+        let here = directories.project.to_string_lossy();
+        let before = self.servers.first().map(|way| way.split(|step| *step == PROJECT));
+        let projects = before.and_then(|mut parts| follow(root, parts.next()?, None));
+        let others = projects.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let elsewhere = |project: &String| {
+            let there = Directories { project: PathBuf::from(project), ..directories.clone() };
+            let part = Self { project: Some(there.project.clone()), ..self.clone() };
+            let found = part.all(root, BTreeSet::new(), &there).into_iter();
+            let found = found.filter(|candidate| matches!(candidate.fate, Fate::Ready(_)));
+            let servers: Vec<String> = found.map(|candidate| candidate.name).collect();
+            (!servers.is_empty()).then(|| Elsewhere {
+                host: self.host,
+                project: project.clone(),
+                servers,
+            })
+        };
+        others.filter(|project| **project != *here).filter_map(elsewhere).collect()
     }
 
     /// Recalls which entry was put there for dormouse: it may start it by another name, or lead elsewhere.

@@ -208,6 +208,34 @@ async fn only_what_dormouse_serves_is_taken_out() {
 }
 
 #[tokio::test]
+async fn replacing_takes_servers_for_this_project_alone_out_too_and_puts_them_back() {
+    let home = Home::new().with(OWN, r#"{"mcpServers": {"a": {"command": "a"}}}"#);
+    let here = home.path().join("project").to_string_lossy().into_owned();
+    let theirs = serde_json::json!({"projects": {
+        here.clone(): {"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}},
+        "/elsewhere": {"mcpServers": {"c": {"command": "c"}}}
+    }});
+    home.write(".claude.json", theirs.to_string());
+    home.write("project/x", "");
+    let (code, said) =
+        home.run_in("project", &["connect", "claude-code", "--replace", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("taken out of what it has for {here}: a")), "{said}");
+    assert!(said.contains("still there beside it: b (for this project)"), "{said}");
+    assert!(said.contains("has servers for the project /elsewhere: c"), "{said}");
+    let mut now: Value = serde_json::from_str(&home.read(".claude.json")).unwrap();
+    assert_eq!(now["projects"][&here]["mcpServers"], serde_json::json!({"b": {"command": "b"}}));
+    // Claude Code writes its file at each start.
+    now["numStartups"] = 1.into();
+    home.write(".claude.json", now.to_string());
+    let (code, said) = home.run(&["disconnect", "claude-code", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let after: Value = serde_json::from_str(&home.read(".claude.json")).unwrap();
+    assert_eq!(after["projects"], theirs["projects"]);
+    assert!(after["mcpServers"].get("dormouse").is_none(), "{after}");
+}
+
+#[tokio::test]
 async fn a_server_that_only_speaks_of_dormouse_is_none() {
     let theirs = r#"{"mcpServers": {
         "files": {"command": "npx", "args": ["-y", "server-filesystem", "/home/u/dormouse"]},

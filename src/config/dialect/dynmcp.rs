@@ -31,7 +31,8 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
     match entry.text("transport", notes) {
         None => notes.problem(entry.at, "a server of dynmcp needs a \"transport\""),
         Some((at, transport)) => match transport.as_str() {
-            "stdio" | "streamable-http" | "sse" => written.set(at, "type", transport),
+            "streamable-http" => written.set(at, "type", "http"),
+            "stdio" | "sse" => written.set(at, "type", transport),
             _ => notes.problem(at, "expected \"stdio\", \"streamable-http\" or \"sse\""),
         },
     }

@@ -89,7 +89,8 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
     match entry.text("transportType", notes) {
         None => {}
         Some((at, kind)) => match kind.as_str() {
-            "stdio" | "sse" | "streamable-http" => written.set(at, "type", kind),
+            "streamable-http" => written.set(at, "type", "http"),
+            "stdio" | "sse" => written.set(at, "type", kind),
             _ => notes.problem(at, "expected \"stdio\", \"sse\" or \"streamable-http\""),
         },
     }
