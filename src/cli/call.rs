@@ -93,8 +93,13 @@ async fn call(
     let waiting = AbortOnDropHandle::new(tokio::spawn(say_that_it_waits()));
     let outcome = stop.run_until_cancelled(within::call_tool(&fleet, params)).await;
     drop(waiting);
+    let failed = fleet.overview().into_iter().find(|server| server.status.strikes > 0);
     fleet.stop().await;
     watchdog.end();
+    // The error for hosts counts the attempts that are left; this process makes no other.
+    if let Some(cause) = failed.and_then(|server| server.status.last_error) {
+        bail!("cannot load the server: {cause}");
+    }
     Ok(outcome.context("stopped before there was an answer")??)
 }
 

@@ -3,14 +3,17 @@
 use std::process::ExitCode;
 
 use super::{arguments::Options, lineage, settings};
-use crate::config::{ServerConfig, visible};
+use crate::{
+    config::{ServerConfig, visible},
+    surface::counted,
+};
 
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
     let of = config.dialect.map(|dialect| format!(", as {} reads it", dialect.name()));
     let of = of.unwrap_or_default();
-    outln!("{}: ok, {} servers{of}", file.path.display(), config.servers.len());
+    outln!("{}: ok, {}{of}", file.path.display(), counted(config.servers.len(), "server"));
     for server in &config.servers {
         if let Err(unavailable) = &server.transport {
             outln!("  {}: unavailable: {}", server.name, visible(&unavailable.to_string()));

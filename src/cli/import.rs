@@ -8,9 +8,10 @@ use std::{
 };
 
 use anyhow::Context as _;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use report::{counted, show};
+use report::show;
 
 use super::{
     UsageError,
@@ -19,24 +20,26 @@ use super::{
     describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
-    json as to_json,
+    json as to_json, numbers, rendered,
     settings::{self, directories},
     table,
 };
 use crate::{
     config::{self, ConfigEdit, ConfigFile, Converted, visible},
     hosts::{
-        Candidate, Directories, HOSTS, Host, Plan, Scope, Secret, Spot, candidates, keep_secrets,
-        of_config, secrets,
+        Candidate, Directories, Elsewhere, HOSTS, Host, Plan, Scope, Secret, Spot, candidates,
+        keep_secrets, of_config, secrets,
     },
+    surface::counted,
 };
 
 pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
     if typed.from.is_empty() && !typed.all {
-        return Ok(list_hosts(&directories));
+        return list_hosts(&directories, typed.json);
     }
-    let Gathered { found, unreadable, settings, of_project } = gather(typed, &directories)?;
+    let Gathered { found, unreadable, settings, of_project, elsewhere } =
+        gather(typed, &directories)?;
     let file = settings::target(options)?;
     let mut plan = Plan::new(found, &file.entries()?, &file.environment(), typed.force);
     for (path, why) in &unreadable {
@@ -45,9 +48,12 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     for path in of_project {
         errln!("{} is the project's: with --project its servers come too", path.display());
     }
+    for elsewhere in &elsewhere {
+        errln!("{}", how_to_get(elsewhere));
+    }
     let may_ask = !typed.consent.yes && !typed.json && !typed.consent.dry_run && ask::is_possible();
     if !typed.json {
-        show(&plan, &file);
+        show(&plan, &file, typed.probe);
     }
     let probing = match typed.probe {
         false => Probing::None,
@@ -91,6 +97,8 @@ struct Gathered {
     settings: Map<String, Value>,
     /// Files of the project that are left out.
     of_project: Vec<PathBuf>,
+    /// Servers for other projects, which are left out.
+    elsewhere: Vec<Elsewhere>,
 }
 
 /// What became of an import.
@@ -119,6 +127,8 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
             hosts.push(host(word).map_err(unknown)?);
         }
     }
+    let elsewhere = hosts.iter().flat_map(|host| host.elsewhere(directories));
+    gathered.elsewhere.extend(elsewhere);
     for spot in hosts.into_iter().flat_map(|host| host.spots(directories)) {
         // A project's file may be anybody's: without being asked about it nobody takes its commands over.
         if spot.scope == Scope::Project && typed.consent.yes && !typed.project {
@@ -159,25 +169,68 @@ fn gather_file(
     Ok(())
 }
 
-/// What can be imported on this machine.
-fn list_hosts(directories: &Directories) -> ExitCode {
-    let mut shown = table(&["HOST", "SERVERS", "FILE"]);
-    for host in &HOSTS {
-        for spot in host.spots(directories).iter().filter(|spot| spot.path.is_file()) {
-            let (found, unreadable) = candidates(std::slice::from_ref(spot), directories);
-            let count =
-                if unreadable.is_empty() { found.len().to_string() } else { "?".to_owned() };
-            if count != "0" {
-                shown.add_row([host.id.to_owned(), count, home_path(&spot.path, directories)]);
-            }
+/// One file of a host with servers, in `--json`.
+#[derive(Serialize)]
+struct Importable {
+    host: &'static str,
+    path: PathBuf,
+    /// `user`, `local` (its user's, in this project alone) or `project`.
+    scope: &'static str,
+    servers: Vec<String>,
+    /// Why the file cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// The files of hosts on this machine that have servers.
+fn importable(directories: &Directories) -> Vec<Importable> {
+    let spots = HOSTS.iter().flat_map(|host| host.spots(directories));
+    let all = spots.filter(|spot| spot.path.is_file()).map(|spot| {
+        let (found, unreadable) = candidates(std::slice::from_ref(&spot), directories);
+        Importable {
+            host: spot.host.id,
+            scope: match spot.scope {
+                Scope::User => "user",
+                Scope::Local => "local",
+                Scope::Project => "project",
+            },
+            path: spot.path,
+            servers: found.into_iter().map(|candidate| candidate.name).collect(),
+            error: unreadable.into_iter().next().map(|(_, why)| why),
         }
+    });
+    all.filter(|file| !file.servers.is_empty() || file.error.is_some()).collect()
+}
+
+/// Shows what can be imported on this machine.
+fn list_hosts(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCode> {
+    let files = importable(directories);
+    if is_json {
+        outln!("{}", to_json(&files)?);
+        return Ok(ExitCode::SUCCESS);
     }
-    if shown.is_empty() {
+    if files.is_empty() {
         errln!("no host here has any servers; import a file: dormouse import FILE");
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     }
-    outln!("{shown}\n\nnext: dormouse import HOST, or dormouse import --all");
-    ExitCode::SUCCESS
+    let mut shown = table(&["HOST", "SERVERS", "FILE"]);
+    for Importable { host, path, scope, servers, error } in files {
+        let count = error.map_or_else(|| servers.len().to_string(), |_| "?".to_owned());
+        let here = if scope == "local" { " (for this project)" } else { "" };
+        shown.add_row([host.to_owned(), count, home_path(&path, directories) + here]);
+    }
+    numbers(&mut shown, &[1]);
+    outln!("{}", rendered(shown));
+    for elsewhere in HOSTS.iter().flat_map(|host| host.elsewhere(directories)) {
+        outln!("{}", how_to_get(&elsewhere));
+    }
+    outln!("\nnext: dormouse import HOST, or dormouse import --all");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn how_to_get(elsewhere: &Elsewhere) -> String {
+    let id = elsewhere.host.id;
+    visible(&format!("{elsewhere}; to import them, run dormouse import {id} there"))
 }
 
 fn home_path(path: &Path, directories: &Directories) -> String {

@@ -9,7 +9,7 @@ use crate::{
     auth::Summary,
     catalog::{Inventory, ToolState},
     config::ServerConfig,
-    surface::one_line,
+    surface::{counted, one_line},
 };
 
 /// One server, in `--json`.
@@ -72,11 +72,11 @@ fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
     };
     let off = if server.enabled { "" } else { " (switched off)" };
     outln!(
-        "{bold}{name}{bold:#}{off}: {} tools, {} resources, {} resource templates, {} prompts",
-        inventory.tools.len() - inventory.count(ToolState::Stale),
-        inventory.resources,
-        inventory.resource_templates,
-        inventory.prompts
+        "{bold}{name}{bold:#}{off}: {}, {}, {}, {}",
+        counted(inventory.tools.len() - inventory.count(ToolState::Stale), "tool"),
+        counted(inventory.resources, "resource"),
+        counted(inventory.resource_templates, "resource template"),
+        counted(inventory.prompts, "prompt")
     );
     let mut table = super::table(&[]);
     for tool in &inventory.tools {
@@ -95,11 +95,10 @@ fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
             .copied()
             .collect::<Vec<_>>();
         let line = one_line(tool.description.lines().next().unwrap_or_default());
-        let short: String = line.chars().take(80).collect();
         let name: String = one_line(&tool.name).chars().take(64).collect();
-        table.add_row([format!("  {name}"), notes.join(", "), short]);
+        table.add_row([format!("  {name}"), notes.join(", "), line.clone()]);
     }
     if !inventory.tools.is_empty() {
-        outln!("{table}");
+        outln!("{}", super::rendered(table));
     }
 }

@@ -43,14 +43,15 @@ mod trust;
 use std::{
     ffi::OsString,
     fmt,
-    io::Write,
+    io::{IsTerminal as _, Write},
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
-use comfy_table::Table;
+use comfy_table::{CellAlignment, ContentArrangement, Row, Table};
+use console::Term;
 use serde::Serialize;
 
 use crate::{
@@ -213,9 +214,40 @@ fn table(heading: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     if !heading.is_empty() {
+        let mut heading = Row::from(heading);
+        heading.max_height(1);
         table.set_header(heading);
     }
     table
+}
+
+/// Aligns columns of numbers on the right.
+fn numbers(table: &mut Table, columns: &[usize]) {
+    for column in columns {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// The lines of a table. On a terminal what does not fit is cut, and ends in `…`.
+fn rendered(mut table: Table) -> String {
+    if let Some(width) = terminal_width() {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        table.set_truncation_indicator("…");
+        for row in table.row_iter_mut() {
+            row.max_height(1);
+        }
+    }
+    table.trim_fmt()
+}
+
+/// The columns of the terminal on standard output, if it is one.
+fn terminal_width() -> Option<u16> {
+    const USUAL: u16 = 80;
+    let width = || Term::stdout().size_checked().map(|(_, width)| width);
+    let is_terminal = std::io::stdout().is_terminal();
+    is_terminal.then(|| width().filter(|width| *width > 0).unwrap_or(USUAL))
 }
 
 /// A runtime of one thread: the work is moving bytes, and this is the leanest way to do it.

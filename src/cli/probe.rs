@@ -1,6 +1,10 @@
 //! Connects servers for a look at what they have, without a host.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -28,6 +32,7 @@ pub(super) struct Seen {
     pub(super) config: Arc<ServerConfig>,
     pub(super) outcome: Result<Arc<ServerCatalog>, LoadError>,
     pub(super) status: Status,
+    pub(super) took: Duration,
 }
 
 /// What was seen, in the order of the config, and who was not looked at because the user stopped it.
@@ -96,6 +101,14 @@ pub(super) fn within(own: Duration, limit: TimeLimit) -> Duration {
     if own.is_zero() { limit.timeout } else { own.min(limit.timeout) }
 }
 
+/// Three digits of it.
+pub(super) fn short(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1000.0),
+        seconds => format!("{seconds:.1} s"),
+    }
+}
+
 async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) -> Seen {
     // Whatever the config says of it: now it is connected once, and a failure is final.
     config.startup = Startup::Lazy;
@@ -105,6 +118,7 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
     bar.set_message(format!("{}: connecting", config.name));
     bar.enable_steady_tick(Duration::from_millis(100));
     let config = Arc::new(config);
+    let start = Instant::now();
     let upstream = Upstream::start(config.clone(), Arc::new(Nobody), context, None);
     let leased = upstream.lease(Era::Legacy).await;
     let status = upstream.status();
@@ -112,9 +126,10 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
         let gone = || LoadError::Gone { server: config.name.clone() };
         upstream.catalog().ok_or_else(gone)
     });
+    let took = start.elapsed();
     upstream.stop();
     bar.finish_and_clear();
-    Seen { config, outcome, status }
+    Seen { config, outcome, status, took }
 }
 
 fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {

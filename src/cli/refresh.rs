@@ -8,14 +8,14 @@ use super::{
     arguments::{Options, RefreshArguments},
     edit::rewrite,
     probe,
-    probe::Seen,
+    probe::{Seen, short},
     runtime,
     settings::{self, Chosen},
 };
 use crate::{
     catalog::{CatalogKey, Pins, ServerCatalog},
     config::{ConfigFile, ToolChanges, visible},
-    surface::one_line,
+    surface::{counted, one_line},
 };
 
 pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result<ExitCode> {
@@ -26,7 +26,8 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let all = config.servers.len();
     let auth = settings::auth(Some(&file), options);
     let tell = |seen: &Seen, number: usize| {
-        errln!("[{number}/{all}] {}", visible(&seen.config.name));
+        let name = visible(&seen.config.name);
+        errln!("[{number}/{all}] {name}: {}", short(seen.took));
     };
     let probed = runtime()?.block_on(probe::probe(config, auth, typed.limit, tell));
     if !typed.dry_run {
@@ -55,7 +56,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
 
 /// What was learned of a server whose tools the config does not name.
 fn learned(seen: &Seen) -> anyhow::Result<String> {
-    Ok(format!("{} tools", catalog(seen)?.tools.len()))
+    Ok(counted(catalog(seen)?.tools.len(), "tool"))
 }
 
 fn catalog(seen: &Seen) -> anyhow::Result<&ServerCatalog> {
@@ -87,13 +88,13 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
     let all = file.parse(&file.environment())?;
     let config = settings::server(&all, &seen.config.name)?;
     if let Some(dialect) = all.dialect.filter(|dialect| !dialect.has_tools()) {
-        let count = catalog.tools.len();
-        return Ok(format!("{count} tools; a config of {} does not name them", dialect.name()));
+        let count = counted(catalog.tools.len(), "tool");
+        return Ok(format!("{count}; a config of {} does not name them", dialect.name()));
     }
     let changes = catalog.tool_changes(config);
     *file = file.with_tools(&config.name, &changes)?;
     let ToolChanges { added, gone, back, left_out } = changes;
-    let mut said = format!("{} tools", catalog.tools.len());
+    let mut said = counted(catalog.tools.len(), "tool");
     let groups =
         [(added, "new"), (gone, "gone"), (back, "back"), (left_out, "cannot be written as keys")];
     for (names, what) in groups.into_iter().filter(|(names, _)| !names.is_empty()) {

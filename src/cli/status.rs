@@ -9,7 +9,7 @@ use super::{arguments::Options, instances::running, login::described, settings};
 use crate::{
     catalog::{Inventory, ToolState},
     control::{LastWake, Report, ServerReport},
-    surface::one_line,
+    surface::{counted, one_line},
     upstream::Phase,
 };
 
@@ -49,7 +49,8 @@ fn print(report: &Report) {
     for server in &report.servers {
         table.add_row(row(server));
     }
-    outln!("{table}");
+    super::numbers(&mut table, &[3, 4, 5]);
+    outln!("{}", super::rendered(table));
     for server in &report.servers {
         for note in notes(server) {
             outln!("{}: {note}", server.name);
@@ -114,7 +115,7 @@ fn last_wake(wake: LastWake) -> String {
         0..60 => format!("{ago} s"),
         60..3600 => format!("{} min", ago / 60),
         3600..172_800 => format!("{} h", ago / 3600),
-        _ => format!("{} days", ago / 86_400),
+        _ => counted(usize::try_from(ago / 86_400).unwrap_or(usize::MAX), "day"),
     };
     format!("{ago} ago, took {} ms", wake.took)
 }

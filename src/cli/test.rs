@@ -7,11 +7,15 @@ use anstyle::{AnsiColor, Style};
 use super::{
     arguments::{Options, TimeLimit},
     probe,
-    probe::Seen,
+    probe::{Seen, short},
     refresh, runtime,
     settings::{self, Chosen},
 };
-use crate::{peer::CallError, surface::one_line, upstream::AttemptError};
+use crate::{
+    peer::CallError,
+    surface::{counted, one_line},
+    upstream::AttemptError,
+};
 
 pub(super) fn run(
     options: &Options,
@@ -29,7 +33,9 @@ pub(super) fn run(
         outln!("- {name}: switched off");
     }
     let failed = probed.seen.iter().filter(|seen| seen.outcome.is_err()).count();
-    outln!("{} of {} servers work", probed.seen.len() - failed, probed.seen.len());
+    let all = probed.seen.len();
+    let verb = if all == 1 { "works" } else { "work" };
+    outln!("{} of {} {verb}", all - failed, counted(all, "server"));
     let is_good = probed.is_complete() && failed == 0;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -41,14 +47,14 @@ fn print(seen: &Seen, position: &str) {
         Ok(catalog) => {
             let timing = seen.status.last_wake.map(|(_, timing)| timing).unwrap_or_default();
             outln!(
-                "{good}✔{good:#} {position} {name}: {} (start {}, handshake {}, lists {}); {} tools, {} resources, {} prompts; MCP {}",
+                "{good}✔{good:#} {position} {name}: {} (start {}, handshake {}, lists {}); {}, {}, {}; MCP {}",
                 short(timing.total()),
                 short(timing.opening),
                 short(timing.handshake),
                 short(timing.lists.unwrap_or_default()),
-                catalog.tools.len(),
-                catalog.resources.len() + catalog.templates.len(),
-                catalog.prompts.len(),
+                counted(catalog.tools.len(), "tool"),
+                counted(catalog.resources.len() + catalog.templates.len(), "resource"),
+                counted(catalog.prompts.len(), "prompt"),
                 catalog.greeting.version,
             );
             if let Some(noise) = &seen.status.noise {
@@ -99,12 +105,4 @@ fn near_commands(command: &str) -> Vec<String> {
     near.sort();
     near.dedup();
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
-}
-
-/// Three digits of it.
-fn short(duration: Duration) -> String {
-    match duration.as_secs_f64() {
-        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1000.0),
-        seconds => format!("{seconds:.1} s"),
-    }
 }

@@ -48,11 +48,11 @@ async fn check_prints_every_problem_with_its_place() {
     assert_eq!(code, Some(0));
     assert_eq!(
         stdout,
-        "good.json: ok, 1 servers\n  a: unavailable: undefined: NO_SUCH; set what is missing in the environment or in .env\n"
+        "good.json: ok, 1 server\n  a: unavailable: undefined: NO_SUCH; set what is missing in the environment or in .env\n"
     );
     std::fs::write(place.path().join(".env"), "\u{feff}NO_SUCH=x\nMY KEY=hidden-secret\n").unwrap();
     let (_, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;
-    assert_eq!(stdout, "good.json: ok, 1 servers\n");
+    assert_eq!(stdout, "good.json: ok, 1 server\n");
     let (code, _, stderr) =
         run(place.path(), &["check", "--config", "good.json", "--env-file", ".env"]).await;
     assert_eq!(code, Some(2));

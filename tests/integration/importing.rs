@@ -86,6 +86,34 @@ async fn without_arguments_it_shows_what_there_is() {
 }
 
 #[tokio::test]
+async fn without_arguments_json_lists_the_files_that_have_servers() {
+    let home = Home::with_hosts();
+    let (code, said) = home.run_in("project", &["import", "--json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let files: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let of = |host: &str, scope: &str| {
+        let is_it = |file: &&Value| file["host"] == host && file["scope"] == scope;
+        files.iter().find(is_it).map(|file| file["servers"].clone())
+    };
+    assert_eq!(of("claude-code", "user"), Some(json!(["github", "filesystem"])));
+    assert_eq!(of("claude-code", "local"), Some(json!(["local-db"])));
+    let (code, said) = Home::new().run(&["import", "--json"]).await;
+    assert_eq!((code, said.trim()), (Some(0), "[]"));
+}
+
+#[tokio::test]
+async fn servers_that_claude_code_has_for_other_projects_are_mentioned() {
+    let home = Home::with_hosts();
+    for arguments in [&["import"][..], &["import", "claude-code", "--yes"]] {
+        let (code, said) = home.run_in("project", arguments).await;
+        assert_eq!(code, Some(0), "{said}");
+        let expected = "Claude Code has servers for the project /elsewhere: not-here; to import them, run dormouse import claude-code there";
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(home.read(OWN).contains("local-db") && !home.read(OWN).contains("not-here"));
+}
+
+#[tokio::test]
 async fn servers_of_the_same_name_are_told_apart() {
     let config = |command: &str| json!({"mcpServers": {"s": {"command": command}}}).to_string();
     let home = Home::new()
@@ -252,6 +280,64 @@ async fn the_config_of_another_proxy_is_converted() {
         }
         let (code, said) = home.run(&["check"]).await;
         assert_eq!(code, Some(0), "{name}: {said}");
+    }
+}
+
+/// Configs of other proxies with each key whose value is translated.
+const CONVERTED: [(&str, &str); 4] = [
+    (
+        "dynmcp.json",
+        r#"{"mcp": {
+            "a": {"transport": "stdio", "command": "x1", "args": ["a"], "env": {"A": "b"}, "description": "d"},
+            "b": {"transport": "streamable-http", "url": "http://x1/", "headers": {"A": "b"},
+                  "auth": {"client_id": "c", "client_secret": "s", "scope": "r w"}},
+            "c": {"transport": "sse", "url": "http://x2/"}}}"#,
+    ),
+    (
+        "dynamic.json",
+        r#"{"mcpServers": {
+            "a": {"command": "x2", "idle_timeout": 60, "timeout": {"tools": "1min", "resources": 5, "prompts": 7},
+                  "features": {"prompts": false}},
+            "b": {"type": "sse", "url": "http://x3/", "lazy_startup": false, "oauth_client_id": "c", "oauth_scopes": ["r"]},
+            "c": {"type": "http", "url": "http://x4/", "lazy_startup": "pure"},
+            "d": {"type": "stdio", "command": "x3"}}}"#,
+    ),
+    (
+        "servers.yaml",
+        "servers:\n  a:\n    command: npx -y 'a b'\n    idle_timeout_minutes: 2\n    tools:\n      t: {enabled: false, description: d}\n      u:\n  b: {type: stdio, command: y, always_on: true}\n  c: {type: sse, url: 'http://x5/', always_on: false}\n  d: {type: http, url: 'http://x6/'}\n",
+    ),
+    (
+        "proxy.json",
+        r#"{"mcpProxy": {"addr": ":9090", "baseURL": "http://x", "name": "n", "version": "1", "type": "sse",
+                "options": {"lazyLoad": true, "authTokens": ["t"], "panicIfInvalid": true, "logEnabled": true}},
+            "mcpServers": {
+                "a": {"command": "x4", "timeout": 1500000000, "transportType": "stdio"},
+                "b": {"transportType": "sse", "url": "http://x7/", "options": {
+                    "lazyLoad": false, "authTokens": ["b"], "toolFilter": {"mode": "allow", "list": ["t"]}}},
+                "c": {"transportType": "streamable-http", "url": "http://x8/", "oauth": {
+                    "clientId": "c", "clientSecret": "keychain:n", "scopes": ["r"]}}}}"#,
+    ),
+];
+
+#[tokio::test]
+async fn what_is_converted_is_valid_by_the_published_schema() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let schema = std::fs::read_to_string(root.join("docs/config.schema.json")).unwrap();
+    let schema = serde_json::from_str(&schema).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for (name, theirs) in CONVERTED {
+        let home = Home::new().with(name, theirs);
+        let (code, said) = home.run(&["import", name, "--yes"]).await;
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let ours = home.read(OWN);
+        let start = ours.find('{').unwrap();
+        let value: Value = serde_json::from_str(&ours[start..]).unwrap();
+        let why: Vec<String> = schema
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(why.is_empty(), "{name}: {why:#?}\n{ours}");
+        assert!(value["mcpServers"].as_object().unwrap().len() >= 3, "{ours}");
     }
 }
 

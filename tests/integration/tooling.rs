@@ -10,7 +10,12 @@ use std::{
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::support::{descendants, dormouse, eventually};
+use crate::support::{at_terminal, descendants, dormouse, eventually};
+
+const SERVERS: &str = r#"{"mcpServers": {
+    "notes": {"command": "DORMOUSE", "args": ["__demo-server", "notes"]},
+    "weather": {"command": "DORMOUSE", "args": ["__demo-server", "weather"]}
+}}"#;
 
 /// A home of its own with a config in it.
 struct Home {
@@ -191,7 +196,7 @@ async fn test_says_how_long_each_server_takes_and_what_is_wrong() {
     let line = |text: &str| said.lines().find(|line| line.contains(text)).expect(text);
     let good = line("good: ");
     assert!(good.starts_with('✔') && good.contains("/4] good: ") && good.contains("(start "));
-    assert!(good.ends_with("4 tools, 1 resources, 1 prompts; MCP 2025-11-25"), "{said}");
+    assert!(good.ends_with("4 tools, 1 resource, 1 prompt; MCP 2025-11-25"), "{said}");
     assert!(line("typo: command not found").starts_with('✘'), "{said}");
     assert!(line("  on PATH there is: node").starts_with("  on PATH"), "{said}");
     assert!(
@@ -231,6 +236,59 @@ async fn call_does_what_an_agent_would_and_obeys_the_config() {
     let output = calling.wait_with_output().await.unwrap();
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["content"][0]["type"], "text");
+}
+
+#[tokio::test]
+async fn call_counts_no_attempts_where_it_makes_one() {
+    let home = Home::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
+    let (code, _, errors) = home.run(&["call", "gone", "tool", "{}"]).await;
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("cannot load the server: command not found"), "{errors}");
+    assert!(!errors.contains("left"), "{errors}");
+}
+
+#[tokio::test]
+async fn tables_are_as_wide_as_the_terminal_and_numbers_stand_on_the_right() {
+    let home = Home::with("x.json", SERVERS);
+    home.run(&["refresh"]).await;
+    let config = home.config.to_str().unwrap().to_owned();
+    for arguments in [["list", "--config", &config], ["status", "--config", &config]] {
+        let shown = at_terminal(home.command(&arguments), &[]).await;
+        let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with(' ')).collect();
+        assert!(rows.len() > 2, "{shown}");
+        for row in rows {
+            assert!(row.trim_end().chars().count() <= 80, "{shown}");
+        }
+    }
+    let (_, said, _) = home.run(&["status"]).await;
+    let end = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
+    let heading = said.lines().find(|line| line.contains("bytes")).unwrap();
+    let row = said.lines().find(|line| line.starts_with(" notes")).unwrap();
+    let bytes = row.split_whitespace().find(|word| word.len() > 2 && word.parse::<u32>().is_ok());
+    assert_eq!(end(heading, "bytes"), end(row, bytes.unwrap()), "{said}");
+    assert!(said.lines().all(|line| line == line.trim_end()), "{said:?}");
+}
+
+#[tokio::test]
+async fn refresh_says_how_long_each_server_took() {
+    let home = Home::with("x.json", SERVERS);
+    let (_, _, errors) = home.run(&["refresh"]).await;
+    let progress: Vec<&str> = errors.lines().filter(|line| line.starts_with('[')).collect();
+    assert_eq!(progress.len(), 2, "{errors}");
+    for (number, line) in progress.into_iter().enumerate() {
+        assert!(line.starts_with(&format!("[{}/2] ", number + 1)), "{errors}");
+        assert!(line.ends_with(" ms") || line.ends_with(" s"), "{errors}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_connection_names_the_address() {
+    let config = r#"{"mcpServers": {"gone": {"url": "http://127.0.0.1:9/secret-path"}}}"#;
+    let home = Home::with("x.json", config);
+    let (code, said, _) = home.run(&["test"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot be reached: http://127.0.0.1:9: Connection refused"), "{said}");
+    assert!(!said.contains("secret-path"), "{said}");
 }
 
 #[tokio::test]

@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::Import;
 use crate::{
-    cli::table,
+    cli::{rendered, table},
     config::{ConfigFile, visible},
     hosts::{
         Needed, Outcome, Plan, Planned, Skipped, Source, masked, masked_value, secrets, secrets_in,
     },
+    surface::counted,
 };
 
 impl Import<'_> {
@@ -139,7 +140,8 @@ impl From<&Source> for Origin {
     }
 }
 
-pub(super) fn show(plan: &Plan, file: &ConfigFile) {
+/// `is_whole`: commands are not cut, since the user is going to be asked whether to run them.
+pub(super) fn show(plan: &Plan, file: &ConfigFile, is_whole: bool) {
     let mut shown = table(&["SERVER", "FROM", "RUNS", ""]);
     for planned in &plan.servers {
         let from: Vec<String> = planned.from.iter().map(ToString::to_string).collect();
@@ -155,7 +157,7 @@ pub(super) fn show(plan: &Plan, file: &ConfigFile) {
     if plan.servers.is_empty() {
         errln!("there is nothing to import into {}", file.path.display());
     } else {
-        outln!("{shown}\n");
+        outln!("{}\n", if is_whole { shown.trim_fmt() } else { rendered(shown) });
     }
     for Skipped { name, source, why } in &plan.skipped {
         errln!("{} of {source} is left out: {}", visible(name), visible(why));
@@ -167,12 +169,7 @@ pub(super) fn show(plan: &Plan, file: &ConfigFile) {
     }
 }
 
-/// `1 server`, `2 servers`
-pub(super) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// The command or the URL, whole: somebody may have to judge it.
+/// The command or the URL, without secrets.
 fn runs(planned: &Planned) -> String {
     let text = |key: &str| planned.entry.get(key).and_then(Value::as_str);
     let words = planned.entry.get("args").and_then(Value::as_array).into_iter().flatten();

@@ -165,11 +165,20 @@ async fn sent(request: RequestBuilder) -> Result<Response, CallError> {
             || error.is_builder()
             || error.is_request() && error.is_timeout()
         {
-            CallError::Unreachable(root_cause(&error))
+            CallError::Unreachable(unreachable(&error))
         } else {
             CallError::Broken(root_cause(&error))
         }
     })
+}
+
+/// The cause after the address, of which only the origin is shown: a path or query may hold secrets.
+fn unreachable(error: &reqwest::Error) -> String {
+    let cause = root_cause(error);
+    match error.url() {
+        Some(url) => format!("{}: {cause}", url.origin().ascii_serialization()),
+        None => cause,
+    }
 }
 
 fn is_exhausted(error: &reqwest::Error) -> bool {
