@@ -15,7 +15,10 @@ use std::{
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Digests, Inventory, Kept, Pins, Record, RecordError, ServerCatalog};
+use super::{
+    Digests, Inventory, Kept, Pins, Record, RecordError, ServerCatalog,
+    change::{Change, changes, keep_former},
+};
 use crate::config::{
     self, Launch, Pin, ServerConfig, Transport, make_private_directory, read_bounded,
 };
@@ -107,7 +110,7 @@ impl Cache {
 
     /// What was seen of a server last, and what that comes to.
     pub fn last(&self, config: &ServerConfig) -> Option<(Record, Inventory)> {
-        let Kept { records, pins } = self.known(&CatalogKey::of(config)?);
+        let Kept { records, pins, .. } = self.known(&CatalogKey::of(config)?);
         let last = records.into_iter().next()?;
         let digests = Digests::of(&last.catalog);
         let changed = match config.pin {
@@ -128,7 +131,7 @@ impl Cache {
     pub fn known(&self, key: &CatalogKey) -> Kept {
         self.load(key).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot read what is known of a server");
-            Kept { records: Vec::new(), pins: Pins::lost() }
+            Kept { pins: Pins::lost(), ..Kept::default() }
         })
     }
 
@@ -141,7 +144,7 @@ impl Cache {
                 // One that was set aside was not written again.
                 let was_damaged = path.with_extension(DAMAGED).exists();
                 let pins = if was_damaged { Pins::lost() } else { Pins::default() };
-                return Ok(Kept { records: Vec::new(), pins });
+                return Ok(Kept { pins, ..Kept::default() });
             }
             // A directory, a pipe, or a file that is far too large.
             Err(error)
@@ -170,42 +173,44 @@ impl Cache {
         seen: &Pins,
     ) -> Result<BTreeSet<String>, CacheError> {
         let digests = Digests::of(catalog);
-        self.change(key, |Kept { records, pins }| {
-            records.retain(|record| !record.is_for(&catalog.discovery.declared));
+        self.change(key, |Kept { records, pins, former }| {
+            let is_replaced = |record: &Record| record.is_for(&catalog.discovery.declared);
+            let replaced: Vec<Record> =
+                records.extract_if(.., |record| is_replaced(record)).collect();
             let (server, catalog) = (server.to_owned(), catalog.clone());
             pins.add_missing(seen);
             pins.see(&digests);
             let changed = pins.changed(&digests);
+            for old in &replaced {
+                keep_former(former, &old.catalog, &catalog, pins);
+            }
             records.insert(0, Record { server, learned: SystemTime::now(), catalog });
             records.truncate(MOST_RECORDS);
             changed
         })
     }
 
-    /// Takes tools as they are now: this one, or all. Returns the names of those that had changed.
+    /// The tools that are not what they were: this one, or all. [`Cache::approve`] takes them as they are.
+    pub fn changes(&self, key: &CatalogKey, tool: Option<&str>) -> Vec<Change> {
+        changes(&self.known(key), tool)
+    }
+
+    /// Takes tools as they are now: this one, or all. Returns those that had changed.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn approve(
-        &self,
-        key: &CatalogKey,
-        tool: Option<&str>,
-    ) -> Result<BTreeSet<String>, CacheError> {
-        self.change(key, |Kept { records, pins }| {
-            let mut approved = BTreeSet::new();
-            for Record { catalog, .. } in records.iter() {
-                let mut changed = pins.unverified(&Digests::of(catalog));
-                changed.retain(|name| tool.is_none_or(|tool| tool == name));
-                for tool in catalog.tools.iter().filter(|tool| changed.contains(&tool.name)) {
-                    pins.approve(tool);
-                }
-                approved.append(&mut changed);
+    pub fn approve(&self, key: &CatalogKey, tool: Option<&str>) -> Result<Vec<Change>, CacheError> {
+        self.change(key, |kept| {
+            let changes = changes(kept, tool);
+            for change in &changes {
+                kept.pins.approve(&change.now);
+                kept.former.retain(|former| former.name != change.now.name);
             }
             // Where nothing is known of its tools now, nothing has been looked at.
-            if tool.is_none() && !records.is_empty() {
-                pins.approve_all();
+            if tool.is_none() && !kept.records.is_empty() {
+                kept.pins.approve_all();
             }
-            approved
+            changes
         })
     }
 
@@ -227,13 +232,17 @@ impl Cache {
         let mut kept = match self.load(key) {
             Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
                 set_aside(&path);
-                Kept { records: Vec::new(), pins: Pins::lost() }
+                Kept { pins: Pins::lost(), ..Kept::default() }
             }
             loaded => loaded?,
         };
         let outcome = change(&mut kept);
         let mut encoded = kept.encode();
         let size = encoded.len();
+        if size > MOST_BYTES {
+            kept.former.clear();
+            encoded = kept.encode();
+        }
         while encoded.len() > MOST_BYTES && kept.records.pop().is_some() {
             encoded = kept.encode();
         }
@@ -338,6 +347,10 @@ mod tests {
         wire::Raw,
     };
 
+    fn names(changes: &[Change]) -> Vec<&str> {
+        changes.iter().map(|change| change.now.name.as_str()).collect()
+    }
+
     fn config(command: &str, env: &[(&str, &str)]) -> ServerConfig {
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let launch = Launch {
@@ -410,7 +423,7 @@ mod tests {
         assert_eq!(unverified(), ["a"]);
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert_eq!(unverified(), ["a"], "what was lost is not learned again");
-        assert_eq!(Vec::from_iter(cache.approve(&key, None).unwrap()), ["a"]);
+        assert_eq!(names(&cache.approve(&key, None).unwrap()), ["a"]);
         assert!(unverified().is_empty());
     }
 
@@ -480,7 +493,7 @@ mod tests {
         for number in 0..MOST_RECORDS + 2 {
             assert_eq!(learn(&tool("evil", &number.to_string())), ["a"]);
         }
-        assert_eq!(Vec::from_iter(cache.approve(&key, None).unwrap()), ["a"]);
+        assert_eq!(names(&cache.approve(&key, None).unwrap()), ["a"]);
         assert!(learn(&tool("evil", "another")).is_empty());
         assert_eq!(learn(&tool("worse", "another")), ["a"]);
     }

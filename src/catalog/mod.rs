@@ -3,6 +3,7 @@
 //! Pure but for `cache`. It must not know how a catalog is fetched, nor in which form it is shown.
 
 mod cache;
+mod change;
 mod exposed;
 mod hidden;
 mod inventory;
@@ -17,11 +18,12 @@ mod snapshot;
 mod template;
 
 pub use cache::{Cache, CacheError, CatalogKey};
+pub use change::Change;
 pub use exposed::{Exposed, Naming, Withheld};
 pub use hidden::{hidden_character, hidden_characters};
 pub use inventory::{Inventory, Stock, ToolState};
 pub use item::{Item, Prompt, Resource, Template, Tool};
-pub use pins::{Digests, Pins};
+pub use pins::{Digests, Pins, watched_part};
 pub use record::{Kept, Record, RecordError};
 pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Documents, Found, Index, Match};

@@ -101,6 +101,11 @@ impl Pins {
         }
     }
 
+    /// Whether the tool is as it was when it was first seen, or approved.
+    pub fn has(&self, tool: &Tool) -> bool {
+        self.digests.get(&tool.name).is_some_and(|pinned| pinned.contains(&digest(tool)))
+    }
+
     /// Takes a tool as it is now.
     pub fn approve(&mut self, tool: &Tool) {
         let pinned = self.digests.entry(tool.name.clone()).or_default();
@@ -114,6 +119,23 @@ impl Pins {
     pub fn approve_all(&mut self) {
         self.is_incomplete = self.digests.len() > MOST;
     }
+}
+
+/// The part of a definition that pins watch, with its members in order; for comparison by people.
+pub fn watched_part(tool: &Tool) -> String {
+    let mut shown = String::new();
+    for member in MEMBERS {
+        let Some(raw) = edit::get(&tool.raw, member) else { continue };
+        let text = raw.read::<Value>().map_or_else(
+            |_| raw.to_string(),
+            |mut value| {
+                value.sort_all_objects();
+                format!("{value:#}")
+            },
+        );
+        shown.push_str(&format!("{member}: {text}\n"));
+    }
+    shown
 }
 
 /// Equal for definitions that mean the same: neither spacing nor the order of members counts.

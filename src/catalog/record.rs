@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Discovery, Item, Pins, ServerCatalog, Spoken, read_items};
+use super::{Discovery, Item, Pins, ServerCatalog, Spoken, Tool, read_items};
 use crate::{
     config::Framing,
     protocol::{Era, Greeting},
@@ -34,6 +34,8 @@ pub struct Kept {
     pub records: Vec<Record>,
     /// Of all its tools, whatever was declared when they were seen.
     pub pins: Pins,
+    /// Tools as they were last pinned, of those that the records have otherwise or no more; for comparison.
+    pub former: Vec<Tool>,
 }
 
 /// Why a file is no record.
@@ -166,10 +168,12 @@ impl Kept {
     /// The file that holds it.
     pub fn encode(&self) -> Vec<u8> {
         let records: Vec<Raw> = self.records.iter().map(Record::body).collect();
+        let former: Vec<Raw> = self.former.iter().map(|tool| tool.raw.clone()).collect();
         let members = [
             ("pins", &Raw::encode(&self.pins)),
             ("incomplete", &Raw::encode(&self.pins.is_incomplete())),
             ("records", &Raw::array(&records)),
+            ("former", &Raw::array(&former)),
         ];
         let mut body = edit::set_each(&Raw::empty_object(), &members).as_bytes().to_vec();
         body.push(b'\n');
@@ -196,13 +200,15 @@ impl Kept {
     }
 
     fn read(body: &Raw) -> Option<Self> {
-        let [pins, incomplete, records] = edit::get_each(body, ["pins", "incomplete", "records"]);
-        // Older files do not have it.
+        let [pins, incomplete, records, former] =
+            edit::get_each(body, ["pins", "incomplete", "records", "former"]);
+        // Older files have neither.
+        let former = former.and_then(|former| items(&former)).unwrap_or_default();
         let incomplete = incomplete.is_some_and(|flag| flag.as_bytes() == b"true");
         let records: Option<Vec<Record>> =
             edit::elements(&records?)?.iter().map(Record::read).collect();
         let pins: Pins = pins?.read().ok()?;
-        Some(Self { records: records?, pins: pins.with_incomplete(incomplete) })
+        Some(Self { records: records?, pins: pins.with_incomplete(incomplete), former })
     }
 }
 
@@ -237,7 +243,17 @@ mod tests {
         for record in &records {
             pins.see(&Digests::of(&record.catalog));
         }
-        Kept { records, pins }
+        Kept { records, pins, former: Vec::new() }
+    }
+
+    #[test]
+    fn files_from_before_definitions_were_kept_can_be_read() {
+        let kept = kept(vec![record()]);
+        let text = String::from_utf8(kept.encode()).unwrap();
+        let (_, body) = text.split_once('\n').unwrap();
+        let body = body.replace(",\"former\":[]", "");
+        assert!(!body.contains("former"), "{body}");
+        assert_eq!(Kept::read(&raw(&body)), Some(kept));
     }
 
     #[test]

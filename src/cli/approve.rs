@@ -3,14 +3,23 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
+use similar::TextDiff;
 
-use super::{arguments::Options, settings};
-use crate::catalog::CatalogKey;
+use super::{
+    arguments::{ApproveArguments, Options},
+    ask, settings,
+};
+use crate::{
+    catalog::{CatalogKey, Change, watched_part},
+    config::visible,
+    surface::one_line,
+};
 
-pub(super) fn run(options: &Options, server: &str, tool: Option<&str>) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result<ExitCode> {
+    let tool = typed.tool.as_deref();
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
-    let server = settings::server(&config, server)?;
+    let server = settings::server(&config, &typed.server)?;
     let Some(cache) = settings::storage(Some(&file)).catalogs else {
         bail!("nothing is known of any server: is HOME set?");
     };
@@ -24,19 +33,35 @@ pub(super) fn run(options: &Options, server: &str, tool: Option<&str>) -> anyhow
             bail!("server {:?} has no tool {tool:?}, as far as is known", server.name);
         }
     }
-    let approved = cache.approve(&key, tool)?;
-    if cache.pins(&key).is_incomplete() && approved.is_empty() {
+    let changes =
+        if typed.dry_run { cache.changes(&key, tool) } else { cache.approve(&key, tool)? };
+    let name = &server.name;
+    if cache.pins(&key).is_incomplete() && changes.is_empty() {
         bail!(
-            "what {:?} has is not known: run dormouse refresh {}, look at it, and approve it then",
-            server.name,
-            server.name
+            "what {name:?} has is not known: run dormouse refresh {name}, look at it, and approve it then"
         );
     }
-    if approved.is_empty() {
-        outln!("{}: nothing had changed", server.name);
+    if changes.is_empty() {
+        outln!("{name}: nothing had changed");
     }
-    for tool in approved {
-        outln!("{}: approved {tool}", server.name);
+    let did = if typed.dry_run { "has changed" } else { "is approved" };
+    for change in &changes {
+        outln!("{name}: {} {did}", one_line(&change.now.name));
+        show(change);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what has changed of a tool's definition, or all of it where it is not known what it was.
+fn show(change: &Change) {
+    let now = watched_part(&change.now);
+    let Some(before) = &change.before else {
+        outln!("  its earlier definition is not known; this is what it is now");
+        now.lines().for_each(|line| outln!("  {}", visible(line)));
+        return;
+    };
+    let before = watched_part(before);
+    let difference = TextDiff::from_lines(&before, &now);
+    let hunks = difference.unified_diff().to_string();
+    ask::print_hunks(&hunks);
 }

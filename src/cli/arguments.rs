@@ -25,7 +25,10 @@ pub(super) enum Command {
     #[command(alias = "start")]
     Serve,
     /// Validate the config and print every problem
-    Check,
+    Check {
+        #[arg(long)]
+        json: bool,
+    },
     /// Write an empty config: your own, or the one that --config names
     Init,
     /// Add a server to the config: `add NAME COMMAND ARGS…`, `add NAME URL`, or a pasted JSON snippet
@@ -38,7 +41,7 @@ pub(super) enum Command {
     Disable(EditedServers),
     /// Take the servers of AI tools, or of another proxy's config, into the config; without arguments, show what there is
     Import(ImportArguments),
-    /// Put dormouse into the configs of AI tools; with --http by that URL
+    /// Put dormouse into the configs of AI tools; with --http by that URL. Without arguments, show where it is
     Connect(ConnectArguments),
     /// Take dormouse out of the configs of AI tools, which are then as they were
     Disconnect(DisconnectArguments),
@@ -48,15 +51,17 @@ pub(super) enum Command {
         path: Option<PathBuf>,
     },
     /// Take a server's tools as they are now, though they are not what they were when first seen
-    Approve {
-        server: String,
-        /// This tool alone; by default all that have changed
-        tool: Option<String>,
-    },
+    Approve(ApproveArguments),
     /// Show the tools of each server, as far as they are known: shown, hidden, stale
     List {
         /// These alone; by default all
         servers: Vec<String>,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the entry of a server as it stands in the config, without its secrets
+    Get {
+        server: String,
         #[arg(long)]
         json: bool,
     },
@@ -81,6 +86,9 @@ pub(super) enum Command {
     Test {
         /// These alone; by default all
         servers: Vec<String>,
+        /// Print what was found as JSON, at the end
+        #[arg(long)]
+        json: bool,
         #[command(flatten)]
         limit: TimeLimit,
     },
@@ -133,6 +141,9 @@ pub(super) struct RefreshArguments {
     /// Change nothing; print what would change in the config
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Print what was found as JSON
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) json: bool,
     #[command(flatten)]
     pub(super) limit: TimeLimit,
 }
@@ -214,6 +225,16 @@ pub(super) struct ImportArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ApproveArguments {
+    pub(super) server: String,
+    /// This tool alone; by default all that have changed
+    pub(super) tool: Option<String>,
+    /// Change nothing; print what has changed
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct LoginArguments {
     pub(super) server: String,
     /// On another device: type a code in there. Where the server offers that
@@ -239,6 +260,9 @@ pub(super) struct ConnectArguments {
     pub(super) replace: bool,
     #[command(flatten)]
     pub(super) consent: Consent,
+    /// Print what was done as JSON; asks nothing
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -253,7 +277,7 @@ pub(super) struct DisconnectArguments {
 #[derive(Debug, Args)]
 pub(super) struct HostArguments {
     /// AI tools: `claude-code`, `cursor`, …
-    #[arg(value_name = "HOST", required_unless_present = "all")]
+    #[arg(value_name = "HOST")]
     pub(super) names: Vec<String>,
     /// All AI tools that are found
     #[arg(long, conflicts_with = "names")]

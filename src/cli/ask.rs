@@ -61,6 +61,11 @@ pub(super) fn print_difference(path: &Path, before: &str, after: &str, more: &[S
     let difference = TextDiff::from_lines(before, after);
     let name = path.display().to_string();
     let hunks = masked(&difference.unified_diff().header(&name, &name).to_string(), &secrets);
+    print_hunks(&hunks);
+}
+
+/// Prints what a comparison has found, in colour on a terminal.
+pub(super) fn print_hunks(hunks: &str) {
     for line in hunks.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => anstyle::AnsiColor::Green.on_default(),

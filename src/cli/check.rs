@@ -1,33 +1,112 @@
 //! `dormouse check`: validate the config and print every problem.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
-use super::{arguments::Options, lineage, settings};
+use serde::Serialize;
+
+use super::{USAGE, arguments::Options, lineage, settings};
 use crate::{
-    config::{ServerConfig, visible},
+    config::{Config, ConfigError, ConfigFile, Problem, ServerConfig, visible},
     surface::counted,
 };
 
-pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
-    let config = settings::parse(&file, options)?;
-    let of = config.dialect.map(|dialect| format!(", as {} reads it", dialect.name()));
-    let of = of.unwrap_or_default();
-    outln!("{}: ok, {}{of}", file.path.display(), counted(config.servers.len(), "server"));
-    for server in &config.servers {
-        if let Err(unavailable) = &server.transport {
-            outln!("  {}: unavailable: {}", server.name, visible(&unavailable.to_string()));
+    let config = match settings::parse(&file, options) {
+        Err(ConfigError::Invalid(problems)) if is_json => {
+            let problems = problems.iter().map(Told::from).collect();
+            outln!("{}", super::json(&Report { problems, ..Report::of(&file) })?);
+            return Ok(ExitCode::from(USAGE));
         }
-    }
-    let itself = |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path);
-    for server in config.servers.iter().filter(itself) {
-        outln!("  warning: {}", visible(&lineage::refusal(&server.name)));
-    }
-    for warning in &config.warnings {
-        outln!("  warning: {warning}");
-    }
-    if let Err(untrusted) = file.check_trust(&settings::trust_store()?) {
-        outln!("  {untrusted}");
+        config => config?,
+    };
+    let report = Report::of_config(&file, &config)?;
+    if is_json {
+        outln!("{}", super::json(&report)?);
+    } else {
+        report.print();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is said of a config; `--json`.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    config: PathBuf,
+    #[serde(rename = "ok")]
+    is_ok: bool,
+    /// The other system whose config it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dialect: Option<&'static str>,
+    servers: usize,
+    problems: Vec<Told>,
+    unavailable: Vec<Unavailable>,
+    warnings: Vec<String>,
+    /// Why its commands may not be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untrusted: Option<String>,
+}
+
+/// A problem and its place.
+#[derive(Serialize)]
+struct Told {
+    line: usize,
+    column: usize,
+    key: String,
+    message: String,
+}
+
+impl From<&Problem> for Told {
+    fn from(problem: &Problem) -> Self {
+        let Problem { line, column, key_path, message, .. } = problem.clone();
+        Self { line, column, key: key_path, message }
+    }
+}
+
+/// A server that cannot be used as it is configured.
+#[derive(Serialize)]
+struct Unavailable {
+    server: String,
+    why: String,
+}
+
+impl Report {
+    fn of(file: &ConfigFile) -> Self {
+        Self { config: file.path.clone(), ..Self::default() }
+    }
+
+    fn of_config(file: &ConfigFile, config: &Config) -> anyhow::Result<Self> {
+        let unavailable = |server: &ServerConfig| {
+            let why = server.transport.as_ref().err()?.to_string();
+            Some(Unavailable { server: server.name.clone(), why })
+        };
+        let itself = |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path);
+        let itself = config.servers.iter().filter(itself);
+        let warnings = itself.map(|server| lineage::refusal(&server.name));
+        let warnings = warnings.chain(config.warnings.iter().map(ToString::to_string)).collect();
+        Ok(Self {
+            is_ok: true,
+            dialect: config.dialect.map(|dialect| dialect.name()),
+            servers: config.servers.len(),
+            unavailable: config.servers.iter().filter_map(unavailable).collect(),
+            warnings,
+            untrusted: file.check_trust(&settings::trust_store()?).err().map(|why| why.to_string()),
+            ..Self::of(file)
+        })
+    }
+
+    fn print(&self) {
+        let of = self.dialect.map(|name| format!(", as {name} reads it")).unwrap_or_default();
+        outln!("{}: ok, {}{of}", self.config.display(), counted(self.servers, "server"));
+        for Unavailable { server, why } in &self.unavailable {
+            outln!("  {server}: unavailable: {}", visible(why));
+        }
+        for warning in &self.warnings {
+            outln!("  warning: {}", visible(warning));
+        }
+        if let Some(untrusted) = &self.untrusted {
+            outln!("  {untrusted}");
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! `dormouse connect` and `disconnect`: dormouse in the configs of AI tools, and out of them again.
 
-use std::process::ExitCode;
+mod state;
+
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, bail};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
@@ -22,6 +25,9 @@ use crate::{
 };
 
 pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Result<ExitCode> {
+    if typed.hosts.names.is_empty() && !typed.hosts.all {
+        return state::list(typed.json);
+    }
     let directories = directories()?;
     let file = settings::target(options)?;
     if !file.is_written() {
@@ -38,7 +44,30 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
         directories,
         typed,
     };
-    Ok(for_each(&connecting.spots, |spot| connecting.connect(spot)))
+    if !typed.json {
+        return Ok(for_each(&connecting.spots, |spot| connecting.connect(spot).map(drop)));
+    }
+    let outcomes: Vec<Reported> =
+        connecting.spots.iter().map(|spot| connecting.report(spot)).collect();
+    outln!("{}", super::json(&outcomes)?);
+    let has_failed = outcomes.iter().any(|outcome| outcome.error.is_some());
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What became of one file, in `--json`.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reported {
+    host: &'static str,
+    path: PathBuf,
+    /// `connected`, `already connected`, `not written` or `failed`.
+    outcome: &'static str,
+    /// The servers that were taken out, or would be.
+    taken_out: Vec<String>,
+    /// The servers that stay beside dormouse.
+    left: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// What is put into the files of hosts, and how.
@@ -54,7 +83,23 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    fn connect(&self, spot: &Spot) -> anyhow::Result<()> {
+    fn report(&self, spot: &Spot) -> Reported {
+        let (host, path) = (spot.host.id, spot.path.clone());
+        match self.connect(spot) {
+            Ok((outcome, connected)) => {
+                let of_projects = connected.taken_out_of_projects.values();
+                let of_projects = of_projects.filter_map(Value::as_object).flat_map(Map::keys);
+                let taken_out = connected.taken_out.keys().chain(of_projects).cloned().collect();
+                Reported { host, path, outcome, taken_out, left: connected.left, error: None }
+            }
+            Err(error) => {
+                let error = Some(format!("{error:#}"));
+                Reported { host, path, outcome: "failed", error, ..Reported::default() }
+            }
+        }
+    }
+
+    fn connect(&self, spot: &Spot) -> anyhow::Result<(&'static str, Connected)> {
         let way = self.reach.way(spot)?;
         let token = match &way {
             Way::Url { token, .. } => token.as_ref(),
@@ -65,11 +110,20 @@ impl Connecting<'_> {
         let environment = self.file.environment();
         let connected = spot.connect(text, &way, &self.carried, &environment, &self.directories)?;
         if before.as_deref() == Some(connected.text.as_str()) {
-            outln!("{}: dormouse is in {} already", spot.host.name, spot.path.display());
-            return Ok(());
+            if !self.typed.json {
+                outln!("{}: dormouse is in {} already", spot.host.name, spot.path.display());
+            }
+            return Ok(("already connected", connected));
         }
         let change = Change { spot, before: before.as_deref(), after: Some(&connected.text) };
-        change.show(token);
+        if self.typed.json {
+            let Consent { yes, dry_run } = self.typed.consent;
+            if !yes && !dry_run {
+                bail!("nothing is written: --json asks nothing; say --yes");
+            }
+        } else {
+            change.show(token);
+        }
         if change.is_agreed(self.typed.consent)? {
             let before = change.before.map(str::as_bytes);
             let pending = self.backups.prepare(&spot.path, before, &connected);
@@ -77,9 +131,12 @@ impl Connecting<'_> {
             change.write()?;
             let before = pending.before().clone();
             pending.finish().context("dormouse is in it, but how to undo that cannot be kept")?;
-            self.say(spot, &connected, &before);
+            if !self.typed.json {
+                self.say(spot, &connected, &before);
+            }
+            return Ok(("connected", connected));
         }
-        Ok(())
+        Ok(("not written", connected))
     }
 
     fn say(&self, spot: &Spot, connected: &Connected, before: &Before) {
@@ -262,6 +319,9 @@ fn chosen(
     directories: &Directories,
     backups: &Backups,
 ) -> anyhow::Result<Vec<Spot>> {
+    if typed.names.is_empty() && !typed.all {
+        return Err(UsageError("name a host, or say --all".to_owned()).into());
+    }
     let mut spots = own_spots(typed, directories)?;
     for spot in &mut spots {
         spot.remember(backups);

@@ -233,7 +233,7 @@ fn how_to_get(elsewhere: &Elsewhere) -> String {
     visible(&format!("{elsewhere}; to import them, run dormouse import {id} there"))
 }
 
-fn home_path(path: &Path, directories: &Directories) -> String {
+pub(super) fn home_path(path: &Path, directories: &Directories) -> String {
     match path.strip_prefix(&directories.home) {
         Ok(rest) => format!("~/{}", rest.display()),
         Err(_) => path.display().to_string(),

@@ -22,6 +22,7 @@ mod edit;
 mod first_run;
 mod follow;
 mod footprint;
+mod get;
 mod import;
 mod instances;
 mod lineage;
@@ -141,19 +142,20 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     match command {
         Command::Serve => serve::run(&options, wrapped),
-        Command::Check => check::run(&options),
+        Command::Check { json } => check::run(&options, json),
         Command::Init => edit::init(&options),
         Command::Add(typed) => edit::add(&options, &typed),
         Command::Remove(typed) => edit::remove(&options, &typed),
         Command::Enable(typed) => edit::switch(&options, &typed, true),
         Command::Disable(typed) => edit::switch(&options, &typed, false),
-        Command::Approve { server, tool } => approve::run(&options, &server, tool.as_deref()),
+        Command::Approve(typed) => approve::run(&options, &typed),
         Command::Call { server, tool, input, json, limit } => {
             let timeout = limit.timeout;
             call::run(&options, &call::Wanted { server, tool, input, json, timeout })
         }
         Command::Connect(typed) => connect::connect(&options, &typed),
         Command::Disconnect(typed) => connect::disconnect(&options, &typed),
+        Command::Get { server, json } => get::run(&options, &server, json),
         Command::Import(typed) => import::run(&options, &typed),
         Command::List { servers, json } => list::run(&options, &servers, json),
         Command::Login(typed) => login::log_in(&options, &typed),
@@ -163,7 +165,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Reset(named) => operate::run(&options, &named.servers, Deed::Reset),
         Command::Refresh(typed) => refresh::run(&options, &typed),
         Command::Status { json } => status::run(&options, json),
-        Command::Test { servers, limit } => test::run(&options, &servers, limit),
+        Command::Test { servers, json, limit } => test::run(&options, &servers, json, limit),
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -234,7 +236,8 @@ fn numbers(table: &mut Table, columns: &[usize]) {
 fn rendered(mut table: Table) -> String {
     if let Some(width) = terminal_width() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-        table.set_truncation_indicator("…");
+        // Lines are cut anywhere, not only between words.
+        table.set_truncation_indicator("…").set_delimiter('\0');
         for row in table.row_iter_mut() {
             row.max_height(1);
         }

@@ -35,6 +35,14 @@ pub(super) struct Seen {
     pub(super) took: Duration,
 }
 
+impl Seen {
+    /// Why it could not be connected.
+    pub(super) fn error(&self) -> Option<String> {
+        let error = self.outcome.as_ref().err()?;
+        Some(error.cause().map_or_else(|| error.to_string(), ToString::to_string))
+    }
+}
+
 /// What was seen, in the order of the config, and who was not looked at because the user stopped it.
 pub(super) struct Probed {
     pub(super) seen: Vec<Seen>,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use serde::Serialize;
 
 use super::{
     arguments::{Options, RefreshArguments},
@@ -39,6 +40,12 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
         probed.seen.iter().map(learned).collect()
     };
     let mut all_went_well = probed.is_complete();
+    if typed.json {
+        let refreshed = probed.seen.iter().zip(&reports).map(Refreshed::of);
+        outln!("{}", super::json(&refreshed.collect::<Vec<_>>())?);
+        all_went_well &= reports.iter().all(Result::is_ok);
+        return Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     for (seen, report) in probed.seen.iter().zip(reports) {
         match report {
             Ok(said) => outln!("{}: {said}", seen.config.name),
@@ -52,6 +59,32 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
         errln!("the config names no tools, and is left as it is; --write puts them in");
     }
     Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What came of one server, in `--json`.
+#[derive(Serialize)]
+struct Refreshed<'a> {
+    server: &'a str,
+    milliseconds: u128,
+    /// `None` where it could not be connected.
+    tools: Option<usize>,
+    /// What has changed in the config, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    said: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl<'a> Refreshed<'a> {
+    fn of((seen, report): (&'a Seen, &'a anyhow::Result<String>)) -> Self {
+        Self {
+            server: &seen.config.name,
+            milliseconds: seen.took.as_millis(),
+            tools: seen.outcome.as_ref().ok().map(|catalog| catalog.tools.len()),
+            said: report.as_ref().ok(),
+            error: report.as_ref().err().map(|error| format!("{error:#}")),
+        }
+    }
 }
 
 /// What was learned of a server whose tools the config does not name.

@@ -1,8 +1,9 @@
 //! `dormouse test`: connect each server, time it, and say what is wrong.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
+use serde::Serialize;
 
 use super::{
     arguments::{Options, TimeLimit},
@@ -20,24 +21,73 @@ use crate::{
 pub(super) fn run(
     options: &Options,
     servers: &[String],
+    is_json: bool,
     limit: TimeLimit,
 ) -> anyhow::Result<ExitCode> {
     let file = settings::find_to_run(options)?;
     settings::say_which(&file);
     let Chosen { config, skipped } = settings::choose(&file, options, servers)?;
     let (auth, all) = (settings::auth(Some(&file), options), config.servers.len());
-    let tell = |seen: &Seen, number: usize| print(seen, &format!("[{number}/{all}]"));
+    let tell = |seen: &Seen, number: usize| {
+        if !is_json {
+            print(seen, &format!("[{number}/{all}]"));
+        }
+    };
     let probed = runtime()?.block_on(probe::probe(config, auth, limit, tell));
     refresh::keep(&file, &probed.seen);
-    for name in skipped {
-        outln!("- {name}: switched off");
-    }
     let failed = probed.seen.iter().filter(|seen| seen.outcome.is_err()).count();
-    let all = probed.seen.len();
-    let verb = if all == 1 { "works" } else { "work" };
-    outln!("{} of {} {verb}", all - failed, counted(all, "server"));
+    if is_json {
+        outln!("{}", super::json(&probed.seen.iter().map(Tested::of).collect::<Vec<_>>())?);
+    } else {
+        for name in skipped {
+            outln!("- {name}: switched off");
+        }
+        let all = probed.seen.len();
+        let verb = if all == 1 { "works" } else { "work" };
+        outln!("{} of {} {verb}", all - failed, counted(all, "server"));
+    }
     let is_good = probed.is_complete() && failed == 0;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What came of one server, in `--json`.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tested {
+    server: String,
+    #[serde(rename = "ok")]
+    is_ok: bool,
+    milliseconds: u128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    tools: usize,
+    resources: usize,
+    resource_templates: usize,
+    prompts: usize,
+    /// The version of MCP that it speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<String>,
+}
+
+impl Tested {
+    fn of(seen: &Seen) -> Self {
+        let server = seen.config.name.clone();
+        let milliseconds = seen.took.as_millis();
+        match &seen.outcome {
+            Ok(catalog) => Self {
+                server,
+                is_ok: true,
+                milliseconds,
+                error: None,
+                tools: catalog.tools.len(),
+                resources: catalog.resources.len(),
+                resource_templates: catalog.templates.len(),
+                prompts: catalog.prompts.len(),
+                protocol: Some(catalog.greeting.version.to_string()),
+            },
+            Err(_) => Self { server, milliseconds, error: seen.error(), ..Self::default() },
+        }
+    }
 }
 
 fn print(seen: &Seen, position: &str) {

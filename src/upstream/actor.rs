@@ -91,6 +91,8 @@ pub(super) struct Actor {
     freshness: Freshness,
     is_first_attempt_over: bool,
     is_retiring: bool,
+    /// The cause that was logged when the server could not be reached, while it has not been since.
+    logged: Option<String>,
 }
 
 impl Actor {
@@ -121,6 +123,7 @@ impl Actor {
             freshness,
             is_first_attempt_over: false,
             is_retiring: false,
+            logged: None,
         }
     }
 

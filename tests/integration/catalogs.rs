@@ -383,6 +383,14 @@ async fn a_tool_that_changes_is_blocked_until_it_is_approved_where_that_is_wante
         .await
         .unwrap();
     assert!(approved.status.success(), "{approved:?}");
+    let said = String::from_utf8(approved.stdout).unwrap();
+    let has = |start: char, end: &str| {
+        said.lines().any(|line| {
+            line.starts_with(start) && line.contains("description:") && line.ends_with(end)
+        })
+    };
+    assert!(said.contains("a: echo is approved"), "{said}");
+    assert!(has('+', "Other.\"") && has('-', "\"") && !has('-', "Other.\""), "{said}");
     let answer: Value = host.use_tool("a/echo", json!({})).await;
     assert!(answer["isError"].is_null(), "approved in another terminal: {answer}");
     assert_eq!(host.use_tool("a/slow", json!({})).await["isError"], true, "the others are not");

@@ -298,7 +298,7 @@ async fn what_cannot_be_done_is_said_and_changes_nothing() {
         (&["connect", "windsurf", "--dry-run"], 0, "+++"),
         (&["connect", "librechat", "--yes"], 2, "--project"),
         (&["connect", "nobody"], 2, "is none of the hosts"),
-        (&["connect"], 2, "required"),
+        (&["disconnect"], 2, "name a host"),
         (&["disconnect", "zed", "--yes"], 0, "dormouse is not in"),
         (&["disconnect", "cursor", "--yes"], 1, "the file cannot be read"),
     ] {
@@ -321,6 +321,30 @@ async fn all_that_is_there_is_connected_at_once() {
         let expected = file.text(&home.path().join("project"));
         assert_eq!(home.read(&file.path), expected, "{}", file.path);
     }
+}
+
+#[tokio::test]
+async fn without_a_host_it_says_where_dormouse_is() {
+    let theirs = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    let home = Home::new().with(OWN, CONFIG).with(".cursor/mcp.json", theirs);
+    let home = home.with(".codeium/windsurf/mcp_config.json", theirs);
+    let (code, said) = home.run(&["connect", "cursor", "--json"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("say --yes"), "{said}");
+    let (code, said) = home.run(&["connect", "cursor", "--json", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let done: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!((&done[0]["host"], &done[0]["outcome"]), (&"cursor".into(), &"connected".into()));
+    let (code, said) = home.run(&["connect"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let row = |host: &str| said.lines().find(|line| line.trim_start().starts_with(host)).unwrap();
+    assert!(row("cursor").contains(" connected ") && row("cursor").contains("~/.cursor"), "{said}");
+    assert!(row("windsurf").contains(" not connected "), "{said}");
+    assert!(said.contains("no file here: claude-code, "), "{said}");
+    let (_, said) = home.run(&["connect", "--json"]).await;
+    let states: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let cursor = states.iter().find(|state| state["host"] == "cursor").unwrap();
+    assert_eq!((&cursor["state"], &cursor["servers"][0]), (&"connected".into(), &"a".into()));
 }
 
 #[tokio::test]

@@ -292,6 +292,54 @@ async fn a_refused_connection_names_the_address() {
 }
 
 #[tokio::test]
+async fn get_shows_an_entry_without_its_secrets() {
+    let config = r#"{"mcpServers": {"s": {"command": "x", "args": ["--token", "ghp_0123456789abcdefghij0123456789abcdef"],
+        "env": {"API_KEY": "hunter2-hunter2", "HOME_PAGE": "${HOME_PAGE:-x}"}}}}"#;
+    let home = Home::with("x.json", config);
+    let (code, said, errors) = home.run(&["get", "s"]).await;
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(said.starts_with("s: {") && said.contains("${HOME_PAGE:-x}"), "{said}");
+    assert!(!said.contains("ghp_01") && !said.contains("hunter2"), "{said}");
+    let shown = home.json(&["get", "s", "--json"]).await;
+    assert_eq!((&shown["server"], &shown["entry"]["command"]), (&json!("s"), &json!("x")));
+    assert_eq!(home.run(&["get", "t"]).await.0, Some(2));
+}
+
+#[tokio::test]
+async fn check_test_and_refresh_print_json() {
+    let config = SERVERS.replace("\n}}", ", \"gone\": {\"command\": \"no-such-program\"}}}");
+    let home = Home::with("x.json", &config);
+    let report = home.json(&["check", "--json"]).await;
+    assert_eq!((&report["ok"], &report["servers"]), (&json!(true), &json!(3)));
+    for command in ["test", "refresh"] {
+        let (code, said, _) = home.run(&[command, "--json"]).await;
+        assert_eq!(code, Some(1), "{said}");
+        let servers: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        assert_eq!(servers[0]["tools"], 4, "{said}");
+        assert!(servers[2]["error"].as_str().unwrap().starts_with("command not found"), "{said}");
+    }
+    home.edit("\"weather\": {", "\"weather\": {\"startup\": \"lazzy\", ");
+    let (code, said, _) = home.run(&["check", "--json"]).await;
+    let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!((code, &report["ok"]), (Some(2), &json!(false)));
+    assert_eq!(report["problems"][0]["key"], "mcpServers.weather.startup", "{said}");
+    assert_eq!(report["problems"][0]["line"], 3, "{said}");
+}
+
+#[tokio::test]
+async fn one_cause_of_a_server_that_cannot_be_reached_is_logged_once() {
+    let home = Home::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
+    let config = home.config.to_str().unwrap();
+    let mut serving = home.command(&["--config", config]).stdin(Stdio::piped()).spawn().unwrap();
+    // Long enough for several attempts.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    drop(serving.stdin.take());
+    let output = serving.wait_with_output().await.unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(log.matches("command not found").count(), 1, "{log}");
+}
+
+#[tokio::test]
 async fn list_shows_what_is_shown_hidden_and_stale() {
     let home = Home::with("dormouse.yaml", YAML);
     let (_, said, _) = home.run(&["list", "notes"]).await;

@@ -12,7 +12,7 @@ use crate::{
     config,
     protocol::Era,
     upstream::{
-        Audience, Kinds, Lease, LoadError,
+        AttemptError, Audience, Kinds, Lease, LoadError,
         connect::{Surroundings, connect},
         connection::Link,
         listen,
@@ -46,7 +46,7 @@ impl Actor {
             Effect::Admit(attempt) => self.admit(attempt),
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
-                tracing::warn!(server = self.name(), %cause, "cannot be reached");
+                self.log_unreachable(&cause.to_string());
                 let trouble = format!("not reachable now: {}", cause.in_short());
                 self.shared.observer.troubled(Some(trouble));
                 self.first_attempt_over();
@@ -99,6 +99,7 @@ impl Actor {
         let Some(State::Awake { connection: link, .. }) = &mut self.state else { return };
         let (connection, brought) = (link.connection.clone(), link.brought.take());
         self.shared.current.store(Some(connection.clone()));
+        self.logged = None;
         let origin = match attempt {
             Attempt::Load { .. } => Origin::HostsRequest,
             _ => Origin::OwnAccord,
@@ -127,11 +128,27 @@ impl Actor {
         }
     }
 
+    /// Logs why the server cannot be reached, once for all retries that fail for the same reason.
+    fn log_unreachable(&mut self, cause: &str) {
+        if self.logged.as_deref() == Some(cause) {
+            tracing::debug!(server = self.name(), cause, "still cannot be reached");
+        } else {
+            tracing::warn!(server = self.name(), cause, "cannot be reached");
+            self.logged = Some(cause.to_owned());
+        }
+    }
+
+    fn is_logged(&self, cause: &AttemptError) -> bool {
+        self.logged.as_ref().is_some_and(|logged| *logged == cause.to_string())
+    }
+
     pub(super) fn refuse(&mut self, refusal: &Refusal) {
         let server = self.surroundings.config.name.clone();
         let error = match refusal.clone() {
             Refusal::Failed { cause, attempts_left } => {
-                tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
+                if !self.is_logged(&cause) {
+                    tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
+                }
                 self.shared.observer.failed(cause.in_short());
                 LoadError::Failed { server, cause, attempts_left }
             }
@@ -140,7 +157,9 @@ impl Actor {
                 LoadError::GivenUp { server, cause }
             }
             Refusal::Unreachable { cause } => {
-                tracing::info!(server, %cause, "cannot be reached");
+                if !self.is_logged(&cause) {
+                    tracing::info!(server, %cause, "cannot be reached");
+                }
                 LoadError::Unreachable { server, cause }
             }
             Refusal::LoginRequired { cause } => LoadError::LoginRequired { server, cause },
