@@ -1,52 +1,57 @@
-//! Tools that are not what they were, each with what it was.
+//! Tools whose definitions differ from the pinned ones, each with both definitions.
+
+use std::collections::HashSet;
 
 use super::{Digests, Kept, Pins, Record, ServerCatalog, Tool};
 
-/// Definitions of one server's tools as they were; beyond that the oldest are forgotten.
-const MOST_FORMER: usize = 500;
+/// Earlier definitions that are kept of one server's tools; the oldest are dropped first.
+const MAX_FORMER: usize = 500;
 
-/// A tool that is not what it was.
+/// A tool whose definition differs from the pinned one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// `None` where it is not known any more.
+    /// The pinned definition; `None` where only its digest is known.
     pub before: Option<Tool>,
     pub now: Tool,
 }
 
-/// The tools that are not what they were: this one, or all.
+/// Returns the tools whose definitions differ from the pinned ones: the named one, or all.
 pub(super) fn changes(kept: &Kept, tool: Option<&str>) -> Vec<Change> {
-    let mut changes: Vec<Change> = Vec::new();
+    let mut found: Vec<Change> = Vec::new();
+    let mut seen = HashSet::new();
     for Record { catalog, .. } in &kept.records {
-        let mut changed = kept.pins.unverified(&Digests::of(catalog));
-        changed.retain(|name| tool.is_none_or(|tool| tool == name));
-        for now in catalog.tools.iter().filter(|tool| changed.contains(&tool.name)) {
-            if !changes.iter().any(|known| known.now == *now) {
+        let mut unverified = kept.pins.unverified(&Digests::of(catalog));
+        unverified.retain(|name| tool.is_none_or(|tool| tool == name));
+        for now in catalog.tools.iter().filter(|tool| unverified.contains(&tool.name)) {
+            if seen.insert(now.raw.as_bytes()) {
                 let before = pinned(kept, &now.name).cloned();
-                changes.push(Change { before, now: now.clone() });
+                found.push(Change { before, now: now.clone() });
             }
         }
     }
-    changes
+    found
 }
 
-/// The tool as it was pinned.
+/// Returns the pinned definition of the tool, if it is known.
 fn pinned<'a>(kept: &'a Kept, name: &str) -> Option<&'a Tool> {
     let listed = kept.records.iter().flat_map(|record| &record.catalog.tools);
     let mut known = kept.former.iter().rev().chain(listed);
     known.find(|tool| tool.name == name && kept.pins.has(tool))
 }
 
-/// Keeps those tools of a catalog that the newer one has otherwise or no more.
+/// Adds to `former` the pinned tools of `old` that `new` defines differently or lacks.
 pub(super) fn keep_former(
     former: &mut Vec<Tool>,
     old: &ServerCatalog,
     new: &ServerCatalog,
     pins: &Pins,
 ) {
-    let is_as_before = |tool: &Tool| new.tools.iter().any(|now| now.raw == tool.raw);
-    let kept: Vec<Tool> =
-        old.tools.iter().filter(|tool| !is_as_before(tool) && pins.has(tool)).cloned().collect();
-    former.retain(|tool| kept.iter().all(|newer| newer.name != tool.name));
+    let same: HashSet<&[u8]> = new.tools.iter().map(|tool| tool.raw.as_bytes()).collect();
+    let is_kept = |tool: &&Tool| !same.contains(tool.raw.as_bytes()) && pins.has(tool);
+    let kept: Vec<Tool> = old.tools.iter().filter(is_kept).cloned().collect();
+    let names: HashSet<&str> = kept.iter().map(|tool| tool.name.as_str()).collect();
+    former.retain(|tool| !names.contains(tool.name.as_str()));
+    drop(names);
     former.extend(kept);
-    former.drain(..former.len().saturating_sub(MOST_FORMER));
+    former.drain(..former.len().saturating_sub(MAX_FORMER));
 }

@@ -3,7 +3,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::ArgValueCandidates;
 
+use super::complete;
 use crate::config::{Startup, Surface, parse_duration};
 
 /// One MCP server in front of all of yours: they sleep until an agent wakes them.
@@ -55,12 +57,14 @@ pub(super) enum Command {
     /// Show the tools of each server, as far as they are known: shown, hidden, stale
     List {
         /// These alone; by default all
+        #[arg(add = ArgValueCandidates::new(complete::servers))]
         servers: Vec<String>,
         #[arg(long)]
         json: bool,
     },
     /// Show the entry of a server as it stands in the config, without its secrets
     Get {
+        #[arg(add = ArgValueCandidates::new(complete::servers))]
         server: String,
         #[arg(long)]
         json: bool,
@@ -73,7 +77,10 @@ pub(super) enum Command {
     /// Log in to a server that wants it, in a browser
     Login(LoginArguments),
     /// Log out of a server: its tokens are revoked, and forgotten
-    Logout { server: String },
+    Logout {
+        #[arg(add = ArgValueCandidates::new(complete::servers))]
+        server: String,
+    },
     /// Load servers in the dormouse that runs, for all its hosts
     Load(NamedServers),
     /// Put servers of the dormouse that runs to sleep
@@ -85,6 +92,7 @@ pub(super) enum Command {
     /// Connect servers, time it, and say what is wrong
     Test {
         /// These alone; by default all
+        #[arg(add = ArgValueCandidates::new(complete::servers))]
         servers: Vec<String>,
         /// Print what was found as JSON, at the end
         #[arg(long)]
@@ -94,6 +102,7 @@ pub(super) enum Command {
     },
     /// Call a tool as an agent would
     Call {
+        #[arg(add = ArgValueCandidates::new(complete::servers))]
         server: String,
         tool: String,
         /// What to call it with, as JSON; `-` reads standard input
@@ -134,6 +143,7 @@ pub(super) struct TimeLimit {
 #[derive(Debug, Args)]
 pub(super) struct RefreshArguments {
     /// These alone; by default all
+    #[arg(add = ArgValueCandidates::new(complete::servers))]
     pub(super) servers: Vec<String>,
     /// Write `tools` into the config also where it has none yet
     #[arg(long)]
@@ -151,7 +161,7 @@ pub(super) struct RefreshArguments {
 /// Servers, at least one.
 #[derive(Debug, Args)]
 pub(super) struct NamedServers {
-    #[arg(required = true)]
+    #[arg(required = true, add = ArgValueCandidates::new(complete::servers))]
     pub(super) servers: Vec<String>,
 }
 
@@ -200,7 +210,7 @@ pub(super) struct AddArguments {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct ImportArguments {
     /// AI tools (`claude-code`, `cursor`, …), or files
-    #[arg(value_name = "HOST|FILE")]
+    #[arg(value_name = "HOST|FILE", add = ArgValueCandidates::new(complete::hosts))]
     pub(super) from: Vec<String>,
     /// All AI tools that are found
     #[arg(long)]
@@ -226,6 +236,7 @@ pub(super) struct ImportArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ApproveArguments {
+    #[arg(add = ArgValueCandidates::new(complete::servers))]
     pub(super) server: String,
     /// This tool alone; by default all that have changed
     pub(super) tool: Option<String>,
@@ -236,6 +247,7 @@ pub(super) struct ApproveArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct LoginArguments {
+    #[arg(add = ArgValueCandidates::new(complete::servers))]
     pub(super) server: String,
     /// On another device: type a code in there. Where the server offers that
     #[arg(long, conflicts_with = "no_browser")]
@@ -277,7 +289,7 @@ pub(super) struct DisconnectArguments {
 #[derive(Debug, Args)]
 pub(super) struct HostArguments {
     /// AI tools: `claude-code`, `cursor`, …
-    #[arg(value_name = "HOST")]
+    #[arg(value_name = "HOST", add = ArgValueCandidates::new(complete::hosts))]
     pub(super) names: Vec<String>,
     /// All AI tools that are found
     #[arg(long, conflicts_with = "names")]
@@ -298,7 +310,7 @@ pub(super) struct Consent {
     pub(super) dry_run: bool,
 }
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct Options {
     /// The config file [env: `DORMOUSE_CONFIG`]
     #[arg(long, global = true, value_name = "FILE")]
@@ -332,7 +344,7 @@ pub(super) struct Options {
 }
 
 /// One of them at most, for all servers.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct StartupFlags {
     /// Connect every server at start
     #[arg(long, global = true, group = "startup", alias = "eager-startup")]
@@ -357,8 +369,9 @@ impl StartupFlags {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormat {
+    #[default]
     Pretty,
     Json,
 }

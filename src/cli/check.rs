@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{USAGE, arguments::Options, lineage, settings};
 use crate::{
-    config::{Config, ConfigError, ConfigFile, Problem, ServerConfig, visible},
+    config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig, visible},
     surface::counted,
 };
 
@@ -87,7 +87,7 @@ impl Report {
         let warnings = warnings.chain(config.warnings.iter().map(ToString::to_string)).collect();
         Ok(Self {
             is_ok: true,
-            dialect: config.dialect.map(|dialect| dialect.name()),
+            dialect: config.dialect.map(Dialect::name),
             servers: config.servers.len(),
             unavailable: config.servers.iter().filter_map(unavailable).collect(),
             warnings,

@@ -15,6 +15,7 @@ mod arguments;
 mod ask;
 mod call;
 mod check;
+mod complete;
 mod connect;
 mod demo;
 mod describe;
@@ -30,6 +31,7 @@ mod list;
 mod logging;
 mod login;
 mod operate;
+mod options;
 mod probe;
 mod reach;
 mod refresh;
@@ -50,7 +52,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _, error::ErrorKind};
 use comfy_table::{CellAlignment, ContentArrangement, Row, Table};
 use console::Term;
 use serde::Serialize;
@@ -89,8 +91,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let typed = arguments.get(1).and_then(|argument| argument.to_str()).unwrap_or_default();
     let near = near_command(typed);
-    let arguments = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments,
+    let parsed = complete::answer(&arguments)
+        .and_then(|is_answered| if is_answered { Ok(None) } else { parse(arguments).map(Some) });
+    let arguments = match parsed {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => return ExitCode::SUCCESS,
         Err(usage) => {
             // Nothing is left to do where even this cannot be written.
             let _ = usage.print();
@@ -110,6 +115,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(if is_usage { USAGE } else { 1 })
         }
     }
+}
+
+fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let matches = options::command().try_get_matches_from(arguments)?;
+    options::check(&matches)?;
+    Arguments::from_arg_matches(&matches)
 }
 
 /// The command that is most like what was typed, unless it is one.
@@ -168,14 +179,13 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Test { servers, json, limit } => test::run(&options, &servers, json, limit),
         Command::Trust { path } => trust::run(path.as_deref()),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "dormouse", &mut script);
+            let script = complete::script(shell)?;
             outln!("{}", String::from_utf8_lossy(&script).trim_end());
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { directory } => {
             std::fs::create_dir_all(&directory)
-                .and_then(|()| clap_mangen::generate_to(Arguments::command(), &directory))
+                .and_then(|()| clap_mangen::generate_to(options::command(), &directory))
                 .with_context(|| {
                     format!("cannot write manual pages into {}", directory.display())
                 })?;

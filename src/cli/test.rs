@@ -83,7 +83,7 @@ impl Tested {
                 resources: catalog.resources.len(),
                 resource_templates: catalog.templates.len(),
                 prompts: catalog.prompts.len(),
-                protocol: Some(catalog.greeting.version.to_string()),
+                protocol: Some(catalog.greeting.version.clone()),
             },
             Err(_) => Self { server, milliseconds, error: seen.error(), ..Self::default() },
         }

@@ -167,6 +167,32 @@ async fn standard_output_of_serve_is_protocol_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn shells_complete_names_of_servers_and_hosts() {
+    let home = directory();
+    let config = r#"{"mcpServers": {"alpha": {"command": "x"}, "beta": {"command": "x"}}}"#;
+    std::fs::write(home.path().join("dormouse.json"), config).unwrap();
+    let program = env!("CARGO_BIN_EXE_dormouse");
+    for (words, expected) in [
+        (&["dormouse", "test", "a"][..], "alpha"),
+        (&["dormouse", "remove", "be"], "beta"),
+        (&["dormouse", "connect", "claude-c"], "claude-code"),
+        (&["dormouse", "refr"], "refresh"),
+    ] {
+        let mut command = tokio::process::Command::new(program);
+        command.arg("--").args(words).current_dir(home.path()).env("HOME", home.path());
+        command.env("DORMOUSE_COMPLETE", "fish").env_remove("DORMOUSE_CONFIG");
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.starts_with(expected) && said.lines().count() == 1, "{words:?}: {said}");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, script, _) = run(home.path(), &["completions", shell]).await;
+        assert_eq!(code, Some(0), "{shell}");
+        assert!(script.contains("DORMOUSE_COMPLETE"), "{shell}: {script}");
+    }
+}
+
+#[tokio::test]
 async fn usage_errors_exit_with_2_and_help_with_0() {
     let place = directory();
     assert_eq!(run(place.path(), &["--no-such-flag"]).await.0, Some(2));

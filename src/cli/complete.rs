@@ -1,0 +1,48 @@
+//! What a shell completes: commands and options, and the names of servers and hosts.
+
+use std::ffi::OsString;
+
+use clap_complete::{CompleteEnv, CompletionCandidate, Shell, env::Shells};
+
+use super::{arguments::Options, options, settings};
+use crate::hosts::HOSTS;
+
+/// Set by the script for the shell when it asks what can be typed.
+const VARIABLE: &str = "DORMOUSE_COMPLETE";
+
+/// Answers a shell that asks what can be typed. Returns whether one did.
+pub(super) fn answer(arguments: &[OsString]) -> Result<bool, clap::Error> {
+    if std::env::var_os(VARIABLE).is_none_or(|shell| shell.is_empty()) {
+        return Ok(false);
+    }
+    let directory = std::env::current_dir().ok();
+    let complete = CompleteEnv::with_factory(options::command).var(VARIABLE);
+    complete.try_complete(arguments.iter().cloned(), directory.as_deref())
+}
+
+/// The script that makes a shell ask.
+pub(super) fn script(shell: Shell) -> std::io::Result<Vec<u8>> {
+    let mut script = Vec::new();
+    let name = shell.to_string();
+    let shells = Shells::builtins();
+    let shell = shells.completer(&name).ok_or(std::io::ErrorKind::Unsupported)?;
+    shell.write_registration(VARIABLE, "dormouse", "dormouse", "dormouse", &mut script)?;
+    Ok(script)
+}
+
+/// The servers of the config that a command would use here.
+pub(super) fn servers() -> Vec<CompletionCandidate> {
+    let file = settings::find(&Options::default());
+    let entries = file.ok().and_then(|file| file.entries().ok());
+    let names = entries.into_iter().flatten().map(|(name, _)| name);
+    // A name in a config that was only found must not control the terminal.
+    let names = names.filter(|name| !name.contains(char::is_control));
+    names.map(CompletionCandidate::new).collect()
+}
+
+/// The AI tools.
+pub(super) fn hosts() -> Vec<CompletionCandidate> {
+    let candidate =
+        |host: &crate::hosts::Host| CompletionCandidate::new(host.id).help(Some(host.name.into()));
+    HOSTS.iter().map(candidate).collect()
+}
