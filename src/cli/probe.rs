@@ -185,6 +185,10 @@ impl Observer for Nobody {
         Raw::encode(&json!({"elicitation": {}, "roots": {}, "sampling": {}}))
     }
 
+    fn declares_more(&self, _: &[String], _: Era) -> bool {
+        false
+    }
+
     fn client_info(&self) -> Option<Raw> {
         None
     }

@@ -157,7 +157,7 @@ impl Conversation {
         for (key, question) in &self.open {
             let mut request = Raw::encode(&json!({"method": question.request.method}));
             if let Some(params) = &question.request.params {
-                request = edit::set(&request, "params", &adapt::input_request(params));
+                request = edit::set(&request, "params", params);
             }
             wanted = edit::set(&wanted, key, &request);
         }

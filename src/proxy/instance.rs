@@ -10,7 +10,7 @@ use crate::{
     catalog::{Origin, Presence, ServerCatalog, ServerId},
     config::{Isolation, Wrapping},
     protocol::Era,
-    upstream::{Audience, Observer, Question, Recalled, Upstream},
+    upstream::{Audience, Observer, Question, Recalled, Upstream, declared_names},
     wire::{Notification, Raw, edit},
 };
 
@@ -180,6 +180,11 @@ impl Observer for InstanceObserver {
         fleet.capabilities_for(self.instance, era)
     }
 
+    fn declares_more(&self, declared: &[String], era: Era) -> bool {
+        let Some(fleet) = self.fleet.upgrade() else { return false };
+        fleet.declares_more(self.instance, declared, era)
+    }
+
     fn client_info(&self) -> Option<Raw> {
         self.fleet.upgrade()?.client_info_for(self.instance)
     }
@@ -201,13 +206,17 @@ impl Observer for InstanceObserver {
 /// able to answer, and a question that its host cannot answer is refused.
 const FOR_NOBODY: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
 
+fn for_nobody() -> Raw {
+    Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object())
+}
+
 impl Fleet {
     /// The union of what hosts have declared, for an instance to which all of it may be of use.
     pub(super) fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
         let hosts = self.hosts_of(instance);
         let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
         if clients.peek().is_none() {
-            return Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object());
+            return for_nobody();
         }
         let mut union = Raw::empty_object();
         for client in clients {
@@ -221,6 +230,16 @@ impl Fleet {
         }
         // The roots of one host are nothing that another's server should work in.
         if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
+    }
+
+    fn declares_more(&self, instance: Instance, declared: &[String], era: Era) -> bool {
+        let is_alone =
+            |host: &Arc<dyn Host>| host.endpoint().passes_through() == Some(instance.server);
+        declared == declared_names(&for_nobody())
+            && self.hosts_of(instance).iter().all(is_alone)
+            && declared_names(&self.capabilities_for(instance, era))
+                .iter()
+                .any(|name| !declared.contains(name))
     }
 
     /// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.

@@ -29,13 +29,13 @@ impl Fleet {
         let none = Changes::default();
         match method.as_str() {
             "notifications/tools/list_changed" => {
-                self.relay_list_change(instance, Changes { tools: true, ..none });
+                self.relay_list_change(instance, notification, Changes { tools: true, ..none });
             }
             "notifications/resources/list_changed" => {
-                self.relay_list_change(instance, Changes { resources: true, ..none });
+                self.relay_list_change(instance, notification, Changes { resources: true, ..none });
             }
             "notifications/prompts/list_changed" => {
-                self.relay_list_change(instance, Changes { prompts: true, ..none });
+                self.relay_list_change(instance, notification, Changes { prompts: true, ..none });
             }
             "notifications/resources/updated" => {
                 let Some(params) = params else { return };
@@ -65,14 +65,18 @@ impl Fleet {
 
     /// Tells the hosts that talk to the server as if dormouse were not there. All others are told once the list has
     /// been read, and differs.
-    fn relay_list_change(&self, instance: Instance, changes: Changes) {
+    fn relay_list_change(&self, instance: Instance, said: &Notification, changes: Changes) {
         let is_told = |host: &dyn Host| {
             host.endpoint().passes_through() == Some(instance.server)
                 && instance.owner.is_none_or(|owner| owner == host.principal())
                 && self.has_loaded(host, instance.server)
         };
         for host in self.hosts().into_iter().filter(|host| is_told(host.as_ref())) {
-            host.announce(changes);
+            let is_legacy = host.client().is_some_and(|client| client.era == Era::Legacy);
+            match &said.params {
+                Some(params) if is_legacy => host.peer().notify(&said.method, Some(params.clone())),
+                _ => host.announce(changes),
+            }
         }
     }
 

@@ -219,7 +219,7 @@ impl Actor {
                     // Noticed here before the event of it came up.
                     self.died();
                 }
-                if self.should_change_era(host) {
+                if self.should_connect_again(host) {
                     self.host = host;
                     self.give_refresh_up();
                     self.play(Event::Unsuitable);
@@ -289,33 +289,41 @@ impl Actor {
         true
     }
 
-    /// Whether the connection was made for nobody in particular, and the first host to use it would do
-    /// better with another: a server speaks the era of that host where it can (DESIGN.md section 5).
-    fn should_change_era(&self, host: Era) -> bool {
+    /// Whether the connection was made for no host in particular, and its first host would do better with another: one
+    /// in its own era, where the server speaks that, or one for which all is declared that the host declares.
+    fn should_connect_again(&self, host: Era) -> bool {
         let Some(State::Awake { connection: link, .. }) = &self.state else { return false };
         let connection = &link.connection;
-        let protocol = self.surroundings.config.protocol;
-        let same = Approach::Only(connection.greeting.era);
-        !connection.suits(host)
-            && Approach::choose(protocol, host, self.spoken.unwrap_or_default()) != same
-            // Somebody may be reading from it all the same; then it stays as it is.
+        !connection.is_used()
+            && (self.is_of_another_era(connection, host) || self.declares_too_little(connection))
+            // A request of dormouse itself may be in flight; then it stays as it is.
             && connection.activity.try_close()
+    }
+
+    /// Whether the server could speak this era, and the connection is in the other.
+    fn is_of_another_era(&self, connection: &Connection, host: Era) -> bool {
+        let connected = connection.greeting.era;
+        let protocol = self.surroundings.config.protocol;
+        let spoken = self.spoken.unwrap_or_default();
+        host != connected && Approach::choose(protocol, host, spoken) != Approach::Only(connected)
+    }
+
+    fn declares_too_little(&self, connection: &Connection) -> bool {
+        let observer = &self.shared.observer;
+        observer.declares_more(&connection.terms.declared, connection.greeting.era)
     }
 
     /// Returns the era of the first waiting host if the connection suits none of those that wait. An attempt that was
     /// begun in that era is not made again: the server speaks no other.
     fn better_for(&self, link: &Link) -> Option<Era> {
-        let connected = link.connection.greeting.era;
-        let protocol = self.surroundings.config.protocol;
-        let spoken = self.spoken.unwrap_or_default();
-        let is_mismatch = |era: Era| {
-            era != connected && Approach::choose(protocol, era, spoken) != Approach::Only(connected)
-        };
         let (first, _) = self.waiting.first()?;
-        if *first == self.attempted_for {
-            return None;
+        let connection = &link.connection;
+        if self.declares_too_little(connection) {
+            return Some(*first);
         }
-        self.waiting.iter().all(|(era, _)| is_mismatch(*era)).then_some(*first)
+        let is_mismatch = |(era, _): &(Era, _)| self.is_of_another_era(connection, *era);
+        let is_other = *first != self.attempted_for && self.waiting.iter().all(is_mismatch);
+        is_other.then_some(*first)
     }
 
     fn has_ended(&self) -> bool {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     catalog::{ServerCatalog, Spoken},
     peer::Peer,
-    protocol::{Era, Greeting},
+    protocol::Greeting,
 };
 
 /// A live connection to a server. Shared by all that use it.
@@ -30,9 +30,9 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Whether it serves hosts of this era as it is.
-    pub(super) fn suits(&self, host: Era) -> bool {
-        self.is_used.load(Ordering::Relaxed) || self.greeting.era == host
+    /// Whether a host has used it: it is not replaced by one that would suit another host better.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
     }
 }
 

@@ -275,7 +275,7 @@ impl Upstream {
     /// # Errors
     /// When it cannot be had; see [`LoadError`].
     pub async fn lease(&self, host: Era) -> Result<Lease, LoadError> {
-        if let Some(lease) = self.awake().filter(|lease| lease.connection.suits(host)) {
+        if let Some(lease) = self.awake().filter(|lease| lease.connection.is_used()) {
             return Ok(lease.for_a_host());
         }
         let (reply, answer) = oneshot::channel();

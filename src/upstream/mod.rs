@@ -99,6 +99,10 @@ pub trait Observer: Send + Sync + 'static {
     /// The capabilities to declare in this era, from those of the attached hosts.
     fn capabilities(&self, era: Era) -> Raw;
 
+    /// Whether the hosts that have the server for themselves declare more than `declared`, which a connection was made
+    /// with for no host in particular.
+    fn declares_more(&self, declared: &[String], era: Era) -> bool;
+
     /// What the host says of itself for which alone the server is connected; `None` where it is for several.
     fn client_info(&self) -> Option<Raw>;
 

@@ -88,7 +88,7 @@ pub(super) enum Event<C> {
     /// What it has is known from another run.
     Recalled,
     Connected(C),
-    /// Connected in an era that suits no waiting host.
+    /// Connected, in a way that suits no waiting host: in the other era, or with too little declared.
     Mismatched(C),
     Failed(Arc<AttemptError>),
     /// The process exited, or closed its output.

@@ -72,6 +72,25 @@ async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only
 }
 
 #[tokio::test]
+async fn questions_keep_members_that_only_the_other_era_defines() {
+    let program = service();
+    let mut host = host(&program, "one").await;
+    for params in [
+        json!({"mode": "url", "message": "m", "url": "https://x/", "elicitationId": "7"}),
+        json!({"mode": "form", "message": "m", "task": {"ttl": 1}}),
+    ] {
+        let ask = json!({"method": "elicitation/create", "params": params});
+        let call =
+            json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": ask}});
+        let mut call = with_capabilities(call);
+        call["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({"elicitation": {"url": {}, "form": {}}});
+        let asked = host.request("tools/call", call).await;
+        assert_eq!(asked["inputRequests"]["q1"]["params"], params, "{asked}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
     let program = service();
     let mut host = host(&program, "one").await;

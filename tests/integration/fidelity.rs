@@ -131,32 +131,3 @@ async fn a_result_keeps_its_bytes_when_it_crosses_eras() {
     );
     crate::support::eventually("the answer", || host.0.received().contains(&expected)).await;
 }
-
-#[tokio::test]
-async fn a_wrapped_server_lists_in_its_own_pages_and_sees_what_its_host_says_of_itself() {
-    let place = tempfile::tempdir().unwrap();
-    let log = place.path().join("server.log");
-    let script = json!({"page": 5, "log": log});
-    let mut host = Proxy::wrapping(&script).argument("--surface").argument("direct").start();
-    let hello = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "my-host", "version": "7", "icons": []},
-    });
-    let said = host.request("initialize", hello).await;
-    assert_eq!(said["serverInfo"], json!({"name": "fixture", "version": "1"}), "{said}");
-    host.notify("notifications/initialized", json!({})).await;
-    let first = host.request("tools/list", json!({})).await;
-    assert_eq!(first["tools"].as_array().unwrap().len(), 5);
-    assert_eq!(first["nextCursor"], "5");
-    let second = host.request("tools/list", json!({"cursor": "5"})).await;
-    assert_eq!(second["nextCursor"], "10");
-    assert_ne!(second["tools"], first["tools"]);
-    let log = std::fs::read_to_string(log).unwrap();
-    let greeted = log.lines().find(|line| line.starts_with("initialize ")).unwrap();
-    assert!(
-        greeted.contains(r#""clientInfo":{"icons":[],"name":"my-host","version":"7"}"#)
-            || greeted.contains(r#""clientInfo":{"name":"my-host","version":"7","icons":[]}"#),
-        "{greeted}"
-    );
-}

@@ -26,6 +26,7 @@ mod logins_asked;
 mod logins_real;
 mod matrix;
 mod messages;
+mod one_server;
 mod operating;
 mod own_config;
 mod packaging;
