@@ -6,11 +6,13 @@ use super::{
     Caller, Fleet, Host,
     in_flight::Entry,
     instance::{Instance, is_sole},
+    resources::reply,
 };
 use crate::{
     catalog::Changes,
-    protocol::{Era, LogLevel},
-    wire::{Notification, Raw, edit},
+    config::Wrapping,
+    protocol::{Era, LogLevel, error},
+    wire::{Notification, Outcome, Raw, edit},
 };
 
 impl Fleet {
@@ -23,19 +25,21 @@ impl Fleet {
         cause: Option<u64>,
     ) {
         let Notification { method, params } = notification;
-        if self.relay_on_stream(instance, notification) {
+        if self.relay_on_stream(instance, notification)
+            || self.relay_unchanged(instance, notification)
+        {
             return;
         }
         let none = Changes::default();
         match method.as_str() {
             "notifications/tools/list_changed" => {
-                self.relay_list_change(instance, notification, Changes { tools: true, ..none });
+                self.relay_list_change(instance, Changes { tools: true, ..none });
             }
             "notifications/resources/list_changed" => {
-                self.relay_list_change(instance, notification, Changes { resources: true, ..none });
+                self.relay_list_change(instance, Changes { resources: true, ..none });
             }
             "notifications/prompts/list_changed" => {
-                self.relay_list_change(instance, notification, Changes { prompts: true, ..none });
+                self.relay_list_change(instance, Changes { prompts: true, ..none });
             }
             "notifications/resources/updated" => {
                 let Some(params) = params else { return };
@@ -63,20 +67,36 @@ impl Fleet {
         }
     }
 
+    /// Passes a notification on as it is to the only host of a server, where both speak the same era. Returns whether it
+    /// did. A modern host hears on its streams alone, but for that of a wrapped server.
+    fn relay_unchanged(&self, instance: Instance, notification: &Notification) -> bool {
+        let hosts = self.hosts_of(instance);
+        let ([host], Some(upstream)) = (hosts.as_slice(), self.existing(instance)) else {
+            return false;
+        };
+        let era = upstream.awake().map(|lease| lease.greeting().era);
+        let has_stream =
+            era == Some(Era::Legacy) || self.settings().wrapping == Wrapping::Exclusive;
+        let passes = host.endpoint().passes_through() == Some(instance.server)
+            && host.client().map(|client| client.era) == era
+            && has_stream
+            && is_stateless(&notification.method);
+        if passes {
+            host.peer().notify(&notification.method, notification.params.clone());
+        }
+        passes
+    }
+
     /// Tells the hosts that talk to the server as if dormouse were not there. All others are told once the list has
     /// been read, and differs.
-    fn relay_list_change(&self, instance: Instance, said: &Notification, changes: Changes) {
+    fn relay_list_change(&self, instance: Instance, changes: Changes) {
         let is_told = |host: &dyn Host| {
             host.endpoint().passes_through() == Some(instance.server)
                 && instance.owner.is_none_or(|owner| owner == host.principal())
                 && self.has_loaded(host, instance.server)
         };
         for host in self.hosts().into_iter().filter(|host| is_told(host.as_ref())) {
-            let is_legacy = host.client().is_some_and(|client| client.era == Era::Legacy);
-            match &said.params {
-                Some(params) if is_legacy => host.peer().notify(&said.method, Some(params.clone())),
-                _ => host.announce(changes),
-            }
+            host.announce(changes);
         }
     }
 
@@ -152,13 +172,25 @@ impl Fleet {
         }
     }
 
-    /// Sets the least severe log messages that a legacy host wants. Servers are told the level of the host
-    /// that wants most.
-    pub(super) fn set_log_level(&self, caller: &Caller, params: &Raw) -> Option<Raw> {
-        let level = LogLevel::of_params(params)?;
-        self.levels.set(caller.host.id(), level);
-        self.tell_log_level();
-        Some(Raw::empty_object())
+    /// Sets the least severe log messages that a legacy host wants. Servers are told the level of the host that wants
+    /// most; the server of a host that talks to it alone is asked by that host.
+    pub(super) async fn set_log_level(&self, caller: &Caller, params: Option<Raw>) -> Outcome {
+        let level = params.as_ref().and_then(LogLevel::of_params);
+        let host = caller.host.id();
+        let Some(server) = self.sole_of(caller) else {
+            let unknown = || error::invalid_params("logging/setLevel needs a known \"level\"");
+            self.levels.set(host, level.ok_or_else(unknown)?);
+            self.tell_log_level();
+            return Ok(Raw::empty_object());
+        };
+        let accepted = reply(self.forward(server, caller, "logging/setLevel", params).await)?;
+        if let Some(level) = level {
+            self.levels.set(host, level);
+            if let Some(upstream) = self.existing(self.instance(server, caller)) {
+                upstream.want_log_level(level);
+            }
+        }
+        Ok(accepted)
     }
 
     pub(super) fn tell_log_level(&self) {
@@ -168,4 +200,15 @@ impl Fleet {
             self.context.tasks.spawn(async move { upstream.tell_log_level().await });
         }
     }
+}
+
+/// Whether dormouse keeps nothing that a notification of this method changes.
+fn is_stateless(method: &str) -> bool {
+    !matches!(
+        method,
+        "notifications/message"
+            | "notifications/tasks"
+            | "notifications/tasks/status"
+            | "notifications/elicitation/complete"
+    )
 }

@@ -210,24 +210,10 @@ impl Fleet {
         let wanted_by: HashSet<HostId> =
             match self.lock_subscribers().get(&(instance, uri.to_owned())) {
                 Some(subscribers) => subscribers.iter().map(|subscriber| subscriber.host).collect(),
-                None => return self.relay_unasked_update(instance, params),
+                None => return,
             };
         for host in self.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
             host.resource_updated(uri, params);
-        }
-    }
-
-    /// Passes an update to which no host has subscribed on to a legacy host that has the server for itself.
-    fn relay_unasked_update(&self, instance: Instance, params: &Raw) {
-        let hosts = self.hosts_of(instance);
-        let passes = |host: &dyn Host| host.endpoint().passes_through() == Some(instance.server);
-        let is_legacy =
-            |host: &dyn Host| host.client().is_some_and(|client| client.era == Era::Legacy);
-        if let [host] = hosts.as_slice()
-            && passes(host.as_ref())
-            && is_legacy(host.as_ref())
-        {
-            host.peer().notify("notifications/resources/updated", Some(params.clone()));
         }
     }
 

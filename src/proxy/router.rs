@@ -28,6 +28,12 @@ impl Fleet {
         {
             return listed;
         }
+        // The server of a host that talks to it alone has its own words for what is malformed.
+        if let Some(server) = caller.endpoint().passes_through()
+            && lacks_address(method, &given())
+        {
+            return reply(self.forward(server, caller, method, params).await);
+        }
         match (method, era) {
             (method, _) if is_list(method) && has_cursor(&given()) => {
                 Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
@@ -44,16 +50,7 @@ impl Fleet {
             ("prompts/list", _) => own(self.list_prompts(caller).await?),
             ("prompts/get", _) => self.get_prompt(caller, given()).await,
             ("completion/complete", _) => self.complete(caller, given()).await,
-            ("logging/setLevel", Era::Legacy) => {
-                if let Some(server) = self.sole_of(caller) {
-                    let answer = reply(self.forward(server, caller, method, params.clone()).await);
-                    answer?;
-                }
-                match self.set_log_level(caller, &given()) {
-                    Some(result) => own(result),
-                    None => Err(error::invalid_params("logging/setLevel needs a known \"level\"")),
-                }
-            }
+            ("logging/setLevel", Era::Legacy) => self.set_log_level(caller, params).await,
             (method, era) if is_of_tasks(era, method) => {
                 self.handle_task(caller, method, given()).await
             }
@@ -119,6 +116,16 @@ impl Fleet {
 
 fn is_list(method: &str) -> bool {
     matches!(method, "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list")
+}
+
+/// Whether the params of a request for something that a server has do not tell what.
+fn lacks_address(method: &str, params: &Raw) -> bool {
+    match method {
+        "tools/call" | "prompts/get" => edit::get_str(params, "name").is_none(),
+        "resources/read" => edit::get_str(params, "uri").is_none(),
+        "completion/complete" => edit::get(params, "ref").is_none(),
+        _ => false,
+    }
 }
 
 /// `object` with its `name` replaced, where that differs.

@@ -187,6 +187,26 @@ async fn a_wrapped_server_announces_changes_that_change_nothing() {
 }
 
 #[tokio::test]
+async fn a_wrapped_modern_server_is_heard_without_a_stream() {
+    let mut wrapped = Wrapped::start(json!({"modern_only": true}));
+    let method = "notifications/tools/list_changed";
+    let said = json!({"method": method, "params": {"n": 1}});
+    let send = Modern::meta(json!({"name": "send", "arguments": said}));
+    wrapped.host.request("tools/call", send).await;
+    assert_eq!(wrapped.host.notification(method).await["params"], json!({"n": 1}));
+}
+
+#[tokio::test]
+async fn malformed_requests_are_the_servers_to_refuse() {
+    let mut wrapped = Wrapped::start(json!({}));
+    initialize(&mut wrapped.host).await;
+    for method in ["tools/call", "prompts/get", "resources/read", "completion/complete"] {
+        wrapped.host.ask(method, json!({"odd": 1})).await;
+        wrapped.noted(&format!("{method} {}", json!({"odd": 1}))).await;
+    }
+}
+
+#[tokio::test]
 async fn questions_reach_the_host_of_a_wrapped_server_whether_it_has_declared_them_or_not() {
     let mut wrapped = Wrapped::start(json!({}));
     initialize(&mut wrapped.host).await;
@@ -220,6 +240,15 @@ async fn the_log_level_of_a_wrapped_servers_host_is_the_servers_to_accept() {
     initialize(&mut wrapped.host).await;
     let answer = wrapped.host.ask("logging/setLevel", json!({"level": "debug"})).await;
     assert_eq!(answer["error"]["message"], "told to refuse logging/setLevel", "{answer}");
+
+    let mut wrapped = Wrapped::start(json!({}));
+    initialize(&mut wrapped.host).await;
+    for level in ["odd", "debug"] {
+        let answer = wrapped.host.ask("logging/setLevel", json!({"level": level})).await;
+        assert_eq!(answer["result"], json!({}), "{answer}");
+    }
+    wrapped.host.call("echo", json!({})).await;
+    assert_eq!(wrapped.server_log().matches("\nlogging/setLevel ").count(), 2);
 }
 
 #[tokio::test]

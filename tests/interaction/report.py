@@ -1,4 +1,4 @@
-"""What crossed in a test, in the report of its failure; and which tests crossed at all, in the file CROSSED."""
+"""What crossed in a test, in the report of its failure; and which tests crossed at all, added to the file CROSSED."""
 
 import os
 
@@ -22,5 +22,5 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_sessionfinish():
     if file := os.environ.get("CROSSED"):
-        with open(file, "w", encoding="utf-8") as out:
+        with open(file, "a", encoding="utf-8") as out:
             out.writelines(f"{test}\n" for test in crossed)
