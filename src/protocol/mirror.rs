@@ -36,6 +36,11 @@ pub fn has_subject(method: &str) -> bool {
     subject_member(method).is_some()
 }
 
+/// Whether a request without an `Mcp-Name` is taken all the same: clients of the Python SDK send none for tasks.
+pub fn may_lack_name(method: &str) -> bool {
+    subject_member(method) == Some("taskId")
+}
+
 /// The parameters of a call that its tool wants repeated: the name of each header after [`PARAMETER`],
 /// and the value as text, where the call has one. `tool`: the tool's definition.
 pub fn parameters(tool: &Raw, arguments: &Raw) -> Vec<(String, Option<String>)> {

@@ -453,6 +453,10 @@ async fn the_modern_rules_for_headers_are_kept() {
     assert_eq!(post("tools/call", vec![wrong, call, name]).await, (400, -32020));
     assert_eq!(post("no/such", vec![version, ("mcp-method", "no/such")]).await, (404, -32601));
     assert_eq!(post("ping", vec![version, ("mcp-method", "ping")]).await, (404, -32601));
+    let task = ("mcp-method", "tasks/get");
+    assert_eq!(post("tasks/get", vec![version, task, name]).await, (400, -32020));
+    let (_, code) = post("tasks/get", vec![version, task]).await;
+    assert_ne!(code, -32020, "SDKs leave it out for tasks");
 }
 
 #[tokio::test]

@@ -215,7 +215,8 @@ fn validate(
     }
     let subject = mirror::subject(&request.method, &params);
     let shown = posted.header(mirror::NAME).map(mirror::decoded);
-    if shown != Some(subject.clone()) || subject.is_none() {
+    let is_left_out = shown.is_none() && mirror::may_lack_name(&request.method);
+    if !is_left_out && (shown != Some(subject.clone()) || subject.is_none()) {
         let subject = subject.unwrap_or_default();
         return Err(mismatch(format!("Mcp-Name is not {subject:?}")));
     }
