@@ -6,6 +6,9 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use sha2::{Digest as _, Sha256};
+
 use axum::{
     Router,
     extract::{Request, State},
@@ -180,19 +183,31 @@ impl IntoResponse for Answer {
                 format!("{why}. What to do is said where you came from."),
             ),
         };
-        let page = PAGE.replace("{title}", title).replace("{text}", &escaped(&text));
+        let page = PAGE
+            .replace("{script}", SCRIPT)
+            .replace("{title}", title)
+            .replace("{text}", &escaped(&text));
+        let script = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+        let policy =
+            format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'");
         let headers = [
             (header::CACHE_CONTROL, "no-store"),
             (header::REFERRER_POLICY, "no-referrer"),
-            (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+            (header::CONTENT_SECURITY_POLICY, policy.as_str()),
         ];
         (status, headers, Html(page)).into_response()
     }
 }
 
+/// Takes the code out of the address bar, and so out of screenshots and the browser's history.
+const SCRIPT: &str = "history.replaceState(null, '', location.pathname)";
+
 const PAGE: &str = "<!doctype html>
 <html lang=\"en\"><meta charset=\"utf-8\"><title>{title} · dormouse</title>
+<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
+<meta name=\"color-scheme\" content=\"light dark\">
 <style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}</style>
+<script>{script}</script>
 <h1>{title}</h1>
 <p>{text}</p>
 </html>
@@ -212,7 +227,28 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
+
+    #[tokio::test]
+    async fn the_page_at_the_end_takes_the_code_out_of_the_address_bar_by_the_one_script_it_allows()
+    {
+        let wanted = Url::parse("http://127.0.0.1:0/back").unwrap();
+        let mut callback = Callback::listen(&wanted).await.unwrap();
+        let port = callback.redirect_uri().port().unwrap();
+        let mut browser = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let request = "GET /back?code=c HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        browser.write_all(request.as_bytes()).await.unwrap();
+        callback.returned().await.answer(Answer::LoggedIn { server: "s".to_owned() }).await;
+        let mut page = String::new();
+        browser.read_to_string(&mut page).await.unwrap();
+        let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
+        assert!(script.contains("location.pathname"), "{script}");
+        let digest = BASE64_STANDARD.encode(Sha256::digest(script));
+        assert!(page.contains(&format!("script-src 'sha256-{digest}'")), "{page}");
+        assert!(page.contains("name=\"viewport\"") && page.contains("light dark"), "{page}");
+    }
 
     #[tokio::test]
     async fn whoever_listens_at_one_address_of_localhost_does_not_get_the_code() {

@@ -29,6 +29,8 @@ pub(super) struct Client {
     pub(super) method: AuthMethod,
     /// Its secret, or for [`AuthMethod::PrivateKeyJwt`] its key.
     pub(super) secret: Option<Secret>,
+    /// The name of the key.
+    pub(super) key_id: Option<String>,
     /// Of one that we have registered.
     pub(super) redirect_uri: Option<String>,
     /// Of such a one, where it does not last: seconds since 1970.
@@ -73,6 +75,7 @@ impl Client {
             id,
             method,
             secret,
+            key_id: configured.key_id.clone(),
             redirect_uri: None,
             expires_at: None,
             registered_scopes: Vec::new(),
@@ -86,6 +89,7 @@ impl Client {
             id: facts.client_id.clone(),
             method: facts.method,
             secret: login.client_secret.clone(),
+            key_id: None,
             redirect_uri: facts.redirect_uri.clone(),
             registered_scopes: facts.registered_scopes.clone(),
             expires_at: facts.client_expires_at,
@@ -98,7 +102,24 @@ impl Client {
         let is_over = client.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()));
         (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
+
+    /// The parameters by which a client with a key authenticates itself (RFC 7523 section 2.2); none for other clients.
+    ///
+    /// # Errors
+    /// When the key cannot be used.
+    pub(super) fn assertion(&self, issuer: &str) -> Result<Vec<(&'static str, String)>, NoClient> {
+        let (AuthMethod::PrivateKeyJwt, Some(key)) = (self.method, &self.secret) else {
+            return Ok(Vec::new());
+        };
+        let signed = assertion(key, self.key_id.as_deref(), &self.id, issuer)?;
+        Ok(vec![
+            ("client_assertion_type", ASSERTION_TYPE.to_owned()),
+            ("client_assertion", signed.expose().to_owned()),
+        ])
+    }
 }
+
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// What the client of the config shows.
 pub(super) async fn secret_of(
@@ -119,8 +140,13 @@ pub(super) async fn secret_of(
     }
 }
 
-/// An assertion by which a client with a key shows that it is the one (RFC 7523 section 3).
-pub(super) fn assertion(key: &Secret, client: &str, audience: &str) -> Result<Secret, NoClient> {
+/// Signs an assertion by which a client with a key authenticates itself (RFC 7523 section 3).
+fn assertion(
+    key: &Secret,
+    key_id: Option<&str>,
+    client: &str,
+    audience: &str,
+) -> Result<Secret, NoClient> {
     const LIFE: Duration = Duration::from_mins(5);
     let key = Key::of_pem(key.expose()).ok_or(NoClient::BadKey)?;
     let now = seconds(SystemTime::now());
@@ -128,7 +154,10 @@ pub(super) fn assertion(key: &Secret, client: &str, audience: &str) -> Result<Se
         "iss": client, "sub": client, "aud": audience, "jti": random_token::<16>(),
         "iat": now, "exp": now + LIFE.as_secs(),
     });
-    let header = json!({"alg": key.algorithm(), "typ": "JWT"});
+    let mut header = json!({"alg": key.algorithm(), "typ": "JWT"});
+    if let Some(key_id) = key_id {
+        header["kid"] = key_id.into();
+    }
     let encoded = |value: &serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", encoded(&header), encoded(&claims));
     let signature = key.sign(signed.as_bytes()).ok_or(NoClient::BadKey)?;
@@ -182,7 +211,8 @@ mod tests {
             signature::EcdsaKeyPair::generate_pkcs8(curve, &SystemRandom::new()).unwrap();
         let text = BASE64_STANDARD.encode(document.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
-        let assertion = assertion(&Secret::new(pem), "c", "https://as.example").unwrap();
+        let assertion =
+            assertion(&Secret::new(pem), Some("k1"), "c", "https://as.example").unwrap();
         let (signed, signature) = assertion.expose().rsplit_once('.').unwrap();
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).unwrap();
         let pair =
@@ -191,10 +221,13 @@ mod tests {
         let public = signature::KeyPair::public_key(&pair);
         let public = signature::UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, public);
         public.verify(signed.as_bytes(), &signature).unwrap();
+        let header = BASE64_URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().0).unwrap();
+        let header: serde_json::Value = serde_json::from_slice(&header).unwrap();
+        assert_eq!(header, json!({"alg": "ES256", "typ": "JWT", "kid": "k1"}));
         let claims = BASE64_URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().1).unwrap();
         let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
         assert_eq!((&claims["sub"], &claims["aud"]), (&json!("c"), &json!("https://as.example")));
-        let error = super::assertion(&Secret::new("nonsense"), "c", "a").unwrap_err();
+        let error = super::assertion(&Secret::new("nonsense"), None, "c", "a").unwrap_err();
         assert!(matches!(error, NoClient::BadKey));
     }
 }

@@ -12,6 +12,7 @@ use super::{
     discovery::Discovered,
     error::{LoginError, TokenError},
     guard::judged,
+    login::client_of_config,
     registration::{ON_DEVICES, register},
     store::{Store, StoreError},
     token::{Granted, token_client},
@@ -52,11 +53,9 @@ impl Auth {
         let known = before.as_ref().and_then(Client::registered_for);
         let known = known.filter(|client| client.may_ask_for(&scopes));
         let known = known.filter(|known| known.redirect_uri.as_deref() == Some(REDIRECT));
-        let client = match (&site.oauth.client, known) {
-            (Some(configured), _) => {
-                Client::of_config(configured, &discovered, &self.0.store).await?
-            }
-            (None, Some(known)) => known,
+        let configured = client_of_config(&site, &discovered, &self.0.store).await?;
+        let client = match (configured, known) {
+            (Some(client), _) | (None, Some(client)) => client,
             (None, None) => register(&discovered, REDIRECT, &ON_DEVICES, &scopes).await?,
         };
         let asking = token_client(&client, &discovered.metadata.token_endpoint)?;

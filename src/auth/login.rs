@@ -1,7 +1,8 @@
 //! A person's login: an address to open, and what the browser brings back from there.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use oauth2::http::Request;
 use rmcp::transport::auth::OAuthClientConfig;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -15,9 +16,9 @@ use super::{
     credential::Credential,
     discovery::Discovered,
     error::{LoginError, scrubbed},
-    guard::judged,
+    guard::{Guard, judged},
     registration::{BY_CODE, register},
-    scopes::OFFLINE_ACCESS,
+    scopes::{OFFLINE_ACCESS, in_words},
     store::{Store, StoreError},
     token::Granted,
 };
@@ -70,13 +71,22 @@ impl Auth {
         let registered = registered.filter(|client| client.may_ask_for(&scopes));
         let (callback, registered) = listen(&wanted, registered).await?;
         let redirect_uri = callback.redirect_uri().as_str();
+        let is_kept = registered.is_some();
         let client = match (client_of_config(&site, &discovered, &store).await?, registered) {
             (Some(client), _) | (None, Some(client)) => client,
             (None, None) => {
                 registered_now(&site, &discovered, &store, redirect_uri, &scopes).await?
             }
         };
-        let address = address(&mut discovered, &client, redirect_uri, &scopes).await?;
+        let mut opened = (address(&mut discovered, &client, redirect_uri, &scopes).await?, client);
+        if is_kept
+            && opened.1.redirect_uri.is_some()
+            && is_unknown(&discovered.guard, &opened.0).await
+        {
+            let client = registered_now(&site, &discovered, &store, redirect_uri, &scopes).await?;
+            opened = (address(&mut discovered, &client, redirect_uri, &scopes).await?, client);
+        }
+        let (address, client) = opened;
         let state = address.query_pairs().find(|(name, _)| name == "state");
         let state = state.map(|(_, state)| state.into_owned());
         let state = state.ok_or_else(|| LoginError::BadAddress("it has no state".to_owned()))?;
@@ -87,8 +97,8 @@ impl Auth {
     }
 }
 
-/// The client of the config, where it has one that the authorization server takes.
-async fn client_of_config(
+/// Returns the client of the config, if it has one that the authorization server accepts.
+pub(super) async fn client_of_config(
     site: &Site,
     discovered: &Discovered,
     store: &Arc<Store>,
@@ -136,6 +146,18 @@ fn same_but_port(one: &Url, other: &Url) -> bool {
     one.host() == other.host() && one.path() == other.path()
 }
 
+/// Whether the authorization server answers a client that was registered in an earlier run as one that it does not know. It
+/// shows that to the user alone, who could do nothing about it (RFC 6749 section 4.1.2.1). Any other answer is taken for a
+/// page.
+async fn is_unknown(guard: &Guard, address: &Url) -> bool {
+    const LIMIT: Duration = Duration::from_secs(5);
+    let Ok(request) = Request::get(address.as_str()).body(Vec::new()) else { return false };
+    match tokio::time::timeout(LIMIT, guard.head_of(request)).await {
+        Ok(Ok((status, _))) => matches!(status.as_u16(), 400 | 401 | 404),
+        _ => false,
+    }
+}
+
 /// Where to log in.
 async fn address(
     discovered: &mut Discovered,
@@ -168,6 +190,14 @@ impl Login {
     /// Where to log in.
     pub fn address(&self) -> &Url {
         &self.address
+    }
+
+    /// The sentence that names the scopes that are asked for, for whoever logs in; empty where there are none.
+    pub fn asks_for(&self) -> String {
+        match self.exchange.scopes.as_slice() {
+            [] => String::new(),
+            scopes => format!("It asks for the scopes {}.", in_words(scopes)),
+        }
     }
 
     /// Where the browser comes back to.
@@ -223,8 +253,10 @@ impl Exchange {
         let state = brought("state").filter(|state| *state == self.state);
         let state = state.ok_or(LoginError::Foreign)?;
         let issuer = brought("iss");
-        if issuer.is_some() && issuer != self.discovered.metadata.issuer {
-            // It may be anybody's code, and is not for this token endpoint (RFC 9207 section 2.4).
+        let is_announced =
+            self.discovered.supports("authorization_response_iss_parameter_supported");
+        if (issuer.is_some() || is_announced) && issuer != self.discovered.metadata.issuer {
+            // It may be anybody's answer, errors included, and is not for this token endpoint (RFC 9207 section 2.4).
             return Err(LoginError::WrongIssuer(self.discovered.issuer.clone()));
         }
         if let Some(error) = brought("error") {

@@ -100,6 +100,7 @@ impl Registered {
             id: self.client_id,
             method,
             secret: secret.map(Secret::new),
+            key_id: None,
             redirect_uri: Some(redirect_uri.to_owned()),
             expires_at: self.client_secret_expires_at.filter(|at| *at > 0),
             registered_scopes: Vec::new(),

@@ -1,4 +1,4 @@
-//! The end of a login: its tokens are made invalid where that can be (RFC 7009), and forgotten.
+//! The end of a login: its tokens are revoked where the authorization server does that (RFC 7009), and forgotten.
 
 use std::sync::Arc;
 
@@ -8,25 +8,30 @@ use url::{Url, form_urlencoded};
 
 use super::{
     Auth, Site, Store,
-    client::secret_of,
-    credential::{AuthMethod, Credential},
+    client::{Client, secret_of},
+    credential::{AuthMethod, Credential, Tokens},
     error::LoginError,
+    guard::Guard,
 };
 use crate::config::{Secret, ServerConfig};
 
-/// What has become of a login.
+/// Result of a logout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoggedOut {
-    /// There was none.
+    /// There was no login.
     Nothing,
-    /// It is forgotten, and the authorization server takes its tokens no more.
+    /// The login is forgotten and its tokens are revoked.
     Revoked,
-    /// It is forgotten; its tokens are good until they expire. `why`: what the authorization server says, if anything.
+    /// The login is forgotten and its refresh token is revoked; the access token is valid until it expires.
+    /// `why`: the answer of the authorization server.
+    RefreshRevoked { why: String },
+    /// The login is forgotten; its tokens are valid until they expire. `why`: the answer of the authorization server,
+    /// or the reason for which it could not be asked; `None` if it revokes no tokens.
     Forgotten { why: Option<String> },
 }
 
 impl Auth {
-    /// Ends the login of a server. It is forgotten here whatever the authorization server says.
+    /// Ends the login of a server. It is forgotten here whatever the authorization server answers.
     ///
     /// # Errors
     /// When it cannot be forgotten.
@@ -34,7 +39,7 @@ impl Auth {
         let site = Site::of(server).ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let store = &self.0.store;
         let held = store.hold(&site.slot).await?;
-        // What cannot be read cannot be revoked, but it can be forgotten.
+        // An unreadable login cannot be revoked, but it can be forgotten.
         let login = store.at(&site.slot, Store::read).await.ok().flatten();
         let ended = match login {
             Some(login) => revoke(&site, login, store).await,
@@ -47,68 +52,92 @@ impl Auth {
 }
 
 async fn revoke(site: &Site, login: Credential, store: &Arc<Store>) -> LoggedOut {
-    let forgotten = |why: String| LoggedOut::Forgotten { why: Some(why) };
     let Some(tokens) = &login.tokens else { return LoggedOut::Nothing };
-    let Some(endpoint) = login.facts.revocation_endpoint.clone() else {
+    if login.facts.revocation_endpoint.is_none() {
         return LoggedOut::Forgotten { why: None };
-    };
-    let Ok(endpoint) = Url::parse(&endpoint) else {
-        return forgotten("its revocation endpoint is no URL".to_owned());
-    };
-    let guard = match site.guard() {
-        Ok(guard) => guard,
-        Err(error) => return forgotten(error.to_string()),
-    };
-    let configured = site.oauth.client.as_ref();
-    let of_config = match configured {
-        Some(client) => secret_of(client, store).await.ok().flatten(),
-        None => None,
-    };
-    let secret = login.client_secret.clone().or(of_config);
-    // The end of the one that renews is the end of what it has renewed; others have to be ended one by one.
-    let both = [("refresh_token", tokens.refresh.as_ref()), ("access_token", Some(&tokens.access))];
-    for (kind, token) in both {
-        let Some(token) = token else { continue };
-        let request = request(&endpoint, &login, secret.as_ref(), kind, token);
-        match guard.execute(request).await {
-            Ok(response) if response.status().is_success() => {}
-            Ok(response) => {
-                return forgotten(format!("HTTP status {}", response.status().as_u16()));
-            }
-            Err(error) => return forgotten(error.to_string()),
-        }
     }
-    LoggedOut::Revoked
+    match Revocation::of(site, &login, store).await {
+        Ok(revocation) => revocation.of_both(tokens).await,
+        Err(why) => LoggedOut::Forgotten { why: Some(why) },
+    }
 }
 
-fn request(
-    endpoint: &Url,
-    login: &Credential,
-    secret: Option<&Secret>,
-    kind: &str,
-    token: &Secret,
-) -> Request<Vec<u8>> {
-    let id = login.facts.client_id.as_str();
-    let mut form = form_urlencoded::Serializer::new(String::new());
-    form.append_pair("token", token.expose()).append_pair("token_type_hint", kind);
-    let request = Request::post(endpoint.as_str())
-        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
-    let request = match (login.facts.method, secret) {
-        (AuthMethod::ClientSecretBasic, Some(secret)) => {
-            // As at the token endpoint (RFC 6749 section 2.3.1).
-            let [id, secret] = [id, secret.expose()]
-                .map(|text| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>());
-            let shown = BASE64_STANDARD.encode(format!("{id}:{secret}"));
-            request.header(header::AUTHORIZATION, format!("Basic {shown}"))
+/// All that is needed to revoke tokens of a login.
+struct Revocation {
+    guard: Guard,
+    endpoint: Url,
+    issuer: String,
+    client: Client,
+}
+
+impl Revocation {
+    async fn of(site: &Site, login: &Credential, store: &Arc<Store>) -> Result<Self, String> {
+        let endpoint = login.facts.revocation_endpoint.as_deref().unwrap_or_default();
+        let endpoint = Url::parse(endpoint);
+        let endpoint = endpoint.map_err(|_| "its revocation endpoint is no URL".to_owned())?;
+        let guard = site.guard().map_err(|error| error.to_string())?;
+        let mut client = Client::of_login(login);
+        if let Some(configured) = &site.oauth.client {
+            client.key_id.clone_from(&configured.key_id);
+            if client.secret.is_none() {
+                client.secret = secret_of(configured, store).await.ok().flatten();
+            }
         }
-        (AuthMethod::ClientSecretPost, Some(secret)) => {
-            form.append_pair("client_id", id).append_pair("client_secret", secret.expose());
-            request
+        Ok(Self { guard, endpoint, issuer: login.facts.issuer.clone(), client })
+    }
+
+    /// Revokes the refresh token, with which authorization servers end the grant, and the access token, which some do not
+    /// revoke (RFC 7009 section 2.2.1, `unsupported_token_type`).
+    async fn of_both(&self, tokens: &Tokens) -> LoggedOut {
+        let access = self.of_one("access_token", &tokens.access);
+        let Some(refresh) = &tokens.refresh else {
+            return match access.await {
+                Ok(()) => LoggedOut::Revoked,
+                Err(why) => LoggedOut::Forgotten { why: Some(why) },
+            };
+        };
+        let refresh = self.of_one("refresh_token", refresh).await;
+        match (refresh, access.await) {
+            (Ok(()), Ok(())) => LoggedOut::Revoked,
+            (Ok(()), Err(why)) => LoggedOut::RefreshRevoked { why },
+            (Err(why), _) => LoggedOut::Forgotten { why: Some(why) },
         }
-        _ => {
-            form.append_pair("client_id", id);
-            request
+    }
+
+    async fn of_one(&self, kind: &str, token: &Secret) -> Result<(), String> {
+        let request = self.request(kind, token)?;
+        let response = self.guard.execute(request).await.map_err(|error| error.to_string())?;
+        if response.status().is_success() {
+            return Ok(());
         }
-    };
-    request.body(form.finish().into_bytes()).expect("a URL, and headers of plain text")
+        Err(format!("HTTP status {}", response.status().as_u16()))
+    }
+
+    /// The client authenticates itself as at the token endpoint (RFC 7009 section 2.1).
+    fn request(&self, kind: &str, token: &Secret) -> Result<Request<Vec<u8>>, String> {
+        let id = self.client.id.as_str();
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("token", token.expose()).append_pair("token_type_hint", kind);
+        let mut request = Request::post(self.endpoint.as_str())
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        match (self.client.method, &self.client.secret) {
+            (AuthMethod::ClientSecretBasic, Some(secret)) => {
+                // RFC 6749 section 2.3.1.
+                let [id, secret] = [id, secret.expose()].map(|text| {
+                    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
+                });
+                let shown = BASE64_STANDARD.encode(format!("{id}:{secret}"));
+                request = request.header(header::AUTHORIZATION, format!("Basic {shown}"));
+            }
+            (AuthMethod::ClientSecretPost, Some(secret)) => {
+                form.append_pair("client_id", id).append_pair("client_secret", secret.expose());
+            }
+            _ => {
+                let shown = self.client.assertion(&self.issuer);
+                form.append_pair("client_id", id);
+                form.extend_pairs(shown.map_err(|error| error.to_string())?);
+            }
+        }
+        request.body(form.finish().into_bytes()).map_err(|error| error.to_string())
+    }
 }

@@ -8,7 +8,7 @@ use oauth2::{
 };
 
 use super::{
-    client::{Client, assertion},
+    client::Client,
     credential::{AuthMethod, Credential, Tokens, seconds},
     discovery::Discovered,
     error::TokenError,
@@ -123,8 +123,6 @@ pub(super) async fn refreshed(
     Granted::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }
 
-const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-
 /// Gets tokens for a client that nobody logs in for (RFC 6749 section 4.4).
 pub(super) async fn for_machine(
     discovered: &Discovered,
@@ -138,12 +136,9 @@ pub(super) async fn for_machine(
         .add_extra_param("resource", &discovered.resource)
         // A machine needs no refresh token, and is refused where it asks for one.
         .add_scopes(asked.cloned().map(oauth2::Scope::new));
-    if let (AuthMethod::PrivateKeyJwt, Some(key)) = (client.method, &client.secret) {
-        let shown = assertion(key, &client.id, &discovered.issuer);
-        let shown = shown.map_err(|error| TokenError::Refused(error.to_string()))?;
-        request = request
-            .add_extra_param("client_assertion_type", ASSERTION)
-            .add_extra_param("client_assertion", shown.expose().to_owned());
+    let shown = client.assertion(&discovered.issuer);
+    for (name, value) in shown.map_err(|error| TokenError::Refused(error.to_string()))? {
+        request = request.add_extra_param(name, value);
     }
     let answer = request.request_async(&discovered.guard).await;
     let secrets: Vec<&str> = client.secret.iter().map(Secret::expose).collect();

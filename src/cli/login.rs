@@ -51,6 +51,10 @@ async fn in_browser(
     let opened = !typed.no_browser && open_in_browser(login.address()).await;
     errln!("To log in to {}, open this address:", visible(&server.name));
     errln!("\n  {}\n", login.address());
+    let asks_for = login.asks_for();
+    if !asks_for.is_empty() {
+        errln!("{asks_for}");
+    }
     if opened {
         errln!("A browser should have opened it.");
     }
@@ -60,7 +64,7 @@ async fn in_browser(
     let deadline = tokio::time::Instant::now() + typed.timeout;
     let Some(outcome) = wait(&mut login, deadline).await else {
         bail!(
-            "nobody has logged in within {:?}; say it again, with --timeout for more time, or with --device where the server offers that. If the page does not know the client: dormouse logout {}",
+            "nobody has logged in within {:?}; run it again, with --timeout for more time, or with --device where the server offers that. If the page does not know the client: dormouse logout {}",
             typed.timeout,
             visible(&server.name)
         );
@@ -139,6 +143,12 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
     match runtime()?.block_on(auth.log_out(server))? {
         LoggedOut::Nothing => outln!("{name}: nobody was logged in"),
         LoggedOut::Revoked => outln!("logged out of {name}: its tokens are revoked and forgotten"),
+        LoggedOut::RefreshRevoked { why } => {
+            outln!(
+                "logged out of {name}: its refresh token is revoked, and its tokens are forgotten"
+            );
+            errln!("its access token is good until it expires: {}", visible(&why));
+        }
         LoggedOut::Forgotten { why: None } => {
             outln!(
                 "logged out of {name}: its tokens are forgotten; the authorization server revokes none"

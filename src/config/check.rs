@@ -6,9 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Browser, Config, ConfigError, Environment, Features, HttpSettings, Isolation, Loads, Pin,
-    Problem, Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
-    Wrapping,
+    Browser, Config, ConfigError, Environment, Features, Isolation, Loads, Pin, Problem, Profile,
+    ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
     characters::is_hidden,
     dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
@@ -38,6 +37,9 @@ pub(super) fn check(
     let mut file: File = checker.read(&[], &written, written.clone());
     checker.expand_tokens(&mut file, environment);
     checker.expand_listen(&mut file, environment);
+    for (path, message) in access::problems(&file) {
+        checker.report(&path, message);
+    }
     for (profile, entry) in &file.profiles {
         checker.check_profile(profile, entry, &file);
     }
@@ -116,20 +118,7 @@ fn settings(file: &File, manner: Manner) -> Settings {
             _ => default.browser,
         },
         wrapping: Wrapping::None,
-        http: http_settings(file, manner),
-    }
-}
-
-fn http_settings(file: &File, manner: Manner) -> HttpSettings {
-    let default = HttpSettings::default();
-    HttpSettings {
-        listen: file.listen.clone(),
-        servers_at_root: manner.servers_at_root,
-        auth_tokens: file.auth_tokens.clone(),
-        api_tokens: file.api_tokens.clone(),
-        allowed_hosts: file.allowed_hosts.clone(),
-        allowed_origins: file.allowed_origins.clone(),
-        session_timeout: file.session_timeout.map_or(default.session_timeout, |timeout| timeout.0),
+        http: access::http_settings(file, manner),
     }
 }
 

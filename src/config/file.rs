@@ -68,6 +68,9 @@ pub(super) struct File {
     pub(super) allowed_hosts: Vec<String>,
     /// Web origins that may send HTTP requests, beside loopback ones; `https://example.com`, say.
     pub(super) allowed_origins: Vec<String>,
+    /// Addresses or networks of reverse proxies in front of dormouse, whose `Forwarded` and `X-Forwarded-For` tell whether
+    /// a user sits at this machine and can be asked to log in; `127.0.0.1` or `10.0.0.0/8`, say.
+    pub(super) trusted_proxies: Vec<String>,
     /// Serve hosts over HTTP on this address, unless `--http` says another.
     pub(super) listen: Option<String>,
     /// Choices of servers and their tools, of which `--profile` names one.
@@ -170,6 +173,8 @@ pub(super) struct OAuthEntry {
     pub(super) client_secret: Option<String>,
     /// A private key in PEM (PKCS #8) in place of a secret, for `client_credentials`.
     pub(super) private_key: Option<String>,
+    /// The name by which the authorization server knows the private key (`kid`), where it wants one.
+    pub(super) key_id: Option<String>,
     /// The scopes to ask for. Default: those that the server names.
     pub(super) scopes: Vec<String>,
     /// Where the browser comes back to, for clients that are registered with it: `http://127.0.0.1:8090/callback`, say.

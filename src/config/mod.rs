@@ -3,6 +3,7 @@
 //! `file` is the shape as written (serde), `Config` the meaning (no serde). It knows nothing of
 //! connections or of the protocol.
 
+mod access;
 mod characters;
 mod check;
 mod convert;

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use ipnet::IpNet;
 use url::Url;
 
 pub use super::file::{
@@ -90,6 +91,8 @@ pub struct HttpSettings {
     pub allowed_hosts: Vec<String>,
     /// Beside loopback origins.
     pub allowed_origins: Vec<String>,
+    /// Reverse proxies whose forwarding headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// How long a session lives without an open stream or a request.
     pub session_timeout: Duration,
     /// The address to listen on, as it is written.
@@ -103,12 +106,13 @@ impl Default for HttpSettings {
         let (auth_tokens, api_tokens, allowed_hosts, allowed_origins) = Default::default();
         // A host may be left open over night; what it holds here is small.
         let session_timeout = Duration::from_hours(24);
-        let (listen, servers_at_root) = Default::default();
+        let (trusted_proxies, listen, servers_at_root) = Default::default();
         Self {
             auth_tokens,
             api_tokens,
             allowed_hosts,
             allowed_origins,
+            trusted_proxies,
             session_timeout,
             listen,
             servers_at_root,
@@ -123,6 +127,7 @@ impl std::fmt::Debug for HttpSettings {
             .field("api_tokens", &self.api_tokens.len())
             .field("allowed_hosts", &self.allowed_hosts)
             .field("allowed_origins", &self.allowed_origins)
+            .field("trusted_proxies", &self.trusted_proxies)
             .field("session_timeout", &self.session_timeout)
             .field("listen", &self.listen)
             .field("servers_at_root", &self.servers_at_root)

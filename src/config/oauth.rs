@@ -34,6 +34,8 @@ impl Default for OAuth {
 pub struct OAuthClient {
     pub id: String,
     pub proof: Option<ClientProof>,
+    /// The name of its private key: the `kid` of its assertions (RFC 7515 section 4.1.4).
+    pub key_id: Option<String>,
 }
 
 impl OAuthClient {
@@ -94,6 +96,9 @@ pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str
     }
     if has("clientSecret") && has("privateKey") {
         problems.push(("privateKey", "a client has either a secret or a key".to_owned()));
+    }
+    if has("keyId") && !has("privateKey") {
+        problems.push(("keyId", "this key needs a \"privateKey\"".to_owned()));
     }
     let has_proof = has("clientSecret") || has("privateKey");
     let is_machine = entry.grant == Some(Grant::ClientCredentials);
@@ -164,9 +169,10 @@ pub(super) fn oauth(entry: OAuthEntry) -> Result<OAuth, Unavailable> {
         (None, Some(key)) => Some(ClientProof::PrivateKey(Secret::new(key))),
         (None, None) => None,
     };
+    let key_id = entry.key_id;
     Ok(OAuth {
         grant: entry.grant.unwrap_or(Grant::AuthorizationCode),
-        client: entry.client_id.map(|id| OAuthClient { id, proof }),
+        client: entry.client_id.map(|id| OAuthClient { id, proof, key_id }),
         scopes: entry.scopes,
         redirect_uri,
         auth_server,

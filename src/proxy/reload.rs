@@ -290,7 +290,11 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         max_message_bytes: now.max_message_bytes,
         wrapping: now.wrapping,
         // Who may come in is known at once: a token that was taken out opens nothing any more.
-        http: HttpSettings { auth_tokens: wanted.http.auth_tokens.clone(), ..now.http.clone() },
+        http: HttpSettings {
+            auth_tokens: wanted.http.auth_tokens.clone(),
+            trusted_proxies: wanted.http.trusted_proxies.clone(),
+            ..now.http.clone()
+        },
         ..wanted.clone()
     };
     let fixed = [

@@ -1,9 +1,10 @@
 //! Logins at an authorization server that does what it is told.
 
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Authority, Host, Manner, PATIENCE, SECRET, User, eventually, remote::Remote, text_of,
+    Authority, Host, Manner, PATIENCE, SECRET, User, eventually, form, remote::Remote, text_of,
 };
 
 #[tokio::test]
@@ -92,10 +93,14 @@ async fn what_comes_back_from_another_login_is_not_taken() {
         assert!(authority.token_requests().is_empty(), "{name}");
         assert!(!user.kept().concat().contains("accessToken"), "only its registration is kept");
     }
-    let authority = Authority::start().await;
-    authority.says("authorization_response_iss_parameter_supported", true);
-    let (is_in, said) = User::at(authority.url()).log_in().await;
-    assert!(!is_in && said.contains("issuer"), "{said}");
+    for error in [None, Some("access_denied"), Some("invalid_client")] {
+        let authority = Authority::start().await;
+        authority.says("authorization_response_iss_parameter_supported", true);
+        error.inspect(|error| authority.returns("error", error));
+        let (is_in, said) = User::at(authority.url()).log_in().await;
+        let expected = "another authorization server answers";
+        assert!(!is_in && said.contains(expected), "{error:?}: {said}");
+    }
 }
 
 #[tokio::test]
@@ -562,4 +567,82 @@ async fn a_machine_does_not_ask_for_a_refresh_token() {
     host.load("g").await;
     let (_, token) = authority.token_requests().remove(0);
     assert_eq!(token["scope"], "read");
+}
+
+#[tokio::test]
+async fn a_logout_says_which_of_the_tokens_are_revoked() {
+    let authority = Authority::start().await;
+    authority.behaves(Manner::KeepsAccess);
+    let user = User::logged_in_at(authority.url()).await;
+    let (is_out, said) = user.says(&["logout", "g"]).await;
+    assert!(is_out && said.contains("its refresh token is revoked"), "{said}");
+    assert!(said.contains("its access token is good until it expires: HTTP status 400"), "{said}");
+    assert!(user.kept().is_empty());
+}
+
+/// For ES256, made for this test.
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgrXrC5afiDFD6czsy
+dD0ZM9BiknPL+vITn5VVbrNqPK+hRANCAAQGMQGmeAUeFtW+w3yH5Y36Sa70W+id
+lwzJZPtOlihgl6XKpx3q5aAnC5jwFZfCi04J6G9blAcwigQqGIZDRPHh
+-----END PRIVATE KEY-----
+";
+
+#[tokio::test]
+async fn a_client_with_a_key_names_it_and_shows_it_where_tokens_are_given_and_revoked() {
+    let authority = Authority::start().await;
+    let entry = json!({
+        "url": authority.url(),
+        "oauth": {
+            "grant": "client_credentials", "clientId": "machine", "privateKey": KEY, "keyId": "k-1",
+        },
+    });
+    let user = User::of(&entry);
+    assert_eq!(user.host().await.use_g().await, "ordinary");
+    let (is_out, said) = user.says(&["logout", "g"]).await;
+    assert!(is_out && said.contains("its tokens are revoked"), "{said}");
+    let asked = authority.remote.asked();
+    for path in ["/token", "/revoke"] {
+        let request = asked.iter().find(|asked| asked.path == path).unwrap();
+        let form = form(&request.body);
+        assert_eq!(form["client_id"], "machine", "{path}");
+        let header = form["client_assertion"].split('.').next().unwrap();
+        let header = BASE64_URL_SAFE_NO_PAD.decode(header).unwrap();
+        let header: Value = serde_json::from_slice(&header).unwrap();
+        assert_eq!(header["kid"], "k-1", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_device_registers_itself_where_the_document_of_the_client_is_not_read() {
+    let authority = Authority::start().await;
+    authority.approve();
+    let document = "https://client.example/document.json";
+    let user = User::of(&json!({"url": authority.url(), "oauth": {"clientId": document}}));
+    let (is_in, said) = user.says(&["login", "g", "--device"]).await;
+    assert!(is_in, "{said}");
+    assert_eq!(authority.registrations().len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_the_page_does_not_know_any_more_is_registered_again_before_it_is_opened() {
+    let authority = Authority::start().await;
+    let user = User::logged_in_at(authority.url()).await;
+    authority.expires();
+    assert!(user.log_in().await.0);
+    assert_eq!(authority.registrations().len(), 1, "a known client is used again");
+    authority.behaves(Manner::KnowsNew("new"));
+    let (is_in, said) = user.log_in().await;
+    assert!(is_in, "{said}");
+    assert_eq!(authority.registrations().len(), 2);
+    let (_, token) = authority.token_requests().pop().unwrap();
+    assert_eq!(token["client_id"], "new");
+}
+
+#[tokio::test]
+async fn whoever_is_asked_to_log_in_is_told_the_scopes() {
+    let authority = Authority::start().await;
+    authority.says_of_resource("scopes_supported", json!(["read", "write"]));
+    let (is_in, said) = User::at(authority.url()).log_in().await;
+    assert!(is_in && said.contains(r#"It asks for the scopes "read", "write"."#), "{said}");
 }

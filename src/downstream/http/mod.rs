@@ -7,6 +7,7 @@ mod answer;
 mod connections;
 mod guard;
 mod legacy;
+mod locality;
 mod modern;
 mod request;
 mod sessions;
@@ -18,7 +19,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Query, Request, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header::HOST},
+    http::{HeaderMap, Method, StatusCode, Uri, Version},
     middleware,
     response::{IntoResponse, Response},
     routing::{any, get, post},
@@ -26,15 +27,15 @@ use axum::{
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use url::Url;
 
 pub use guard::Access;
 
 use crate::{
-    config::{Surface, is_loopback},
+    config::Surface,
     proxy::{Endpoint, Fleet},
 };
 use guard::{Gate, Guard, Pass, Refusals};
+use locality::is_from_here;
 use modern::Principals;
 use request::refusal;
 use sessions::Sessions;
@@ -54,18 +55,11 @@ struct Front {
     stop: CancellationToken,
 }
 
-/// What those who pass requests on say of where they are from (RFC 7239, RFC 9110 section 7.6.3, and what is usual).
-const PASSED_ON: [&str; 5] =
-    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
-
 impl Front {
     /// Whether a request is of a host whose user sits at this machine, as far as can be told.
-    fn is_from_here(&self, headers: &HeaderMap) -> bool {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let asked = Url::parse(&format!("http://{host}/"));
-        self.is_for_this_machine
-            && asked.is_ok_and(|asked| is_loopback(&asked))
-            && !PASSED_ON.iter().any(|name| headers.contains_key(*name))
+    fn is_from_here(&self, headers: &HeaderMap, version: Version) -> bool {
+        let trusted = &self.fleet.settings().http.trusted_proxies;
+        self.is_for_this_machine && is_from_here(headers, version, trusted)
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) async fn post(
     let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
     let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
     let client = client.unwrap_or_else(Raw::empty_object);
-    let is_here = front.is_from_here(&posted.headers);
+    let is_here = front.is_from_here(&posted.headers, posted.version);
     let identity = front.principals.identity(pass, endpoint, is_here, &client);
     let is_listen = request.method == "subscriptions/listen";
     if is_listen && posted.accepts == Accepts::Json {

@@ -6,7 +6,7 @@ use axum::{
     body::{Body, to_bytes},
     extract::Request,
     http::{
-        HeaderMap, StatusCode,
+        HeaderMap, StatusCode, Version,
         header::{ACCEPT, CONTENT_TYPE},
     },
     response::{IntoResponse, Response},
@@ -25,6 +25,7 @@ pub(super) struct Posted {
     /// Whether they came as a batch (2025-03-26), and are answered as one.
     pub(super) is_batch: bool,
     pub(super) headers: HeaderMap,
+    pub(super) version: Version,
     pub(super) accepts: Accepts,
 }
 
@@ -91,7 +92,8 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted,
     for message in parse_line(&body) {
         messages.push(message.map_err(|invalid| refused_message(&invalid))?);
     }
-    Ok(Posted { messages, is_batch, headers: parts.headers, accepts })
+    let (headers, version) = (parts.headers, parts.version);
+    Ok(Posted { messages, is_batch, headers, version, accepts })
 }
 
 fn refused_message(invalid: &Invalid) -> Response {

@@ -37,7 +37,8 @@ pub(super) fn open(
     let stop = CancellationToken::new();
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
-    let identity = Identity::alone(endpoint, front.is_from_here(request.headers()));
+    let identity =
+        Identity::alone(endpoint, front.is_from_here(request.headers(), request.version()));
     let session = HttpSession::new(pass, endpoint, false, front.stop.child_token(), |_| {
         Session::attach(front.fleet.clone(), Peer::new(outbox), identity)
     });

@@ -46,6 +46,8 @@ type Dialog = BoxFuture<'static, DialogEnd>;
 pub(super) struct Page {
     server: String,
     address: Url,
+    /// Names the scopes.
+    asks_for: String,
     /// By which legacy hosts know it.
     id: String,
     // A std mutex: held to find or make one. Gone when nobody there needs the login any more.
@@ -88,7 +90,7 @@ impl Page {
         tasks: &TaskTracker,
         when_finished: impl FnOnce() + Send + 'static,
     ) -> Arc<Self> {
-        let address = login.address().clone();
+        let (address, asks_for) = (login.address().clone(), login.asks_for());
         let until = Arc::new(Mutex::new(Instant::now() + PATIENCE));
         let waiting = tasks.spawn({
             let (until, closing) = (until.clone(), closing.clone());
@@ -101,7 +103,7 @@ impl Page {
         let finished = async move { waiting.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) };
         let (dialogs, waiting) = Default::default();
         let (id, finished) = (random_token::<9>(), finished.boxed().shared());
-        Arc::new(Self { server, address, id, dialogs, waiting, until, closing, finished })
+        Arc::new(Self { server, address, asks_for, id, dialogs, waiting, until, closing, finished })
     }
 
     /// Waits for somebody to log in, wherever they do.
@@ -111,10 +113,11 @@ impl Page {
 
     /// What a host is to show, as the params of `elicitation/create`.
     pub(super) fn question(&self) -> Value {
-        let server = &self.server;
+        let Self { server, asks_for, .. } = self;
         let message = format!(
-            "The MCP server {server:?} wants you to log in. The page opens in your browser."
+            "The MCP server {server:?} wants you to log in. The page opens in your browser. {asks_for}"
         );
+        let message = message.trim_end();
         json!({"mode": "url", "message": message, "url": self.address.as_str()})
     }
 

@@ -58,6 +58,10 @@ pub enum Manner {
     IsHidden,
     /// It knows the client no more.
     ForgetsClient,
+    /// It revokes refresh tokens alone.
+    KeepsAccess,
+    /// Its page knows only clients that are registered from now on, which are called so.
+    KnowsNew(&'static str),
 }
 
 impl Authority {
@@ -177,18 +181,7 @@ impl State {
                 merged(known, &self.resource)
             }
             "/.well-known/oauth-authorization-server" => merged(metadata(&origin), &self.metadata),
-            "/register" => {
-                let wanted = &asked.message;
-                let method = wanted["token_endpoint_auth_method"].clone();
-                let mut client = json!({
-                    "client_id": "registered", "redirect_uris": wanted["redirect_uris"],
-                    "token_endpoint_auth_method": method,
-                });
-                if method != "none" {
-                    client["client_secret"] = json!(SECRET);
-                }
-                client
-            }
+            "/register" => self.register(&asked.message),
             "/authorize" => return Some(self.authorize(asked, &origin)),
             "/device" => json!({
                 "device_code": "canary-device-code", "user_code": "ABCD-EFGH", "interval": 1,
@@ -207,6 +200,13 @@ impl State {
                     return Some((StatusCode::BAD_REQUEST, refusal).into_response());
                 }
             },
+            "/revoke"
+                if self.manner == Manner::KeepsAccess
+                    && form(&asked.body)["token_type_hint"] == "access_token" =>
+            {
+                let refusal = json_text(r#"{"error": "unsupported_token_type"}"#);
+                return Some((StatusCode::BAD_REQUEST, refusal).into_response());
+            }
             "/revoke" => {
                 let token = &form(&asked.body)["token"];
                 self.valid.remove(token);
@@ -216,6 +216,22 @@ impl State {
             _ => return Some(StatusCode::NOT_FOUND.into_response()),
         };
         Some(json_text(&answer.to_string()))
+    }
+
+    fn register(&self, wanted: &Value) -> Value {
+        let id = match self.manner {
+            Manner::KnowsNew(id) => id,
+            _ => "registered",
+        };
+        let method = wanted["token_endpoint_auth_method"].clone();
+        let mut client = json!({
+            "client_id": id, "redirect_uris": wanted["redirect_uris"],
+            "token_endpoint_auth_method": method,
+        });
+        if method != "none" {
+            client["client_secret"] = json!(SECRET);
+        }
+        client
     }
 
     /// Lets those in who have a token, and to calls those who have the scopes.
@@ -246,6 +262,9 @@ impl State {
 
     fn authorize(&mut self, asked: &Asked, origin: &str) -> Response {
         let wanted = form(&asked.query);
+        if matches!(self.manner, Manner::KnowsNew(id) if id != wanted["client_id"]) {
+            return (StatusCode::BAD_REQUEST, Html("<p>unknown client</p>")).into_response();
+        }
         let code = format!("canary-code-{}", self.codes.len());
         let scopes = wanted.get("scope").map(String::as_str).unwrap_or_default();
         self.codes.insert(code.clone(), scopes.split_whitespace().map(str::to_owned).collect());
@@ -300,7 +319,11 @@ fn trouble(manner: Manner) -> Option<Response> {
             let said = json_text(r#"{"error": "invalid_client"}"#);
             Some((StatusCode::UNAUTHORIZED, said).into_response())
         }
-        Manner::Usual | Manner::GuardsCalls | Manner::AcceptsNone => None,
+        Manner::Usual
+        | Manner::GuardsCalls
+        | Manner::AcceptsNone
+        | Manner::KeepsAccess
+        | Manner::KnowsNew(_) => None,
     }
 }
 

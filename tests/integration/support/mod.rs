@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Far longer than anything takes; only a hang runs into it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-pub use authority::{Authority, Manner, SECRET};
+pub use authority::{Authority, Manner, SECRET, form};
 pub use home::{Home, HostFile, OWN, host_files};
 pub use host::{Host, Modern, text_of};
 pub use http::client as http_client;
