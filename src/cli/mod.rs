@@ -33,6 +33,7 @@ mod login;
 mod operate;
 mod options;
 mod probe;
+mod problems;
 mod reach;
 mod refresh;
 mod schema;
@@ -110,11 +111,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // As above.
-            let _ = writeln!(std::io::stderr(), "dormouse: {}", visible(&format!("{error:#}")));
+            let _ = writeln!(std::io::stderr(), "{}", reported(&error));
             let is_usage = error.is::<ConfigError>() || error.is::<UsageError>();
             ExitCode::from(if is_usage { USAGE } else { 1 })
         }
     }
+}
+
+/// The text of an error for the terminal.
+fn reported(error: &anyhow::Error) -> String {
+    let Some(ConfigError::Invalid(problems)) = error.downcast_ref() else {
+        return format!("dormouse: {}", visible(&format!("{error:#}")));
+    };
+    let context = error.chain().take_while(|cause| !cause.is::<ConfigError>());
+    let context = context.map(|cause| format!("dormouse: {}", visible(&cause.to_string())));
+    context.chain([problems::report(problems)]).collect::<Vec<_>>().join("\n")
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {

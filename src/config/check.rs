@@ -11,7 +11,7 @@ use super::{
     characters::is_hidden,
     dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
-    expand::expand,
+    expand::{expand, reference_to, unclosed},
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
     oauth,
     plain_words::in_plain_words,
@@ -32,7 +32,7 @@ pub(super) fn check(
     let problems = [document.repeated_keys(), document.problems()].concat();
     let manner = document.manner();
     let environment = &*manner.variables.of(environment);
-    let mut checker = Checker { document, manner, problems };
+    let mut checker = Checker { document, manner, problems, warnings: document.warnings() };
     let written = document.value();
     let mut file: File = checker.read(&[], &written, written.clone());
     checker.expand_tokens(&mut file, environment);
@@ -56,7 +56,7 @@ pub(super) fn check(
     for (name, entry) in &file.mcp_servers {
         servers.push(checker.server(name, entry.clone(), &file, path, environment));
     }
-    let mut problems = checker.problems;
+    let Checker { mut problems, warnings, .. } = checker;
     problems.sort_by_key(|problem| (problem.line, problem.column));
     problems.dedup();
     if let (Some(dialect), Some(first)) = (document.dialect(), problems.first_mut()) {
@@ -76,7 +76,7 @@ pub(super) fn check(
             profiles: profiles.collect(),
             own_idle_timeouts: own_idle_timeouts(document, &written),
             dialect: document.dialect(),
-            warnings: document.warnings(),
+            warnings,
         })
     } else {
         Err(ConfigError::Invalid(problems))
@@ -126,6 +126,7 @@ struct Checker<'a, 'text> {
     document: &'a Document<'text>,
     manner: Manner,
     problems: Vec<Problem>,
+    warnings: Vec<Problem>,
 }
 
 impl Checker<'_, '_> {
@@ -214,12 +215,29 @@ impl Checker<'_, '_> {
 
     /// The value of a setting for all servers, which must not lack a variable.
     fn expand_setting(&mut self, key: &str, mut value: Value, environment: &Environment) -> Value {
+        self.check_references(&[Step::Key(key.to_owned())], &value, &[]);
         let undefined = self.expand(&mut value, environment);
         if !undefined.is_empty() {
             let message = format!("undefined: {}", undefined.join(", "));
             self.report(&[Step::Key(key.to_owned())], message);
         }
         value
+    }
+
+    /// Reports references that have no end, and warns of those to undefined variables, without which a server is
+    /// unavailable. `at`: the path of `written`.
+    fn check_references(&mut self, at: &[Step], written: &Value, undefined: &[String]) {
+        if self.manner.variables == Variables::Nowhere {
+            return;
+        }
+        for path in unclosed(written) {
+            self.report(&[at, &path].concat(), "\"${\" has no closing \"}\"");
+        }
+        for variable in undefined {
+            let path = reference_to(written, variable).unwrap_or_default();
+            let message = format!("the variable {variable} is not defined");
+            self.warnings.push(self.document.problem(&[at, &path].concat(), message));
+        }
     }
 
     fn check_profile(&mut self, name: &str, profile: &ProfileEntry, file: &File) {
@@ -248,6 +266,7 @@ impl Checker<'_, '_> {
         }
         let written = entry.clone();
         let undefined = self.expand(&mut entry, environment);
+        self.check_references(&at, &written, &undefined);
         let entry: ServerEntry = self.read(&at, &written, entry);
         for (key, message) in problems(&written, &entry) {
             let key = key.map(|key| Step::Key(key.to_owned()));

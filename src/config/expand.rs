@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Environment;
+use super::{Environment, document::Step};
 
 /// Expands every string inside `value` in place, and returns the undefined variables in order.
 ///
@@ -12,6 +12,41 @@ pub(super) fn expand(value: &mut Value, environment: &Environment) -> Vec<String
     expand_into(value, environment, &mut undefined);
     undefined.dedup();
     undefined
+}
+
+/// Returns the paths of the strings in which a `${` has no end.
+pub(super) fn unclosed(value: &Value) -> Vec<Vec<Step>> {
+    find(value, &|text| {
+        let references = text.match_indices("${").filter(|(at, _)| !text[..*at].ends_with('$'));
+        references.last().is_some_and(|(at, _)| !text[at..].contains('}'))
+    })
+}
+
+/// Returns the path of the first string that refers to a variable.
+pub(super) fn reference_to(value: &Value, variable: &str) -> Option<Vec<Step>> {
+    let references = [format!("${{{variable}}}"), format!("${{env:{variable}}}")];
+    let paths = find(value, &|text| references.iter().any(|reference| text.contains(reference)));
+    paths.into_iter().next()
+}
+
+/// Returns the paths of the strings for which `is_wanted`, in their order.
+fn find(value: &Value, is_wanted: &dyn Fn(&str) -> bool) -> Vec<Vec<Step>> {
+    let below = |step: Step, value: &Value| {
+        let paths = find(value, is_wanted).into_iter();
+        paths.map(move |path| [vec![step.clone()], path].concat()).collect::<Vec<_>>()
+    };
+    match value {
+        Value::String(text) if is_wanted(text) => vec![Vec::new()],
+        Value::Array(elements) => elements
+            .iter()
+            .enumerate()
+            .flat_map(|(at, value)| below(Step::Index(at), value))
+            .collect(),
+        Value::Object(members) => {
+            members.iter().flat_map(|(key, value)| below(Step::Key(key.clone()), value)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn expand_into(value: &mut Value, environment: &Environment, undefined: &mut Vec<String>) {

@@ -12,6 +12,7 @@ mod document;
 mod duration;
 mod edits;
 mod environment;
+mod excerpt;
 mod expand;
 mod file;
 mod files;
@@ -36,6 +37,7 @@ pub use dialect::Dialect;
 pub use duration::parse_duration;
 pub use edits::{ConfigEdit, Unchanged};
 pub use environment::Environment;
+pub use excerpt::excerpt;
 pub use files::{
     ReplaceError, create_file, make_private_directory, read_at_most, read_bounded, remove_file,
     replace_file,

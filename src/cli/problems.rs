@@ -1,0 +1,121 @@
+//! The problems of a config as a person reads them: each with its line and a caret, and how many there are.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::{
+    config::{Problem, excerpt, visible},
+    surface::counted,
+};
+
+/// A config above this size is not read again for the sake of its lines.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Problems that are shown; of more only the number is said.
+const MAX_SHOWN: usize = 100;
+
+/// What begins a hint in a message.
+const HINT: &str = "; did you mean ";
+
+/// Returns the text that reports the problems of a config.
+pub(super) fn report(problems: &[Problem]) -> String {
+    let has_colours = console::colors_enabled_stderr();
+    let renderer = if has_colours { Renderer::styled() } else { Renderer::plain() };
+    let mut lines = Lines::default();
+    let shown = problems.iter().take(MAX_SHOWN).map(|problem| {
+        let line = lines.of(problem);
+        renderer.render(&[group(problem, line.as_deref(), &title(problem))])
+    });
+    let mut reported: Vec<String> = shown.collect();
+    let file = problems.first().map(|problem| problem.file.display().to_string());
+    let count = counted(problems.len(), "problem");
+    reported.push(format!("{count} in {}", visible(&file.unwrap_or_default())));
+    reported.join("\n\n")
+}
+
+fn title(problem: &Problem) -> String {
+    let message = visible(problem.message.split(HINT).next().unwrap_or_default());
+    match problem.key_path.as_str() {
+        "" => message,
+        path => format!("{}: {message}", visible(path)),
+    }
+}
+
+fn group<'a>(problem: &Problem, line: Option<&'a str>, title: &'a str) -> Group<'a> {
+    let path = visible(&problem.file.display().to_string());
+    let Problem { line: number, column, .. } = problem;
+    let group = Level::ERROR.primary_title(title);
+    let group = if let Some(line) = line {
+        let annotation = AnnotationKind::Primary.span(marked(line, *column));
+        let snippet = Snippet::source(line).line_start(*number).path(path);
+        group.element(snippet.annotation(annotation))
+    } else {
+        group.element(Level::NOTE.message(format!("at {path}:{number}:{column}")))
+    };
+    match problem.message.split_once(HINT) {
+        Some((_, hint)) => {
+            group.element(Level::HELP.message(format!("did you mean {}", visible(hint))))
+        }
+        None => group,
+    }
+}
+
+/// The bytes of a word, or of a quoted text, that begins in this column.
+fn marked(line: &str, column: usize) -> std::ops::Range<usize> {
+    let start = line.char_indices().nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at);
+    let text = &line[start..];
+    let length = match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => text[1..].find(quote).map_or(text.len(), |end| end + 2),
+        _ => text.find(|c: char| c.is_whitespace() || ",:=[]{}".contains(c)).unwrap_or(text.len()),
+    };
+    start..(start + length).max((start + 1).min(line.len()))
+}
+
+/// The lines of the file that is wrong.
+#[derive(Default)]
+struct Lines(Option<Vec<String>>);
+
+impl Lines {
+    /// The problem's line as it may be shown; `None` if the file is too large, or says something else in this place: an
+    /// edit that would make it invalid has not been written.
+    fn of(&mut self, problem: &Problem) -> Option<String> {
+        let lines = self.0.get_or_insert_with(|| {
+            let size = std::fs::metadata(&problem.file).map_or(0, |file| file.len());
+            let is_read = size <= MAX_BYTES;
+            let text = is_read.then(|| std::fs::read_to_string(&problem.file).ok()).flatten();
+            let text = text.unwrap_or_default();
+            text.trim_start_matches('\u{feff}').split('\n').map(str::to_owned).collect()
+        });
+        let line = lines.get(problem.line.checked_sub(1)?)?;
+        let key = problem.key_path.rsplit('.').next().unwrap_or_default();
+        let key = key.split('[').next().unwrap_or_default();
+        excerpt(line).filter(|shown| !shown.trim().is_empty() && line.contains(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_are_shown_with_their_lines_and_without_secrets() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("dormouse.json");
+        let text = "{\n  \"surfac\": \"direct\",\n  \"mcpServers\": {\"a\": {\"API_TOKEN\": \"abc\"}}\n}\n";
+        std::fs::write(&file, text).unwrap();
+        let problem = |line, column, key_path: &str, message: &str| Problem {
+            file: file.clone(),
+            line,
+            column,
+            key_path: key_path.to_owned(),
+            message: message.to_owned(),
+        };
+        let problems = [
+            problem(2, 3, "surfac", "unknown key \"surfac\"; did you mean \"surface\"?"),
+            problem(3, 24, "mcpServers.a.API_TOKEN", "unknown key \"API_TOKEN\""),
+            problem(9, 1, "", "beyond the end"),
+        ];
+        let reported = report(&problems);
+        let place = directory.path().display().to_string();
+        insta::assert_snapshot!(console::strip_ansi_codes(&reported.replace(&place, "PLACE")));
+    }
+}

@@ -1,0 +1,113 @@
+//! A line of a config as it may be shown: without secrets, and with every character in its column.
+
+use super::secrecy::{defaults, named, of_arguments, of_url};
+
+/// What stands for each character of a secret.
+const HIDDEN: char = '*';
+
+/// Longer lines are not shown: somebody has minified the file.
+const MAX_LINE: usize = 500;
+
+/// Returns the line without its secrets, character for character; `None` if it is too long to be shown.
+pub fn excerpt(line: &str) -> Option<String> {
+    if line.len() > MAX_LINE {
+        return None;
+    }
+    let mut secrets = secrets(&scalars(line));
+    // A secret may be a part of another.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let mut shown = line.to_owned();
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        shown = shown.replace(secret.as_str(), &secret.chars().map(|_| HIDDEN).collect::<String>());
+    }
+    // A tab has no width of its own, and nothing in a file is to control a terminal.
+    Some(shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+}
+
+/// A value of the line and the name that it has there.
+type Scalar<'a> = (&'a str, &'a str);
+
+fn secrets(scalars: &[Scalar<'_>]) -> Vec<String> {
+    let values: Vec<&str> = scalars.iter().map(|(_, value)| *value).collect();
+    let by_name = scalars.iter().filter_map(|(name, value)| named(name, value)).map(str::to_owned);
+    let in_urls = values.iter().flat_map(|value| of_url(value)).map(|(_, secret)| secret);
+    let arguments = of_arguments(&values).into_iter().map(|(_, (_, secret))| secret.to_owned());
+    let in_defaults = scalars.iter().flat_map(|(name, value)| defaults(name, value));
+    by_name.chain(in_urls).chain(arguments).chain(in_defaults).collect()
+}
+
+/// The values of a line of JSON, TOML or YAML. The file may be invalid, so that no reader of these can be asked.
+fn scalars(line: &str) -> Vec<Scalar<'_>> {
+    let mut found = Vec::new();
+    let mut name = "";
+    let mut rest = line;
+    while let Some(start) = rest.find(['"', '\'']) {
+        let quote = &rest[start..=start];
+        let text = &rest[start + 1..];
+        // One that is not closed goes to the end of the line.
+        let end = closing(text, quote).unwrap_or(text.len());
+        let behind = text.get(end + 1..).unwrap_or_default();
+        if behind.trim_start().starts_with([':', '=']) {
+            name = &text[..end];
+        } else {
+            found.push((name, &text[..end]));
+        }
+        rest = behind;
+    }
+    // YAML and TOML have bare keys, and YAML bare values.
+    let bare = line.trim_start_matches([' ', '-']).split_once([':', '=']);
+    if let Some((name, value)) = bare {
+        let name = name.trim().trim_matches(['"', '\'']);
+        if !value.contains(['"', '\'']) {
+            found.push((name, value.trim()));
+        }
+        for scalar in found.iter_mut().filter(|(known, _)| known.is_empty()) {
+            scalar.0 = name;
+        }
+    }
+    found
+}
+
+/// Where a quoted text ends.
+fn closing(text: &str, quote: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        let ends = !is_escaped && quote.starts_with(c);
+        is_escaped = c == '\\' && !is_escaped;
+        ends.then_some(at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden_and_nothing_moves() {
+        for (line, expected) in [
+            (r#"  "surfac": "direct","#, r#"  "surfac": "direct","#),
+            (r#"{"API_TOKEN": "abc", "n": 1}"#, r#"{"API_TOKEN": "***", "n": 1}"#),
+            (r#""authTokens": ["one", "two"]"#, r#""authTokens": ["***", "***"]"#),
+            (r#""args": ["--api-key", "abcdefgh"]"#, r#""args": ["--api-key", "********"]"#),
+            (r#""url": "https://x/?token=abc""#, r#""url": "https://x/?token=***""#),
+            (r#""A": "${TOKEN:-abc}""#, r#""A": "${TOKEN:-***}""#),
+            ("  API_TOKEN: abc", "  API_TOKEN: ***"),
+            ("token = 'abc'", "token = '***'"),
+            (r#""TOKEN": "abc"#, r#""TOKEN": "***"#),
+            (r#""TOKEN": "abc", x }"#, r#""TOKEN": "***", x }"#),
+            ("\t\"x\u{1b}\": 1", " \"x \": 1"),
+        ] {
+            assert_eq!(excerpt(line).as_deref(), Some(expected), "{line}");
+        }
+        assert_eq!(excerpt(&"x".repeat(MAX_LINE + 1)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_character_keeps_its_column(line in r#"[ -~é"':=]{0,80}"#) {
+            prop_assert_eq!(excerpt(&line).unwrap().chars().count(), line.chars().count());
+        }
+    }
+}
