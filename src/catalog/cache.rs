@@ -266,10 +266,10 @@ impl Cache {
         self.hung(key).is_file()
     }
 
-    /// Notes whether it did.
+    /// Records for later runs whether the server did not say in time what it has.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// When the record cannot be written.
     pub fn note_hung(&self, key: &CatalogKey, is_hung: bool) -> io::Result<()> {
         if is_hung {
             make_private_directory(&self.directory)?;

@@ -58,7 +58,7 @@ impl Pins {
         self.named(now, |pinned, digest| pinned.is_some_and(|pinned| !pinned.contains(digest)))
     }
 
-    /// The tools that are not what they were, or of which nobody can tell.
+    /// Returns the names of the tools whose definitions differ from the pinned ones, or cannot be compared.
     pub fn unverified(&self, now: &Digests) -> BTreeSet<String> {
         self.named(now, |pinned, digest| match pinned {
             Some(pinned) => !pinned.contains(digest),

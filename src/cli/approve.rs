@@ -38,7 +38,7 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     let name = &server.name;
     if cache.pins(&key).is_incomplete() && changes.is_empty() {
         bail!(
-            "what {name:?} has is not known: run dormouse refresh {name}, look at it, and approve it then"
+            "the tools of {name:?} are not known: run dormouse refresh {name}, look at them, and approve them then. A catalog above 16 MB cannot be kept, and so not approved: such a server needs \"pin\": \"warn\""
         );
     }
     if changes.is_empty() {

@@ -241,9 +241,9 @@ impl Undone {
     fn says(&self, is_on_record: bool) -> &'static str {
         match self {
             Self::Restored(_) => "is as it was before",
-            Self::Edited(_) if !is_on_record => "has dormouse no more",
+            Self::Edited(_) if !is_on_record => "no longer has dormouse",
             Self::Edited(_) => {
-                "has dormouse no more, and the servers that it took out; what was changed since stays"
+                "no longer has dormouse, and has its own servers again; later changes stay"
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Refuses a dormouse that an ancestor with the same config has started: it would start itself without end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::UsageError;
-use crate::config::{ConfigFile, Launch, ServerConfig, Transport, place_fingerprint};
+use crate::config::{self, ConfigFile, Launch, ServerConfig, Transport, place_fingerprint};
+
+/// Names the config to a dormouse that is started without `--config`.
+const CONFIG: &str = "DORMOUSE_CONFIG";
 
 /// Names the configs that the ancestors of this process serve, by their fingerprints, to all servers.
 const VARIABLE: &str = crate::upstream::LINEAGE_VARIABLE;
@@ -42,9 +45,8 @@ fn ancestors() -> String {
 
 /// Whether the server would start dormouse with the config that it stands in.
 pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
-    let Ok(Transport::Stdio(Launch { command, args, env, .. })) = &server.transport else {
-        return false;
-    };
+    let Ok(Transport::Stdio(launch)) = &server.transport else { return false };
+    let Launch { command, args, env, cwd, .. } = launch;
     let is_own_name = Path::new(command).file_stem().is_some_and(|stem| stem == "dormouse");
     if !is_own_name || args.iter().any(|argument| argument == "--") {
         return false;
@@ -52,15 +54,17 @@ pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
     let typed = args.iter().position(|argument| argument == "--config");
     let typed = typed.and_then(|at| args.get(at + 1)).map(String::as_str);
     let joined = args.iter().find_map(|argument| argument.strip_prefix("--config="));
-    let named = typed.or(joined).or(env.get("DORMOUSE_CONFIG").map(String::as_str));
+    let named = typed.or(joined).or(env.get(CONFIG).map(String::as_str));
     let is_serving = args.iter().all(|argument| {
         argument.starts_with('-')
             || ["serve", "start"].contains(&argument.as_str())
             || Some(argument.as_str()) == named
     });
-    is_serving
-        && named
-            .is_none_or(|named| place_fingerprint(Path::new(named)) == place_fingerprint(config))
+    let directory = cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+    let inherited = std::env::var_os(CONFIG).filter(|_| launch.inherit_env).map(PathBuf::from);
+    let named = named.map(|named| directory.join(named)).or(inherited);
+    let found = config::find_own(named.as_deref(), &directory);
+    is_serving && found.is_some_and(|it| place_fingerprint(&it.path) == place_fingerprint(config))
 }
 
 /// Why it is refused, before it is started.

@@ -11,7 +11,7 @@ use super::{
     characters::is_hidden,
     dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
-    expand::{expand, reference_to, unclosed},
+    expand::{drop_unset, expand, reference_to, unclosed},
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
     oauth,
     plain_words::in_plain_words,
@@ -265,6 +265,9 @@ impl Checker<'_, '_> {
             );
         }
         let written = entry.clone();
+        if self.manner.variables != Variables::Nowhere {
+            drop_unset(&mut entry, environment);
+        }
         let undefined = self.expand(&mut entry, environment);
         self.check_references(&at, &written, &undefined);
         let entry: ServerEntry = self.read(&at, &written, entry);

@@ -14,6 +14,19 @@ pub(super) fn expand(value: &mut Value, environment: &Environment) -> Vec<String
     undefined
 }
 
+/// Takes those members of `env` out that are no more than `${NAME:-}` where `NAME` is unset or empty: the server sees no
+/// variable, as it would without dormouse.
+pub(super) fn drop_unset(entry: &mut Value, environment: &Environment) {
+    let is_unset = |text: &str| {
+        let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix(":-}"));
+        let name = name.map(|name| name.strip_prefix("env:").unwrap_or(name));
+        name.is_some_and(|name| environment.get(name).is_none_or(str::is_empty))
+    };
+    if let Some(variables) = entry.get_mut("env").and_then(Value::as_object_mut) {
+        variables.retain(|_, value| !value.as_str().is_some_and(is_unset));
+    }
+}
+
 /// Returns the paths of the strings in which a `${` has no end.
 pub(super) fn unclosed(value: &Value) -> Vec<Vec<Step>> {
     find(value, &|text| {
@@ -131,6 +144,18 @@ mod tests {
             assert_eq!(expand(&mut value, &environment), [""; 0], "{text}");
             assert_eq!(value, json!(expanded), "{text}");
         }
+    }
+
+    #[test]
+    fn a_variable_with_an_empty_default_is_left_out_where_it_is_unset() {
+        let environment = Environment::from_pairs([("SET", "1"), ("EMPTY", "")]);
+        let mut entry = json!({"env": {
+            "A": "${SET:-}", "B": "${UNSET:-}", "C": "${env:EMPTY:-}", "D": "", "E": "x${UNSET:-}",
+        }, "args": ["${UNSET:-}"]});
+        drop_unset(&mut entry, &environment);
+        let left: Vec<&String> = entry["env"].as_object().unwrap().keys().collect();
+        assert_eq!(left, ["A", "D", "E"]);
+        assert_eq!(entry["args"], json!(["${UNSET:-}"]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is secret in a config, by its name or its look, and how it is kept out of texts.
 
 use serde_json::Value;
+use url::Url;
 
 use super::{Launch, Remote, ServerConfig, Transport};
 
@@ -89,6 +90,11 @@ impl Mask {
         }
     }
 
+    /// What a request shows: some servers answer with it. `headers`: their values.
+    pub fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Self {
+        Self::new(of_request(headers, url))
+    }
+
     /// The text without the secrets.
     pub fn masked(&self, text: &str) -> String {
         if !self.long.iter().chain(&self.short).any(|value| text.contains(value.as_str())) {
@@ -97,15 +103,15 @@ impl Mask {
         let hidden =
             |values: &[String]| values.iter().map(|v| (v.clone(), HIDDEN.to_owned())).collect();
         let text = replaced(text, hidden(&self.long), |_, _| true);
-        let is_end =
-            |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !"-_/.".contains(c));
+        let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !"-_".contains(c));
         replaced(&text, hidden(&self.short), |before, behind| {
             is_end(before.chars().next_back()) && is_end(behind.chars().next())
         })
     }
 }
 
-/// Every variable of its environment may be secret but places, numbers and switches.
+/// Every variable of its environment may be secret; places, numbers, switches, and variables that it inherits, by their
+/// names alone.
 fn of_launch(launch: &Launch) -> Vec<String> {
     let is_setting = |value: &str| {
         value.len() < SHORTEST_VALUE
@@ -113,19 +119,43 @@ fn of_launch(launch: &Launch) -> Vec<String> {
             || value.parse::<f64>().is_ok()
             || matches!(value, "true" | "false")
     };
-    let variables = launch.env.values().filter(|value| !is_setting(value)).cloned();
+    let is_secret =
+        |(name, value): &(&String, &String)| !is_setting(value) || is_named_so(name, value);
+    let variables = launch.env.iter().filter(is_secret).map(|(_, value)| value.clone());
+    let inherited = launch.inherit_env.then(std::env::vars_os).into_iter().flatten();
+    let inherited = inherited
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let inherited =
+        inherited.filter(|(name, value)| is_named_so(name, value)).map(|(_, value)| value);
+    let variables = variables.chain(inherited);
     let words: Vec<&str> = launch.args.iter().map(String::as_str).collect();
     let arguments = of_arguments(&words).into_iter().map(|(_, (_, value))| value.to_owned());
     let urls = words.iter().flat_map(|word| of_url(word)).map(|(_, value)| value);
     variables.chain(arguments).chain(urls).collect()
 }
 
+/// Whether a variable is one for secrets by its name, whatever its value looks like.
+fn is_named_so(name: &str, value: &str) -> bool {
+    let name = name.to_lowercase();
+    let last = name.rsplit('_').next().unwrap_or_default();
+    value.len() >= SHORTEST_VALUE
+        && !PLACES.contains(&last)
+        && NAMES.iter().any(|part| name.contains(part))
+}
+
 fn of_remote(remote: &Remote) -> Vec<String> {
-    let headers = remote.headers.values().filter(|value| value.len() >= SHORTEST_VALUE);
+    of_request(remote.headers.values().cloned(), &remote.url)
+}
+
+/// What a request to a URL shows. `headers`: the values of all that may be secret.
+fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Vec<String> {
+    let queried = url.query_pairs().map(|(_, value)| value.into_owned());
+    let values: Vec<String> =
+        headers.chain(queried).filter(|value| value.len() >= SHORTEST_VALUE).collect();
     // Behind a scheme is what matters.
-    let bare = headers.clone().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
-    let in_url = of_url(remote.url.as_str()).into_iter().map(|(_, value)| value);
-    headers.cloned().chain(bare).chain(in_url).collect()
+    let bare = values.iter().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
+    let in_url = of_url(url.as_str()).into_iter().map(|(_, value)| value);
+    values.iter().cloned().chain(bare).chain(in_url).collect()
 }
 
 /// The part of a value under this name that is secret.
@@ -194,7 +224,7 @@ fn of_argument_at<'a>(
 
 /// A password, what the query says, and tokens in the path.
 pub fn of_url(url: &str) -> Vec<(String, String)> {
-    let Ok(url) = url::Url::parse(url) else { return Vec::new() };
+    let Ok(url) = Url::parse(url) else { return Vec::new() };
     // A name alone is often a token.
     let token = Some(url.username()).filter(|name| name.len() >= SHORTEST_BY_LOOK);
     let password = url.password().or(token);
@@ -287,15 +317,24 @@ mod tests {
         let launch = Launch {
             command: "x".to_owned(),
             args: ["--api-key", "arg-secret-1", "https://u:password-1@h/"].map(String::from).into(),
-            env: [("LEVEL", "debug"), ("HOME", "/home/ana"), ("ANY", "env-secret-1")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
+            env: [
+                ("LEVEL", "debug"),
+                ("HOME", "/home/ana"),
+                ("ANY", "env-secret-1"),
+                ("DB_PASSWORD", "/12345"),
+                ("PIN_TOKEN", "20263112"),
+                ("PORT_NUMBER", "45678912"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
             cwd: None,
             inherit_env: false,
         };
         let mask = Mask::of(&ServerConfig::new("s", Transport::Stdio(launch)));
         let said = "debug: /home/ana env-secret-1 [arg-secret-1] password-1 xenv-secret-1x";
         assert_eq!(mask.masked(said), "debug: /home/ana ••• [•••] ••• xenv-secret-1x");
+        let said = "env-secret-1. https://h/env-secret-1/x at /12345, 20263112, 45678912";
+        assert_eq!(mask.masked(said), "•••. https://h/•••/x at •••, •••, 45678912");
     }
 
     #[test]

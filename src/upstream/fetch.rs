@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use super::{AttemptError, connection::Terms};
 use crate::{
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
-    config::{ServerConfig, Transport},
+    config::{Mask, ServerConfig, Transport},
     peer::{CallOptions, Peer},
     protocol::{Client, Era, Greeting, adapt, error, mirror},
     wire::{Raw, edit},
@@ -144,8 +144,20 @@ impl Lists {
     }
 }
 
-/// Reads the lists in `kinds`, all at once. `silence`: how long each page may take; zero for ever.
+/// Reads the lists in `kinds`, all at once. `silence`: how long each page may take; zero for ever. Errors do not repeat
+/// what the server was given.
 pub(super) async fn fetch(
+    server: &ServerConfig,
+    peer: &Peer,
+    said: (&Greeting, &Terms),
+    kinds: Kinds,
+    silence: Duration,
+) -> Result<Lists, AttemptError> {
+    let lists = fetch_all(server, peer, said, kinds, silence).await;
+    lists.map_err(|error| error.masked(&Mask::of(server)))
+}
+
+async fn fetch_all(
     server: &ServerConfig,
     peer: &Peer,
     (greeting, terms): (&Greeting, &Terms),

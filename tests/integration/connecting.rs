@@ -125,7 +125,7 @@ async fn what_dormouse_carries_is_taken_out_and_put_back() {
         assert_eq!(code, Some(0), "{host}: {said}");
         let (code, said) = home.run_in("project", &arguments("disconnect", host, &[])).await;
         assert_eq!(code, Some(0), "{host}: {said}");
-        assert!(said.contains("what was changed since stays"), "{said}");
+        assert!(said.contains("later changes stay"), "{said}");
         assert!(!has_secrets(&said), "{host}: {said}");
         assert!(is_json || home.read(path).contains("# since"));
     }

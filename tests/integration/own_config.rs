@@ -81,6 +81,11 @@ async fn check_and_add_say_that_a_server_is_dormouse_itself() {
     assert!(said.contains("would start itself"), "{said}");
     let (code, said) = home.run(&["add", "other", "--", "dormouse", "--config", "x.json"]).await;
     assert_eq!(code, Some(0), "{said}");
+    // One with another config is a server as any other.
+    home.write("other.json", r#"{"mcpServers": {}}"#);
+    let add = ["add", "--config", "other.json", "outer", "--", "dormouse"];
+    let (code, said) = home.run(&add).await;
+    assert_eq!(code, Some(0), "{said}");
 }
 
 #[tokio::test]

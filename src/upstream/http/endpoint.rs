@@ -128,7 +128,9 @@ impl Endpoint {
     /// Keeps with a refusal what must not be repeated of it.
     fn marked(&self, mut response: Response, shown: Option<&Authorization>) -> Response {
         if !response.status().is_success() {
-            let mask = shown_to(&self.headers, shown, &self.url);
+            let values = self.headers.values().cloned().chain(shown.map(Authorization::header));
+            let values = values.filter_map(|value| Some(value.to_str().ok()?.to_owned()));
+            let mask = Mask::of_request(values, &self.url);
             response.extensions_mut().insert(mask);
         }
         response
@@ -226,20 +228,6 @@ fn is_shown(c: char) -> bool {
     let is_invisible = matches!(c,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     !c.is_control() && !is_invisible
-}
-
-/// What a request showed a server. Some answer with it.
-fn shown_to(headers: &HeaderMap, shown: Option<&Authorization>, url: &Url) -> Mask {
-    /// Shorter ones are in any text.
-    const SHORTEST: usize = 6;
-    let values = headers.values().cloned().chain(shown.map(Authorization::header));
-    let values = values.filter_map(|value| Some(value.to_str().ok()?.to_owned()));
-    let values: Vec<String> =
-        values.chain(url.query_pairs().map(|(_, value)| value.into_owned())).collect();
-    // Behind a scheme is what matters.
-    let bare = values.iter().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
-    let all = values.iter().cloned().chain(bare);
-    Mask::new(all.filter(|value| value.len() >= SHORTEST))
 }
 
 /// An answer that is no success: what came with it, and what to say of it.
