@@ -63,7 +63,7 @@ impl Snapshot {
 
     /// The tool that has this directly listed name, loaded or not.
     pub fn listed(&self, name: &str) -> Option<ToolRef> {
-        self.by_listed_name.get(name).copied()
+        self.by_listed_name(name)
     }
 
     /// The name by which meta-tools show a tool: `server/tool`, or bare for a single server.

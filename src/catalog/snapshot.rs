@@ -25,8 +25,9 @@ pub struct Snapshot {
     pub settings: Arc<Settings>,
     /// In config order.
     pub servers: Vec<Arc<ServerView>>,
-    /// Directly listed names of all tools that are known.
-    pub(super) by_listed_name: HashMap<String, ToolRef>,
+    /// Directly listed names of all tools that are known; made at the first look, since many snapshots follow each other
+    /// at a start.
+    by_listed_name: OnceLock<HashMap<String, ToolRef>>,
     /// The only server that there is to see; its names are bare.
     pub sole: Option<usize>,
     /// Whether `ServerView::known` says what there is to say, or nobody has looked yet.
@@ -98,7 +99,7 @@ impl Snapshot {
             sole: (settings.wrapping != Wrapping::None).then_some(0),
             settings,
             servers: views,
-            by_listed_name: HashMap::new(),
+            by_listed_name: OnceLock::new(),
             is_recalled: false,
             search_index: Arc::default(),
         }
@@ -260,15 +261,19 @@ impl Snapshot {
     }
 
     fn with_servers(&self, servers: Vec<Arc<ServerView>>) -> Self {
-        let by_listed_name = index(&servers);
         Self {
             settings: self.settings.clone(),
             servers,
-            by_listed_name,
+            by_listed_name: OnceLock::new(),
             sole: self.sole,
             is_recalled: self.is_recalled,
             search_index: Arc::default(),
         }
+    }
+
+    /// The tool that is listed directly under this name.
+    pub(super) fn by_listed_name(&self, name: &str) -> Option<ToolRef> {
+        self.by_listed_name.get_or_init(|| index(&self.servers)).get(name).copied()
     }
 
     /// The position of the server of this name, if it may be named at all.

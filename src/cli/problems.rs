@@ -3,15 +3,12 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{
-    config::{Problem, excerpt, visible},
+    config::{MAX_PROBLEMS, Problem, excerpt, visible},
     surface::counted,
 };
 
 /// A config above this size is not read again for the sake of its lines.
 const MAX_BYTES: u64 = 4 << 20;
-
-/// Problems that are shown; of more only the number is said.
-const MAX_SHOWN: usize = 100;
 
 /// What begins a hint in a message.
 const HINT: &str = "; did you mean ";
@@ -21,13 +18,14 @@ pub(super) fn report(problems: &[Problem]) -> String {
     let has_colours = console::colors_enabled_stderr();
     let renderer = if has_colours { Renderer::styled() } else { Renderer::plain() };
     let mut lines = Lines::default();
-    let shown = problems.iter().take(MAX_SHOWN).map(|problem| {
+    let shown = problems.iter().map(|problem| {
         let line = lines.of(problem);
         renderer.render(&[group(problem, line.as_deref(), &title(problem))])
     });
     let mut reported: Vec<String> = shown.collect();
     let file = problems.first().map(|problem| problem.file.display().to_string());
-    let count = counted(problems.len(), "problem");
+    let more = if problems.len() < MAX_PROBLEMS { "" } else { "at least " };
+    let count = format!("{more}{}", counted(problems.len(), "problem"));
     reported.push(format!("{count} in {}", visible(&file.unwrap_or_default())));
     reported.join("\n\n")
 }

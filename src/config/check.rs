@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Browser, Config, ConfigError, Environment, Features, Isolation, Loads, Pin, Problem, Profile,
-    ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
+    Browser, Config, ConfigError, Environment, Features, Isolation, Loads, MAX_PROBLEMS, Pin,
+    Problem, Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
+    Wrapping, access,
     characters::is_hidden,
     dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
@@ -131,7 +132,13 @@ struct Checker<'a, 'text> {
 
 impl Checker<'_, '_> {
     fn report(&mut self, path: &[Step], message: impl Into<String>) {
-        self.problems.push(self.document.problem(path, message));
+        if !self.is_full() {
+            self.problems.push(self.document.problem(path, message));
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
     }
 
     /// Expands what refers to variables, and returns those that are undefined and have to be there.
@@ -177,7 +184,7 @@ impl Checker<'_, '_> {
                 _ => in_plain_words(&error.to_string()),
             };
             self.report(&[base, &found].concat(), message);
-            if found.is_empty() || !neutralise(&mut value, &found) {
+            if found.is_empty() || self.is_full() || !neutralise(&mut value, &found) {
                 self.report_unknown(base, &unknown);
                 break;
             }
@@ -186,7 +193,7 @@ impl Checker<'_, '_> {
     }
 
     fn report_unknown(&mut self, base: &[Step], unknown: &[Vec<Step>]) {
-        for path in unknown {
+        for path in unknown.iter().take(MAX_PROBLEMS) {
             let path = [base, path.as_slice()].concat();
             let Some((Step::Key(key), parent)) = path.split_last() else { continue };
             let message = unknown_key(key, &schema::known_keys(parent));

@@ -52,7 +52,7 @@ pub use model::{
     Timeouts, Transport, Unavailable, Wrapping,
 };
 pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
-pub use problem::{ConfigError, Problem};
+pub use problem::{ConfigError, MAX_PROBLEMS, Problem};
 pub use schema::{json_schema, reference, server_keys};
 pub use secrecy::Mask;
 pub use tools::ToolRules;

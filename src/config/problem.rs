@@ -2,6 +2,10 @@
 
 use std::{fmt, io, path::PathBuf};
 
+/// Problems that are reported of a config; of the others only that there are some: the place of each costs a look at the
+/// whole text.
+pub const MAX_PROBLEMS: usize = 100;
+
 /// One mistake in a config file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
