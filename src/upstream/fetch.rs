@@ -353,3 +353,35 @@ impl Lister<'_> {
             .map_err(|cause| AttemptError::Call { phase: method, cause })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, parse};
+
+    fn server(entry: &str) -> ServerConfig {
+        let config = format!(r#"{{"mcpServers": {{"s": {entry}}}}}"#);
+        let config = parse(&config, "dormouse.json".as_ref(), &Environment::default()).unwrap();
+        config.servers.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn tools_with_improper_header_marks_are_left_out_of_pages_of_modern_http_servers_alone() {
+        let good = r#"{"name":"good","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}},"n":1e2}"#;
+        let bad = r#"{"name":"bad","inputSchema":{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}}"#;
+        let page = |tools: &str| {
+            Raw::parse(format!(r#"{{"tools":[{tools}],"nextCursor":"c","x":1e2}}"#)).unwrap()
+        };
+        let both = page(&format!("{good},{bad}"));
+        let (http, stdio) = (server(r#"{"url": "https://x/"}"#), server(r#"{"command": "x"}"#));
+        for (server, era, expected) in [
+            (&http, Era::Modern, page(good)),
+            (&http, Era::Legacy, both.clone()),
+            (&stdio, Era::Modern, both.clone()),
+        ] {
+            assert_eq!(offerable(server, era, both.clone()).to_string(), expected.to_string());
+        }
+        let odd = Raw::parse(r#"{"tools":3}"#.to_owned()).unwrap();
+        assert_eq!(offerable(&http, Era::Modern, odd.clone()), odd);
+    }
+}

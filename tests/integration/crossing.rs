@@ -72,6 +72,36 @@ async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only
 }
 
 #[tokio::test]
+async fn an_answer_to_a_question_of_a_process_that_has_ended_runs_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let start = || {
+        let modern = Server::lazy("m").script("modern_only", true);
+        let proxy = Proxy::with([Server::lazy("a"), modern]).at_home(home.path());
+        proxy.set("authTokens", json!(["one", "two"])).start_http()
+    };
+    let call = asking("elicitation/create");
+    let program = start();
+    let mut first = host(&program, "one").await;
+    let asked = first.request("tools/call", with_capabilities(call.clone())).await;
+    drop((first, program));
+    let program = start();
+    let mut second = host(&program, "one").await;
+    for server in ["a", "m"] {
+        let mut call = call.clone();
+        call["arguments"]["tool_name"] = json!(format!("{server}/ask"));
+        let answer = second.ask("tools/call", retry(&call, &asked, accepted())).await;
+        assert_eq!(answer["error"]["code"], -32602, "{server}: {answer}");
+        let log = program.server_log(server);
+        let calls = log.iter().filter(|line| line.starts_with("tools/call"));
+        assert_eq!(
+            calls.count(),
+            usize::from(server == "a"),
+            "only the first process called {server}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn questions_keep_members_that_only_the_other_era_defines() {
     let program = service();
     let mut host = host(&program, "one").await;
