@@ -99,7 +99,16 @@ impl Cache {
     /// What is known of a server, as it showed itself to those who declared the same; else to those who
     /// declared more; else whatever is known last, also where nobody has declared anything yet.
     pub fn read(&self, key: &CatalogKey, declared: Option<&[String]>) -> Option<Record> {
-        let mut records = self.known(key).records;
+        Self::best(self.records(key), declared)
+    }
+
+    /// All that is known of a server, the newest first; one for each set of declared capabilities.
+    pub fn records(&self, key: &CatalogKey) -> Vec<Record> {
+        self.known(key).records
+    }
+
+    /// The one of a server's records that [`Cache::read`] returns.
+    pub fn best(mut records: Vec<Record>, declared: Option<&[String]>) -> Option<Record> {
         let best = declared.and_then(|declared| {
             let exact = records.iter().position(|record| record.is_for(declared));
             exact.or_else(|| records.iter().position(|record| record.covers(declared)))

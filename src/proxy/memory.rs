@@ -48,6 +48,8 @@ pub(super) struct Memory {
     kept: Mutex<Seen>,
     // As above. Of the servers whose tools have to be approved when they change: what they were.
     pins: Mutex<HashMap<ServerId, Pins>>,
+    // As above. What was read at the start of servers that are shown from the start, until they are begun with it.
+    seeds: Mutex<HashMap<ServerId, Vec<Record>>>,
     // As above. What has been said of a tool once is not said again.
     reported: Mutex<HashSet<(ServerId, String)>>,
     /// Counts the catalogs that have become known or are new.
@@ -56,8 +58,8 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(cache: Option<Cache>) -> Self {
-        let (keys, kept, pins, reported, learned) = Default::default();
-        Self { cache, keys, kept, pins, reported, learned }
+        let (keys, kept, pins, seeds, reported, learned) = Default::default();
+        Self { cache, keys, kept, pins, seeds, reported, learned }
     }
 
     /// Takes a server as its config has it from now on.
@@ -86,6 +88,7 @@ impl Memory {
     pub(super) fn forget(&self, server: ServerId) {
         self.lock_kept().retain(|(other, _), _| *other != server);
         self.lock_pins().remove(&server);
+        self.lock_seeds().remove(&server);
     }
 
     fn place(&self, server: ServerId) -> Option<(&Cache, CatalogKey)> {
@@ -93,10 +96,33 @@ impl Memory {
         Some((self.cache.as_ref()?, keyed.key()?.clone()))
     }
 
-    /// What a server had, best as it shows itself to those who declare this; `None` for nobody in particular.
-    pub(super) fn read(&self, server: ServerId, declared: Option<&[String]>) -> Option<Record> {
+    /// What a server had, best as it shows itself to those who declare this.
+    fn read(&self, server: ServerId, declared: &[String]) -> Option<Record> {
+        let seeds = self.lock_seeds().remove(&server);
+        if let Some(records) = seeds {
+            return Cache::best(records, Some(declared));
+        }
         let (cache, key) = self.place(server)?;
-        cache.read(&key, declared)
+        cache.read(&key, Some(declared))
+    }
+
+    /// What a server had last, whatever was declared to it.
+    pub(super) fn last(&self, server: ServerId) -> Option<ServerCatalog> {
+        let (cache, key) = self.place(server)?;
+        Some(cache.read(&key, None)?.catalog)
+    }
+
+    /// The same for the start of a hybrid server, for which the file is not read again.
+    fn seed(&self, server: ServerId) -> Option<Arc<ServerCatalog>> {
+        let (cache, key) = self.place(server)?;
+        let records = cache.records(&key);
+        let catalog = Arc::new(records.first()?.catalog.clone());
+        self.lock_seeds().insert(server, records);
+        Some(catalog)
+    }
+
+    fn lock_seeds(&self) -> MutexGuard<'_, HashMap<ServerId, Vec<Record>>> {
+        self.seeds.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// What the tools of a server were, as the file has it now; and those of which it has nothing, because it could
@@ -322,7 +348,7 @@ impl Fleet {
     /// What an instance had when it was last connected.
     pub(super) fn recall(&self, instance: Instance) -> Option<Recalled> {
         let declared = self.declared(instance);
-        let record = self.memory.read(instance.server, Some(&declared))?;
+        let record = self.memory.read(instance.server, &declared)?;
         let is_sufficient = record.covers(&declared);
         let age = record.learned.elapsed().unwrap_or_default();
         Some(Recalled { catalog: Arc::new(record.catalog), age, is_sufficient })
@@ -340,8 +366,7 @@ impl Fleet {
             slot.config.startup == Startup::Hybrid && has_first_attempt(&slot.config)
         });
         let seeds = hybrid.filter_map(|(server, _)| {
-            let record = self.memory.read(server, None)?;
-            Some((server, self.expose(server, &Arc::new(record.catalog))))
+            Some((server, self.expose(server, &self.memory.seed(server)?)))
         });
         self.publish_seeds(seeds.collect());
     }

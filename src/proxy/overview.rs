@@ -36,7 +36,7 @@ impl Fleet {
         let is_awake = |status: &&Status| status.phase == Phase::Awake;
         let (shared, config) = (self.shared(server), self.config_of(server));
         let catalog = shared.catalog();
-        let recalled = || Some(Arc::new(self.memory.read(server, None)?.catalog));
+        let recalled = || Some(Arc::new(self.memory.last(server)?));
         let inventory = catalog.or_else(recalled).map(|catalog| {
             let changed: BTreeSet<String> = self.memory.changed(server, &catalog);
             Inventory::of(&config, &catalog, &changed)
