@@ -22,6 +22,9 @@ use crate::{
 const LIMIT: usize = 1024 * 1024;
 const SILENCE: Duration = Duration::from_secs(20);
 
+/// Variables that name the folders of a user's caches and data. The demo has its own, so that the user's stay as they are.
+const PLACES: [&str; 4] = ["XDG_CACHE_HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "APPDATA"];
+
 /// Why the demo could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
@@ -39,6 +42,8 @@ pub(super) struct Client {
     peer: Peer,
     inbound: Arc<Inbound>,
     child: Child,
+    /// The places of the child's files; removed with this client.
+    _places: tempfile::TempDir,
     log: tokio::io::Lines<BufReader<ChildStderr>>,
 }
 
@@ -66,8 +71,10 @@ impl Handler for Inbound {
 impl Client {
     /// Starts this same program with `arguments`, and shakes hands.
     pub(super) async fn start(arguments: &[&str]) -> Result<(Self, Value), DemoError> {
+        let places = tempfile::tempdir()?;
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
+            .envs(PLACES.map(|name| (name, places.path())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -90,7 +97,7 @@ impl Client {
             reader.close();
         });
         let log = BufReader::new(stderr).lines();
-        let client = Self { peer, inbound, child, log };
+        let client = Self { peer, inbound, child, _places: places, log };
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},

@@ -12,7 +12,8 @@ async fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String, Stri
     command
         .env("HOME", directory.join("home"))
         .env_remove("XDG_CONFIG_HOME")
-        .env_remove("XDG_DATA_HOME");
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("XDG_CACHE_HOME");
     command.stdin(std::process::Stdio::null());
     let Output { status, stdout, stderr } = command.output().await.expect("dormouse runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
@@ -150,6 +151,7 @@ async fn the_demo_shows_each_step_and_leaves_nothing() {
     let (code, stdout, _) = run(place.path(), &["demo"]).await;
     assert_eq!(code, Some(0));
     assert!(!stdout.contains('\u{1b}'), "no colour where there is no terminal");
+    assert!(!place.path().join("home").exists(), "the demo wrote to the home directory");
 }
 
 #[tokio::test]
