@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     config::{
-        self, ConfigEdit, ConfigError, ConfigFile, ReplaceError, Unchanged, create_file, visible,
+        self, ConfigEdit, ConfigError, ConfigFile, ReplaceError, ServerConfig, Unchanged,
+        create_file, visible,
     },
     control::ChangeError,
     hosts::{Entry, Needed, snippets},
@@ -208,22 +209,33 @@ fn edit_each(
 ) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
     let config = settings::parse(&file, options)?;
-    let mut edits: Vec<ConfigEdit> = Vec::new();
+    let (mut edits, mut reports) = (Vec::new(), Vec::new());
     for name in &typed.named.servers {
-        settings::server(&config, name)?;
+        let server = settings::server(&config, name)?;
         let edit = edit(name.clone());
-        if !edits.contains(&edit) {
-            edits.push(edit);
+        if edits.contains(&edit) {
+            continue;
         }
+        let (name, path) = (visible(name), file.path.display());
+        reports.push(if is_made(&edit, server) {
+            format!("{name} is already {done} in {path}")
+        } else {
+            format!("{done} {name} in {path}")
+        });
+        edits.push(edit);
     }
-    let path = file.path.clone();
     make_all(options, file, &edits, typed.dry_run)?;
     if !typed.dry_run {
-        for name in &typed.named.servers {
-            outln!("{done} {} in {}", visible(name), path.display());
+        for report in reports {
+            outln!("{report}");
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the server is as the edit would make it.
+fn is_made(edit: &ConfigEdit, server: &ServerConfig) -> bool {
+    matches!(edit, ConfigEdit::Enable { enabled, .. } if *enabled == server.enabled)
 }
 
 /// Makes the changes, all or none, and has those that run take them over.

@@ -66,8 +66,11 @@ fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
     let bold = anstyle::Style::new().bold();
     let name = &server.name;
     let Some(inventory) = &entry.inventory else {
-        let why = if server.enabled { "not known yet: dormouse refresh" } else { "switched off" };
-        outln!("{bold}{name}{bold:#}: {why} {}", if server.enabled { name } else { "" });
+        if server.enabled {
+            outln!("{bold}{name}{bold:#}: not known yet: dormouse refresh {name}");
+        } else {
+            outln!("{bold}{name}{bold:#}: switched off");
+        }
         return;
     };
     let off = if server.enabled { "" } else { " (switched off)" };

@@ -90,6 +90,10 @@ pub(super) async fn probe(
     while let Some(Some(joined)) = context.stop.run_until_cancelled(probing.join_next()).await {
         // A look that panicked has been logged, and counts as not done.
         let Ok((at, one)) = joined else { continue };
+        // A look that fails because it is being stopped has found nothing out.
+        if one.outcome.is_err() && context.stop.is_cancelled() {
+            continue;
+        }
         not_done.retain(|name| *name != one.config.name);
         display.suspend(|| tell(&one, seen.len() + 1));
         seen.push((at, one));

@@ -28,7 +28,8 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let auth = settings::auth(Some(&file), options);
     let tell = |seen: &Seen, number: usize| {
         let name = visible(&seen.config.name);
-        errln!("[{number}/{all}] {name}: {}", short(seen.took));
+        let found = learned(seen).unwrap_or_else(|_| "failed".to_owned());
+        errln!("[{number}/{all}] {name}: {found}, {}", short(seen.took));
     };
     let probed = runtime()?.block_on(probe::probe(config, auth, typed.limit, tell));
     if !typed.dry_run {

@@ -114,7 +114,8 @@ fn print(seen: &Seen, position: &str) {
         Err(error) => {
             let cause = error.cause();
             let said = cause.map_or_else(|| error.to_string(), ToString::to_string);
-            outln!("{bad}✘{bad:#} {position} {name}: {}", one_line(&said));
+            let took = short(seen.took);
+            outln!("{bad}✘{bad:#} {position} {name}: {took}: {}", one_line(&said));
             if let Some(advice) = cause.and_then(advice) {
                 print_advice(&advice);
             }

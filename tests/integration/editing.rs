@@ -100,6 +100,20 @@ async fn servers_are_switched_and_removed_in_place_in_every_form() {
 }
 
 #[tokio::test]
+async fn enable_and_disable_say_when_there_is_nothing_to_do() {
+    let home = Home::new().with("c.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    for (command, said) in [
+        ("enable", "a is already enabled in c.json\n"),
+        ("disable", "disabled a in c.json\n"),
+        ("disable", "a is already disabled in c.json\n"),
+        ("enable", "enabled a in c.json\n"),
+    ] {
+        let outcome = home.run(&[command, "a", "a", "--config", "c.json"]).await;
+        assert_eq!(outcome, (Some(0), said.to_owned()));
+    }
+}
+
+#[tokio::test]
 async fn init_writes_a_config_and_never_over_another() {
     let home = Home::new();
     assert_eq!(home.run(&["init"]).await.0, Some(0));

@@ -197,13 +197,15 @@ async fn test_says_how_long_each_server_takes_and_what_is_wrong() {
     let good = line("good: ");
     assert!(good.starts_with('✔') && good.contains("/4] good: ") && good.contains("(start "));
     assert!(good.ends_with("4 tools, 1 resource, 1 prompt; MCP 2025-11-25"), "{said}");
-    assert!(line("typo: command not found").starts_with('✘'), "{said}");
+    assert!(line(" ms: command not found").starts_with('✘'), "{said}");
     assert!(line("  on PATH there is: node").starts_with("  on PATH"), "{said}");
     assert!(
         line("talks: ").ends_with("it ended with exit status: 3 during initialize; its last words on stderr: no key; it sent a line that is not JSON: \"Welcome\""),
         "{said}"
     );
-    assert_eq!(line("hangs"), "✘ [4/4] hangs: the handshake did not end within 1s");
+    let hangs = line("hangs");
+    assert!(hangs.starts_with("✘ [4/4] hangs: 1."), "{said}");
+    assert!(hangs.ends_with(" s: the handshake did not end within 1s"), "{said}");
     let last: Vec<&str> = said.lines().rev().take(2).collect();
     assert_eq!(last, ["1 of 4 servers work", "- off: switched off"]);
     assert!(home.json(&["list", "--json"]).await[0]["tools"].is_array(), "what was seen is kept");
@@ -270,14 +272,41 @@ async fn tables_are_as_wide_as_the_terminal_and_numbers_stand_on_the_right() {
 }
 
 #[tokio::test]
-async fn refresh_says_how_long_each_server_took() {
-    let home = Home::with("x.json", SERVERS);
+async fn refresh_says_of_each_server_at_once_what_came_of_it_and_how_long_it_took() {
+    let config = SERVERS.replace("\n}}", ", \"gone\": {\"command\": \"no-such-program\"}}}");
+    let home = Home::with("x.json", &config);
     let (_, _, errors) = home.run(&["refresh"]).await;
     let progress: Vec<&str> = errors.lines().filter(|line| line.starts_with('[')).collect();
-    assert_eq!(progress.len(), 2, "{errors}");
+    assert_eq!(progress.len(), 3, "{errors}");
+    for found in ["notes: 4 tools, ", "gone: failed, "] {
+        assert!(progress.iter().any(|line| line.contains(found)), "{found}: {errors}");
+    }
     for (number, line) in progress.into_iter().enumerate() {
-        assert!(line.starts_with(&format!("[{}/2] ", number + 1)), "{errors}");
+        assert!(line.starts_with(&format!("[{}/3] ", number + 1)), "{errors}");
         assert!(line.ends_with(" ms") || line.ends_with(" s"), "{errors}");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_refresh_or_test_names_the_servers_that_it_left_out() {
+    let config = r#"{"mcpServers": {
+        "fails": {"command": "no-such-program"},
+        "hangs": {"command": "sleep", "args": ["60"]},
+        "stays": {"command": "sleep", "args": ["60"]}
+    }}"#;
+    let home = Home::with("x.json", config);
+    let config = home.config.to_str().unwrap();
+    for command in ["refresh", "test"] {
+        let running = home.command(&[command, "--config", config]).spawn().unwrap();
+        let id = running.id().unwrap();
+        eventually("the servers run", || descendants(id).len() >= 2).await;
+        let process = nix::unistd::Pid::from_raw(id.try_into().unwrap());
+        nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).unwrap();
+        let Output { status, stdout, stderr } = running.wait_with_output().await.unwrap();
+        let said = String::from_utf8([stdout, stderr].concat()).unwrap();
+        assert_eq!(status.code(), Some(1), "{said}");
+        assert!(said.contains("stopped; not done: hangs, stays"), "{said}");
+        assert!(!said.contains("shutting down"), "{said}");
     }
 }
 
