@@ -58,6 +58,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documentation_lists_every_command_and_option() {
+        let documentation = include_str!("../../docs/commands.md");
+        let options = |arguments: &mut dyn Iterator<Item = &Arg>| {
+            let shown = arguments.filter(|argument| !argument.is_hide_set());
+            let names = shown.filter_map(Arg::get_long).filter(|name| *name != "help");
+            names.map(|name| format!("`--{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        let command = command();
+        let mut rows = vec![format!("| shared | {} |", options(&mut shared(&command)))];
+        for subcommand in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = format!("`{}`", subcommand.get_name());
+            let known = subcommand.get_arguments().filter(|option| !option.is_global_set());
+            rows.push(format!("| {name} | {} |", options(&mut known.into_iter())));
+        }
+        let table = rows.join("\n").replace("|  |", "| |");
+        assert!(documentation.contains(&table), "docs/commands.md lacks this table:\n{table}");
+    }
+
+    #[test]
     fn an_option_that_means_nothing_to_a_command_is_refused_wherever_it_stands() {
         for (typed, is_refused) in [
             ("dormouse check --surface direct", true),
