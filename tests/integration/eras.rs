@@ -189,6 +189,8 @@ async fn an_rmcp_client_of_either_era_loads_and_calls() {
     for lifecycle in [ClientLifecycleMode::Initialize, modern] {
         let mut command = dormouse();
         command.arg("--config").arg(&config);
+        command.env("XDG_CACHE_HOME", directory.path().join("cache"));
+        command.env("XDG_DATA_HOME", directory.path().join("data"));
         let transport = TokioChildProcess::new(command).unwrap();
         let client = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
         let tools = client.list_all_tools().await.unwrap();
