@@ -86,7 +86,7 @@ impl Lines {
         let line = lines.get(problem.line.checked_sub(1)?)?;
         let key = problem.key_path.rsplit('.').next().unwrap_or_default();
         let key = key.split('[').next().unwrap_or_default();
-        excerpt(line).filter(|shown| !shown.trim().is_empty() && line.contains(key))
+        excerpt(line, key).filter(|shown| !shown.trim().is_empty() && line.contains(key))
     }
 }
 

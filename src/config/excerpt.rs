@@ -1,6 +1,9 @@
 //! A line of a config as it may be shown: without secrets, and with every character in its column.
 
-use super::secrecy::{defaults, named, of_arguments, of_url};
+use super::{
+    characters::is_hidden,
+    secrecy::{defaults, named, of_arguments, of_url},
+};
 
 /// What stands for each character of a secret.
 const HIDDEN: char = '*';
@@ -9,11 +12,12 @@ const HIDDEN: char = '*';
 const MAX_LINE: usize = 500;
 
 /// Returns the line without its secrets, character for character; `None` if it is too long to be shown.
-pub fn excerpt(line: &str) -> Option<String> {
+/// `key`: names the values of the line that have no name on it.
+pub fn excerpt(line: &str, key: &str) -> Option<String> {
     if line.len() > MAX_LINE {
         return None;
     }
-    let mut secrets = secrets(&scalars(line));
+    let mut secrets = secrets(&scalars(line, key));
     // A secret may be a part of another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut shown = line.to_owned();
@@ -21,7 +25,8 @@ pub fn excerpt(line: &str) -> Option<String> {
         shown = shown.replace(secret.as_str(), &secret.chars().map(|_| HIDDEN).collect::<String>());
     }
     // A tab has no width of its own, and nothing in a file is to control a terminal.
-    Some(shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+    let is_blank = |c: char| c.is_control() || is_hidden(c);
+    Some(shown.chars().map(|c| if is_blank(c) { ' ' } else { c }).collect())
 }
 
 /// A value of the line and the name that it has there.
@@ -37,7 +42,7 @@ fn secrets(scalars: &[Scalar<'_>]) -> Vec<String> {
 }
 
 /// The values of a line of JSON, TOML or YAML. The file may be invalid, so that no reader of these can be asked.
-fn scalars(line: &str) -> Vec<Scalar<'_>> {
+fn scalars<'a>(line: &'a str, key: &'a str) -> Vec<Scalar<'a>> {
     let mut found = Vec::new();
     let mut name = "";
     let mut rest = line;
@@ -55,15 +60,17 @@ fn scalars(line: &str) -> Vec<Scalar<'_>> {
         rest = behind;
     }
     // YAML and TOML have bare keys, and YAML bare values.
-    let bare = line.trim_start_matches([' ', '-']).split_once([':', '=']);
-    if let Some((name, value)) = bare {
-        let name = name.trim().trim_matches(['"', '\'']);
-        if !value.contains(['"', '\'']) {
-            found.push((name, value.trim()));
-        }
-        for scalar in found.iter_mut().filter(|(known, _)| known.is_empty()) {
-            scalar.0 = name;
-        }
+    let bare = line.trim_start_matches([' ', '-']);
+    let (name, value) = bare.split_once([':', '=']).unwrap_or((key, bare));
+    let name = match name.trim().trim_matches(['"', '\'']) {
+        "" => key,
+        name => name,
+    };
+    if !value.contains(['"', '\'']) {
+        found.push((name, value.trim()));
+    }
+    for scalar in found.iter_mut().filter(|(known, _)| known.is_empty()) {
+        scalar.0 = name;
     }
     found
 }
@@ -98,16 +105,24 @@ mod tests {
             (r#""TOKEN": "abc"#, r#""TOKEN": "***"#),
             (r#""TOKEN": "abc", x }"#, r#""TOKEN": "***", x }"#),
             ("\t\"x\u{1b}\": 1", " \"x \": 1"),
+            ("\"x\u{202e}\": 1", "\"x \": 1"),
         ] {
-            assert_eq!(excerpt(line).as_deref(), Some(expected), "{line}");
+            assert_eq!(excerpt(line, "").as_deref(), Some(expected), "{line}");
         }
-        assert_eq!(excerpt(&"x".repeat(MAX_LINE + 1)), None);
+        for (line, expected) in [
+            (r#"  "abc", 5"#, r#"  "***", 5"#),
+            ("  - abc", "  - ***"),
+            (r#"["abc","#, r#"["***","#),
+        ] {
+            assert_eq!(excerpt(line, "authTokens").as_deref(), Some(expected), "{line}");
+        }
+        assert_eq!(excerpt(&"x".repeat(MAX_LINE + 1), ""), None);
     }
 
     proptest! {
         #[test]
         fn every_character_keeps_its_column(line in r#"[ -~é"':=]{0,80}"#) {
-            prop_assert_eq!(excerpt(&line).unwrap().chars().count(), line.chars().count());
+            prop_assert_eq!(excerpt(&line, "").unwrap().chars().count(), line.chars().count());
         }
     }
 }
