@@ -9,7 +9,11 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::SystemTime,
 };
 
 use serde_json::json;
@@ -18,6 +22,7 @@ use sha2::{Digest, Sha256};
 use super::{
     Digests, Inventory, Kept, Pins, Record, RecordError, ServerCatalog,
     change::{Change, changes, keep_former},
+    cleanup::{DAMAGED, EXTENSION, HUNG, WRITING, clean},
 };
 use crate::config::{
     self, Launch, Pin, ServerConfig, Transport, make_private_directory, read_bounded,
@@ -25,17 +30,10 @@ use crate::config::{
 
 /// A larger catalog is not kept.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// Files beyond this number are removed, those first that were written longest ago.
-const MOST_FILES: usize = 500;
+/// New files between two looks through the directory.
+const CLEANUP_INTERVAL: usize = 100;
 /// Records of one server, for hosts that declare different things.
 const MOST_RECORDS: usize = 4;
-/// What a process has left behind that was killed while it wrote.
-const ABANDONED: Duration = Duration::from_hours(1);
-
-const EXTENSION: &str = "catalog";
-const DAMAGED: &str = "damaged";
-/// Of an empty file that says that a server hung when it was to be learned.
-const HUNG: &str = "hung";
 
 /// Which catalog is meant: equal for entries that start the same server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +78,8 @@ fn directory(launch: &Launch, here: impl FnOnce() -> Option<PathBuf>) -> Option<
 #[derive(Clone, Debug)]
 pub struct Cache {
     directory: PathBuf,
+    /// Files that this process has added.
+    added: Arc<AtomicUsize>,
 }
 
 /// Why something cannot be kept or read.
@@ -93,7 +93,7 @@ pub enum CacheError {
 
 impl Cache {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+        Self { directory: directory.into(), added: Arc::default() }
     }
 
     /// What is known of a server, as it showed itself to those who declared the same; else to those who
@@ -265,7 +265,7 @@ impl Cache {
         let is_new = !self.path(key).exists();
         self.write(key, &encoded).map_err(failed)?;
         if is_new {
-            self.tidy();
+            self.clean();
         }
         Ok(outcome)
     }
@@ -295,39 +295,17 @@ impl Cache {
     }
 
     fn write(&self, key: &CatalogKey, encoded: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(&self.directory)?;
+        let mut file = tempfile::Builder::new().prefix(WRITING).tempfile_in(&self.directory)?;
         file.write_all(encoded)?;
         file.as_file().sync_data()?;
         file.persist(self.path(key))?;
         Ok(())
     }
 
-    /// Removes what was abandoned, and the oldest files where there are too many.
-    fn tidy(&self) {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        let mut files = Vec::new();
-        for entry in entries.filter_map(Result::ok) {
-            let Ok(written) = entry.metadata().and_then(|metadata| metadata.modified()) else {
-                continue;
-            };
-            let path = entry.path();
-            let is_old = written.elapsed().is_ok_and(|age| age > ABANDONED);
-            let is_abandoned = entry.file_name().to_string_lossy().starts_with(".writing-");
-            if path
-                .extension()
-                .is_some_and(|extension| extension == EXTENSION || extension == DAMAGED)
-            {
-                files.push((written, path));
-            } else if is_old && is_abandoned {
-                // Another process may have done so.
-                let _ = fs::remove_file(path);
-            }
-        }
-        files.sort();
-        let surplus = files.len().saturating_sub(MOST_FILES);
-        for (_, path) in &files[..surplus] {
-            // As above.
-            let _ = fs::remove_file(path);
+    /// Keeps the directory within bounds: it is looked through for the first of some new files.
+    fn clean(&self) {
+        if self.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(CLEANUP_INTERVAL) {
+            clean(&self.directory);
         }
     }
 
@@ -520,20 +498,14 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_is_bounded() {
+    fn what_was_left_by_a_killed_process_is_removed() {
         let directory = tempfile::tempdir().unwrap();
+        let abandoned = directory.path().join(".writing-1");
+        let file = File::create(&abandoned).unwrap();
+        file.set_modified(SystemTime::now() - std::time::Duration::from_hours(2)).unwrap();
         let cache = Cache::new(directory.path());
-        for number in 0..MOST_FILES + 20 {
-            let key = CatalogKey::of(&config(&number.to_string(), &[])).unwrap();
-            fs::write(cache.path(&key), "{}").unwrap();
-        }
         let key = CatalogKey::of(&config("new", &[])).unwrap();
         cache.learn(&key, "s", &ServerCatalog::unknown(), &Pins::default()).unwrap();
-        let is_catalog =
-            |entry: &fs::DirEntry| entry.path().extension().is_some_and(|e| e == EXTENSION);
-        let left =
-            fs::read_dir(directory.path()).unwrap().filter_map(Result::ok).filter(is_catalog);
-        assert_eq!(left.count(), MOST_FILES);
-        assert!(cache.read(&key, None).is_some());
+        assert!(!abandoned.exists() && cache.read(&key, None).is_some());
     }
 }

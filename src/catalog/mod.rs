@@ -4,6 +4,7 @@
 
 mod cache;
 mod change;
+mod cleanup;
 mod exposed;
 mod hidden;
 mod inventory;
