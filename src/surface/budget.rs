@@ -69,39 +69,38 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// `most`: a form with more bytes is not written.
-    fn new(name: &str, about: &str, exposed: &Exposed, most: usize) -> Self {
+    /// The shortest forms: the number of its tools.
+    fn counted(name: &str, about: &str, exposed: &Exposed) -> Self {
+        let (name, about) = (sanitized(name, 64), sanitized(about, MAX_ABOUT_LOADED));
+        let tools = exposed.for_model.len();
+        let counted = format!("{tools} tools; ask with `query`\n");
+        let mut forms = vec![format!("{name}: {counted}")];
+        if !about.is_empty() {
+            forms.insert(0, format!("{name}: {about}; {counted}"));
+        }
+        Self { forms, tools }
+    }
+
+    /// The same, and before them the forms that list the tools in at most `most` bytes.
+    fn listed(self, name: &str, about: &str, exposed: &Exposed, most: usize) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_ABOUT_LOADED));
         let head =
             if about.is_empty() { format!("{name}:\n") } else { format!("{name}: {about}\n") };
         let tools: Vec<&Tool> =
             exposed.for_model.iter().map(|place| &exposed.catalog.tools[*place]).collect();
-        let summarized = SUMMARIES.into_iter().map(Some).chain([None]).filter_map(|summary| {
-            let mut form = head.clone();
-            for tool in &tools {
-                form.push_str(&format!("- {}", sanitized(&tool.name, 200)));
-                let summary =
-                    summary.map(|longest| sanitized(first_sentence(&tool.description), longest));
-                if let Some(summary) = summary.filter(|summary| !summary.is_empty()) {
-                    form.push_str(&format!(": {summary}"));
-                }
-                form.push('\n');
-                if form.len() > most {
-                    return None;
-                }
-            }
-            Some(form)
-        });
-        let counted = format!("{} tools; ask with `query`\n", tools.len());
-        let about = if about.is_empty() { String::new() } else { format!("{about}; ") };
-        let shortest = [format!("{name}: {about}{counted}"), format!("{name}: {counted}")];
+        let summaries = SUMMARIES.into_iter().map(Some).chain([None]);
+        let listed = summaries.filter_map(|longest| listing(&head, &tools, longest, most));
         let mut forms: Vec<String> = Vec::new();
-        for form in summarized.chain(shortest) {
+        for form in listed.chain(self.forms) {
             if forms.last().is_none_or(|last| form.len() < last.len()) {
                 forms.push(form);
             }
         }
-        Self { forms, tools: tools.len() }
+        Self { forms, ..self }
+    }
+
+    fn shortest(&self) -> usize {
+        self.forms.last().map_or(0, String::len)
     }
 
     /// The fullest form of at most `limit` bytes, or the shortest.
@@ -127,16 +126,43 @@ fn offered(view: View<'_>) -> Vec<Line> {
 }
 
 fn loaded(view: View<'_>) -> Vec<Loaded> {
-    let most = view.snapshot.settings.description_budget.unwrap_or(usize::MAX);
     let servers = view.snapshot.servers.iter();
     let shown = servers.filter_map(|server| match server.shown(view.snapshot.settings.listing) {
         Shown::Live(exposed) => {
             let about = server.description.as_deref().unwrap_or_default();
-            Some(Loaded::new(&server.name, about, exposed, most))
+            Some((&server.name, about, exposed))
         }
         _ => None,
     });
-    shown.collect()
+    let shown: Vec<_> = shown.collect();
+    let counted = shown.iter().map(|(name, about, exposed)| Loaded::counted(name, about, exposed));
+    let counted: Vec<Loaded> = counted.collect();
+    // No form is written that has no room even where all others have their shortest.
+    let shortest: usize = counted.iter().map(Loaded::shortest).sum();
+    let budget = view.snapshot.settings.description_budget.unwrap_or(usize::MAX);
+    let listed = counted.into_iter().zip(shown).map(|(counted, (name, about, exposed))| {
+        let others = shortest - counted.shortest();
+        counted.listed(name, about, exposed, budget.saturating_sub(others))
+    });
+    listed.collect()
+}
+
+/// The tools, one a line, with summaries of at most `longest` characters or none; `None` if that takes more than
+/// `most` bytes.
+fn listing(head: &str, tools: &[&Tool], longest: Option<usize>, most: usize) -> Option<String> {
+    let mut form = head.to_owned();
+    for tool in tools {
+        form.push_str(&format!("- {}", sanitized(&tool.name, 200)));
+        let summary = longest.map(|longest| sanitized(first_sentence(&tool.description), longest));
+        if let Some(summary) = summary.filter(|summary| !summary.is_empty()) {
+            form.push_str(&format!(": {summary}"));
+        }
+        form.push('\n');
+        if form.len() > most {
+            return None;
+        }
+    }
+    Some(form)
 }
 
 /// What stands below the preamble.
