@@ -18,6 +18,7 @@ use crate::{
 pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result<ExitCode> {
     let tool = typed.tool.as_deref();
     let file = settings::find(options)?;
+    settings::say_which(&file);
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, &typed.server)?;
     let Some(cache) = settings::storage(Some(&file)).catalogs else {

@@ -36,7 +36,10 @@ pub(super) struct Wanted {
 }
 
 pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode> {
-    let file = settings::find_to_run(options)?;
+    let file = settings::find_trusted(options)?;
+    if !wanted.json {
+        settings::say_which(&file);
+    }
     let mut config = settings::parse(&file, options)?;
     let mut server = settings::server(&config, &wanted.server)?.clone();
     if !server.enabled {

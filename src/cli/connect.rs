@@ -1,6 +1,9 @@
-//! `dormouse connect` and `disconnect`: dormouse in the configs of AI tools, and out of them again.
+//! `dormouse connect`: dormouse in the configs of AI tools.
 
+mod disconnect;
 mod state;
+
+pub(super) use disconnect::disconnect;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -10,28 +13,34 @@ use serde_json::{Map, Value};
 
 use super::{
     UsageError,
-    arguments::{ConnectArguments, Consent, DisconnectArguments, HostArguments, Options},
+    arguments::{ConnectArguments, Consent, HostArguments, Options},
     ask::{self, Answer},
     import::host,
-    reach::Reach,
+    reach::{self, Reach},
     settings::{self, directories},
 };
 use crate::{
-    config::{Config, ConfigFile, create_file, remove_file, replace_file, visible},
-    hosts::{
-        Backups, Before, Connected, Connection, Directories, HOSTS, Scope, Spot, Way, hidden,
-        target,
-    },
+    config::{self, Config, ConfigFile, create_file, remove_file, replace_file, visible},
+    hosts::{Backups, Before, Connected, Directories, HOSTS, Scope, Spot, Way, hidden, target},
 };
 
 pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Result<ExitCode> {
     if typed.hosts.names.is_empty() && !typed.hosts.all {
+        let ConnectArguments { hosts, replace, consent, .. } = typed;
+        if hosts.project || *replace || consent.yes || consent.dry_run || !reach::is_plain(options)
+        {
+            let message = "these options are for a host: name one, or say --all".to_owned();
+            return Err(UsageError(message).into());
+        }
         return state::list(typed.json);
     }
     let directories = directories()?;
     let file = settings::target(options)?;
     if !file.is_written() {
         bail!("there is no config yet: dormouse import --all makes one, or dormouse add");
+    }
+    if !typed.json {
+        settings::say_which(&file);
     }
     let config = settings::parse(&file, options)?;
     let backups = settings::backups()?;
@@ -176,130 +185,6 @@ impl Connecting<'_> {
     }
 }
 
-pub(super) fn disconnect(
-    options: &Options,
-    typed: &DisconnectArguments,
-) -> anyhow::Result<ExitCode> {
-    let directories = directories()?;
-    let backups = settings::backups()?;
-    let spots = chosen(&typed.hosts, &directories, &backups)?;
-    Ok(for_each(&spots, |spot| {
-        let (name, path) = (spot.host.name, spot.path.display());
-        let Some(before) = read(spot)? else {
-            outln!("{name}: there is no {path}");
-            return Ok(());
-        };
-        let connection = backups.of(&spot.path).context("cannot read what was done to it")?;
-        let is_on_record = connection.is_some();
-        let Some(undone) = undone(spot, &before, connection, &directories)? else {
-            outln!("{name}: dormouse is not in {path}");
-            return Ok(());
-        };
-        let change = Change { spot, before: Some(&before), after: undone.text() };
-        change.show(None);
-        if change.is_agreed(typed.consent)? {
-            if matches!(undone, Undone::Edited(_)) {
-                let copy = backups.keep(&spot.path, before.as_bytes());
-                let copy = copy.context("cannot keep a copy of the file as it was")?;
-                outln!("  as it was: {}", copy.display());
-            }
-            change.write()?;
-            backups.forget(&spot.path);
-            outln!("{name}: {path} {}", undone.says(is_on_record));
-            let missing = if is_on_record {
-                Vec::new()
-            } else {
-                missing(options, spot, undone.text().unwrap_or_default(), &backups, &directories)
-            };
-            if !missing.is_empty() {
-                bail!(
-                    "the record of what dormouse replaced is gone; these servers are not in the file, and were not put back: {}",
-                    missing.join(", ")
-                );
-            }
-        }
-        Ok(())
-    }))
-}
-
-/// A file without dormouse.
-enum Undone {
-    /// As it was before; `None` where there was none.
-    Restored(Option<String>),
-    /// Somebody has changed it since, or nobody knows any more what it was.
-    Edited(String),
-}
-
-impl Undone {
-    fn text(&self) -> Option<&str> {
-        match self {
-            Self::Restored(text) => text.as_deref(),
-            Self::Edited(text) => Some(text),
-        }
-    }
-
-    fn says(&self, is_on_record: bool) -> &'static str {
-        match self {
-            Self::Restored(_) => "is as it was before",
-            Self::Edited(_) if !is_on_record => "no longer has dormouse",
-            Self::Edited(_) => {
-                "no longer has dormouse, and has its own servers again; later changes stay"
-            }
-        }
-    }
-}
-
-/// `None` where there is nothing to do.
-fn undone(
-    spot: &Spot,
-    text: &str,
-    connection: Option<Connection>,
-    directories: &Directories,
-) -> anyhow::Result<Option<Undone>> {
-    let Some(connection) = connection else {
-        let edited = spot.disconnect(text, &Map::new(), directories)?;
-        return Ok(edited.map(Undone::Edited));
-    };
-    if connection.is_untouched(text.as_bytes()) {
-        match &connection.before {
-            Before::Nothing => return Ok(Some(Undone::Restored(None))),
-            Before::Copy(copy) => match std::fs::read_to_string(copy) {
-                Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
-                Err(error) => errln!("the copy of it is gone ({}: {error})", copy.display()),
-            },
-            Before::Mixed => {}
-        }
-    }
-    let edited = spot.disconnect(text, &connection.taken_out, directories)?;
-    let text = edited.as_deref().unwrap_or(text);
-    let put_back = spot.put_back(text, &connection.taken_out_of_projects, directories)?;
-    Ok(put_back.or(edited).map(Undone::Edited))
-}
-
-/// The servers that may have stood in the file before dormouse, and do not now: those of the last copy of the
-/// file, or of the config where there is no copy.
-fn missing(
-    options: &Options,
-    spot: &Spot,
-    text: &str,
-    backups: &Backups,
-    directories: &Directories,
-) -> Vec<String> {
-    let names = |text: &str| spot.names(text, directories).unwrap_or_default();
-    let earlier = backups.last_copies(&spot.path).into_iter().find_map(|copy| {
-        let names = names(&std::fs::read_to_string(copy).ok()?);
-        (!names.is_empty()).then_some(names)
-    });
-    let of_config = || {
-        let file = settings::find(options).ok()?;
-        Some(file.entries().ok()?.keys().cloned().collect())
-    };
-    let mut missing = earlier.or_else(of_config).unwrap_or_default();
-    let present = names(text);
-    missing.retain(|name| !present.contains(name));
-    missing
-}
-
 /// Does it for each of the files, whatever becomes of the others.
 fn for_each(spots: &[Spot], mut each: impl FnMut(&Spot) -> anyhow::Result<()>) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
@@ -362,8 +247,8 @@ fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
 }
 
 fn read(spot: &Spot) -> anyhow::Result<Option<String>> {
-    match std::fs::read(&spot.path) {
-        Ok(text) => Ok(Some(String::from_utf8(text).context("it is not UTF-8")?)),
+    match config::read_text(&spot.path) {
+        Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).context("cannot read it"),
     }

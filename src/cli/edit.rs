@@ -1,6 +1,6 @@
 //! `dormouse init`, `add`, `remove`, `enable` and `disable`: changes of the config in place, valid or not made at all.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
@@ -29,6 +29,10 @@ pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
     let path = path.context("cannot tell where your config would be: is HOME set?")?;
     if path.extension().is_some_and(|extension| extension != "json") {
         let message = "`init` writes JSON: name a file that ends in .json".to_owned();
+        return Err(UsageError(message).into());
+    }
+    if ConfigFile::unwritten(path.clone(), settings::FRESH).is_of_app() {
+        let message = format!("{} is a file of another program: name another", path.display());
         return Err(UsageError(message).into());
     }
     create_file(&path, settings::FRESH.as_bytes())
@@ -207,24 +211,24 @@ fn edit_each(
     done: &str,
     edit: impl Fn(String) -> ConfigEdit,
 ) -> anyhow::Result<ExitCode> {
-    let file = settings::find(options)?;
+    let file = settings::find_trusted(options)?;
     let config = settings::parse(&file, options)?;
     let (mut edits, mut reports) = (Vec::new(), Vec::new());
-    for name in &typed.named.servers {
+    let mut seen = BTreeSet::new();
+    for name in typed.named.servers.iter().filter(|name| seen.insert(*name)) {
         let server = settings::server(&config, name)?;
         let edit = edit(name.clone());
-        if edits.contains(&edit) {
-            continue;
-        }
         let (name, path) = (visible(name), file.path.display());
-        reports.push(if is_made(&edit, server) {
-            format!("{name} is already {done} in {path}")
+        if is_made(&edit, server) {
+            reports.push(format!("{name} is already {done} in {path}"));
         } else {
-            format!("{done} {name} in {path}")
-        });
-        edits.push(edit);
+            reports.push(format!("{done} {name} in {path}"));
+            edits.push(edit);
+        }
     }
-    make_all(options, file, &edits, typed.dry_run)?;
+    if !edits.is_empty() {
+        make_all(options, file, &edits, typed.dry_run)?;
+    }
     if !typed.dry_run {
         for report in reports {
             outln!("{report}");

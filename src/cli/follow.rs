@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{arguments::Options, edit, footprint, settings};
 use crate::{
     base::run_blocking,
-    config::{ConfigEdit, ConfigError, ConfigFile, Watch},
+    config::{ConfigEdit, ConfigError, ConfigFile, Watch, read_text},
     control::{Change, ChangeError, Changed, Wanted},
     proxy::{Fleet, Reloaded},
 };
@@ -169,8 +169,8 @@ fn changed(reloaded: Reloaded) -> Changed {
 
 /// All that the config is made of.
 fn content(file: &ConfigFile, options: &Options) -> Vec<u8> {
-    let more = options.env_file.as_ref().and_then(|path| std::fs::read(path).ok());
-    [file.content(), more.unwrap_or_default()].join(&0)
+    let more = options.env_file.as_ref().and_then(|path| read_text(path).ok());
+    [file.content(), more.unwrap_or_default().into_bytes()].join(&0)
 }
 
 fn tell(reloaded: &Reloaded) {

@@ -155,7 +155,7 @@ fn gather_file(
     spots: &mut Vec<Spot>,
 ) -> anyhow::Result<()> {
     let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        config::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
     let Some(Converted { system, servers, settings, warnings }) = config::convert(&text, path)?
     else {
         spots.extend(Spot::named(path, directories));

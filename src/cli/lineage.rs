@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::UsageError;
-use crate::config::{self, ConfigFile, Launch, ServerConfig, Transport, place_fingerprint};
+use crate::config::{
+    self, ConfigFile, Launch, ServerConfig, Transport, TrustStore, place_fingerprint,
+};
 
 /// Names the config to a dormouse that is started without `--config`.
 const CONFIG: &str = "DORMOUSE_CONFIG";
 
-/// Names the configs that the ancestors of this process serve, by their fingerprints, to all servers.
+/// Names the configs that are served by those who started this process, to all servers: `fingerprint@process`, with
+/// colons in between, the first ancestor first.
 const VARIABLE: &str = crate::upstream::LINEAGE_VARIABLE;
 
 /// A longer line of ancestors is taken for an endless one.
@@ -16,31 +19,51 @@ const MAX_ANCESTORS: usize = 16;
 
 /// The lineage of what is started with this config.
 pub(super) fn of(file: &ConfigFile) -> String {
-    let own = file.fingerprint();
-    match ancestors() {
-        ancestors if ancestors.is_empty() => own,
-        ancestors => format!("{ancestors}:{own}"),
-    }
+    let own = format!("{}@{}", file.fingerprint(), std::process::id());
+    let ancestors = ancestors().into_iter().map(|(config, id)| format!("{config}@{id}"));
+    ancestors.chain([own]).collect::<Vec<_>>().join(":")
 }
 
 /// Checks that no ancestor of this process serves the same config.
 ///
 /// # Errors
-/// When one does.
+/// When one does, or when there are too many of them.
 pub(super) fn check(file: &ConfigFile) -> Result<(), UsageError> {
     let (ancestors, own) = (ancestors(), file.fingerprint());
-    let is_ancestor = ancestors.split(':').any(|ancestor| ancestor == own);
-    if !is_ancestor && ancestors.split(':').count() <= MAX_ANCESTORS {
-        return Ok(());
+    let path = file.path.display();
+    if ancestors.iter().any(|(config, _)| *config == own) {
+        return Err(UsageError(format!(
+            "this dormouse was started by a dormouse that serves the same config, {path}; take the server that runs dormouse out of it"
+        )));
     }
-    Err(UsageError(format!(
-        "this dormouse was started by a dormouse that serves the same config, {}; take the server that runs dormouse out of it",
-        file.path.display()
-    )))
+    if ancestors.len() > MAX_ANCESTORS {
+        return Err(UsageError(format!(
+            "this dormouse was started by more than {MAX_ANCESTORS} others, each by the one before it; it does not serve {path}"
+        )));
+    }
+    Ok(())
 }
 
-fn ancestors() -> String {
-    std::env::var(VARIABLE).unwrap_or_default()
+/// The configs of those that still run, and their processes. What outlives the dormouse that started it may serve the
+/// same config again.
+fn ancestors() -> Vec<(String, u32)> {
+    let lineage = std::env::var(VARIABLE).unwrap_or_default();
+    let read = |ancestor: &str| {
+        let (config, id) = ancestor.split_once('@')?;
+        Some((config.to_owned(), id.parse().ok()?))
+    };
+    lineage.split(':').filter_map(read).filter(|(_, id)| is_running(*id)).collect()
+}
+
+#[cfg(unix)]
+fn is_running(id: u32) -> bool {
+    let id = i32::try_from(id).ok().filter(|id| *id > 0).map(nix::unistd::Pid::from_raw);
+    id.is_some_and(|id| !matches!(nix::sys::signal::kill(id, None), Err(nix::errno::Errno::ESRCH)))
+}
+
+#[cfg(not(unix))]
+fn is_running(_: u32) -> bool {
+    true
 }
 
 /// Whether the server would start dormouse with the config that it stands in.
@@ -63,7 +86,7 @@ pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
     let directory = cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
     let inherited = std::env::var_os(CONFIG).filter(|_| launch.inherit_env).map(PathBuf::from);
     let named = named.map(|named| directory.join(named)).or(inherited);
-    let found = config::find_own(named.as_deref(), &directory);
+    let found = config::find_own(named.as_deref(), &directory, TrustStore::of_user().as_ref());
     is_serving && found.is_some_and(|it| place_fingerprint(&it.path) == place_fingerprint(config))
 }
 

@@ -72,8 +72,13 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<Wor
     let registry = tracing_subscriber::registry().with(targets).with(filter_fn(is_no_secret));
     let (writer, guard) = writer();
     std::panic::set_hook(Box::new(|panic| {
-        // One task has failed; whoever waits for it is told so.
-        tracing::error!(panic = %visible(&panic.to_string()), "a task panicked");
+        let panic = visible(&panic.to_string());
+        if tracing::enabled!(tracing::Level::ERROR) {
+            // One task has failed; whoever waits for it is told so.
+            tracing::error!(%panic, "a task panicked");
+        } else {
+            errln!("dormouse: {panic}");
+        }
     }));
     match options.log_format {
         LogFormat::Pretty => registry

@@ -21,6 +21,7 @@ use crate::{
 
 pub(super) fn log_in(options: &Options, typed: &LoginArguments) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
+    settings::say_which(&file);
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, &typed.server)?;
     let auth = settings::auth(Some(&file), options);
@@ -136,6 +137,7 @@ async fn on_device(
 
 pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
+    settings::say_which(&file);
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, name)?;
     let auth = settings::auth(Some(&file), options);

@@ -53,7 +53,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, FromArgMatches as _, error::ErrorKind};
+use clap::{
+    CommandFactory as _, FromArgMatches as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use comfy_table::{CellAlignment, ContentArrangement, Row, Table};
 use console::Term;
 use serde::Serialize;
@@ -90,8 +93,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         _ => {}
     }
-    let typed = arguments.get(1).and_then(|argument| argument.to_str()).unwrap_or_default();
-    let near = near_command(typed);
     let parsed = complete::answer(&arguments)
         .and_then(|is_answered| if is_answered { Ok(None) } else { parse(arguments).map(Some) });
     let arguments = match parsed {
@@ -100,13 +101,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(usage) => {
             // Nothing is left to do where even this cannot be written.
             let _ = usage.print();
-            if let Some(near) = near.filter(|_| usage.kind() == ErrorKind::UnknownArgument) {
+            if let Some(near) = near_command(&usage) {
                 errln!("did you mean `dormouse {near}`?");
             }
             return ExitCode::from(if usage.use_stderr() { USAGE } else { 0 });
         }
     };
-    match dispatch(arguments) {
+    let done = dispatch(arguments);
+    // The log is over: a panic from here on is printed.
+    drop(std::panic::take_hook());
+    match done {
         Ok(_) if IS_OUTPUT_LOST.load(Ordering::Relaxed) => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
@@ -134,16 +138,19 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&matches)
 }
 
-/// The command that is most like what was typed, unless it is one.
-fn near_command(typed: &str) -> Option<String> {
+/// The command that is most like a word that stands where no word can.
+fn near_command(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() != ErrorKind::UnknownArgument || typed.starts_with('-') {
+        return None;
+    }
     let commands = Arguments::command();
     let names = commands.get_subcommands().filter(|command| !command.is_hide_set());
     let likeness = |name: &str| strsim::jaro_winkler(name, typed);
-    let near = names
+    names
         .map(|command| command.get_name().to_owned())
-        .filter(|name| name != typed && likeness(name) > 0.8)
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    near.filter(|_| !typed.starts_with('-'))
+        .filter(|name| likeness(name) > 0.8)
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
 }
 
 fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -160,7 +167,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     // Only what serves says in its log what it does; what others find they print themselves.
     let _log = match command {
         Command::Serve => logging::start(&options, "info")?,
-        _ => logging::start(&options, "error,dormouse::catalog=warn")?,
+        _ => logging::start(&options, "error,dormouse::catalog=warn,dormouse::config::find=warn")?,
     };
     match command {
         Command::Serve => serve::run(&options, wrapped),

@@ -34,6 +34,7 @@ pub(super) fn run(options: &Options, servers: &[String], deed: Deed) -> anyhow::
         bail!("on Windows a running dormouse cannot be reached yet");
     }
     let file = settings::find(options)?;
+    settings::say_which(&file);
     let config = settings::parse(&file, options)?;
     let servers: Result<Vec<_>, _> =
         servers.iter().map(|name| settings::server(&config, name)).collect();

@@ -3,7 +3,7 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{
-    config::{MAX_PROBLEMS, Problem, excerpt, visible},
+    config::{MAX_PROBLEMS, Problem, excerpt, read_bounded, visible},
     surface::counted,
 };
 
@@ -65,7 +65,8 @@ fn marked(line: &str, column: usize) -> std::ops::Range<usize> {
         Some(quote @ ('"' | '\'')) => text[1..].find(quote).map_or(text.len(), |end| end + 2),
         _ => text.find(|c: char| c.is_whitespace() || ",:=[]{}".contains(c)).unwrap_or(text.len()),
     };
-    start..(start + length).max((start + 1).min(line.len()))
+    let least = text.chars().next().map_or(0, char::len_utf8);
+    start..start + length.max(least)
 }
 
 /// The lines of the file that is wrong.
@@ -77,22 +78,30 @@ impl Lines {
     /// edit that would make it invalid has not been written.
     fn of(&mut self, problem: &Problem) -> Option<String> {
         let lines = self.0.get_or_insert_with(|| {
-            let size = std::fs::metadata(&problem.file).map_or(0, |file| file.len());
-            let is_read = size <= MAX_BYTES;
-            let text = is_read.then(|| std::fs::read_to_string(&problem.file).ok()).flatten();
-            let text = text.unwrap_or_default();
+            let text = read_bounded(&problem.file, MAX_BYTES).unwrap_or_default();
+            let text = String::from_utf8(text).unwrap_or_default();
             text.trim_start_matches('\u{feff}').split('\n').map(str::to_owned).collect()
         });
         let line = lines.get(problem.line.checked_sub(1)?)?;
         let key = problem.key_path.rsplit('.').next().unwrap_or_default();
         let key = key.split('[').next().unwrap_or_default();
-        excerpt(line, key).filter(|shown| !shown.trim().is_empty() && line.contains(key))
+        excerpt(line, &problem.key_path)
+            .filter(|shown| !shown.trim().is_empty() && line.contains(key))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_marked_is_whole_characters(line in "[a-z\"=:\u{a0}\u{3000}é ]{0,9}", column in 0..12usize) {
+            prop_assert!(line.get(marked(&line, column)).is_some());
+        }
+    }
 
     #[test]
     fn problems_are_shown_with_their_lines_and_without_secrets() {

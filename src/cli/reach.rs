@@ -31,11 +31,18 @@ impl Reach {
                 return Err(UsageError(message).into());
             }
             let mut url = url(address)?;
+            let token = http.auth_tokens.first().cloned();
+            if token.is_none() && options.http.is_none() && !is_local(address) {
+                bail!(
+                    "on {address} a dormouse without \"authTokens\" makes a new token at each start: add \"authTokens\" to {}",
+                    file.path.display()
+                );
+            }
             if let Some(surface) = options.surface {
                 let separator = if url.contains('?') { '&' } else { '?' };
                 url.push_str(&format!("{separator}surface={}", name(surface)));
             }
-            return Ok(Self::Url { url, token: http.auth_tokens.first().cloned() });
+            return Ok(Self::Url { url, token });
         }
         Ok(Self::Launch { file: file.clone(), arguments: typed(options)? })
     }
@@ -134,6 +141,18 @@ fn url(address: &str) -> Result<String, UsageError> {
     };
     let url = format!("http://{host}:{port}/mcp");
     if url::Url::parse(&url).is_ok() { Ok(url) } else { Err(wrong()) }
+}
+
+/// Whether a dormouse that listens there is reached from this machine alone.
+fn is_local(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+    let url = url::Url::parse(&format!("http://{host}/"));
+    host.is_empty() || url.is_ok_and(|url| config::is_loopback(&url))
+}
+
+/// Whether nothing was typed that decides how hosts reach dormouse.
+pub(super) fn is_plain(options: &Options) -> bool {
+    options.http.is_none() && typed(options).is_ok_and(|typed| typed.is_empty())
 }
 
 /// Where this program is, by a way that outlives an update. Hosts with windows may not have our `PATH`.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result<ExitCode> {
-    let file = settings::find_to_run(options)?;
+    let file = settings::find_trusted(options)?;
     settings::say_which(&file);
     let Chosen { config, .. } = settings::choose(&file, options, &typed.servers)?;
     let names_tools = config.servers.iter().any(|server| !server.tools.is_empty());

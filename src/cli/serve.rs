@@ -12,7 +12,8 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    UsageError, arguments::Options, first_run, follow, footprint, runtime, settings, signals,
+    UsageError, arguments::Options, first_run, follow, footprint, lineage, runtime, settings,
+    signals,
 };
 use crate::{
     auth::Auth,
@@ -34,7 +35,8 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     let (config, file) = if let Some(config) = settings::wrap(wrapped, options) {
         (config, None)
     } else {
-        let file = settings::find_to_run(options)?;
+        let file = settings::find_trusted(options)?;
+        lineage::check(&file)?;
         (settings::parse(&file, options)?, Some(file))
     };
     let auth = settings::auth(file.as_ref(), options);

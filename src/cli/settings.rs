@@ -22,7 +22,8 @@ use crate::{
 /// The config file to use, as it is now. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
-    Ok(config::find(named(options).as_deref(), &directory)?.read(TrustStore::of_user().as_ref())?)
+    let store = TrustStore::of_user();
+    Ok(config::find(named(options).as_deref(), &directory, store.as_ref())?.read(store.as_ref())?)
 }
 
 /// What a new config begins with.
@@ -35,10 +36,11 @@ pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `do
 /// The config of our own to write to, which may not be there yet; never one that a host has in the working directory.
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
-    let found = config::find_own(named(options).as_deref(), &directory);
+    let store = TrustStore::of_user();
+    let found = config::find_own(named(options).as_deref(), &directory, store.as_ref());
     let found = found.context("cannot tell where your config would be: is HOME set?")?;
     if found.path.exists() {
-        let file = found.read(TrustStore::of_user().as_ref())?;
+        let file = found.read(store.as_ref())?;
         file.check_trust(&trust_store()?)?;
         return Ok(file);
     }
@@ -68,13 +70,6 @@ pub(super) fn find_trusted(options: &Options) -> anyhow::Result<ConfigFile> {
 /// Tells the user which config a command works with.
 pub(super) fn say_which(file: &ConfigFile) {
     errln!("config: {}", file.path.display());
-}
-
-/// As `find_trusted`, for commands that start servers.
-pub(super) fn find_to_run(options: &Options) -> anyhow::Result<ConfigFile> {
-    let file = find_trusted(options)?;
-    lineage::check(&file)?;
-    Ok(file)
 }
 
 /// The servers that a command is for.

@@ -24,7 +24,7 @@ pub(super) fn run(
     is_json: bool,
     limit: TimeLimit,
 ) -> anyhow::Result<ExitCode> {
-    let file = settings::find_to_run(options)?;
+    let file = settings::find_trusted(options)?;
     settings::say_which(&file);
     let Chosen { config, skipped } = settings::choose(&file, options, servers)?;
     let (auth, all) = (settings::auth(Some(&file), options), config.servers.len());

@@ -6,20 +6,25 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::settings;
-use crate::config::{self, visible};
+use crate::{
+    config::{self, visible},
+    hosts::{masked_value, secrets_in},
+};
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
-    let file = config::find(path, &directory)?.read_to_trust()?;
+    let file = config::find_to_trust(path, &directory)?.read_to_trust()?;
     // An invalid config is not trusted: nobody can tell what it would run.
     file.parse(&file.environment())?;
-    let entries = file.entries()?;
+    let entries = Value::Object(file.entries()?);
+    let secrets = secrets_in(Path::new("entries.json"), &entries.to_string());
+    let entries = masked_value(&entries, &secrets);
+    let variables = file.variable_names();
     file.trust(&settings::trust_store()?)?;
     outln!("trusted {} as it is now; it may run:", file.path.display());
-    for (name, entry) in &entries {
+    for (name, entry) in entries.as_object().into_iter().flatten() {
         outln!("  {}: {}", visible(name), visible(&described(entry)));
     }
-    let variables = file.variable_names();
     if !variables.is_empty() {
         outln!("with these variables of .env: {}", visible(&variables.join(", ")));
     }
@@ -27,17 +32,18 @@ pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
 }
 
 /// What the server would run or reach, as it is written: variables are not expanded, since their values may be
-/// secret or change. Of the environment and of headers only the names are shown.
+/// secret or change.
 fn described(entry: &Value) -> String {
     let text = |key: &str| entry[key].as_str().unwrap_or_default();
-    let names = |key: &str| {
+    let pairs = |key: &str| {
         let members = entry[key].as_object().filter(|members| !members.is_empty())?;
-        Some(format!(", with {}", members.keys().cloned().collect::<Vec<_>>().join(", ")))
+        let pair = |(name, value): (&String, &Value)| {
+            format!("{name}={}", quoted(value.as_str().unwrap_or_default()))
+        };
+        Some(format!(", with {}", members.iter().map(pair).collect::<Vec<_>>().join(", ")))
     };
     if entry["command"].is_null() {
-        // Without its query, which may hold a secret.
-        let url = text("url").split('?').next().unwrap_or_default();
-        return format!("(connect to) {url}{}", names("headers").unwrap_or_default());
+        return format!("(connect to) {}{}", text("url"), pairs("headers").unwrap_or_default());
     }
     let arguments = entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let words: Vec<String> =
@@ -46,7 +52,7 @@ fn described(entry: &Value) -> String {
     if !entry["cwd"].is_null() {
         described.push_str(&format!(", in {}", text("cwd")));
     }
-    described.push_str(&names("env").unwrap_or_default());
+    described.push_str(&pairs("env").unwrap_or_default());
     if entry["inheritEnv"] == true {
         described.push_str(", with the whole environment");
     }
@@ -55,7 +61,7 @@ fn described(entry: &Value) -> String {
 
 /// A word of a command, in quotes where it would else be taken for several.
 fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~${}".contains(c);
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~${}•".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {

@@ -12,7 +12,7 @@ use super::{
     characters::is_hidden,
     dialect::{Dialect, Manner, Variables},
     document::{Document, Step},
-    expand::{drop_unset, expand, reference_to, unclosed},
+    expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
     oauth,
     plain_words::in_plain_words,
@@ -33,7 +33,8 @@ pub(super) fn check(
     let problems = [document.repeated_keys(), document.problems()].concat();
     let manner = document.manner();
     let environment = &*manner.variables.of(environment);
-    let mut checker = Checker { document, manner, problems, warnings: document.warnings() };
+    let mut checker =
+        Checker { document, manner, problems, warnings: document.warnings(), room: MAX_EXPANSION };
     let written = document.value();
     let mut file: File = checker.read(&[], &written, written.clone());
     checker.expand_tokens(&mut file, environment);
@@ -56,6 +57,9 @@ pub(super) fn check(
     let mut servers = Vec::new();
     for (name, entry) in &file.mcp_servers {
         servers.push(checker.server(name, entry.clone(), &file, path, environment));
+    }
+    if checker.room == 0 {
+        checker.report(&[], format!("its variables expand to more than {MAX_EXPANSION} bytes"));
     }
     let Checker { mut problems, warnings, .. } = checker;
     problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -128,6 +132,8 @@ struct Checker<'a, 'text> {
     manner: Manner,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
+    /// Bytes that variables may still expand to.
+    room: usize,
 }
 
 impl Checker<'_, '_> {
@@ -142,11 +148,11 @@ impl Checker<'_, '_> {
     }
 
     /// Expands what refers to variables, and returns those that are undefined and have to be there.
-    fn expand(&self, value: &mut Value, environment: &Environment) -> Vec<String> {
+    fn expand(&mut self, value: &mut Value, environment: &Environment) -> Vec<String> {
         if self.manner.variables == Variables::Nowhere {
             return Vec::new();
         }
-        let undefined = expand(value, environment);
+        let undefined = expand(value, environment, &mut self.room);
         if self.manner.keeps_undefined { Vec::new() } else { undefined }
     }
 
@@ -208,7 +214,9 @@ impl Checker<'_, '_> {
             let tokens = Value::from(std::mem::take(list));
             let tokens = self.expand_setting(key, tokens, environment);
             *list = serde_json::from_value(tokens).unwrap_or_default();
-            if list.iter().any(|token| token.trim().is_empty()) {
+            // A bad value has been reported, and stands there as an empty one.
+            let is_reported = self.problems.iter().any(|problem| problem.key_path.starts_with(key));
+            if !is_reported && list.iter().any(|token| token.trim().is_empty()) {
                 self.report(&[Step::Key(key.to_owned())], "a token must not be blank");
             }
         }
@@ -241,6 +249,10 @@ impl Checker<'_, '_> {
             self.report(&[at, &path].concat(), "\"${\" has no closing \"}\"");
         }
         for variable in undefined {
+            // As for problems. Servers say themselves what they lack.
+            if self.warnings.len() >= MAX_PROBLEMS {
+                return;
+            }
             let path = reference_to(written, variable).unwrap_or_default();
             let message = format!("the variable {variable} is not defined");
             self.warnings.push(self.document.problem(&[at, &path].concat(), message));

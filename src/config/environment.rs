@@ -8,7 +8,11 @@ use std::{
 
 use serde_json::Value;
 
-use super::{expand::expand, files::read_at_most, find::MAX_VARIABLES};
+use super::{
+    expand::{MAX_EXPANSION, expand},
+    files::read_at_most,
+    find::MAX_VARIABLES,
+};
 
 /// The most bytes of a variable of `.env`, whose values may be made of each other.
 const MAX_VALUE: usize = 64 * 1024;
@@ -75,21 +79,8 @@ impl Environment {
     /// Adds assignments, and counts the lines that are none. They may hold secrets, so that they are
     /// never shown.
     fn add(&mut self, lines: &[u8]) -> usize {
-        let lines = lines.strip_prefix(b"\xef\xbb\xbf").unwrap_or(lines);
-        if memchr::memchr_iter(b'$', lines).count() > MAX_REFERENCES {
-            return lines.split(|byte| *byte == b'\n').count();
-        }
-        let mut malformed = 0;
-        for pair in dotenvy::from_read_iter(lines) {
-            match pair {
-                // Each line may double the one before it: what comes after is not read.
-                Ok((_, value)) if value.len() > MAX_VALUE => return malformed + 1,
-                Ok((name, value)) => {
-                    self.file.insert(name, value);
-                }
-                Err(_) => malformed += 1,
-            }
-        }
+        let (pairs, malformed) = assignments(lines);
+        self.file.extend(pairs);
         malformed
     }
 
@@ -106,13 +97,31 @@ impl Environment {
     /// The value with its variables expanded, as far as they are defined.
     pub fn expanded(&self, value: &Value) -> Value {
         let mut value = value.clone();
-        expand(&mut value, self);
+        expand(&mut value, self, &mut { MAX_EXPANSION });
         value
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
         self.file.get(name).or_else(|| self.process.get(name)).map(String::as_str)
     }
+}
+
+/// Returns the assignments of a `.env` file in their order, and the number of lines that are none. Values are bounded.
+pub(super) fn assignments(lines: &[u8]) -> (Vec<(String, String)>, usize) {
+    let lines = lines.strip_prefix(b"\xef\xbb\xbf").unwrap_or(lines);
+    if memchr::memchr_iter(b'$', lines).count() > MAX_REFERENCES {
+        return (Vec::new(), lines.split(|byte| *byte == b'\n').count());
+    }
+    let (mut found, mut malformed) = (Vec::new(), 0);
+    for pair in dotenvy::from_read_iter(lines) {
+        match pair {
+            // Each line may double the one before it: what comes after is not read.
+            Ok((_, value)) if value.len() > MAX_VALUE => return (found, malformed + 1),
+            Ok(pair) => found.push(pair),
+            Err(_) => malformed += 1,
+        }
+    }
+    (found, malformed)
 }
 
 #[cfg(test)]

@@ -11,13 +11,30 @@ const HIDDEN: char = '*';
 /// Longer lines are not shown: somebody has minified the file.
 const MAX_LINE: usize = 500;
 
+/// Keys below which any value may be secret, whatever its name.
+const SECRETIVE: [&str; 5] = ["env", "headers", "oauth", "authTokens", "apiTokens"];
+
 /// Returns the line without its secrets, character for character; `None` if it is too long to be shown.
-/// `key`: names the values of the line that have no name on it.
-pub fn excerpt(line: &str, key: &str) -> Option<String> {
+/// `key_path`: of what the line is shown for; empty where the file cannot be read, so that any value may be secret.
+pub fn excerpt(line: &str, key_path: &str) -> Option<String> {
     if line.len() > MAX_LINE {
         return None;
     }
-    let mut secrets = secrets(&scalars(line, key));
+    let key = key_path.rsplit('.').next().unwrap_or_default();
+    let scalars = scalars(line, key.split('[').next().unwrap_or_default());
+    let mentions = |name: &&str| {
+        let is_part = |c: char| !c.is_alphanumeric();
+        [line, key_path].iter().any(|text| text.split(is_part).any(|word| word == *name))
+    };
+    let mut secrets = if key_path.is_empty() || SECRETIVE.iter().any(mentions) {
+        let is_plain = |value: &str| {
+            value.parse::<f64>().is_ok() || matches!(value, "true" | "false" | "null")
+        };
+        let values = scalars.iter().map(|(_, value)| value.trim_end_matches([',', ']', '}', ' ']));
+        values.filter(|value| !is_plain(value)).map(str::to_owned).collect()
+    } else {
+        secrets(&scalars)
+    };
     // A secret may be a part of another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut shown = line.to_owned();
@@ -107,14 +124,19 @@ mod tests {
             ("\t\"x\u{1b}\": 1", " \"x \": 1"),
             ("\"x\u{202e}\": 1", "\"x \": 1"),
         ] {
-            assert_eq!(excerpt(line, "").as_deref(), Some(expected), "{line}");
+            assert_eq!(excerpt(line, "a.surfac").as_deref(), Some(expected), "{line}");
         }
-        for (line, expected) in [
-            (r#"  "abc", 5"#, r#"  "***", 5"#),
-            ("  - abc", "  - ***"),
-            (r#"["abc","#, r#"["***","#),
+        for (line, path, expected) in [
+            (r#"  "abc", 5"#, "authTokens[1]", r#"  "***", 5"#),
+            ("  - abc", "authTokens", "  - ***"),
+            (r#""DATABASE": "abc""#, "mcpServers.a.env.DATABASE", r#""DATABASE": "***""#),
+            (r#"{"env": {"D": "abc"}, "n": true}"#, "n", r#"{"env": {"D": "***"}, "n": true}"#),
+            // The file is not valid.
+            (r#""authTokens": ["abc" "x"]"#, "", r#""authTokens": ["***" "*"]"#),
+            (r#""DATABASE": "abc",,"#, "", r#""DATABASE": "***",,"#),
+            ("port = 8080", "", "port = 8080"),
         ] {
-            assert_eq!(excerpt(line, "authTokens").as_deref(), Some(expected), "{line}");
+            assert_eq!(excerpt(line, path).as_deref(), Some(expected), "{line}");
         }
         assert_eq!(excerpt(&"x".repeat(MAX_LINE + 1), ""), None);
     }

@@ -4,12 +4,21 @@ use serde_json::Value;
 
 use super::{Environment, document::Step};
 
+/// The most bytes that the variables of one config expand to.
+pub(super) const MAX_EXPANSION: usize = 16 * 1024 * 1024;
+
 /// Expands every string inside `value` in place, and returns the undefined variables in order.
 ///
-/// A string that uses one keeps it as it was written.
-pub(super) fn expand(value: &mut Value, environment: &Environment) -> Vec<String> {
-    let mut undefined = Vec::new();
-    expand_into(value, environment, &mut undefined);
+/// A string that uses one keeps it as it was written. `room`: the bytes that values may take, of which those used are
+/// subtracted; 0 afterwards where they did not suffice, and the rest is as it was written.
+pub(super) fn expand(
+    value: &mut Value,
+    environment: &Environment,
+    room: &mut usize,
+) -> Vec<String> {
+    let mut expansion = Expansion { environment, undefined: Vec::new(), room };
+    expansion.expand(value);
+    let mut undefined = expansion.undefined;
     undefined.dedup();
     undefined
 }
@@ -20,6 +29,8 @@ pub(super) fn drop_unset(entry: &mut Value, environment: &Environment) {
     let is_unset = |text: &str| {
         let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix(":-}"));
         let name = name.map(|name| name.strip_prefix("env:").unwrap_or(name));
+        // Else it is more than one reference.
+        let name = name.filter(|name| !name.contains(['$', '{', '}']));
         name.is_some_and(|name| environment.get(name).is_none_or(str::is_empty))
     };
     if let Some(variables) = entry.get_mut("env").and_then(Value::as_object_mut) {
@@ -62,51 +73,66 @@ fn find(value: &Value, is_wanted: &dyn Fn(&str) -> bool) -> Vec<Vec<Step>> {
     }
 }
 
-fn expand_into(value: &mut Value, environment: &Environment, undefined: &mut Vec<String>) {
-    match value {
-        Value::String(text) => {
-            if text.contains("${") {
-                *text = expand_text(text, environment, undefined);
-            }
-        }
-        Value::Array(elements) => {
-            for element in elements {
-                expand_into(element, environment, undefined);
-            }
-        }
-        Value::Object(members) => {
-            for member in members.values_mut() {
-                expand_into(member, environment, undefined);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+struct Expansion<'a> {
+    environment: &'a Environment,
+    undefined: Vec<String>,
+    room: &'a mut usize,
 }
 
-fn expand_text(text: &str, environment: &Environment, undefined: &mut Vec<String>) -> String {
-    let mut expanded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else { break };
-        let end = start + length + 1;
-        let reference = &rest[start..end];
-        if let Some(before) = rest[..start].strip_suffix('$') {
-            expanded.push_str(before);
-            expanded.push_str(reference);
-        } else {
-            expanded.push_str(&rest[..start]);
-            match resolve(&reference[2..reference.len() - 1], environment) {
-                Ok(value) => expanded.push_str(value),
-                Err(name) => {
-                    undefined.push(name.to_owned());
-                    expanded.push_str(reference);
+impl Expansion<'_> {
+    fn expand(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if text.contains("${") {
+                    *text = self.expand_text(text);
                 }
             }
+            Value::Array(elements) => elements.iter_mut().for_each(|element| self.expand(element)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.expand(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-        rest = &rest[end..];
     }
-    expanded.push_str(rest);
-    expanded
+
+    fn expand_text(&mut self, text: &str) -> String {
+        let mut expanded = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find("${") {
+            let Some(length) = rest[start..].find('}') else { break };
+            let end = start + length + 1;
+            let reference = &rest[start..end];
+            if let Some(before) = rest[..start].strip_suffix('$') {
+                expanded.push_str(before);
+                expanded.push_str(reference);
+            } else {
+                expanded.push_str(&rest[..start]);
+                expanded.push_str(self.value_of(reference));
+            }
+            rest = &rest[end..];
+        }
+        expanded.push_str(rest);
+        expanded
+    }
+
+    /// What stands in the place of `${…}`; itself where there is nothing, or no room.
+    fn value_of<'t>(&mut self, reference: &'t str) -> &'t str
+    where
+        Self: 't,
+    {
+        match resolve(&reference[2..reference.len() - 1], self.environment) {
+            Ok(value) if value.len() < *self.room => {
+                *self.room -= value.len();
+                value
+            }
+            Ok(_) => {
+                *self.room = 0;
+                reference
+            }
+            Err(name) => {
+                self.undefined.push(name.to_owned());
+                reference
+            }
+        }
+    }
 }
 
 /// The value of what stands between the braces, or the name of the variable that is undefined.
@@ -141,7 +167,7 @@ mod tests {
             ("${REF}", "${A}"),
         ] {
             let mut value = json!(text);
-            assert_eq!(expand(&mut value, &environment), [""; 0], "{text}");
+            assert_eq!(expand(&mut value, &environment, &mut { MAX_EXPANSION }), [""; 0], "{text}");
             assert_eq!(value, json!(expanded), "{text}");
         }
     }
@@ -151,17 +177,27 @@ mod tests {
         let environment = Environment::from_pairs([("SET", "1"), ("EMPTY", "")]);
         let mut entry = json!({"env": {
             "A": "${SET:-}", "B": "${UNSET:-}", "C": "${env:EMPTY:-}", "D": "", "E": "x${UNSET:-}",
+            "F": "${SET}/${UNSET:-}", "G": "${UNSET:-x}${UNSET:-}",
         }, "args": ["${UNSET:-}"]});
         drop_unset(&mut entry, &environment);
         let left: Vec<&String> = entry["env"].as_object().unwrap().keys().collect();
-        assert_eq!(left, ["A", "D", "E"]);
+        assert_eq!(left, ["A", "D", "E", "F", "G"]);
         assert_eq!(entry["args"], json!(["${UNSET:-}"]));
+    }
+
+    #[test]
+    fn what_variables_expand_to_is_bounded() {
+        let environment = Environment::from_pairs([("A", "12345")]);
+        let mut value = json!(["${A}${A}${A}", "${B}"]);
+        let mut room = 11;
+        assert_eq!(expand(&mut value, &environment, &mut room), ["B"]);
+        assert_eq!((value, room), (json!(["1234512345${A}", "${B}"]), 0));
     }
 
     #[test]
     fn undefined_variables_are_named() {
         let mut value = json!({"args": ["${B}", {"deep": "x${env:C}"}], "n": 1});
-        assert_eq!(expand(&mut value, &Environment::default()), ["B", "C"]);
+        assert_eq!(expand(&mut value, &Environment::default(), &mut { MAX_EXPANSION }), ["B", "C"]);
         assert_eq!(value["args"][0], "${B}");
     }
 }

@@ -36,6 +36,16 @@ pub fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_at_most(path, max)
 }
 
+/// Reads the text of a regular file of another program; of at most 64 MiB, since some keep all their state next to their
+/// servers.
+///
+/// # Errors
+/// As [`read_bounded`], and when it is not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let bytes = read_bounded(path, 64 * 1024 * 1024)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
+}
+
 /// Reads at most `max` bytes of whatever is at `path`.
 ///
 /// # Errors

@@ -11,9 +11,11 @@ use serde_json::{Map, Value};
 use super::{
     Config, ConfigError, Environment, TrustStore,
     document::Document,
+    environment::assignments,
     files::{read_at_most, read_bounded},
     format::Format,
     trust::place_fingerprint,
+    visible,
 };
 
 /// A config file, and whether somebody named it.
@@ -27,7 +29,7 @@ pub struct Found {
 /// Names of a config of our own.
 const OWN_NAMES: [&str; 4] = ["dormouse.json", "dormouse.yaml", "dormouse.yml", "dormouse.toml"];
 /// Names under which AI tools keep their servers. Such a file is used only when it is named.
-const NAMES_OF_APPS: [&str; 8] = [
+const NAMES_OF_APPS: [&str; 14] = [
     ".mcp.json",
     "mcp.json",
     ".claude.json",
@@ -36,6 +38,12 @@ const NAMES_OF_APPS: [&str; 8] = [
     "mcp_config.json",
     "mcp_settings.json",
     "cline_mcp_settings.json",
+    "mcp-config.json",
+    "kilo.json",
+    "kilo.jsonc",
+    "opencode.json",
+    "opencode.jsonc",
+    "librechat.yaml",
 ];
 
 /// The most bytes of a config.
@@ -44,20 +52,27 @@ const MAX_CONFIG: u64 = 16 * 1024 * 1024;
 pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
 
 /// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then one of ours in the working directory, then
-/// the user's own.
+/// the user's own. One in the working directory that was never trusted is used only by users without one of their own,
+/// so that dormouse serves its hosts in the directory of any project.
 ///
 /// # Errors
 /// When there is none, with the places that were looked at.
-pub fn find(named: Option<&Path>, working_directory: &Path) -> Result<Found, ConfigError> {
+pub fn find(
+    named: Option<&Path>,
+    working_directory: &Path,
+    store: Option<&TrustStore>,
+) -> Result<Found, ConfigError> {
     if let Some(path) = named {
         return Ok(Found { path: path.to_owned(), needs_trust: false });
     }
     let local =
         OWN_NAMES.map(|name| Found { path: working_directory.join(name), needs_trust: true });
-    let places: Vec<Found> = local.into_iter().chain(of_user()).collect();
-    let found = places.iter().find(|place| place.path.is_file()).cloned();
+    let of_user: Vec<Found> = of_user().collect();
+    let first = |places: &[Found]| places.iter().find(|place| place.path.is_file()).cloned();
+    let is_known = |found: &Found| store.is_some_and(|store| store.knows(&found.path));
+    let found = choose(first(&local), first(&of_user), is_known);
     found.ok_or_else(|| ConfigError::NotFound {
-        looked: places.into_iter().map(|place| place.path).collect(),
+        looked: local.into_iter().chain(of_user).map(|place| place.path).collect(),
         of_apps: NAMES_OF_APPS
             .map(|name| working_directory.join(name))
             .into_iter()
@@ -65,11 +80,43 @@ pub fn find(named: Option<&Path>, working_directory: &Path) -> Result<Found, Con
     })
 }
 
+fn choose(
+    local: Option<Found>,
+    own: Option<Found>,
+    is_known: impl Fn(&Found) -> bool,
+) -> Option<Found> {
+    match (local, own) {
+        (Some(local), Some(own)) if !is_known(&local) => {
+            let path = visible(&local.path.display().to_string());
+            tracing::warn!(%path, "never trusted, and not used; `dormouse trust` allows its commands to run");
+            Some(own)
+        }
+        (local, own) => local.or(own),
+    }
+}
+
 /// Finds the config that commands change: the one that [`find`] finds, or, where there is none, the user's own
 /// to be written. `None` where the user has no directory for it.
-pub fn find_own(named: Option<&Path>, working_directory: &Path) -> Option<Found> {
+pub fn find_own(
+    named: Option<&Path>,
+    working_directory: &Path,
+    store: Option<&TrustStore>,
+) -> Option<Found> {
     let own = || Some(Found { path: own_place()?, needs_trust: false });
-    find(named, working_directory).ok().or_else(own)
+    find(named, working_directory, store).ok().or_else(own)
+}
+
+/// Finds the config that a user wants to trust: `named`, or the one in the working directory.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_to_trust(named: Option<&Path>, working_directory: &Path) -> Result<Found, ConfigError> {
+    let local = OWN_NAMES.map(|name| working_directory.join(name));
+    let local = local.into_iter().find(|path| path.is_file());
+    match named.is_none().then_some(local).flatten() {
+        Some(path) => Ok(Found { path, needs_trust: true }),
+        None => find(named, working_directory, None),
+    }
 }
 
 /// Where the user's own config is, if there is one.
@@ -188,14 +235,13 @@ impl ConfigFile {
 
     /// The names of the variables that `.env` beside it sets.
     pub fn variable_names(&self) -> Vec<String> {
-        let pairs = dotenvy::from_read_iter(self.variables.as_slice()).flatten();
-        pairs.map(|(name, _)| name).collect()
+        assignments(&self.variables).0.into_iter().map(|(name, _)| name).collect()
     }
 
     /// What `.env` beside it says of a variable.
     pub fn variable(&self, name: &str) -> Option<String> {
-        let pairs = dotenvy::from_read_iter(self.variables.as_slice()).flatten();
-        pairs.filter(|(known, _)| known == name).last().map(|(_, value)| value)
+        let pairs = assignments(&self.variables).0.into_iter().rev();
+        pairs.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
     /// Whether it merely lay in the working directory.
@@ -210,8 +256,11 @@ impl ConfigFile {
 
     /// Whether another program keeps its servers in this file: it is never written by dormouse.
     pub fn is_of_app(&self) -> bool {
-        let name = self.path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| NAMES_OF_APPS.contains(&name))
+        // A link may have another name than what it leads to.
+        let target = self.path.canonicalize().unwrap_or_default();
+        let names =
+            [&self.path, &target].map(|path| path.file_name().and_then(|name| name.to_str()));
+        names.into_iter().flatten().any(|name| NAMES_OF_APPS.contains(&name))
             && Document::parse_or_empty(&self.text(), &self.path)
                 .is_ok_and(|document| document.dialect().is_none())
     }
@@ -279,7 +328,7 @@ mod tests {
     fn the_working_directory_comes_before_the_users_own_and_needs_trust() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("dormouse.json"), "{}").unwrap();
-        let found = find(None, directory.path()).unwrap();
+        let found = find_to_trust(None, directory.path()).unwrap();
         let path = directory.path().join("dormouse.json");
         assert_eq!(found, Found { path, needs_trust: true });
         let store = TrustStore::new(directory.path().join("store"));
@@ -300,7 +349,7 @@ mod tests {
         write("dormouse.json", "{}");
         write(".env", "A=1");
         let store = TrustStore::new(directory.path().join("store"));
-        let found = find(None, directory.path()).unwrap();
+        let found = find_to_trust(None, directory.path()).unwrap();
         assert_eq!(found.clone().read(Some(&store)).unwrap().variable("A"), None);
         found.clone().read_to_trust().unwrap().trust(&store).unwrap();
         assert_eq!(found.read(Some(&store)).unwrap().variable("A").as_deref(), Some("1"));
@@ -313,14 +362,24 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", directory.path().join(".env")).unwrap();
         let named = directory.path().join("c.json");
         std::fs::write(&named, "{}").unwrap();
-        let read = |path: &Path| find(Some(path), directory.path()).unwrap().read_to_trust();
+        let read = |path: &Path| find(Some(path), directory.path(), None).unwrap().read_to_trust();
         assert_eq!(read(&named).unwrap().variables, b"", "a device is no .env");
         assert!(matches!(read(Path::new("/dev/zero")), Err(ConfigError::Unreadable { .. })));
     }
 
     #[test]
+    fn what_was_never_trusted_gives_way_to_the_users_own() {
+        let found = |name: &str| Some(Found { path: name.into(), needs_trust: name == "local" });
+        let chosen = |own, is_known| choose(found("local"), own, |_| is_known);
+        assert_eq!(chosen(found("own"), false), found("own"));
+        assert_eq!(chosen(found("own"), true), found("local"));
+        assert_eq!(chosen(None, false), found("local"));
+        assert_eq!(choose(None, found("own"), |_| false), found("own"));
+    }
+
+    #[test]
     fn a_named_config_needs_no_trust() {
-        let found = find(Some(Path::new("x.json")), Path::new("/")).unwrap();
+        let found = find(Some(Path::new("x.json")), Path::new("/"), None).unwrap();
         assert_eq!(found, Found { path: "x.json".into(), needs_trust: false });
     }
 }

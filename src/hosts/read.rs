@@ -14,7 +14,7 @@ use super::{
     table::{ANY, HOSTS, Host},
     variables::Meanings,
 };
-use crate::config::Format;
+use crate::config::{Format, read_text};
 
 /// A file in which a host has servers, or would have.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ impl Host {
     pub fn elsewhere(&'static self, directories: &Directories) -> Vec<Elsewhere> {
         let local = self.spots(directories).into_iter().filter(|spot| spot.scope == Scope::Local);
         let read = |spot: &Spot| {
-            let text = std::fs::read_to_string(&spot.path).ok()?;
+            let text = read_text(&spot.path).ok()?;
             Format::of(&spot.path).value(&text).ok()
         };
         let of_spot = |spot: Spot| Some(spot.elsewhere(&read(&spot)?, directories));
@@ -260,7 +260,7 @@ pub fn candidates(
     let mut unreadable = Vec::new();
     let mut read: Vec<(&Spot, Value)> = Vec::new();
     for spot in spots {
-        match std::fs::read_to_string(&spot.path) {
+        match read_text(&spot.path) {
             Ok(text) => match Format::of(&spot.path).value(&text) {
                 Ok(root) => read.push((spot, root)),
                 Err(why) => unreadable.push((spot.path.clone(), why)),

@@ -67,8 +67,16 @@ pub fn secrets(server: &str, entry: &Map<String, Value>) -> Vec<Secret> {
     let args = entry.get("args").and_then(Value::as_array);
     let args: Vec<&str> =
         args.into_iter().flatten().map(|arg| arg.as_str().unwrap_or("")).collect();
-    for (position, (name, value)) in of_arguments(&args) {
-        push(Place::Argument(position), Some(value), &format!("{server}_{name}"));
+    let by_name = of_arguments(&args);
+    for (position, (name, value)) in &by_name {
+        push(Place::Argument(*position), Some(value), &format!("{server}_{name}"));
+    }
+    for (position, argument) in args.iter().enumerate() {
+        if by_name.iter().all(|(known, _)| *known != position) {
+            for (name, value) in of_url(argument) {
+                push(Place::Argument(position), Some(&value), &format!("{server}_{name}"));
+            }
+        }
     }
     let url = entry.get("url").and_then(Value::as_str).unwrap_or_default();
     for (name, value) in of_url(url) {
@@ -122,6 +130,12 @@ fn visit(value: &Value, found: &mut Vec<String>) {
         Value::Array(elements) => {
             let words: Vec<&str> = elements.iter().map(|one| one.as_str().unwrap_or("")).collect();
             found.extend(of_arguments(&words).into_iter().map(|(_, (_, value))| value.to_owned()));
+            let mut name = "";
+            for word in words {
+                found.extend(of_url(word).into_iter().map(|(_, value)| value));
+                found.extend(defaults(name, word));
+                name = word;
+            }
             for element in elements {
                 visit(element, found);
             }

@@ -453,3 +453,26 @@ async fn disconnect_says_what_it_cannot_put_back() {
         assert!(!home.read(".cursor/mcp.json").contains("dormouse"));
     }
 }
+
+#[tokio::test]
+async fn disconnect_without_its_record_goes_by_the_copy_from_before_dormouse() {
+    let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    let others = |with_a: bool| {
+        let a = if with_a { r#""a": {"command": "a"}, "# } else { "" };
+        format!(r#"{{"mcpServers": {{{a}"other": {{"command": "o"}}}}}}"#)
+    };
+    for (with_a, expected) in [(true, 1), (false, 0)] {
+        let home = Home::new().with(OWN, config).with(".cursor/mcp.json", others(with_a));
+        home.run(&["connect", "cursor", "--replace", "--yes"]).await;
+        let kept = home.path().join(".local/share/dormouse/backups");
+        for entry in std::fs::read_dir(kept).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.to_string_lossy().contains("-mcp.json") {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        let (code, said) = home.run(&["disconnect", "cursor", "--yes"]).await;
+        assert_eq!(code, Some(expected), "{said}");
+        assert_eq!(said.contains("not put back: a"), with_a, "{said}");
+    }
+}

@@ -267,10 +267,14 @@ async fn commands_reach_the_dormouse_that_runs() {
         sockets.read_dir().is_ok_and(|mut all| all.next().is_some())
     })
     .await;
-    assert_eq!(run(&["load", "a"]).await, (Some(0), "a: awake\n".to_owned()));
+    let done = |state: &str| {
+        let config = home.path().join("dormouse.json");
+        (Some(0), format!("a: {state}\nconfig: {}\n", config.display()))
+    };
+    assert_eq!(run(&["load", "a"]).await, done("awake"));
     assert!(host.description().await.contains("echo"));
-    assert_eq!(run(&["sleep", "a"]).await, (Some(0), "a: asleep\n".to_owned()));
-    assert_eq!(run(&["reset", "a"]).await, (Some(0), "a: asleep\n".to_owned()));
+    assert_eq!(run(&["sleep", "a"]).await, done("asleep"));
+    assert_eq!(run(&["reset", "a"]).await, done("asleep"));
     let (code, said) = run(&["remove", "b"]).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("in force in the dormouse that runs (1)"), "{said}");

@@ -51,6 +51,37 @@ async fn without_a_config_a_projects_file_is_mentioned() {
 }
 
 #[tokio::test]
+async fn a_projects_config_that_was_never_trusted_keeps_nobody_from_their_own() {
+    let home = Home::new().with(OWN, MINE).with("project/dormouse.json", PROJECTS);
+    for command in [&["list"][..], &["disable", "mine"]] {
+        let (code, said) = home.run_in("project", command).await;
+        assert_eq!(code, Some(0), "{command:?}: {said}");
+        assert!(said.contains(OWN) && said.contains("never trusted"), "{command:?}: {said}");
+    }
+    home.is("project/dormouse.json", PROJECTS);
+    let (code, said) = home.run_in("project", &["trust"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (_, said) = home.run_in("project", &["list"]).await;
+    assert!(said.contains("team") && !said.contains("mine"), "{said}");
+    // What was trusted and has changed is not passed over.
+    home.write("project/dormouse.json", MINE);
+    let (code, said) = home.run_in("project", &["disable", "mine"]).await;
+    assert_eq!(code, Some(2), "{said}");
+    home.is("project/dormouse.json", MINE);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_of_another_program_is_known_through_a_link() {
+    let home = Home::new().with("project/.mcp.json", PROJECTS);
+    std::os::unix::fs::symlink(".mcp.json", home.path().join("project/dormouse.json")).unwrap();
+    home.run_in("project", &["trust"]).await;
+    let (code, said) = home.run_in("project", &["disable", "team"]).await;
+    assert_ne!(code, Some(0), "{said}");
+    home.is("project/.mcp.json", PROJECTS);
+}
+
+#[tokio::test]
 async fn a_dormouse_that_would_start_itself_is_refused_at_the_second_level() {
     let home = Home::new();
     let path = home.path().join("c.json");
@@ -93,6 +124,7 @@ async fn trust_shows_commands_as_they_are_written_and_nothing_of_their_variables
     let config = json!({"mcpServers": {
         "a": {"command": "${NO_SUCH}", "args": ["--token", "${TOKEN}"]},
         "b": {"url": "https://e.example/${TOKEN}/mcp?key=${TOKEN}"},
+        "c": {"command": "sh", "args": ["-c", "$RUN"], "env": {"RUN": "rm -r x", "KEY": "k3y-of-mine"}},
     }});
     let home = Home::new()
         .with("project/dormouse.json", config.to_string())
@@ -101,6 +133,8 @@ async fn trust_shows_commands_as_they_are_written_and_nothing_of_their_variables
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("a: ${NO_SUCH} --token ${TOKEN}"), "{said}");
     assert!(said.contains("b: (connect to) https://e.example/${TOKEN}/mcp"), "{said}");
+    assert!(said.contains("c: sh -c $RUN, with RUN=\"rm -r x\""), "{said}");
+    assert!(!said.contains("k3y-of-mine"), "{said}");
     assert!(said.contains("variables of .env: TOKEN"), "{said}");
     assert!(!said.contains("hidden-secret"), "{said}");
 }
@@ -113,4 +147,37 @@ async fn an_untrusted_config_with_an_endless_env_file_is_refused_at_once() {
     let (code, said) = home.run_in("project", &["test"]).await;
     assert_eq!(code, Some(2));
     assert!(said.contains("dormouse trust"), "{said}");
+}
+
+#[tokio::test]
+async fn variables_that_grow_without_end_are_refused() {
+    let doubling: Vec<String> = (0..60).map(|n| format!("A{}=${{A{n}}}${{A{n}}}", n + 1)).collect();
+    let server = json!({"command": "x", "args": vec!["${A9}"; 30_000]});
+    let home = Home::new()
+        .with("project/dormouse.json", json!({"mcpServers": {"a": server}}).to_string())
+        .with("project/.env", format!("A0=0123456789\n{}", doubling.join("\n")));
+    let (code, said) = home.run_in("project", &["trust"]).await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("its variables expand to more than"), "{said}");
+}
+
+#[tokio::test]
+async fn what_outlives_the_dormouse_that_started_it_may_start_one_again() {
+    let home = Home::new().with("c.json", r#"{"mcpServers": {}}"#);
+    let serve = |lineage: String| {
+        let mut command = home.command(".");
+        command.args(["serve", "--config", "c.json"]).env("DORMOUSE_LINEAGE", lineage);
+        command.stdin(std::process::Stdio::null());
+        async move { command.output().await.unwrap() }
+    };
+    let own = home.path().join("c.json");
+    let refused = |output: &std::process::Output| {
+        String::from_utf8_lossy(&output.stderr).contains("serves the same config")
+    };
+    let config = dormouse::config::place_fingerprint(&own);
+    assert!(refused(&serve(format!("{config}@{}", std::process::id())).await));
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let output = serve(format!("{config}@{}", gone.id())).await;
+    assert!(output.status.success() && !refused(&output), "{output:?}");
 }

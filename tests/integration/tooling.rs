@@ -219,16 +219,15 @@ async fn call_does_what_an_agent_would_and_obeys_the_config() {
     let home = Home::with("dormouse.yaml", YAML);
     let input = r#"{"city": "Oslo"}"#;
     let (code, said, errors) = home.run(&["call", "weather", "current_weather", input]).await;
-    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    let which = format!("config: {}\n", home.config.display());
+    assert_eq!((code, errors.as_str()), (Some(0), which.as_str()));
     assert!(said.contains("Oslo"), "{said}");
     let (code, _, errors) = home.run(&["call", "notes", "add_note", "{}"]).await;
     assert_eq!(code, Some(1));
     assert!(errors.contains("switched off by the config"), "{errors}");
     let (code, _, errors) = home.run(&["call", "notes", "delete_note", "[1]"]).await;
-    assert_eq!(
-        (code, errors.as_str()),
-        (Some(2), "dormouse: the tool's input must be a JSON object\n")
-    );
+    let refused = format!("{which}dormouse: the tool's input must be a JSON object\n");
+    assert_eq!((code, errors), (Some(2), refused));
 
     let config = home.config.to_str().unwrap();
     let mut command =

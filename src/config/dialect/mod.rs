@@ -427,7 +427,11 @@ mod tests {
     fn a_literal_text_expands_to_itself() {
         for text in ["${A}", "$${A}", "a${A", "${A}${B", "${${A}}", "x"] {
             let mut value = Value::from(literal(text));
-            crate::config::expand::expand(&mut value, &crate::config::Environment::default());
+            crate::config::expand::expand(
+                &mut value,
+                &crate::config::Environment::default(),
+                &mut { usize::MAX },
+            );
             assert_eq!(value, text);
         }
     }

@@ -1,0 +1,148 @@
+//! `dormouse disconnect`: dormouse out of the configs of AI tools again.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use serde_json::Map;
+
+use super::{Change, chosen, for_each, read};
+use crate::{
+    cli::{
+        arguments::{DisconnectArguments, Options},
+        settings::{self, directories},
+    },
+    config,
+    hosts::{Backups, Before, Connection, Directories, Spot},
+};
+
+pub(in crate::cli) fn disconnect(
+    options: &Options,
+    typed: &DisconnectArguments,
+) -> anyhow::Result<ExitCode> {
+    let directories = directories()?;
+    let backups = settings::backups()?;
+    let spots = chosen(&typed.hosts, &directories, &backups)?;
+    let disconnecting = Disconnecting { options, typed, directories, backups };
+    Ok(for_each(&spots, |spot| disconnecting.disconnect(spot)))
+}
+
+struct Disconnecting<'a> {
+    options: &'a Options,
+    typed: &'a DisconnectArguments,
+    directories: Directories,
+    backups: Backups,
+}
+
+impl Disconnecting<'_> {
+    fn disconnect(&self, spot: &Spot) -> anyhow::Result<()> {
+        let (name, path) = (spot.host.name, spot.path.display());
+        let Some(before) = read(spot)? else {
+            outln!("{name}: there is no {path}");
+            return Ok(());
+        };
+        let connection = self.backups.of(&spot.path).context("cannot read what was done to it")?;
+        let is_on_record = connection.is_some();
+        let Some(undone) = undone(spot, &before, connection, &self.directories)? else {
+            outln!("{name}: dormouse is not in {path}");
+            return Ok(());
+        };
+        let change = Change { spot, before: Some(&before), after: undone.text() };
+        change.show(None);
+        if !change.is_agreed(self.typed.consent)? {
+            return Ok(());
+        }
+        let lost =
+            if is_on_record { None } else { self.lost(spot, undone.text().unwrap_or_default()) };
+        if matches!(undone, Undone::Edited(_)) {
+            let copy = self.backups.keep(&spot.path, before.as_bytes());
+            let copy = copy.context("cannot keep a copy of the file as it was")?;
+            outln!("  as it was: {}", copy.display());
+        }
+        change.write()?;
+        self.backups.forget(&spot.path);
+        outln!("{name}: {path} {}", undone.says(is_on_record));
+        lost.map_or(Ok(()), |lost| bail!("the record of what dormouse replaced is gone; {lost}"))
+    }
+
+    /// What may have stood in the file before dormouse, and does not now.
+    fn lost(&self, spot: &Spot, text: &str) -> Option<String> {
+        let names = |text: &str| spot.names(text, &self.directories).unwrap_or_default();
+        let present = names(text);
+        let absent = |mut names: Vec<String>| {
+            names.retain(|name| !present.contains(name));
+            (!names.is_empty()).then(|| names.join(", "))
+        };
+        let earlier = self.backups.last_copies(&spot.path).into_iter().find_map(|copy| {
+            let text = config::read_text(&copy).ok()?;
+            let is_connected =
+                spot.disconnect(&text, &Map::new(), &self.directories).ok()?.is_some();
+            (!is_connected).then(|| names(&text))
+        });
+        if let Some(earlier) = earlier {
+            return absent(earlier).map(|names| {
+                format!("these servers are not in the file, and were not put back: {names}")
+            });
+        }
+        let file = settings::find(self.options).ok()?;
+        absent(file.entries().ok()?.keys().cloned().collect()).map(|names| {
+            format!(
+                "so are the copies of the file, and nobody knows what it had; of the servers of {} these are not put back: {names}",
+                file.path.display()
+            )
+        })
+    }
+}
+
+/// A file without dormouse.
+enum Undone {
+    /// As it was before; `None` where there was none.
+    Restored(Option<String>),
+    /// Somebody has changed it since, or nobody knows any more what it was.
+    Edited(String),
+}
+
+impl Undone {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Restored(text) => text.as_deref(),
+            Self::Edited(text) => Some(text),
+        }
+    }
+
+    fn says(&self, is_on_record: bool) -> &'static str {
+        match self {
+            Self::Restored(_) => "is as it was before",
+            Self::Edited(_) if !is_on_record => "no longer has dormouse",
+            Self::Edited(_) => {
+                "no longer has dormouse, and has its own servers again; later changes stay"
+            }
+        }
+    }
+}
+
+/// `None` where there is nothing to do.
+fn undone(
+    spot: &Spot,
+    text: &str,
+    connection: Option<Connection>,
+    directories: &Directories,
+) -> anyhow::Result<Option<Undone>> {
+    let Some(connection) = connection else {
+        let edited = spot.disconnect(text, &Map::new(), directories)?;
+        return Ok(edited.map(Undone::Edited));
+    };
+    if connection.is_untouched(text.as_bytes()) {
+        match &connection.before {
+            Before::Nothing => return Ok(Some(Undone::Restored(None))),
+            Before::Copy(copy) => match std::fs::read_to_string(copy) {
+                Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
+                Err(error) => errln!("the copy of it is gone ({}: {error})", copy.display()),
+            },
+            Before::Mixed => {}
+        }
+    }
+    let edited = spot.disconnect(text, &connection.taken_out, directories)?;
+    let text = edited.as_deref().unwrap_or(text);
+    let put_back = spot.put_back(text, &connection.taken_out_of_projects, directories)?;
+    Ok(put_back.or(edited).map(Undone::Edited))
+}
