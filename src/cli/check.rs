@@ -14,7 +14,7 @@ pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> 
     let file = settings::find(options)?;
     let config = match settings::parse(&file, options) {
         Err(ConfigError::Invalid(problems)) if is_json => {
-            let problems = problems.iter().map(Told::from).collect();
+            let problems = problems.iter().map(ReportedProblem::from).collect();
             outln!("{}", super::json(&Report { problems, ..Report::of(&file) })?);
             return Ok(ExitCode::from(USAGE));
         }
@@ -40,7 +40,7 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<&'static str>,
     servers: usize,
-    problems: Vec<Told>,
+    problems: Vec<ReportedProblem>,
     unavailable: Vec<Unavailable>,
     warnings: Vec<String>,
     /// Why its commands may not be run.
@@ -50,14 +50,14 @@ struct Report {
 
 /// A problem and its place.
 #[derive(Serialize)]
-struct Told {
+struct ReportedProblem {
     line: usize,
     column: usize,
     key: String,
     message: String,
 }
 
-impl From<&Problem> for Told {
+impl From<&Problem> for ReportedProblem {
     fn from(problem: &Problem) -> Self {
         let Problem { line, column, key_path, message, .. } = problem.clone();
         Self { line, column, key: key_path, message }

@@ -107,7 +107,7 @@ fn proposals(
     };
     let limit = TimeLimit { timeout: PATIENCE };
     let probed = runtime()?.block_on(probe::probe(config, auth, limit, tell));
-    probed.is_complete();
+    probed.report_not_done();
     let seen = probed.seen;
     refresh::keep(file, &seen);
     let mut proposals = HashMap::new();

@@ -20,9 +20,9 @@ use super::{
     describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
-    json as to_json, numbers, rendered,
+    json as to_json,
     settings::{self, directories},
-    table,
+    table::{numbers, rendered, table},
 };
 use crate::{
     config::{self, ConfigEdit, ConfigFile, Converted, visible},

@@ -81,7 +81,7 @@ fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
         counted(inventory.resource_templates, "resource template"),
         counted(inventory.prompts, "prompt")
     );
-    let mut table = super::table(&[]);
+    let mut table = super::table::table(&[]);
     for tool in &inventory.tools {
         let state = match tool.state {
             ToolState::Shown => "",
@@ -102,6 +102,6 @@ fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
         table.add_row([format!("  {name}"), notes.join(", "), line.clone()]);
     }
     if !inventory.tools.is_empty() {
-        outln!("{}", super::rendered(table));
+        outln!("{}", super::table::rendered(table));
     }
 }

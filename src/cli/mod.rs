@@ -41,13 +41,14 @@ mod serve;
 mod settings;
 mod signals;
 mod status;
+mod table;
 mod test;
 mod trust;
 
 use std::{
     ffi::OsString,
     fmt,
-    io::{IsTerminal as _, Write},
+    io::Write,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -57,8 +58,6 @@ use clap::{
     CommandFactory as _, FromArgMatches as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use comfy_table::{CellAlignment, ContentArrangement, Row, Table};
-use console::Term;
 use serde::Serialize;
 
 use crate::{
@@ -237,48 +236,6 @@ fn json(value: &impl Serialize) -> serde_json::Result<String> {
         }
     }
     Ok(shown)
-}
-
-/// A table without lines, with a heading where there is one.
-fn table(heading: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    if !heading.is_empty() {
-        let mut heading = Row::from(heading);
-        heading.max_height(1);
-        table.set_header(heading);
-    }
-    table
-}
-
-/// Aligns columns of numbers on the right.
-fn numbers(table: &mut Table, columns: &[usize]) {
-    for column in columns {
-        if let Some(column) = table.column_mut(*column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-}
-
-/// The lines of a table. On a terminal what does not fit is cut, and ends in `…`.
-fn rendered(mut table: Table) -> String {
-    if let Some(width) = terminal_width() {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-        // Lines are cut anywhere, not only between words.
-        table.set_truncation_indicator("…").set_delimiter('\0');
-        for row in table.row_iter_mut() {
-            row.max_height(1);
-        }
-    }
-    table.trim_fmt()
-}
-
-/// The columns of the terminal on standard output, if it is one.
-fn terminal_width() -> Option<u16> {
-    const USUAL: u16 = 80;
-    let width = || Term::stdout().size_checked().map(|(_, width)| width);
-    let is_terminal = std::io::stdout().is_terminal();
-    is_terminal.then(|| width().filter(|width| *width > 0).unwrap_or(USUAL))
 }
 
 /// A runtime of one thread: the work is moving bytes, and this is the leanest way to do it.

@@ -50,12 +50,15 @@ pub(super) struct Probed {
 }
 
 impl Probed {
-    /// Tells the user what was not done, if anything; whether all was.
     pub(super) fn is_complete(&self) -> bool {
-        if !self.not_done.is_empty() {
+        self.not_done.is_empty()
+    }
+
+    /// Tells the user what was not done, if anything.
+    pub(super) fn report_not_done(&self) {
+        if !self.is_complete() {
             errln!("stopped; not done: {}", visible(&self.not_done.join(", ")));
         }
-        self.not_done.is_empty()
     }
 }
 

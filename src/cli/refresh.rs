@@ -40,6 +40,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     } else {
         probed.seen.iter().map(learned).collect()
     };
+    probed.report_not_done();
     let mut all_went_well = probed.is_complete();
     if typed.json {
         let refreshed = probed.seen.iter().zip(&reports).map(Refreshed::of);

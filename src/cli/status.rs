@@ -45,12 +45,12 @@ fn print(report: &Report) {
         ),
     }
     let mut table =
-        super::table(&["server", "state", "start", "tools", "bytes", "tokens", "last wake"]);
+        super::table::table(&["server", "state", "start", "tools", "bytes", "tokens", "last wake"]);
     for server in &report.servers {
         table.add_row(row(server));
     }
-    super::numbers(&mut table, &[3, 4, 5]);
-    outln!("{}", super::rendered(table));
+    super::table::numbers(&mut table, &[3, 4, 5]);
+    outln!("{}", super::table::rendered(table));
     for server in &report.servers {
         for note in notes(server) {
             outln!("{}: {note}", server.name);

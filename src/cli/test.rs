@@ -46,6 +46,7 @@ pub(super) fn run(
         let verb = if all == 1 { "works" } else { "work" };
         outln!("{} of {} {verb}", all - failed, counted(all, "server"));
     }
+    probed.report_not_done();
     let is_good = probed.is_complete() && failed == 0;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,7 +5,10 @@ use std::{path::PathBuf, process::ExitCode};
 use serde::Serialize;
 
 use crate::{
-    cli::{json, numbers, rendered, settings, table},
+    cli::{
+        json, settings,
+        table::{numbers, rendered, table},
+    },
     hosts::{Directories, Fate, HOSTS, Host, Scope, Spot, candidates},
 };
 

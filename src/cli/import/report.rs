@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Import;
 use crate::{
-    cli::{rendered, table},
+    cli::table::{rendered, table},
     config::{ConfigFile, visible},
     hosts::{
         Needed, Outcome, Plan, Planned, Skipped, Source, masked, masked_value, secrets, secrets_in,
