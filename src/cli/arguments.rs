@@ -384,7 +384,8 @@ mod tests {
     #[test]
     fn help_says_what_can_be_typed() {
         Arguments::command().debug_assert();
-        insta::assert_snapshot!(Arguments::command().render_long_help().to_string());
+        let mut command = Arguments::command().term_width(80);
+        insta::assert_snapshot!(command.render_long_help().to_string());
     }
 
     #[test]

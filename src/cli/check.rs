@@ -99,7 +99,12 @@ impl Report {
     fn print(&self) {
         let of = self.dialect.map(|name| format!(", as {name} reads it")).unwrap_or_default();
         outln!("{}: ok, {}{of}", self.config.display(), counted(self.servers, "server"));
-        for Unavailable { server, why } in &self.unavailable {
+        // Of undefined variables there is a warning with their place.
+        let has_warning = |it: &&Unavailable| {
+            let below = format!("mcpServers.{}.", it.server);
+            self.warnings.iter().any(|warning| warning.contains(&below))
+        };
+        for Unavailable { server, why } in self.unavailable.iter().filter(|it| !has_warning(it)) {
             outln!("  {server}: unavailable: {}", visible(why));
         }
         for warning in &self.warnings {

@@ -1,6 +1,6 @@
 //! What a shell completes: commands and options, and the names of servers and hosts.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell, env::Shells};
 
@@ -32,12 +32,21 @@ pub(super) fn script(shell: Shell) -> std::io::Result<Vec<u8>> {
 
 /// The servers of the config that a command would use here.
 pub(super) fn servers() -> Vec<CompletionCandidate> {
-    let file = settings::find(&Options::default());
+    let file = settings::find(&Options { config: typed_config(), ..Options::default() });
     let entries = file.ok().and_then(|file| file.entries().ok());
     let names = entries.into_iter().flatten().map(|(name, _)| name);
     // A name in a config that was only found must not control the terminal.
     let names = names.filter(|name| !name.contains(char::is_control));
     names.map(CompletionCandidate::new).collect()
+}
+
+/// The config that the line which is completed names so far.
+fn typed_config() -> Option<PathBuf> {
+    let words: Vec<_> = std::env::args_os().collect();
+    let joined = words.iter().find_map(|word| word.to_str()?.strip_prefix("--config="));
+    let at = words.iter().position(|word| word == "--config");
+    let behind = at.and_then(|at| words.get(at + 1)).map(PathBuf::from);
+    joined.map(PathBuf::from).or(behind)
 }
 
 /// The AI tools.

@@ -111,10 +111,12 @@ fn proposals(
     let seen = probed.seen;
     refresh::keep(file, &seen);
     let mut proposals = HashMap::new();
-    for probe::Seen { config, outcome, .. } in seen {
-        match outcome {
-            Ok(catalog) => drop(proposals.insert(config.name.clone(), proposal(&catalog))),
-            Err(error) => errln!("{}: {}", visible(&config.name), visible(&error.to_string())),
+    for seen in &seen {
+        let name = &seen.config.name;
+        if let Ok(catalog) = &seen.outcome {
+            proposals.insert(name.clone(), proposal(catalog));
+        } else if let Some(error) = seen.error() {
+            errln!("{}: {}", visible(name), visible(&error));
         }
     }
     Ok(proposals)

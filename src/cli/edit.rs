@@ -43,6 +43,10 @@ pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
 
 pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<ExitCode> {
     let wanted = entries(options, typed)?;
+    for (name, entry) in &wanted {
+        config::check_entry(name, entry)
+            .map_err(|why| UsageError(format!("server {name:?} cannot be added: {why}")))?;
+    }
     let names: Vec<String> = wanted.iter().map(|(name, _)| visible(name)).collect();
     let edit = |(name, entry)| ConfigEdit::Add { name, entry, replace: typed.force };
     let edits: Vec<ConfigEdit> = wanted.into_iter().map(edit).collect();
@@ -139,6 +143,7 @@ fn typed_entry(typed: &AddArguments) -> Result<Map<String, Value>, UsageError> {
     match kind {
         None if is_url(first) => {}
         None | Some("stdio") => {
+            check_command(first, rest)?;
             entry.insert("command".to_owned(), json!(first));
             if !rest.is_empty() {
                 entry.insert("args".to_owned(), json!(rest));
@@ -156,6 +161,20 @@ fn typed_entry(typed: &AddArguments) -> Result<Map<String, Value>, UsageError> {
     }
     entry.insert("url".to_owned(), json!(first));
     Ok(entry)
+}
+
+/// Refuses what is not meant as a command: another kind of URL, or a whole line in one word.
+fn check_command(command: &str, arguments: &[String]) -> Result<(), UsageError> {
+    if command.contains("://") {
+        return Err(UsageError(format!("{command:?} is neither a command nor a URL of HTTP")));
+    }
+    let is_line = arguments.is_empty() && command.trim().contains(' ');
+    if is_line && !std::path::Path::new(command).exists() {
+        return Err(UsageError(format!(
+            "there is no program {command:?}; write the command and its arguments as words of their own"
+        )));
+    }
+    Ok(())
 }
 
 /// With the options that were typed beside it.
@@ -250,6 +269,10 @@ fn make_all(
     dry: bool,
 ) -> anyhow::Result<()> {
     let target = file.clone();
+    if file.is_written() {
+        // What is wrong already is reported with its own places.
+        settings::parse(&file, options)?;
+    }
     rewrite(file, dry, |file| {
         let after = edits.iter().try_fold(file.clone(), |file, edit| file.with(edit))?;
         Ok((valid(options, after)?, ()))

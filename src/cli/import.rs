@@ -55,7 +55,8 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     if !typed.json {
         show(&plan, &file, typed.probe);
     }
-    let probing = match typed.probe {
+    let is_news = plan.servers.iter().any(|planned| planned.outcome.is_written());
+    let probing = match typed.probe && is_news {
         false => Probing::None,
         true if may_ask => {
             let is_agreed = ask::confirm("Run these to learn what they are for?")?;
@@ -251,7 +252,8 @@ impl Secrets {
     fn of(plan: &Plan) -> Self {
         let of: Vec<Vec<Secret>> =
             plan.servers.iter().map(|planned| secrets(&planned.name, &planned.entry)).collect();
-        let all = of.iter().flatten().cloned().collect();
+        let written = plan.servers.iter().zip(&of).filter(|(it, _)| it.outcome.is_written());
+        let all = written.flat_map(|(_, secrets)| secrets).cloned().collect();
         Self { of, all }
     }
 

@@ -3,7 +3,7 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{
-    config::{MAX_PROBLEMS, Problem, excerpt, read_bounded, visible},
+    config::{MAX_PROBLEMS, Problem, excerpt, is_name_of_app, read_bounded, visible},
     surface::counted,
 };
 
@@ -17,6 +17,10 @@ const HINT: &str = "; did you mean ";
 pub(super) fn report(problems: &[Problem]) -> String {
     let has_colours = console::colors_enabled_stderr();
     let renderer = if has_colours { Renderer::styled() } else { Renderer::plain() };
+    let renderer = match console::Term::stderr().size_checked() {
+        Some((_, width)) if width > 0 => renderer.term_width(width.into()),
+        _ => renderer,
+    };
     let mut lines = Lines::default();
     let shown = problems.iter().map(|problem| {
         let line = lines.of(problem);
@@ -27,6 +31,12 @@ pub(super) fn report(problems: &[Problem]) -> String {
     let more = if problems.len() < MAX_PROBLEMS { "" } else { "at least " };
     let count = format!("{more}{}", counted(problems.len(), "problem"));
     reported.push(format!("{count} in {}", visible(&file.unwrap_or_default())));
+    if problems.first().is_some_and(|problem| is_name_of_app(&problem.file)) {
+        reported.push(
+            "the file belongs to another program: `dormouse import FILE` copies its servers"
+                .to_owned(),
+        );
+    }
     reported.join("\n\n")
 }
 

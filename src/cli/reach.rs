@@ -32,6 +32,13 @@ impl Reach {
             }
             let mut url = url(address)?;
             let token = http.auth_tokens.first().cloned();
+            if token.is_none() && config.servers.iter().any(|server| !server.auth_tokens.is_empty())
+            {
+                bail!(
+                    "/mcp is closed, since only servers have \"authTokens\": add \"authTokens\" for all to {}",
+                    file.path.display()
+                );
+            }
             if token.is_none() && options.http.is_none() && !is_local(address) {
                 bail!(
                     "on {address} a dormouse without \"authTokens\" makes a new token at each start: add \"authTokens\" to {}",

@@ -17,6 +17,7 @@ use crate::{
     catalog::{CatalogKey, Pins, ServerCatalog},
     config::{ConfigFile, ToolChanges, visible},
     surface::{counted, one_line},
+    upstream::{AttemptError, LoadError},
 };
 
 pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result<ExitCode> {
@@ -142,7 +143,12 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
 pub(super) fn keep(file: &ConfigFile, seen: &[Seen]) {
     let Some(cache) = settings::storage(Some(file)).catalogs else { return };
     for Seen { config, outcome, .. } in seen {
-        let (Ok(catalog), Some(key)) = (outcome, CatalogKey::of(config)) else { continue };
+        let Some(key) = CatalogKey::of(config) else { continue };
+        let cause = outcome.as_ref().err().and_then(LoadError::cause);
+        let is_hung = matches!(cause, Some(AttemptError::TimedOut { .. }));
+        // A start that waits for it once more does no harm.
+        let _ = cache.note_hung(&key, is_hung);
+        let Ok(catalog) = outcome else { continue };
         if let Err(error) = cache.learn(&key, &config.name, catalog, &Pins::default()) {
             errln!("{}: what it has is not kept: {error}", config.name);
         }

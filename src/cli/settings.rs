@@ -190,7 +190,8 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
 pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerConfig, UsageError> {
     config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
-        UsageError(format!("there is no server {name:?}; there are: {}", names.join(", ")))
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        UsageError(format!("there is no server {name:?}; there are: {known}"))
     })
 }
 

@@ -39,6 +39,14 @@ pub(super) fn rendered(mut table: Table) -> String {
     table.trim_fmt()
 }
 
+/// The same with nothing cut: what does not fit goes on in the next line.
+pub(super) fn wrapped(mut table: Table) -> String {
+    if let Some(width) = terminal_width() {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    table.trim_fmt()
+}
+
 /// The columns of the terminal on standard output, if it is one.
 fn terminal_width() -> Option<u16> {
     const USUAL: u16 = 80;

@@ -34,7 +34,11 @@ pub(super) fn problems(file: &File) -> Vec<(Vec<Step>, String)> {
     let proxies = proxies.map(|(at, text)| {
         (vec![key("trustedProxies"), Step::Index(at)], text, network(text).is_some(), NETWORK)
     });
+    let hosts = file.allowed_hosts.iter().enumerate();
+    let hosts = hosts
+        .map(|(at, text)| (vec![key("allowedHosts"), Step::Index(at)], text, is_host(text), HOST));
     let invalid = listen
+        .chain(hosts)
         .chain(origins)
         .chain(proxies)
         .filter(|(_, text, is_valid, _)| !is_valid && !text.contains("${"));
@@ -43,6 +47,7 @@ pub(super) fn problems(file: &File) -> Vec<(Vec<Step>, String)> {
 
 const ADDRESS: &str = "an address: \"HOST:PORT\", or \":PORT\" for loopback";
 const ORIGIN: &str = "an origin such as \"https://example.com\", or \"*\"";
+const HOST: &str = "a host such as \"example.com\" or \"example.com:8443\", or \"*\"";
 const NETWORK: &str = "an address or a network, such as \"10.0.0.0/8\"";
 
 fn key(name: &str) -> Step {
@@ -54,6 +59,10 @@ fn is_address(text: &str) -> bool {
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let is_v6 = host.contains(':');
     port.parse::<u16>().is_ok() && (!is_v6 || host.starts_with('[') && host.ends_with(']'))
+}
+
+fn is_host(text: &str) -> bool {
+    text == "*" || Url::parse(&format!("http://{text}/")).is_ok_and(|url| url.path() == "/")
 }
 
 fn is_origin(text: &str) -> bool {
@@ -94,6 +103,17 @@ mod tests {
             ("https://example.com/path", false),
         ] {
             assert_eq!(is_origin(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("example.com", true),
+            ("example.com:8443", true),
+            ("[::1]:80", true),
+            ("*", true),
+            ("http://x/", false),
+            ("x/y", false),
+            ("", false),
+        ] {
+            assert_eq!(is_host(text), expected, "{text}");
         }
         assert_eq!(network("127.0.0.1").unwrap().to_string(), "127.0.0.1/32");
         assert!(network("10.0.0.0/8").is_some() && network("10.0.0.0/33").is_none());

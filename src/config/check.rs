@@ -254,7 +254,9 @@ impl Checker<'_, '_> {
                 return;
             }
             let path = reference_to(written, variable).unwrap_or_default();
-            let message = format!("the variable {variable} is not defined");
+            let message = format!(
+                "the variable {variable} is not defined; the server is unavailable until it is set in the environment or in .env"
+            );
             self.warnings.push(self.document.problem(&[at, &path].concat(), message));
         }
     }

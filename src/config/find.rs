@@ -109,13 +109,14 @@ pub fn find_own(
 /// Finds the config that a user wants to trust: `named`, or the one in the working directory.
 ///
 /// # Errors
-/// As [`find`].
+/// When there is none.
 pub fn find_to_trust(named: Option<&Path>, working_directory: &Path) -> Result<Found, ConfigError> {
     let local = OWN_NAMES.map(|name| working_directory.join(name));
     let local = local.into_iter().find(|path| path.is_file());
-    match named.is_none().then_some(local).flatten() {
-        Some(path) => Ok(Found { path, needs_trust: true }),
-        None => find(named, working_directory, None),
+    match (named, local) {
+        (Some(path), _) => find(Some(path), working_directory, None),
+        (None, Some(path)) => Ok(Found { path, needs_trust: true }),
+        (None, None) => Err(ConfigError::NothingToTrust { directory: working_directory.into() }),
     }
 }
 
@@ -133,6 +134,12 @@ fn of_user() -> impl Iterator<Item = Found> {
 fn user_directory() -> Option<PathBuf> {
     let strategy = etcetera::choose_base_strategy().ok()?;
     Some(strategy.config_dir().join("dormouse"))
+}
+
+/// Whether an AI tool keeps its servers in files of this name.
+pub fn is_name_of_app(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| NAMES_OF_APPS.contains(&name))
 }
 
 impl Found {
@@ -258,9 +265,7 @@ impl ConfigFile {
     pub fn is_of_app(&self) -> bool {
         // A link may have another name than what it leads to.
         let target = self.path.canonicalize().unwrap_or_default();
-        let names =
-            [&self.path, &target].map(|path| path.file_name().and_then(|name| name.to_str()));
-        names.into_iter().flatten().any(|name| NAMES_OF_APPS.contains(&name))
+        [&self.path, &target].into_iter().any(|path| is_name_of_app(path))
             && Document::parse_or_empty(&self.text(), &self.path)
                 .is_ok_and(|document| document.dialect().is_none())
     }

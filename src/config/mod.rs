@@ -42,7 +42,7 @@ pub use files::{
     ReplaceError, create_file, make_private_directory, read_at_most, read_bounded, read_text,
     remove_file, replace_file,
 };
-pub use find::{ConfigFile, Found, find, find_own, find_to_trust, own_place};
+pub use find::{ConfigFile, Found, find, find_own, find_to_trust, is_name_of_app, own_place};
 pub use format::{Edit, EditError, Format};
 pub use lock::lock;
 pub use merge::ToolChanges;

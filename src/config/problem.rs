@@ -53,7 +53,11 @@ pub enum ConfigError {
         path = path.display()
     )]
     Untrusted { path: PathBuf },
-    #[error("there is no profile {name:?}; there are: {}", profiles.join(", "))]
+    #[error(
+        "there is no dormouse.json, .yaml, .yml or .toml in {directory}; your own config needs no trust"
+    )]
+    NothingToTrust { directory: PathBuf },
+    #[error("there is no profile {name:?}; there are: {}", if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") })]
     NoProfile { name: String, profiles: Vec<String> },
     #[error("cannot record what is trusted in {}", path.display())]
     TrustStore { path: PathBuf, source: io::Error },

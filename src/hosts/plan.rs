@@ -32,15 +32,19 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    fn outcome(&self, name: &str, entry: &Entry, bare: &Value) -> Outcome {
+    /// The name under which the config has the server already.
+    fn there(&self, entry: &Entry, bare: &Value) -> Option<&str> {
         let in_place = target(&entry.in_place(), self.environment);
         let is_same = |other: &Value| {
             let other = other.as_object().map(|other| target(other, self.environment));
             other.is_some_and(|other| other == *bare || other == in_place)
         };
-        if self.existing.values().any(is_same) {
-            Outcome::AlreadyThere
-        } else if !self.existing.contains_key(name) {
+        self.existing.iter().find(|(_, other)| is_same(other)).map(|(name, _)| name.as_str())
+    }
+
+    /// What becomes of a server that the config does not have.
+    fn outcome(&self, name: &str) -> Outcome {
+        if !self.existing.contains_key(name) {
             Outcome::Added
         } else if self.force {
             Outcome::Replaced
@@ -129,11 +133,14 @@ impl Plan {
             same.from.push(source);
             return;
         }
-        let own_name = self.free_name(name, source.id, known.existing);
-        let outcome = known.outcome(&own_name, &entry, &target);
+        let there = known.there(&entry, &target);
+        let own_name =
+            there.map_or_else(|| self.free_name(name, source.id, known.existing), str::to_owned);
+        let is_there = there.is_some();
+        let outcome = if is_there { Outcome::AlreadyThere } else { known.outcome(&own_name) };
         let in_place = entry.in_place();
         let mut notes = entry.notes;
-        if own_name != name {
+        if own_name != name && !is_there {
             notes.push(format!("is called {name:?} in {}, as another server is", source.host));
         }
         self.servers.push(Planned {

@@ -124,7 +124,7 @@ impl Fleet {
             let roster = Roster::default().reconfigured(servers, |id, _, version, config| {
                 memory.adopt(id, &config);
                 if has_first_attempt(&config) {
-                    if config.startup == Startup::Hybrid && memory.was_hung(id) {
+                    if memory.was_hung(id) {
                         unwaited.insert(id);
                     } else {
                         starting += 1;
@@ -324,14 +324,13 @@ impl Fleet {
         }
     }
 
-    /// Remembers the hybrid servers that are still to say what they have, so that the next start does not wait for them.
+    /// Remembers the eager and hybrid servers that are still to say what they have, so that the next start does not wait for them.
     fn note_hung(&self) {
         let roster = self.roster();
         let hung: Vec<ServerId> = roster
             .all()
             .filter(|(_, slot)| {
-                slot.config.startup == Startup::Hybrid
-                    && has_first_attempt(&slot.config)
+                has_first_attempt(&slot.config)
                     && slot.upstream.catalog().is_none()
                     && slot.upstream.status().phase == Phase::Loading
             })

@@ -44,8 +44,8 @@ async fn check_prints_every_problem_with_its_place() {
     assert_eq!(code, Some(0));
     assert_eq!(
         stdout,
-        "good.json: ok, 1 server\n  a: unavailable: undefined: NO_SUCH; set what is missing in the environment or in .env\n  \
-         warning: good.json:1:23: mcpServers.a.command: the variable NO_SUCH is not defined\n"
+        "good.json: ok, 1 server\n  warning: good.json:1:23: mcpServers.a.command: the variable NO_SUCH is not defined; \
+         the server is unavailable until it is set in the environment or in .env\n"
     );
     std::fs::write(place.path().join(".env"), "\u{feff}NO_SUCH=x\nMY KEY=hidden-secret\n").unwrap();
     let (_, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;

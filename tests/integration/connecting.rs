@@ -1,6 +1,6 @@
 //! `connect` and `disconnect`, on files as AI tools write them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Home, OWN, host_files};
 
@@ -390,6 +390,40 @@ async fn a_config_that_listens_is_reached_by_its_url() {
     assert_eq!(code, Some(0), "{said}");
     let text = home.read(".cursor/mcp.json");
     assert!(text.contains("http://127.0.0.1:8123/mcp") && !text.contains("command"), "{text}");
+}
+
+#[tokio::test]
+async fn no_url_is_written_that_a_host_cannot_use() {
+    for (config, why) in [
+        (r#"{"listen": "0.0.0.0:8123", "mcpServers": {}}"#, "makes a new token at each start"),
+        (
+            r#"{"listen": ":8123", "mcpServers": {"a": {"command": "a", "authTokens": ["t"]}}}"#,
+            "/mcp is closed",
+        ),
+    ] {
+        let home = Home::new().with(OWN, config).with(".cursor/mcp.json", "{}");
+        let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(why) && said.contains("authTokens"), "{said}");
+        home.is(".cursor/mcp.json", "{}");
+    }
+}
+
+#[tokio::test]
+async fn the_tokens_of_an_mcp_proxy_config_reach_the_entry() {
+    let theirs = json!({
+        "mcpProxy": {"addr": ":8123", "options": {"authTokens": ["their-token"]}},
+        "mcpServers": {"a": {"command": "a"}},
+    });
+    let home = Home::new().with("theirs.json", theirs.to_string());
+    let (code, said) = home.run(&["import", "theirs.json", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let entry: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
+    let dormouse = &entry["mcpServers"]["dormouse"];
+    assert_eq!(dormouse["url"], "http://127.0.0.1:8123/mcp");
+    assert_eq!(dormouse["headers"]["Authorization"], "Bearer their-token");
 }
 
 #[tokio::test]

@@ -130,9 +130,16 @@ async fn servers_of_the_same_name_are_told_apart() {
     home.write(".cursor/mcp.json", config("three"));
     let (code, said) = home.run(&["import", "cursor", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("the name is taken; --force replaces it"), "{said}");
+    assert!(said.contains("name is taken"), "{said}");
     assert_eq!(home.run(&["import", "cursor", "--yes", "--force"]).await.0, Some(0));
     assert!(home.read(OWN).contains("\"three\""));
+    // What is there is called as it is there.
+    let (_, said) = home.run(&["import", "windsurf", "--json", "--yes"]).await;
+    let servers = reported(&said)["servers"].clone();
+    assert_eq!(
+        (&servers[0]["name"], &servers[0]["outcome"]),
+        (&json!("s-windsurf"), &json!("already there"))
+    );
 }
 
 #[tokio::test]

@@ -40,7 +40,10 @@ impl Disconnecting<'_> {
             outln!("{name}: there is no {path}");
             return Ok(());
         };
-        let connection = self.backups.of(&spot.path).context("cannot read what was done to it")?;
+        let connection = self.backups.of(&spot.path).unwrap_or_else(|error| {
+            errln!("{name}: cannot read the record of what dormouse replaced: {error}");
+            None
+        });
         let is_on_record = connection.is_some();
         let Some(undone) = undone(spot, &before, connection, &self.directories)? else {
             outln!("{name}: dormouse is not in {path}");
@@ -61,7 +64,7 @@ impl Disconnecting<'_> {
         change.write()?;
         self.backups.forget(&spot.path);
         outln!("{name}: {path} {}", undone.says(is_on_record));
-        lost.map_or(Ok(()), |lost| bail!("the record of what dormouse replaced is gone; {lost}"))
+        lost.map_or(Ok(()), |lost| bail!("there is no record of what dormouse replaced; {lost}"))
     }
 
     /// What may have stood in the file before dormouse, and does not now.
@@ -86,7 +89,7 @@ impl Disconnecting<'_> {
         let file = settings::find(self.options).ok()?;
         absent(file.entries().ok()?.keys().cloned().collect()).map(|names| {
             format!(
-                "so are the copies of the file, and nobody knows what it had; of the servers of {} these are not put back: {names}",
+                "nor a copy of the file from before. Of the servers of {} these are not in it, and were not put back: {names}",
                 file.path.display()
             )
         })

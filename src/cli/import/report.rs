@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Import;
 use crate::{
-    cli::table::{rendered, table},
+    cli::table::{rendered, table, wrapped},
     config::{ConfigFile, visible},
     hosts::{
         Needed, Outcome, Plan, Planned, Skipped, Source, masked, masked_value, secrets, secrets_in,
@@ -149,7 +149,7 @@ pub(super) fn show(plan: &Plan, file: &ConfigFile, is_whole: bool) {
             Outcome::Added => "is added",
             Outcome::Replaced => "replaces the one there",
             Outcome::AlreadyThere => "is there already",
-            Outcome::NameTaken => "the name is taken; --force replaces it",
+            Outcome::NameTaken => "name is taken",
         };
         let runs = visible(&runs(planned));
         shown.add_row([visible(&planned.name), from.join(", "), runs, becomes.to_owned()]);
@@ -157,7 +157,10 @@ pub(super) fn show(plan: &Plan, file: &ConfigFile, is_whole: bool) {
     if plan.servers.is_empty() {
         errln!("there is nothing to import into {}", file.path.display());
     } else {
-        outln!("{}\n", if is_whole { shown.trim_fmt() } else { rendered(shown) });
+        outln!("{}\n", if is_whole { wrapped(shown) } else { rendered(shown) });
+    }
+    if plan.servers.iter().any(|planned| planned.outcome == Outcome::NameTaken) {
+        errln!("--force replaces servers whose name is taken");
     }
     for Skipped { name, source, why } in &plan.skipped {
         errln!("{} of {source} is left out: {}", visible(name), visible(why));

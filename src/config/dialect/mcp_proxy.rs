@@ -39,10 +39,24 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     }
     proxy.end_leniently(notes);
     let entries = root.take("mcpServers");
+    let mut inherited = inherited;
+    // Where no server has tokens of its own, those for all open `/mcp` as well.
+    if !entries.as_ref().is_some_and(|entries| have_own_tokens(&entries.node))
+        && let Some(tokens) = inherited.auth_tokens.take()
+    {
+        written.set_node(tokens.at, "authTokens", tokens);
+    }
     written.push(servers(entries, notes, |entry, notes| server(entry, &inherited, notes)));
     root.end_leniently(notes);
     let variables = Variables::Process;
     (written, Manner { variables, servers_at_root: true, ..Manner::default() })
+}
+
+/// Whether a server has other tokens than those for all.
+fn have_own_tokens(entries: &Node) -> bool {
+    let entries = entries.to_value();
+    let mut entries = entries.as_object().into_iter().flatten();
+    entries.any(|(_, entry)| !entry["options"]["authTokens"].is_null())
 }
 
 /// Under what name hosts come.
