@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::proxy::{Endpoint, Principal};
+use crate::proxy::{Endpoint, Principal, User};
 
 /// Who a session is with, and what of the fleet it is for.
 #[derive(Clone)]
 pub struct Identity {
     pub principal: Principal,
+    pub user: User,
     pub endpoint: Endpoint,
     /// Whether its user sits at this machine: a browser there comes back to us.
     pub is_on_this_machine: bool,
@@ -24,11 +25,17 @@ impl Identity {
     pub fn alone(endpoint: Endpoint, is_on_this_machine: bool) -> Self {
         Self {
             principal: Principal::new(),
+            user: User::default(),
             endpoint,
             is_on_this_machine,
             has_further_sessions: false,
             relisting: Arc::default(),
         }
+    }
+
+    #[must_use]
+    pub fn of_user(self, user: User) -> Self {
+        Self { user, ..self }
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
         Client, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize, error,
         extension,
     },
-    proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber},
+    proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber, User},
     wire::{Id, Invalid, Notification, Raw, Request, edit},
 };
 
@@ -410,6 +410,10 @@ impl Host for Session {
 
     fn client(&self) -> Option<Arc<Client>> {
         self.lock_standing().client().cloned()
+    }
+
+    fn user(&self) -> User {
+        self.identity.user
     }
 
     fn is_on_this_machine(&self) -> bool {

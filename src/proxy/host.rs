@@ -33,11 +33,17 @@ impl Principal {
     }
 }
 
+/// Who a host has shown to be, over all its sessions: the hash of its token. Hosts without one are one user's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct User(pub Option<[u8; 32]>);
+
 /// One attached host.
 pub trait Host: Send + Sync + 'static {
     fn id(&self) -> HostId;
 
     fn principal(&self) -> Principal;
+
+    fn user(&self) -> User;
 
     /// What it has connected to.
     fn endpoint(&self) -> Endpoint;

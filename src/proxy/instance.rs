@@ -81,7 +81,7 @@ impl Fleet {
     pub fn end_instances_of(&self, owner: Principal) {
         self.loads.forget(owner);
         self.results.forget(owner);
-        self.tasks.forget(owner);
+        self.unsubscribe(self.tasks.forget(owner));
         self.app_reads.forget(owner);
         self.lock_own().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);

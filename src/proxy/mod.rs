@@ -35,7 +35,7 @@ mod tasks;
 
 pub use endpoint::Endpoint;
 pub use fleet::{Fleet, Storage, Subscriber};
-pub use host::{Caller, Host, HostId, Principal};
+pub use host::{Caller, Host, HostId, Principal, User};
 pub use operate::OperateError;
 pub use overview::Overview;
 pub use reload::Reloaded;

@@ -1,12 +1,14 @@
 //! Tasks: work of a server that outlives the request that began it (2025-11-25, basic/utilities/tasks; SEP-2663).
 //!
-//! A host behind the aggregate talks of the tasks of all servers at one place. The task's id leads to its server,
-//! which stays awake until the host has the result.
+//! A host behind the aggregate asks for the tasks of all servers at one place. The task's id leads to its server,
+//! which stays awake until the host has the result. Where two servers use one id, the host is given another for the
+//! second.
 
 mod table;
 
 use std::time::Duration;
 
+use rmcp::model::ErrorCode;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -25,12 +27,15 @@ use crate::{
     upstream::Lease,
     wire::{Notification, Outcome, Raw, edit},
 };
+use table::{Added, Owner, Unheard};
 pub(super) use table::{Origin, Tasks};
 
 /// How long a task is known that its server keeps for ever, or for longer.
 const MAX_TTL: Duration = Duration::from_hours(24);
 /// How long a task is known after its server may have discarded it.
 const SLACK: Duration = Duration::from_mins(1);
+/// How long nobody looks for tasks whose time is over, at least.
+const MIN_REST: Duration = Duration::from_secs(1);
 /// How long a server may take for a page of its tasks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may take to confirm that a task is cancelled.
@@ -59,22 +64,52 @@ impl Fleet {
         let ttl = created.ttl.map_or(MAX_TTL, |ttl| ttl.min(MAX_TTL));
         let expires = Instant::now() + ttl + SLACK;
         let origin = Origin { instance, id: created.id.clone() };
-        let shown = self.tasks.add(caller.host.principal(), origin, lease.another(), expires);
-        self.expire_at(expires);
+        let shown = self.add_task(caller, origin, lease.another(), expires);
         task::renamed(&result, &created.id, &shown)
     }
 
-    fn expire_at(&self, expires: Instant) {
+    /// Keeps a task, and returns the id under which its host is to know it.
+    fn add_task(
+        &self,
+        caller: &Caller,
+        origin: Origin,
+        lease: Option<Lease>,
+        expires: Instant,
+    ) -> String {
+        let Added { shown, unheard, wants_reaper } =
+            self.tasks.add(owner(caller), origin, lease, expires);
+        self.unsubscribe(unheard);
+        if wants_reaper {
+            self.reap_tasks();
+        }
+        shown
+    }
+
+    /// Forgets tasks when their time is over, for as long as there are any.
+    fn reap_tasks(&self) {
         let (fleet, stop) = (self.this.clone(), self.context.stop.clone());
         self.context.tasks.spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep_until(expires) => {}
-                () = stop.cancelled() => return,
-            }
-            if let Some(fleet) = fleet.upgrade() {
-                fleet.tasks.expire();
+            while let Some(fleet) = fleet.upgrade() {
+                let (unheard, next) = fleet.tasks.expire();
+                fleet.unsubscribe(unheard);
+                drop(fleet);
+                let Some(next) = next else { return };
+                // A task that is added meanwhile may be over before.
+                let wake = next.clamp(Instant::now() + MIN_REST, Instant::now() + SLACK);
+                if stop.run_until_cancelled(tokio::time::sleep_until(wake)).await.is_none() {
+                    return;
+                }
             }
         });
+    }
+
+    /// Has servers tell nothing more of tasks to which nobody listens.
+    pub(super) fn unsubscribe(&self, Unheard(origins): Unheard) {
+        for Origin { instance, id } in origins {
+            if let Some(upstream) = self.existing(instance) {
+                upstream.set_task_subscription(&id, false);
+            }
+        }
     }
 
     /// Answers a request about a task, or about all of them.
@@ -91,9 +126,11 @@ impl Fleet {
             None => self.adopt_task(caller, &shown).await?,
         };
         let sent = task::renamed(&params, &shown, &origin.id);
-        let outcome = reply(self.ask_origin(caller, &shown, &origin, method, sent).await);
-        self.note_answer(caller, method, &shown, &outcome);
-        outcome.map(|result| task::renamed(&result, &origin.id, &shown))
+        let answered = self.ask_origin(caller, &shown, &origin, method, sent).await;
+        if let Ok(outcome) = &answered {
+            self.note_answer(caller, method, &shown, outcome);
+        }
+        reply(answered).map(|result| task::renamed(&result, &origin.id, &shown))
     }
 
     /// Sends a request to where a task is worked on: on the connection on which it was created while that lives,
@@ -124,7 +161,11 @@ impl Fleet {
             ("tasks/get", Ok(task)) if caller.client.era == Era::Modern && task::is_over(task) => {
                 self.tasks.settle(owner, shown);
             }
-            ("tasks/get", Err(_)) => self.tasks.remove(owner, shown),
+            ("tasks/get", Err(problem))
+                if error::code(problem) == i64::from(ErrorCode::INVALID_PARAMS.0) =>
+            {
+                self.unsubscribe(self.tasks.remove(owner, shown));
+            }
             _ => {}
         }
     }
@@ -134,23 +175,21 @@ impl Fleet {
     /// # Errors
     /// When no server that is awake knows the task, or another host has created it.
     async fn adopt_task(&self, caller: &Caller, id: &str) -> Result<Origin, Raw> {
-        let owner = caller.host.principal();
         let unknown = || error::invalid_params(format!("unknown task: {id}"));
-        if self.tasks.is_of_another(owner, id) {
-            return Err(unknown());
-        }
+        let at = |instance: Instance| {
+            let origin = Origin { instance, id: id.to_owned() };
+            (!self.tasks.is_of_another(owner(caller), &origin)).then_some(origin)
+        };
         if let Some(server) = caller.endpoint().only {
-            return Ok(Origin { instance: self.instance(server, caller), id: id.to_owned() });
+            return at(self.instance(server, caller)).ok_or_else(unknown);
         }
         let params = Raw::encode(&json!({"taskId": id}));
         for (instance, lease) in self.with_tasks(caller) {
+            let Some(origin) = at(instance) else { continue };
             let kept = lease.another();
             let asked = self.request(lease, instance, caller, "tasks/get", Some(params.clone()));
             if matches!(asked.await, Ok(Ok(_))) {
-                let origin = Origin { instance, id: id.to_owned() };
-                let expires = Instant::now() + MAX_TTL;
-                self.tasks.add(owner, origin.clone(), kept, expires);
-                self.expire_at(expires);
+                self.add_task(caller, origin.clone(), kept, Instant::now() + MAX_TTL);
                 return Ok(origin);
             }
         }
@@ -205,10 +244,11 @@ impl Fleet {
     /// A task of a server's list under the id that its host knows; `None` where it is another host's.
     fn as_shown(&self, caller: &Caller, instance: Instance, task: &Raw) -> Option<Raw> {
         let id = edit::get_str(task, "taskId")?;
-        let owners = self.tasks.owners(&Origin { instance, id: id.clone() });
+        let origin = Origin { instance, id };
+        let owners = self.tasks.owners(&origin);
         match owners.iter().find(|(owner, _)| *owner == caller.host.principal()) {
-            Some((_, shown)) => Some(task::renamed(task, &id, shown)),
-            None => owners.is_empty().then(|| task.clone()),
+            Some((_, shown)) => Some(task::renamed(task, &origin.id, shown)),
+            None => (!self.tasks.is_of_another(owner(caller), &origin)).then(|| task.clone()),
         }
     }
 
@@ -245,9 +285,10 @@ impl Fleet {
     /// Has the updates of a task sent to a stream of a modern host. Returns whether the task is known.
     pub async fn listen_to_task(&self, caller: &Caller, stream: Subscriber, shown: &str) -> bool {
         let owner = caller.host.principal();
-        if self.tasks.find(owner, shown).is_none() && self.adopt_task(caller, shown).await.is_err()
-        {
-            return false;
+        if self.tasks.find(owner, shown).is_none() {
+            let Ok(origin) = self.adopt_task(caller, shown).await else { return false };
+            // At an endpoint of one server whoever knows its id may hear of it.
+            self.add_task(caller, origin, None, Instant::now() + MAX_TTL);
         }
         let Some(origin) = self.tasks.listen(owner, shown, stream) else { return false };
         if let Some(upstream) = self.existing(origin.instance) {
@@ -258,12 +299,12 @@ impl Fleet {
 
     /// Takes streams away from those that want to hear of tasks.
     pub(super) fn end_task_streams(&self, is_meant: impl Fn(&Subscriber) -> bool) {
-        for Origin { instance, id } in self.tasks.leave(is_meant) {
-            if let Some(upstream) = self.existing(instance) {
-                upstream.set_task_subscription(&id, false);
-            }
-        }
+        self.unsubscribe(self.tasks.leave(is_meant));
     }
+}
+
+fn owner(caller: &Caller) -> Owner {
+    Owner { principal: caller.host.principal(), user: caller.host.user() }
 }
 
 /// Tools that can be called as tasks only, for callers that cannot do that.
@@ -309,7 +350,7 @@ impl Fleet {
         };
         let answered = self.request(lease, instance, caller, "tasks/result", Some(params)).await;
         cancellation.disarm();
-        self.tasks.remove(owner, &task.id);
+        self.unsubscribe(self.tasks.remove(owner, &task.id));
         let name = self.config_of(server).name.clone();
         let answered = answered.map_err(|cause| ForwardError::new(name, cause));
         self.called(caller, server, answered)

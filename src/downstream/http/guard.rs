@@ -22,7 +22,10 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::request::refusal;
-use crate::{config::is_loopback, proxy::Fleet};
+use crate::{
+    config::is_loopback,
+    proxy::{Fleet, User},
+};
 
 /// Who may use the servers over HTTP.
 #[derive(Clone, Default)]
@@ -92,6 +95,10 @@ impl Refusals {
 pub(super) struct Pass(Option<[u8; 32]>);
 
 impl Pass {
+    pub(super) fn user(self) -> User {
+        User(self.0)
+    }
+
     fn of(token: &str) -> Self {
         Self(Some(Sha256::digest(token).into()))
     }

@@ -63,7 +63,8 @@ async fn open(front: &Arc<Front>, endpoint: Endpoint, pass: Pass, posted: Posted
         !is_legacy(&version) || version == ProtocolVersion::V_2025_11_25.as_str()
     });
     let stop = front.stop.child_token();
-    let identity = Identity::alone(endpoint, front.is_from_here(&posted.headers, posted.version));
+    let identity = Identity::alone(endpoint, front.is_from_here(&posted.headers, posted.version))
+        .of_user(pass.user());
     let attach = |outbox| Session::attach(front.fleet.clone(), Peer::new(outbox), identity);
     let session = HttpSession::new(pass, endpoint, is_primed, stop, attach);
     if let Some(surplus) = front.sessions.add(session.clone()) {

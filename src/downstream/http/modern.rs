@@ -71,6 +71,7 @@ impl Principals {
         let known = known.clone();
         Identity {
             principal: known.principal,
+            user: pass.user(),
             endpoint,
             is_on_this_machine,
             has_further_sessions: true,

@@ -38,7 +38,8 @@ pub(super) fn open(
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
     let identity =
-        Identity::alone(endpoint, front.is_from_here(request.headers(), request.version()));
+        Identity::alone(endpoint, front.is_from_here(request.headers(), request.version()))
+            .of_user(pass.user());
     let session = HttpSession::new(pass, endpoint, false, front.stop.child_token(), |_| {
         Session::attach(front.fleet.clone(), Peer::new(outbox), identity)
     });

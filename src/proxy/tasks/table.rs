@@ -8,19 +8,30 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    proxy::{Principal, fleet::Subscriber, instance::Instance},
+    proxy::{Principal, User, fleet::Subscriber, instance::Instance},
     upstream::Lease,
 };
 
 /// Tasks that are known at once. The one that expires first gives way.
 const MAX_TASKS: usize = 10_000;
+/// Tasks that are known of one host, likewise.
+const MAX_TASKS_OF_HOST: usize = 1_000;
 /// Bytes of an id. A task with a longer one is not kept; its servers are asked for it each time.
 const MAX_ID_BYTES: usize = 1024;
 
 /// The tasks that servers have created for hosts.
 #[derive(Default)]
 // A std mutex: held for a look or a change.
-pub(in crate::proxy) struct Tasks(Mutex<HashMap<Key, Task>>);
+pub(in crate::proxy) struct Tasks(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    known: HashMap<Key, Task>,
+    /// Tasks of sessions that have ended: their user can find them again, and nobody else.
+    left: Vec<Left>,
+    /// Whether somebody removes the tasks whose time is over.
+    is_reaped: bool,
+}
 
 /// A host, and the id that it knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,11 +42,25 @@ struct Key {
 
 struct Task {
     origin: Origin,
+    user: User,
     /// Keeps the server awake until the host has what the task came to.
     lease: Option<Lease>,
     /// The streams that want to hear of it.
     listeners: HashSet<Subscriber>,
     expires: Instant,
+}
+
+struct Left {
+    origin: Origin,
+    user: User,
+    expires: Instant,
+}
+
+/// The host that a task is for, and its user.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pub(super) principal: Principal,
+    pub(super) user: User,
 }
 
 /// Where a task is worked on.
@@ -46,80 +71,118 @@ pub(in crate::proxy) struct Origin {
     pub(in crate::proxy) id: String,
 }
 
+/// Tasks to which no stream listens any more.
+#[must_use = "their servers are still asked for updates"]
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::proxy) struct Unheard(pub(super) Vec<Origin>);
+
+/// What came of adding a task.
+pub(super) struct Added {
+    /// The id under which its host is to know it: the server's own, or another one where the host knows a task of
+    /// another server by that.
+    pub(super) shown: String,
+    pub(super) unheard: Unheard,
+    /// Whether a reaper has to be started.
+    pub(super) wants_reaper: bool,
+}
+
 impl Tasks {
-    /// Adds a task, and returns the id under which its host is to know it: the server's own, or another one where the
-    /// host knows a task of another server by that.
     pub(super) fn add(
         &self,
-        owner: Principal,
+        owner: Owner,
         origin: Origin,
         lease: Option<Lease>,
         expires: Instant,
-    ) -> String {
-        let mut tasks = self.lock();
-        tasks.retain(|_, task| task.expires > Instant::now());
-        let key = free_key(&tasks, owner, &origin);
+    ) -> Added {
+        let Owner { principal: owner, user } = owner;
+        let mut table = self.lock();
+        let key = table.free_key(owner, &origin);
         let shown = key.shown.clone();
         if shown.len() > MAX_ID_BYTES {
-            return origin.id;
+            return Added { shown: origin.id, unheard: Unheard::default(), wants_reaper: false };
         }
-        if tasks.len() >= MAX_TASKS && !tasks.contains_key(&key) {
-            let first =
-                tasks.iter().min_by_key(|(_, task)| task.expires).map(|(key, _)| key.clone());
-            if let Some(first) = first {
-                tasks.remove(&first);
-            }
+        let mut removed = Vec::new();
+        if !table.known.contains_key(&key) {
+            removed.extend(table.make_room(MAX_TASKS_OF_HOST, |key| key.owner == owner));
+            removed.extend(table.make_room(MAX_TASKS, |_| true));
         }
+        table.left.retain(|left| !left.origin.is_same_task(&origin));
         let listeners = HashSet::new();
-        tasks.insert(key, Task { origin, lease, listeners, expires });
-        shown
+        table.known.insert(key, Task { origin, user, lease, listeners, expires });
+        let wants_reaper = !std::mem::replace(&mut table.is_reaped, true);
+        Added { shown, unheard: table.unheard(removed), wants_reaper }
     }
 
     /// Where the task is worked on that this host knows by this id.
     pub(super) fn find(&self, owner: Principal, shown: &str) -> Option<Origin> {
-        self.lock().get(&Key::new(owner, shown)).map(|task| task.origin.clone())
+        self.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
     }
 
     /// One more lease on the connection on which a task was created, while that lives.
     pub(super) fn lease(&self, owner: Principal, shown: &str) -> Option<Lease> {
-        let tasks = self.lock();
-        tasks.get(&Key::new(owner, shown))?.lease.as_ref()?.another()
+        let table = self.lock();
+        table.known.get(&Key::new(owner, shown))?.lease.as_ref()?.another()
     }
 
-    /// Whether only another host knows a task of this id.
-    pub(super) fn is_of_another(&self, owner: Principal, id: &str) -> bool {
-        let tasks = self.lock();
-        !tasks.contains_key(&Key::new(owner, id))
-            && tasks.iter().any(|(key, task)| key.shown == id || task.origin.id == id)
+    /// Whether this host may not know of a task: another host has created it, or an ended session of another user.
+    pub(super) fn is_of_another(&self, host: Owner, origin: &Origin) -> bool {
+        let table = self.lock();
+        let Owner { principal: owner, user } = host;
+        let mut known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
+        let mut left = table.left.iter().filter(|left| left.origin.is_same_task(origin));
+        let is_own = known.any(|(key, _)| key.owner == owner);
+        let has_owner = table.known.values().any(|task| task.origin.is_same_task(origin));
+        !is_own && (has_owner || left.any(|left| left.user != user))
     }
 
     /// The hosts that know this task, each with the id under which it does.
     pub(super) fn owners(&self, origin: &Origin) -> Vec<(Principal, String)> {
-        let tasks = self.lock();
-        let known = tasks.iter().filter(|(_, task)| task.origin.is_same_task(origin));
+        let table = self.lock();
+        let known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         known.map(|(key, _)| (key.owner, key.shown.clone())).collect()
     }
 
     /// Lets the server of a task sleep: its host has what the task came to.
     pub(super) fn settle(&self, owner: Principal, shown: &str) {
-        if let Some(task) = self.lock().get_mut(&Key::new(owner, shown)) {
+        if let Some(task) = self.lock().known.get_mut(&Key::new(owner, shown)) {
             task.lease = None;
         }
     }
 
     /// Forgets a task that its server does not know any more.
-    pub(super) fn remove(&self, owner: Principal, shown: &str) {
-        self.lock().remove(&Key::new(owner, shown));
+    pub(super) fn remove(&self, owner: Principal, shown: &str) -> Unheard {
+        let mut table = self.lock();
+        let removed = table.known.remove(&Key::new(owner, shown));
+        table.unheard(removed.into_iter().collect())
     }
 
-    /// Forgets the tasks of a host.
-    pub(in crate::proxy) fn forget(&self, owner: Principal) {
-        self.lock().retain(|key, _| key.owner != owner);
+    /// Forgets a host. Its tasks are left to its user.
+    pub(in crate::proxy) fn forget(&self, owner: Principal) -> Unheard {
+        let mut table = self.lock();
+        let theirs = table.known.extract_if(|key, _| key.owner == owner);
+        let theirs: Vec<Task> = theirs.map(|(_, task)| task).collect();
+        table.left.extend(theirs.iter().map(|Task { origin, user, expires, .. }| Left {
+            origin: origin.clone(),
+            user: *user,
+            expires: *expires,
+        }));
+        let surplus = table.left.len().saturating_sub(MAX_TASKS);
+        table.left.drain(..surplus);
+        table.unheard(theirs)
     }
 
-    /// Forgets the tasks whose time is over.
-    pub(super) fn expire(&self) {
-        self.lock().retain(|_, task| task.expires > Instant::now());
+    /// Forgets the tasks whose time is over, and returns when that of the next one is; `None` where there is none, and
+    /// nobody needs to come back.
+    pub(super) fn expire(&self) -> (Unheard, Option<Instant>) {
+        let mut table = self.lock();
+        let now = Instant::now();
+        let over = table.known.extract_if(|_, task| task.expires <= now);
+        let over: Vec<Task> = over.map(|(_, task)| task).collect();
+        table.left.retain(|left| left.expires > now);
+        let left = table.left.iter().map(|left| left.expires);
+        let next = table.known.values().map(|task| task.expires).chain(left).min();
+        table.is_reaped = next.is_some();
+        (table.unheard(over), next)
     }
 
     /// Adds a stream to those that want to hear of a task.
@@ -129,26 +192,68 @@ impl Tasks {
         shown: &str,
         stream: Subscriber,
     ) -> Option<Origin> {
-        let mut tasks = self.lock();
-        let task = tasks.get_mut(&Key::new(owner, shown))?;
+        let mut table = self.lock();
+        let task = table.known.get_mut(&Key::new(owner, shown))?;
         task.listeners.insert(stream);
         Some(task.origin.clone())
     }
 
-    /// Takes streams away, and returns the tasks to which nobody listens any more.
-    pub(super) fn leave(&self, is_meant: impl Fn(&Subscriber) -> bool) -> Vec<Origin> {
-        let mut unheard = Vec::new();
-        for task in self.lock().values_mut().filter(|task| !task.listeners.is_empty()) {
+    /// Takes streams away.
+    pub(super) fn leave(&self, is_meant: impl Fn(&Subscriber) -> bool) -> Unheard {
+        let mut table = self.lock();
+        let mut left = Vec::new();
+        for task in table.known.values_mut().filter(|task| !task.listeners.is_empty()) {
             task.listeners.retain(|listener| !is_meant(listener));
             if task.listeners.is_empty() {
-                unheard.push(task.origin.clone());
+                left.push(task.origin.clone());
             }
         }
-        unheard
+        table.unheard_of(left)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Task>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Removes the task that expires first, where there are `max` of those that are meant.
+    fn make_room(&mut self, max: usize, is_meant: impl Fn(&Key) -> bool) -> Option<Task> {
+        let meant = || self.known.iter().filter(|(key, _)| is_meant(key));
+        if meant().count() < max {
+            return None;
+        }
+        let first = meant().min_by_key(|(_, task)| task.expires)?.0.clone();
+        self.known.remove(&first)
+    }
+
+    fn unheard(&self, removed: Vec<Task>) -> Unheard {
+        let listened = removed.into_iter().filter(|task| !task.listeners.is_empty());
+        self.unheard_of(listened.map(|task| task.origin).collect())
+    }
+
+    /// Those of the tasks to which no stream of any host listens.
+    fn unheard_of(&self, mut origins: Vec<Origin>) -> Unheard {
+        let is_heard = |origin: &Origin| {
+            let mut known = self.known.values();
+            known.any(|task| !task.listeners.is_empty() && task.origin.is_same_task(origin))
+        };
+        origins.retain(|origin| !is_heard(origin));
+        Unheard(origins)
+    }
+
+    /// The key under which a task is kept: that which it has already, or the first that is free.
+    fn free_key(&self, owner: Principal, origin: &Origin) -> Key {
+        let mut known = self.known.iter();
+        let known =
+            known.find(|(key, task)| key.owner == owner && task.origin.is_same_task(origin));
+        if let Some((key, _)) = known {
+            return key.clone();
+        }
+        let candidates = (2..).map(|number| format!("{}-{number}", origin.id));
+        let mut candidates = std::iter::once(origin.id.clone()).chain(candidates);
+        let free = candidates.find(|shown| !self.known.contains_key(&Key::new(owner, shown)));
+        Key { owner, shown: free.unwrap_or_default() }
     }
 }
 
@@ -167,72 +272,106 @@ impl Origin {
     }
 }
 
-/// The key under which a task is kept: that which it has already, or the first that is free.
-fn free_key(tasks: &HashMap<Key, Task>, owner: Principal, origin: &Origin) -> Key {
-    let known =
-        tasks.iter().find(|(key, task)| key.owner == owner && task.origin.is_same_task(origin));
-    if let Some((key, _)) = known {
-        return key.clone();
-    }
-    let candidates = (2..).map(|number| format!("{}-{number}", origin.id));
-    let mut candidates = std::iter::once(origin.id.clone()).chain(candidates);
-    let free = candidates.find(|shown| !tasks.contains_key(&Key::new(owner, shown)));
-    Key { owner, shown: free.unwrap_or_default() }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::catalog::ServerId;
+    use crate::{catalog::ServerId, proxy::HostId};
 
     fn origin(server: usize, id: &str) -> Origin {
         let instance = Instance { server: ServerId(server), version: 0, owner: None };
         Origin { instance, id: id.to_owned() }
     }
 
-    fn add(tasks: &Tasks, owner: Principal, origin: Origin) -> String {
-        tasks.add(owner, origin, None, Instant::now() + Duration::from_mins(1))
+    fn host() -> Owner {
+        Owner { principal: Principal::new(), user: User::default() }
+    }
+
+    fn of_user(number: u8) -> Owner {
+        Owner { user: User(Some([number; 32])), ..host() }
+    }
+
+    fn add(tasks: &Tasks, owner: Owner, origin: Origin) -> String {
+        tasks.add(owner, origin, None, Instant::now() + Duration::from_mins(1)).shown
     }
 
     #[test]
     fn an_id_that_two_servers_use_is_shown_as_two() {
-        let (tasks, host) = (Tasks::default(), Principal::new());
+        let (tasks, host) = (Tasks::default(), host());
         assert_eq!(add(&tasks, host, origin(0, "t")), "t");
         assert_eq!(add(&tasks, host, origin(1, "t")), "t-2");
         assert_eq!(add(&tasks, host, origin(1, "t")), "t-2", "it is the same task");
-        assert_eq!(tasks.find(host, "t"), Some(origin(0, "t")));
-        assert_eq!(tasks.find(host, "t-2"), Some(origin(1, "t")));
+        assert_eq!(tasks.find(host.principal, "t"), Some(origin(0, "t")));
+        assert_eq!(tasks.find(host.principal, "t-2"), Some(origin(1, "t")));
     }
 
     #[test]
     fn a_task_is_known_to_its_own_host_alone() {
-        let (tasks, one, other) = (Tasks::default(), Principal::new(), Principal::new());
+        let (tasks, one, other) = (Tasks::default(), of_user(1), of_user(1));
         add(&tasks, one, origin(0, "t"));
-        assert_eq!(tasks.find(other, "t"), None);
-        assert!(tasks.is_of_another(other, "t"));
-        assert!(!tasks.is_of_another(one, "t"));
-        assert!(!tasks.is_of_another(other, "u"));
-        tasks.forget(one);
-        assert!(!tasks.is_of_another(other, "t"));
+        assert_eq!(tasks.find(other.principal, "t"), None);
+        assert!(tasks.is_of_another(other, &origin(0, "t")));
+        assert!(!tasks.is_of_another(one, &origin(0, "t")));
+        assert!(!tasks.is_of_another(other, &origin(1, "t")), "another server has an id like it");
+    }
+
+    #[test]
+    fn what_an_ended_session_leaves_is_its_users_alone() {
+        let (tasks, one, same, other) = (Tasks::default(), of_user(1), of_user(1), of_user(2));
+        add(&tasks, one, origin(0, "t"));
+        assert_eq!(tasks.forget(one.principal), Unheard::default());
+        assert!(!tasks.is_of_another(same, &origin(0, "t")));
+        assert!(tasks.is_of_another(other, &origin(0, "t")));
+        add(&tasks, same, origin(0, "t"));
+        assert_eq!(tasks.find(same.principal, "t"), Some(origin(0, "t")));
+        assert!(tasks.is_of_another(one, &origin(0, "t")));
+    }
+
+    #[test]
+    fn a_server_is_asked_for_updates_as_long_as_somebody_listens() {
+        let (tasks, one, other) = (Tasks::default(), host(), host());
+        let stream = |number: u64| Subscriber { host: HostId(number), stream: None };
+        for (host, number) in [(one, 1), (other, 2)] {
+            add(&tasks, host, origin(0, "t"));
+            tasks.listen(host.principal, "t", stream(number));
+        }
+        assert_eq!(tasks.remove(one.principal, "t"), Unheard::default());
+        assert_eq!(tasks.leave(|left| left.host == HostId(2)), Unheard(vec![origin(0, "t")]));
+        tasks.listen(other.principal, "t", stream(2));
+        assert_eq!(tasks.forget(other.principal), Unheard(vec![origin(0, "t")]));
     }
 
     #[test]
     fn an_endless_id_is_not_kept() {
-        let (tasks, host, id) = (Tasks::default(), Principal::new(), "t".repeat(MAX_ID_BYTES + 1));
+        let (tasks, host, id) = (Tasks::default(), host(), "t".repeat(MAX_ID_BYTES + 1));
         assert_eq!(add(&tasks, host, origin(0, &id)), id);
-        assert_eq!(tasks.find(host, &id), None);
+        assert_eq!(tasks.find(host.principal, &id), None);
     }
 
     #[test]
-    fn what_expires_first_gives_way_to_new_tasks() {
-        let (tasks, host) = (Tasks::default(), Principal::new());
-        for number in 0..=MAX_TASKS {
-            let expires = Instant::now() + Duration::from_secs(60 + number as u64);
-            tasks.add(host, origin(0, &number.to_string()), None, expires);
+    fn what_expires_first_gives_way_to_new_tasks_of_its_host() {
+        let (tasks, host, other) = (Tasks::default(), host(), host());
+        add(&tasks, other, origin(0, "other"));
+        for number in 0..=MAX_TASKS_OF_HOST {
+            let expires = Instant::now() + Duration::from_secs(90 + number as u64);
+            let _ = tasks.add(host, origin(0, &number.to_string()), None, expires);
         }
-        assert_eq!(tasks.find(host, "0"), None);
-        assert!(tasks.find(host, "1").is_some());
+        assert_eq!(tasks.find(host.principal, "0"), None);
+        assert!(tasks.find(host.principal, "1").is_some());
+        assert!(tasks.find(other.principal, "other").is_some());
+    }
+
+    #[test]
+    fn the_next_time_to_look_is_that_of_the_next_task() {
+        let (tasks, host) = (Tasks::default(), host());
+        let (past, future) = (Instant::now(), Instant::now() + Duration::from_mins(1));
+        assert!(tasks.add(host, origin(0, "a"), None, past).wants_reaper);
+        assert!(!tasks.add(host, origin(0, "b"), None, future).wants_reaper);
+        assert_eq!(tasks.expire(), (Unheard::default(), Some(future)));
+        assert_eq!(tasks.find(host.principal, "a"), None);
+        let _ = tasks.remove(host.principal, "b");
+        assert_eq!(tasks.expire().1, None);
+        assert!(tasks.add(host, origin(0, "c"), None, future).wants_reaper);
     }
 }
