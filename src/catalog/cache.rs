@@ -24,9 +24,7 @@ use super::{
     change::{Change, changes, keep_former},
     cleanup::{DAMAGED, EXTENSION, HUNG, WRITING, clean},
 };
-use crate::config::{
-    self, Launch, Pin, ServerConfig, Transport, make_private_directory, read_bounded,
-};
+use crate::config::{self, Launch, ServerConfig, Transport, make_private_directory, read_bounded};
 
 /// A larger catalog is not kept.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -122,10 +120,7 @@ impl Cache {
         let Kept { records, pins, .. } = self.known(&CatalogKey::of(config)?);
         let last = records.into_iter().next()?;
         let digests = Digests::of(&last.catalog);
-        let changed = match config.pin {
-            Pin::Block => pins.unverified(&digests),
-            Pin::Warn | Pin::Off => pins.changed(&digests),
-        };
+        let changed = pins.suspicious(config.pin, &digests);
         let inventory = Inventory::of(config, &last.catalog, &changed);
         Some((last, inventory))
     }

@@ -26,7 +26,7 @@ pub use inventory::{Inventory, Stock, ToolState};
 pub use item::{Item, Prompt, Resource, Template, Tool};
 pub use pins::{Digests, Pins, watched_part};
 pub use record::{Kept, Record, RecordError};
-pub use resolve::{ExposedPrompt, Resolved, ResourceRoute, ToolRef};
+pub use resolve::{Collision, ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{Documents, Found, Index, Match};
 pub use server::{Changes, Discovery, ServerCatalog, Spoken, read_items};
 pub use snapshot::{Origin, Presence, ServerId, ServerView, Shown, Snapshot};

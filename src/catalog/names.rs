@@ -60,6 +60,11 @@ pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String
     plain.iter().zip(tools).map(settle).collect()
 }
 
+/// Whether hosts take a tool's own name as it is.
+pub fn is_listable(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && mapped(name) == name
+}
+
 /// Every character that hosts do not allow becomes `_`.
 fn mapped(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{ServerCatalog, Tool};
-use crate::wire::edit;
+use crate::{config::Pin, wire::edit};
 
 /// More than this many tools of one server are not remembered: the pins are incomplete then.
 const MOST: usize = 10_000;
@@ -56,6 +56,14 @@ impl Pins {
     /// The tools that are not what they were.
     pub fn changed(&self, now: &Digests) -> BTreeSet<String> {
         self.named(now, |pinned, digest| pinned.is_some_and(|pinned| !pinned.contains(digest)))
+    }
+
+    /// Returns the names of the tools that a user should look at: with `pin: block` also those that cannot be compared.
+    pub fn suspicious(&self, pin: Pin, now: &Digests) -> BTreeSet<String> {
+        match pin {
+            Pin::Block => self.unverified(now),
+            Pin::Warn | Pin::Off => self.changed(now),
+        }
     }
 
     /// Returns the names of the tools whose definitions differ from the pinned ones, or cannot be compared.

@@ -85,8 +85,14 @@ impl Snapshot {
 
     /// Whether a configured server, in use or not, stands before a separator in the name. It binds: another
     /// server must not answer to it with a tool that is literally called so.
-    fn names_a_server(&self, name: &str) -> bool {
+    pub fn names_a_server(&self, name: &str) -> bool {
         self.sole.is_none() && self.servers.iter().any(|view| own_part(view, name).is_some())
+    }
+
+    /// Whether another configured server than this one stands before a separator in the name.
+    fn is_named_after_another(&self, server: usize, name: &str) -> bool {
+        let mut others = self.servers.iter().enumerate().filter(|(other, _)| *other != server);
+        self.sole.is_none() && others.any(|(_, view)| own_part(view, name).is_some())
     }
 
     /// The one tool of this name among those that are known, loaded or not.
@@ -225,7 +231,8 @@ impl Snapshot {
         let mut exposed = Vec::new();
         for Claimant { server, view, catalog, is_listed } in self.claimants() {
             for prompt in &catalog.prompts {
-                let name = if taken.insert(prompt.name.as_str()) {
+                let is_of_another = self.is_named_after_another(server, &prompt.name);
+                let name = if !is_of_another && taken.insert(prompt.name.as_str()) {
                     prompt.name.clone()
                 } else {
                     format!("{}__{}", view.part, prompt.name)
@@ -285,8 +292,9 @@ impl Snapshot {
             catalog.resources.iter().any(|resource| resource.uri == uri)
                 || catalog.templates.iter().any(|template| template.uri_template == uri)
         };
+        let wanted = template::Wanted::new(uri);
         let is_matched = |catalog: &ServerCatalog| {
-            catalog.templates.iter().any(|t| template::matches(&t.uri_template, uri))
+            catalog.templates.iter().any(|template| wanted.matches(&template.uri_template))
         };
         // A server need not list the interfaces of its tools (SEP-1865, Resource Discovery).
         let is_interface = uri.starts_with("ui://");
@@ -313,8 +321,8 @@ fn own_part<'a>(view: &ServerView, name: &'a str) -> Option<&'a str> {
 }
 
 impl Snapshot {
-    /// What two live servers list, where one of them is new, as sentences for the log.
-    pub fn collisions(&self, is_new: impl Fn(usize) -> bool) -> Vec<String> {
+    /// What two live servers list, where one of them is new.
+    pub fn collisions(&self, is_new: impl Fn(usize) -> bool) -> Vec<Collision> {
         let mut found = Vec::new();
         let (mut uris, mut names) = (HashMap::new(), HashMap::new());
         for (server, view, exposed) in self.live() {
@@ -323,24 +331,30 @@ impl Snapshot {
                     *uris.entry(resource.uri.as_str()).or_insert((server, view));
                 if first != server && (is_new(first) || is_new(server)) {
                     let (uri, hidden, shown) = (&resource.uri, &view.name, &first_view.name);
-                    found.push(format!(
-                        "resource {uri} of {hidden:?} is hidden by that of {shown:?}"
-                    ));
+                    let text =
+                        format!("resource {uri} of {hidden:?} is hidden by that of {shown:?}");
+                    found.push(Collision { servers: [first, server], text });
                 }
             }
             for prompt in &exposed.catalog.prompts {
                 let first = *names.entry(prompt.name.as_str()).or_insert(server);
                 if first != server && (is_new(first) || is_new(server)) {
-                    let (name, part) = (&prompt.name, &view.part);
-                    found.push(format!(
-                        "prompt {name} of {:?} is listed as {part}__{name}",
-                        view.name
-                    ));
+                    let (name, part, of) = (&prompt.name, &view.part, &view.name);
+                    let text = format!("prompt {name} of {of:?} is listed as {part}__{name}");
+                    found.push(Collision { servers: [first, server], text });
                 }
             }
         }
         found
     }
+}
+
+/// Two servers that list the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collision {
+    pub servers: [usize; 2],
+    /// For the log; it repeats what the servers say.
+    pub text: String,
 }
 
 struct Claimant<'a> {

@@ -1,20 +1,48 @@
 //! Which resource template a URI belongs to (RFC 6570 expressions, matched and not expanded).
 
+use std::cell::Cell;
+
 /// A longer URI is matched by no template, and a template of more expressions matches none: a server writes
 /// the one and a host the other, and time grows with both.
 const MAX_URI: usize = 8 * 1024;
 const MAX_EXPRESSIONS: usize = 16;
 const MAX_TEMPLATE: usize = 1024;
 
-/// Whether `uri` can come from `template`.
-///
-/// `{var}` stands for one or more characters without `/`; `{+var}`, `{#var}`, `{/var}` and `{var*}`
-/// may hold `/`; `{?a,b}` and `{&a,b}` may be absent.
-pub(super) fn matches(template: &str, uri: &str) -> bool {
-    let Some(parts) = parts(template) else { return false };
-    if uri.len() > MAX_URI {
-        return false;
+/// Bytes of a URI that are looked at for all templates together, each part of a template looking at them once: some
+/// hundredths of a second.
+const MAX_STEPS: usize = 20_000_000;
+
+/// A URI whose template is looked for.
+pub(super) struct Wanted<'a> {
+    uri: &'a str,
+    /// What may still be looked at.
+    room: Cell<usize>,
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn new(uri: &'a str) -> Self {
+        Self { uri, room: Cell::new(MAX_STEPS) }
     }
+
+    /// Whether the URI can come from `template`. Where many templates have been looked at, none matches any more.
+    ///
+    /// `{var}` stands for one or more characters without `/`; `{+var}`, `{#var}`, `{/var}` and `{var*}`
+    /// may hold `/`; `{?a,b}` and `{&a,b}` may be absent.
+    pub(super) fn matches(&self, template: &str) -> bool {
+        let Some(parts) = parts(template) else { return false };
+        let steps = parts.len() * self.uri.len();
+        let Some(room) = self.room.get().checked_sub(steps) else { return false };
+        if let Some(Part::Literal(first)) = parts.first()
+            && !self.uri.starts_with(first)
+        {
+            return false;
+        }
+        self.room.set(room);
+        self.uri.len() <= MAX_URI && matches(parts, self.uri)
+    }
+}
+
+fn matches(parts: Vec<Part<'_>>, uri: &str) -> bool {
     // Up to where the parts so far can reach: `ends[n]` stands for the first `n` bytes of the URI.
     let mut ends = vec![false; uri.len() + 1];
     ends[0] = true;
@@ -110,17 +138,29 @@ mod tests {
             ("plain://x", "plain://xy", false),
             ("broken://{x", "broken://y", false),
         ] {
-            assert_eq!(matches(template, uri), expected, "{template} {uri}");
+            assert_eq!(Wanted::new(uri).matches(template), expected, "{template} {uri}");
         }
     }
 
     #[test]
     fn matching_is_bounded_for_any_template_and_uri() {
         let many = "{+a}x".repeat(100_000);
+        let matches = |template: &str, uri: &str| Wanted::new(uri).matches(template);
         assert!(!matches(&many, &"x".repeat(MAX_URI)));
         let some = "{+a}x".repeat(MAX_EXPRESSIONS);
         assert!(matches(&some, &"x".repeat(MAX_URI)));
         assert!(!matches(&some, &format!("{}y", "x".repeat(MAX_URI - 1))));
         assert!(!matches("{+a}", &"x".repeat(MAX_URI + 1)));
+    }
+
+    #[test]
+    fn matching_is_bounded_for_all_templates_together() {
+        let uri = "x".repeat(MAX_URI);
+        let (wanted, slow) = (Wanted::new(&uri), format!("{}y", "{+a}x".repeat(MAX_EXPRESSIONS)));
+        assert!(!wanted.matches("other://{a}"), "which costs nothing");
+        assert!((0..20_000).all(|_| !wanted.matches(&slow)));
+        let right = "{+a}x".repeat(MAX_EXPRESSIONS);
+        assert!(!wanted.matches(&right), "no room is left");
+        assert!(Wanted::new(&uri).matches(&right));
     }
 }

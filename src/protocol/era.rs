@@ -3,7 +3,7 @@
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Serialize};
 
-use super::extension;
+use super::{extension, handshake::MAX_CAPABILITIES};
 use crate::wire::{Raw, edit};
 
 /// How two MCP peers agree on what they speak (2026-07-28, basic/versioning, Terminology).
@@ -98,7 +98,7 @@ impl Client {
             era: Era::Legacy,
             version: edit::get_str(params, "protocolVersion").unwrap_or_default(),
             info: edit::get(params, "clientInfo"),
-            capabilities: edit::get(params, "capabilities").unwrap_or_else(Raw::empty_object),
+            capabilities: bounded(edit::get(params, "capabilities")),
         }
     }
 
@@ -112,7 +112,13 @@ impl Client {
             era: Era::Modern,
             version: version?.read().ok()?,
             info,
-            capabilities: capabilities.unwrap_or_else(Raw::empty_object),
+            capabilities: bounded(capabilities),
         })
     }
+}
+
+/// Capabilities; none where they are too long to be read and put together again and again.
+fn bounded(capabilities: Option<Raw>) -> Raw {
+    let capabilities = capabilities.filter(|it| it.len() <= MAX_CAPABILITIES);
+    capabilities.unwrap_or_else(Raw::empty_object)
 }

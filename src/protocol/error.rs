@@ -9,9 +9,14 @@ use crate::wire::{Raw, edit};
 /// The code of `MissingRequiredClientCapabilityError`.
 pub const MISSING_CAPABILITY: i64 = -32021;
 
+/// Characters of a message, which may repeat what a host wrote.
+const MAX_MESSAGE: usize = 1000;
+
 /// An error object `{code, message}`.
 pub fn error(code: ErrorCode, message: impl AsRef<str>) -> Raw {
-    Raw::encode(&json!({"code": code.0, "message": message.as_ref()}))
+    let message = message.as_ref();
+    let end = message.char_indices().nth(MAX_MESSAGE).map_or(message.len(), |(at, _)| at);
+    Raw::encode(&json!({"code": code.0, "message": &message[..end]}))
 }
 
 pub fn method_not_found(method: &str) -> Raw {

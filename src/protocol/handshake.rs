@@ -110,6 +110,8 @@ pub struct Greeting {
 
 /// Bytes of a handshake that is kept as it came.
 const MAX_SAID: usize = 64 * 1024;
+/// Bytes of the capabilities of a server or a host: they are read and put together for each host.
+pub(super) const MAX_CAPABILITIES: usize = 64 * 1024;
 
 impl Greeting {
     /// Whether the server declared the capability `name`.
@@ -138,7 +140,7 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
     Ok(Greeting {
         era: Era::Legacy,
         version,
-        capabilities: capabilities(result),
+        capabilities: capabilities(result)?,
         instructions: edit::get_str(result, "instructions"),
         about: edit::get(result, "serverInfo").and_then(|info| about(&info)),
         said: said(result),
@@ -151,8 +153,8 @@ pub enum DiscoverAnswer {
     Modern(Greeting),
     /// It has a handshake: go on with `initialize`.
     Legacy,
-    /// It is modern, and we have no version in common.
-    NoCommonVersion(String),
+    /// It is modern, and we have no version in common, or it says too much.
+    Unusable(String),
 }
 
 /// Reads the answer to our `server/discover` (2026-07-28, basic/versioning, Backward Compatibility:
@@ -163,7 +165,7 @@ pub fn read_discover(answer: &Outcome) -> DiscoverAnswer {
         Err(problem) if error::code(problem) == i64::from(UNSUPPORTED) => {
             let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
             judge_versions(&strings(&data, "supported"), || {
-                DiscoverAnswer::NoCommonVersion(error::message(problem))
+                DiscoverAnswer::Unusable(error::message(problem))
             })
         }
         Err(_) => DiscoverAnswer::Legacy,
@@ -191,10 +193,14 @@ fn read_discover_result(result: &Raw) -> DiscoverAnswer {
     if !versions.iter().any(|version| version == MODERN_VERSION.as_str()) {
         return judge_versions(&versions, || DiscoverAnswer::Legacy);
     }
+    let capabilities = match capabilities(result) {
+        Ok(capabilities) => capabilities,
+        Err(why) => return DiscoverAnswer::Unusable(why),
+    };
     DiscoverAnswer::Modern(Greeting {
         era: Era::Modern,
         version: MODERN_VERSION.to_string(),
-        capabilities: capabilities(result),
+        capabilities,
         instructions: edit::get_str(result, "instructions"),
         about: edit::get(result, "_meta")
             .and_then(|meta| edit::get(&meta, Meta::SERVER_INFO))
@@ -212,8 +218,12 @@ fn about(info: &Raw) -> Option<String> {
 }
 
 /// Detached, since a greeting lives as long as the catalog.
-fn capabilities(result: &Raw) -> Raw {
-    edit::get(result, "capabilities").map_or_else(Raw::empty_object, |raw| raw.detached())
+fn capabilities(result: &Raw) -> Result<Raw, String> {
+    let capabilities = edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object);
+    if capabilities.len() > MAX_CAPABILITIES {
+        return Err(format!("its capabilities have more than {MAX_CAPABILITIES} bytes"));
+    }
+    Ok(capabilities.detached())
 }
 
 fn judge_versions(offered: &[String], none: impl FnOnce() -> DiscoverAnswer) -> DiscoverAnswer {
@@ -293,7 +303,7 @@ mod tests {
             assert_eq!(read_discover(&answer), DiscoverAnswer::Legacy, "{answer:?}");
         }
         let stranger = raw(r#"{"code":-32022,"message":"no","data":{"supported":["2031-01-01"]}}"#);
-        assert_eq!(read_discover(&Err(stranger)), DiscoverAnswer::NoCommonVersion("no".to_owned()));
+        assert_eq!(read_discover(&Err(stranger)), DiscoverAnswer::Unusable("no".to_owned()));
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::{
 use super::{Caller, Fleet, lists::has_cursor, resources::reply};
 use crate::{
     catalog::{Resolved, ResourceRoute, ServerId},
+    config::Mask,
     protocol::{adapt, error, extension},
+    surface::shortened,
     wire::{Outcome, Raw, edit},
 };
 
@@ -18,6 +20,8 @@ const MAX_PAGES: usize = 100;
 const MAX_LISTINGS: usize = 256;
 /// Bytes of one server's list.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
+/// Characters of what a server or a host says, in the log.
+const MAX_LOGGED: usize = 500;
 
 /// What servers have listed of their extensions, by server and method: it stands for a server that sleeps, and tells
 /// whose a URI is.
@@ -176,15 +180,26 @@ impl Fleet {
         if let Some(known) = known.clone().filter(|_| !is_awake) {
             return known;
         }
-        match self.pages(caller, server, (method, member), params).await {
+        let limit = self.config_of(server).timeouts.request;
+        let pages = self.pages(caller, server, (method, member), params);
+        let pages = async {
+            if limit.is_zero() {
+                return pages.await;
+            }
+            let late = || Err(format!("it takes more than {limit:?}"));
+            tokio::time::timeout(limit, pages).await.unwrap_or_else(|_| late())
+        };
+        match pages.await {
             Ok(items) => {
                 let items = Arc::new(items);
                 self.listings.keep(server, method, &items);
                 items
             }
             Err(why) => {
-                let server = &self.config_of(server).name;
-                tracing::warn!(server, why, "cannot read {method}");
+                let config = self.config_of(server);
+                let why = shortened(&Mask::of(&config).masked(&why), MAX_LOGGED);
+                let method = shortened(method, MAX_LOGGED);
+                tracing::warn!(server = config.name, why, method, "cannot read a list");
                 known.unwrap_or_default()
             }
         }

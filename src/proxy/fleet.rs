@@ -31,11 +31,11 @@ use super::{
 use crate::{
     auth::Auth,
     base::run_blocking,
-    catalog::{Cache, Exposed, Origin, Presence, ServerId, Snapshot},
-    config::{Config, Isolation, Listing, ServerConfig, Settings, Startup, Wrapping},
+    catalog::{Cache, Collision, Exposed, Origin, Presence, ServerId, Snapshot},
+    config::{Config, Isolation, Listing, Mask, ServerConfig, Settings, Startup, Wrapping},
     peer::Peer,
     protocol::{extension, offered_capabilities, routed_capabilities},
-    surface::{Apps, View},
+    surface::{Apps, View, shortened},
     upstream::{Audience, Context, HttpClient, Phase, Upstream, Watchdog},
     wire::{Id, Raw, edit},
 };
@@ -101,6 +101,12 @@ pub struct Subscriber {
     pub stream: Option<Id>,
 }
 
+/// Collisions of names that are logged at once, and characters of each.
+const MAX_REPORTED: usize = 100;
+const MAX_REPORT: usize = 500;
+/// Extensions of all servers together that hosts are told of.
+const MAX_EXTENSIONS: usize = 1000;
+
 impl Fleet {
     /// Makes the fleet. Nothing is connected.
     pub fn new(config: Config, watchdog: &Watchdog, storage: Storage, auth: Auth) -> Arc<Self> {
@@ -161,7 +167,7 @@ impl Fleet {
                 changes: watch::Sender::default(),
             }
         });
-        fleet.seed();
+        fleet.seed(|_| true);
         fleet
     }
 
@@ -263,14 +269,20 @@ impl Fleet {
             return offered;
         }
         offered = with_missing(&offered, &Raw::encode(&routed_capabilities(version)));
-        for (_, _, exposed) in snapshot.live() {
-            let own = &exposed.catalog.greeting.capabilities;
-            let extensions = edit::get(own, "extensions").unwrap_or_else(Raw::empty_object);
-            for (name, value) in edit::entries(&extensions) {
-                offered = edit::set_within(&offered, "extensions", &[(&name, &value)]);
-            }
+        let live = snapshot.live();
+        let of_servers = live.map(|(_, _, exposed)| &exposed.catalog.greeting.capabilities);
+        let extensions: HashMap<String, Raw> = of_servers
+            .filter_map(|capabilities| edit::get(capabilities, "extensions"))
+            .flat_map(|extensions| edit::entries(&extensions))
+            .take(MAX_EXTENSIONS)
+            .collect();
+        let mut extensions: Vec<(&str, &Raw)> =
+            extensions.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        extensions.sort_unstable_by_key(|(name, _)| *name);
+        if extensions.is_empty() {
+            return offered;
         }
-        offered
+        edit::set_within(&offered, "extensions", &extensions)
     }
 
     pub(super) fn roster(&self) -> Arc<Roster> {
@@ -414,6 +426,19 @@ impl Fleet {
         self.snapshot.store(Arc::new(recalled));
     }
 
+    /// Logs what two servers list, without what they were given. `is_new`: by position in the snapshot.
+    fn report_collisions(&self, snapshot: &Snapshot, is_new: impl Fn(usize) -> bool) {
+        for Collision { servers, text } in
+            snapshot.collisions(is_new).into_iter().take(MAX_REPORTED)
+        {
+            let mask = |text: String, server: usize| {
+                Mask::of(&self.config_of(snapshot.servers[server].id)).masked(&text)
+            };
+            let text = servers.into_iter().fold(text, mask);
+            tracing::warn!("{}", shortened(&text, MAX_REPORT));
+        }
+    }
+
     /// Shows what hybrid servers had in another run. Nobody is told: it is there from the start.
     pub(super) fn publish_seeds(&self, seeds: Vec<(ServerId, Arc<Exposed>)>) {
         if seeds.is_empty() {
@@ -421,9 +446,7 @@ impl Fleet {
         }
         let _order = self.lock_publishing();
         let seeded = self.snapshot.load().seeded(seeds);
-        for collision in seeded.collisions(|_| true) {
-            tracing::warn!("{collision}");
-        }
+        self.report_collisions(&seeded, |_| true);
         self.snapshot.store(Arc::new(seeded));
         self.changed();
     }
@@ -469,9 +492,7 @@ impl Fleet {
             self.remember_load(server);
         }
         if !was_live {
-            for collision in after.collisions(|server| server == position) {
-                tracing::warn!("{collision}");
-            }
+            self.report_collisions(&after, |server| server == position);
         }
         self.snapshot.store(Arc::new(after));
         self.changed();

@@ -1,6 +1,7 @@
 //! One running instance of a server: the one that all hosts share, or a host's own.
 
 use std::{
+    collections::HashSet,
     pin::Pin,
     sync::{Arc, Weak},
 };
@@ -276,8 +277,9 @@ pub(super) fn is_sole(hosts: &[Arc<dyn Host>]) -> bool {
 
 /// `object` with those members of `other` that it does not have.
 pub(super) fn with_missing(object: &Raw, other: &Raw) -> Raw {
-    let missing = edit::entries(other).into_iter();
-    missing
-        .filter(|(name, _)| edit::get(object, name).is_none())
-        .fold(object.clone(), |object, (name, value)| edit::set(&object, &name, &value))
+    let known: HashSet<String> = edit::entries(object).into_iter().map(|(name, _)| name).collect();
+    let mut missing = edit::entries(other);
+    missing.retain(|(name, _)| !known.contains(name));
+    let missing: Vec<_> = missing.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    if missing.is_empty() { object.clone() } else { edit::set_each(object, &missing) }
 }

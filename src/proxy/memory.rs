@@ -56,6 +56,9 @@ pub(super) struct Memory {
     learned: watch::Sender<u64>,
 }
 
+/// Tools of a server that are named in the log at once.
+const MAX_REPORTED: usize = 50;
+
 impl Memory {
     pub(super) fn new(cache: Option<Cache>) -> Self {
         let (keys, kept, pins, seeds, reported, learned) = Default::default();
@@ -137,9 +140,15 @@ impl Memory {
         self.lock_pins().get(&server).cloned().unwrap_or_default()
     }
 
-    /// The tools that are not what they were when they were first seen.
-    pub(super) fn changed(&self, server: ServerId, catalog: &ServerCatalog) -> BTreeSet<String> {
-        self.pins_now(server).changed(&Digests::of(catalog))
+    /// The tools that are not what they were when they were first seen, and, where those are blocked, the tools of
+    /// which that is not known.
+    pub(super) fn suspicious(
+        &self,
+        server: ServerId,
+        pin: Pin,
+        catalog: &ServerCatalog,
+    ) -> BTreeSet<String> {
+        self.pins_now(server).suspicious(pin, &Digests::of(catalog))
     }
 
     /// The tools that must not be called before they are approved. What is seen first is pinned by that.
@@ -298,7 +307,8 @@ impl Fleet {
                 return;
             };
             if config.pin != Pin::Off {
-                fleet.report_changed(server, &changed);
+                let suspicious = fleet.memory.suspicious(server, config.pin, &catalog);
+                fleet.report_changed(server, &suspicious);
             }
             if config.pin == Pin::Block && !changed.is_empty() {
                 // Another process may have seen them first.
@@ -323,12 +333,20 @@ impl Fleet {
         let config = self.config_of(server);
         let blocked =
             if config.pin == Pin::Block { "; it cannot be called before that" } else { "" };
-        for tool in changed {
+        if changed.len() > MAX_REPORTED {
+            let (server, count) = (&config.name, changed.len());
+            tracing::warn!(
+                server,
+                count,
+                "many tools are not what they were, or cannot be compared; the first are named{blocked}"
+            );
+        }
+        for tool in changed.iter().take(MAX_REPORTED) {
             if self.memory.is_first_report(server, format!("changed {tool}")) {
                 tracing::warn!(
                     server = config.name,
                     tool,
-                    "its definition is not what it was when it was first seen; look at it, and say `dormouse approve {}`{blocked}",
+                    "its definition is not what it was when it was first seen, or cannot be compared; look at it, and run `dormouse approve {}`{blocked}",
                     config.name
                 );
             }
@@ -360,10 +378,12 @@ impl Fleet {
     }
 
     /// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
-    pub(super) fn seed(&self) {
+    /// `is_meant`: whether a server has just been taken into the config.
+    pub(super) fn seed(&self, is_meant: impl Fn(ServerId) -> bool) {
         let roster = self.roster();
-        let hybrid = roster.all().filter(|(_, slot)| {
-            slot.config.startup == Startup::Hybrid && has_first_attempt(&slot.config)
+        let hybrid = roster.all().filter(|(server, slot)| {
+            let is_hybrid = slot.config.startup == Startup::Hybrid;
+            is_meant(*server) && is_hybrid && has_first_attempt(&slot.config)
         });
         let seeds = hybrid.filter_map(|(server, _)| {
             Some((server, self.expose(server, &self.memory.seed(server)?)))

@@ -77,7 +77,8 @@ impl Fleet {
         let era = upstream.awake().map(|lease| lease.greeting().era);
         let has_stream =
             era == Some(Era::Legacy) || self.settings().wrapping == Wrapping::Exclusive;
-        let passes = host.endpoint().passes_through() == Some(instance.server)
+        let passes = era.is_some()
+            && host.endpoint().passes_through() == Some(instance.server)
             && host.client().map(|client| client.era) == era
             && has_stream
             && is_stateless(&notification.method);

@@ -38,7 +38,7 @@ impl Fleet {
         let catalog = shared.catalog();
         let recalled = || Some(Arc::new(self.memory.last(server)?));
         let inventory = catalog.or_else(recalled).map(|catalog| {
-            let changed: BTreeSet<String> = self.memory.changed(server, &catalog);
+            let changed: BTreeSet<String> = self.memory.suspicious(server, config.pin, &catalog);
             Inventory::of(&config, &catalog, &changed)
         });
         Overview {

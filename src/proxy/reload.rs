@@ -118,7 +118,7 @@ impl Fleet {
         self.roster.store(Arc::new(difference.roster.clone()));
         self.snapshot.store(Arc::new(after));
         drop(order);
-        self.seed();
+        self.seed(|server| !difference.keeps_connection(server));
         self.hand_over(&before, &difference);
         self.announce_difference(&before);
         self.changed();

@@ -8,6 +8,7 @@ mod table;
 
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rmcp::model::ErrorCode;
 use serde_json::json;
 use tokio::time::Instant;
@@ -22,8 +23,10 @@ use super::{
 };
 use crate::{
     catalog::ServerId,
+    config::Mask,
     peer::CallOptions,
     protocol::{Era, error, extension, task},
+    surface::shortened,
     upstream::Lease,
     wire::{Notification, Outcome, Raw, edit},
 };
@@ -36,7 +39,9 @@ const MAX_TTL: Duration = Duration::from_hours(24);
 const SLACK: Duration = Duration::from_mins(1);
 /// How long nobody looks for tasks whose time is over, at least.
 const MIN_REST: Duration = Duration::from_secs(1);
-/// How long a server may take for a page of its tasks.
+/// Characters of a server's error in the log.
+const MAX_LOGGED: usize = 500;
+/// How long a server may take to list its tasks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may take to confirm that a task is cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -184,11 +189,15 @@ impl Fleet {
             return at(self.instance(server, caller)).ok_or_else(unknown);
         }
         let params = Raw::encode(&json!({"taskId": id}));
-        for (instance, lease) in self.with_tasks(caller) {
-            let Some(origin) = at(instance) else { continue };
-            let kept = lease.another();
+        let asked = self.with_tasks(caller).into_iter().filter_map(|(instance, lease)| {
+            let (origin, kept) = (at(instance)?, lease.another());
             let asked = self.request(lease, instance, caller, "tasks/get", Some(params.clone()));
-            if matches!(asked.await, Ok(Ok(_))) {
+            Some(async move { matches!(asked.await, Ok(Ok(_))).then_some((origin, kept)) })
+        });
+        // Together, since one of them may not answer.
+        let mut answered: FuturesUnordered<_> = asked.collect();
+        while let Some(found) = answered.next().await {
+            if let Some((origin, kept)) = found {
                 self.add_task(caller, origin.clone(), kept, Instant::now() + MAX_TTL);
                 return Ok(origin);
             }
@@ -223,18 +232,28 @@ impl Fleet {
             return Err(error::invalid_params("unknown cursor: the list of tasks has one page"));
         }
         let lists = self.with_tasks(caller).into_iter().map(|(instance, lease)| async move {
-            (instance, lease.list("tasks/list", "tasks", LIST_TIMEOUT).await)
+            let listed = lease.list("tasks/list", "tasks", LIST_TIMEOUT);
+            (instance, tokio::time::timeout(LIST_TIMEOUT, listed).await)
         });
         let mut tasks = Vec::new();
         for (instance, listed) in futures_util::future::join_all(lists).await {
             match listed {
-                Ok(listed) => {
+                Ok(Ok(listed)) => {
                     let visible = |task: &Raw| self.as_shown(caller, instance, task);
                     tasks.extend(listed.iter().filter_map(visible));
                 }
-                Err(error) => {
+                Ok(Err(error)) => {
+                    let config = self.config_of(instance.server);
+                    let error = Mask::of(&config).masked(&error.to_string());
+                    let error = shortened(&error, MAX_LOGGED);
+                    tracing::warn!(server = config.name, error, "cannot list its tasks");
+                }
+                Err(_) => {
                     let server = &self.config_of(instance.server).name;
-                    tracing::warn!(server, %error, "cannot list its tasks");
+                    tracing::warn!(
+                        server,
+                        "its tasks are left out: it takes too long to list them"
+                    );
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! item: first the definitions go, then descriptions shrink to their first sentences, then to
 //! names, then to numbers of names that begin alike.
 
-use std::collections::HashMap;
+use std::collections::{BinaryHeap, HashMap};
 
 use super::{
     View,
@@ -24,7 +24,7 @@ pub(super) const ROOM: usize = MAX_ANSWER - 512;
 /// The most kinds that are told apart in a section that only counts.
 const MAX_KINDS: usize = 16;
 
-/// The most characters of a name where names are listed by the hundred.
+/// The most bytes of a name, as it is written, where names are listed by the hundred.
 const MAX_NAME: usize = 64;
 
 /// How much a section says of each of its items; each later form is shorter.
@@ -133,22 +133,31 @@ fn kind(name: &str) -> &str {
 }
 
 fn short(name: &str) -> String {
-    shortened(&one_line(name), MAX_NAME)
+    let name = one_line(&shortened(name, MAX_NAME));
+    let mut size = 0;
+    let fitting = name.char_indices().find(|(_, c)| {
+        size += if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() };
+        size > MAX_NAME
+    });
+    fitting.map_or_else(|| name.clone(), |(at, _)| format!("{}…", &name[..at]))
 }
 
 /// Shortens the largest section again and again, until all fit into `ROOM` less `others`, the bytes of what
 /// else the answer says, or none can be shorter.
 pub(super) fn fit(sections: &mut [Section<'_>], others: usize) {
     let room = ROOM.saturating_sub(others);
-    let mut sizes: Vec<usize> = sections.iter().map(|section| section.write().len()).collect();
-    while sizes.iter().sum::<usize>() > room {
-        let can_shrink = |at: &usize| sections[*at].form < sections[*at].shortest;
-        let Some(largest) = (0..sections.len()).filter(can_shrink).max_by_key(|at| sizes[*at])
-        else {
-            return;
-        };
-        sections[largest].form = sections[largest].form.next();
-        sizes[largest] = sections[largest].write().len();
+    let sizes = sections.iter().map(|section| section.write().len());
+    let mut sizes: BinaryHeap<(usize, usize)> = sizes.zip(0..).collect();
+    let mut sum: usize = sizes.iter().map(|(size, _)| size).sum();
+    while sum > room {
+        let Some((size, largest)) = sizes.pop() else { return };
+        let section = &mut sections[largest];
+        if section.form < section.shortest {
+            section.form = section.form.next();
+            let shorter = section.write().len();
+            sum = sum - size + shorter;
+            sizes.push((shorter, largest));
+        }
     }
 }
 

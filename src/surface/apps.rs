@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{View, activate, definition, discover, groups, load};
 use crate::{
-    catalog::{Exposed, ServerId, ServerView, Shown, Tool},
+    catalog::{Exposed, ServerId, ServerView, Shown, Tool, names::is_listable},
     config::Surface,
     wire::Raw,
 };
@@ -64,9 +64,12 @@ impl<'a> Names<'a> {
     /// `listed`.
     pub(super) fn name<'b>(&self, tool: &'b Tool, listed: &'b str) -> &'b str {
         let own = tool.name.as_str();
+        let snapshot = self.view.snapshot;
         let is_free = self.count.get(own) == Some(&1)
+            && is_listable(own)
             && !is_ours(own)
-            && self.view.snapshot.listed(own).is_none();
+            && !snapshot.names_a_server(own)
+            && snapshot.listed(own).is_none();
         if is_free && tool.interface().is_some() { own } else { listed }
     }
 }

@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::{
     Action, View,
-    answer::{self, Form, MAX_ANSWER, Section},
+    answer::{self, Form, ROOM, Section},
     answered, apps, budget, definition, failure,
     load::{self, MAX_SENTENCE, sentence},
     text::{near_misses, one_line, repeated, shortened},
 };
 use crate::{
     catalog::{Exposed, Found, Match, ServerView, Shown, ToolRef},
+    config::is_hidden,
     wire::{Raw, edit},
 };
 
@@ -267,8 +268,11 @@ pub(super) fn found(
     let found = view.snapshot.search(query, within, BEST);
     let form = detail.unwrap_or(Form::Brief);
     let short = if form == Form::Full { Form::Brief } else { form };
-    let mut lines: Vec<Raw> = found.iter().map(|found| found_line(view, found, short)).collect();
-    let left = MAX_ANSWER.saturating_sub(lines.iter().map(Raw::len).sum());
+    // Escapes take more room than what they stand for.
+    let written = |line: Raw| edit::escaped(&line, is_hidden);
+    let lines = found.iter().map(|found| written(found_line(view, found, short)));
+    let mut lines: Vec<Raw> = lines.collect();
+    let left = ROOM.saturating_sub(lines.iter().map(|line| line.len() + 1).sum());
     let mut room = match detail {
         None => MAX_DEFINITIONS.min(left),
         Some(Form::Full) => left,
@@ -279,6 +283,7 @@ pub(super) fn found(
             None => found_line(view, found, Form::Full),
             Some(_) => explained(&found_line(view, found, Form::Full), found),
         };
+        let whole = written(whole);
         if whole.len() <= room {
             room -= whole.len();
             *line = whole;
@@ -288,7 +293,7 @@ pub(super) fn found(
     let mut size = 0;
     let fitting = lines.iter().take_while(|line| {
         size += line.len() + 1;
-        size <= MAX_ANSWER
+        size <= ROOM
     });
     let fitting = fitting.count();
     let note = (fitting < lines.len()).then(|| answer::way_on(view, None));

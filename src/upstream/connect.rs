@@ -242,10 +242,10 @@ impl Connecting {
         clock: &mut Clock,
     ) -> Result<(Greeting, Terms, Option<ServerCatalog>), AttemptError> {
         let observer = &self.surroundings.observer;
-        let meeting = Meeting { peer, observer };
+        let meeting = Meeting::new(peer, observer);
         let greeting = self.within("the handshake", meeting.greet(approach, &mut spoken)).await?;
         clock.timing.handshake = clock.lap();
-        let declared = declared_names(&observer.capabilities(greeting.era));
+        let declared = declared_names(meeting.declared(greeting.era));
         let terms = Terms { declared, spoken };
         if !with_catalog {
             return Ok((greeting, terms, None));

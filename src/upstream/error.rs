@@ -53,9 +53,9 @@ impl AttemptError {
                 Self::TimedOut { phase, limit, said: mask.masked(&said) }
             }
             Self::Refused { phase, code, message } => {
-                Self::Refused { phase, code, message: mask.masked(&bounded(&message)) }
+                Self::Refused { phase, code, message: bounded(&mask.masked(&message)) }
             }
-            Self::Incompatible(message) => Self::Incompatible(mask.masked(&bounded(&message))),
+            Self::Incompatible(message) => Self::Incompatible(bounded(&mask.masked(&message))),
             other => other,
         }
     }

@@ -110,6 +110,10 @@ impl Stale {
 const MAX_PAGES: usize = 1000;
 /// The most bytes of all pages of one list.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+/// Items of a list: each host's list is put together of them.
+const MAX_ITEMS: usize = 20_000;
+/// The same of resources, which are listed and looked up, and no more.
+const MAX_RESOURCES: usize = 100_000;
 /// The most bytes of a cursor, each of which is remembered until the list ends.
 const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
@@ -297,6 +301,10 @@ impl Lister<'_> {
             items.extend(
                 elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?,
             );
+            let max = if method == "resources/list" { MAX_RESOURCES } else { MAX_ITEMS };
+            if items.len() > max {
+                return Err(refused(format!("it lists more than {max} items")));
+            }
             cursor = edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null");
             match &cursor {
                 None => return Ok(items),

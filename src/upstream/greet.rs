@@ -48,8 +48,31 @@ impl Approach {
 
 /// One meeting with a server, on one connection.
 pub(super) struct Meeting<'a> {
-    pub(super) peer: &'a Peer,
-    pub(super) observer: &'a Arc<dyn Observer>,
+    peer: &'a Peer,
+    /// What is declared in each era, and who is said to be the client: as it is when the meeting begins, since hosts
+    /// come and go meanwhile.
+    legacy: Raw,
+    modern: Raw,
+    client_info: Option<Raw>,
+}
+
+impl<'a> Meeting<'a> {
+    pub(super) fn new(peer: &'a Peer, observer: &Arc<dyn Observer>) -> Self {
+        Self {
+            peer,
+            legacy: observer.capabilities(Era::Legacy),
+            modern: observer.capabilities(Era::Modern),
+            client_info: observer.client_info(),
+        }
+    }
+
+    /// What was declared to a server that speaks this era.
+    pub(super) fn declared(&self, era: Era) -> &Raw {
+        match era {
+            Era::Legacy => &self.legacy,
+            Era::Modern => &self.modern,
+        }
+    }
 }
 
 impl Meeting<'_> {
@@ -67,9 +90,7 @@ impl Meeting<'_> {
                     let message = "it does not speak 2026-07-28".to_owned();
                     Err(AttemptError::Incompatible(message))
                 }
-                DiscoverAnswer::NoCommonVersion(message) => {
-                    Err(AttemptError::Incompatible(message))
-                }
+                DiscoverAnswer::Unusable(message) => Err(AttemptError::Incompatible(message)),
             },
             Approach::First(Era::Legacy) => match self.initialize().await? {
                 Ok(result) if !is_modern_initialize(&result) => {
@@ -111,7 +132,7 @@ impl Meeting<'_> {
                 spoken.modern = Some(false);
                 initialized(self.peer, self.initialize().await?, spoken)
             }
-            DiscoverAnswer::NoCommonVersion(message) => Err(AttemptError::Incompatible(message)),
+            DiscoverAnswer::Unusable(message) => Err(AttemptError::Incompatible(message)),
         }
     }
 
@@ -148,8 +169,7 @@ impl Meeting<'_> {
     }
 
     async fn discover_once(&self) -> Result<Outcome, AttemptError> {
-        let capabilities = self.observer.capabilities(Era::Modern);
-        let params = discover_params(&capabilities, self.observer.client_info());
+        let params = discover_params(&self.modern, self.client_info.clone());
         match call(self.peer, DISCOVER, params).await {
             // A legacy server behind a URL may refuse what it does not know before it reads it.
             Err(AttemptError::Call { cause: CallError::Refused { status, .. }, .. })
@@ -162,8 +182,7 @@ impl Meeting<'_> {
     }
 
     async fn initialize(&self) -> Result<Outcome, AttemptError> {
-        let info = self.observer.client_info();
-        let params = initialize_params(&self.observer.capabilities(Era::Legacy), info.as_ref());
+        let params = initialize_params(&self.legacy, self.client_info.as_ref());
         call(self.peer, INITIALIZE, params).await
     }
 }

@@ -210,7 +210,7 @@ impl Handler for Inbound {
         let Source { name, peer, observer, .. } = self.source.as_ref();
         if peer.is_full() {
             peer.ready(PATIENCE).await;
-            if peer.is_stalled() {
+            if peer.is_stalled() && !peer.is_closed() {
                 tracing::warn!(
                     server = name,
                     "it asks and does not read the answers; giving it up"

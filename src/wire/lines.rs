@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::skim::{Skimmed, Skimmer};
@@ -43,13 +43,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// When reading fails.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
+            if self.scanned == 0 {
+                self.skip_blank().await;
+            }
             if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
                 let line = self.take(self.scanned + end, 1);
                 if line.len() > self.max_line {
                     return Ok(Some(skim_whole(&line)));
-                }
-                if line.trim_ascii().is_empty() {
-                    continue;
                 }
                 return Ok(Some(Line::Text(line)));
             }
@@ -62,6 +62,17 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 let blank = rest.trim_ascii().is_empty();
                 return Ok((!blank).then_some(Line::Text(rest)));
             }
+        }
+    }
+
+    /// Takes blank lines away, and the white space before the next one: neither is of any use, and there may be no end
+    /// to them.
+    async fn skip_blank(&mut self) {
+        let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.buffer.advance(blank);
+        if blank >= LEAST_ROOM {
+            // Others are to have a turn.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -91,7 +102,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         skimmer.feed(&self.buffer);
         self.buffer = BytesMut::new();
         self.scanned = 0;
-        loop {
+        for chunk in 1_u64.. {
+            // Others are to have a turn, however much there is to read.
+            if chunk.is_multiple_of(16) {
+                tokio::task::yield_now().await;
+            }
             let at_end = self.fill().await? == 0;
             if let Some(end) = memchr::memchr(b'\n', &self.buffer) {
                 skimmer.feed(&self.take(end, 1));
@@ -100,9 +115,10 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             skimmer.feed(&self.buffer);
             self.buffer.clear();
             if at_end {
-                return Ok(Line::Oversized(skimmer.finish()));
+                break;
             }
         }
+        Ok(Line::Oversized(skimmer.finish()))
     }
 }
 

@@ -113,7 +113,7 @@ async fn the_capabilities_of_a_host_reach_its_server_over_http() {
             r#""experimental":{"x":{"n":1e2}}"#,
             r#""extensions":{"a/b":{}}"#,
         ] {
-            assert!(greeting.contains(member), "{startup} {path}: {member}: {greeting}");
+            assert!(greeting.contains(member), "{startup} {path}: {member}: {log:#?}");
         }
     }
 }

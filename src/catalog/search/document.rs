@@ -78,8 +78,19 @@ impl Documents {
         exposed: &Exposed,
         lexicon: &mut Lexicon<'_>,
     ) -> Self {
+        let mut words = 0;
         let tools = exposed.catalog.tools.iter();
-        let documents = tools.map(|tool| Reader::new(lexicon).tool(view, tool)).collect();
+        let documents = tools.map(|tool| {
+            let reader = Reader::new(lexicon);
+            let document = if words < MAX_SERVER_WORDS {
+                reader.tool(view, tool)
+            } else {
+                reader.tool_by_name(tool)
+            };
+            words += document.stems.len();
+            document
+        });
+        let documents = documents.collect();
         Self::numbered(documents, lexicon)
     }
 
@@ -107,6 +118,8 @@ impl Documents {
 const MAX_TEXT: usize = 8 * 1024;
 /// The most parameters of one object that are read.
 const MAX_PARAMETERS: usize = 200;
+/// Words of all tools of a server; of tools beyond them only the name is read. Twenty times what 200 tools have.
+const MAX_SERVER_WORDS: usize = 500_000;
 /// With more words than this no more parameters are read.
 const MAX_WORDS: usize = 5000;
 
@@ -143,6 +156,11 @@ impl<'a, 'w> Reader<'a, 'w> {
         }
         self.add(Field::Server, &view.name);
         self.add(Field::ServerDescription, view.description.as_deref().unwrap_or_default());
+        self.document()
+    }
+
+    fn tool_by_name(mut self, tool: &Tool) -> Document {
+        self.add(Field::Name, &tool.name);
         self.document()
     }
 

@@ -14,6 +14,8 @@ const NEAR: f32 = 0.25;
 /// The most bytes of a query that are read, and stems that are looked for.
 const MAX_QUERY: usize = 2000;
 const MAX_STEMS: usize = 64;
+/// Comparisons of words that no tool has with those that tools have, in one query: some hundredths of a second.
+const MAX_COMPARISONS: usize = 50_000;
 /// Too many words begin like a shorter one.
 const SHORTEST_BEGINNING: usize = 4;
 
@@ -44,7 +46,8 @@ impl<'a> Query<'a> {
     pub(super) fn of(text: &str, index: &'a Index) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_QUERY)];
         let stems = stems(text, index);
-        let terms = stems.iter().map(|stem| Term::of(stem, &stems, index)).collect();
+        let mut room = MAX_COMPARISONS;
+        let terms = stems.iter().map(|stem| Term::of(stem, &stems, index, &mut room)).collect();
         let (said, joined) = (words::said(text), words::joined(text));
         Self { said, joined, terms, direction: direction(text) }
     }
@@ -68,7 +71,8 @@ impl<'a> Query<'a> {
 }
 
 impl<'a> Term<'a> {
-    fn of(stem: &str, query: &[String], index: &'a Index) -> Self {
+    /// `room`: how many words may still be compared with words that no tool has.
+    fn of(stem: &str, query: &[String], index: &'a Index, room: &mut usize) -> Self {
         let synonyms = LANGUAGE.synonyms.of(stem).iter();
         // A synonym that is said itself counts as itself.
         let synonyms = synonyms.filter(|synonym| !query.contains(synonym));
@@ -76,7 +80,8 @@ impl<'a> Term<'a> {
         stems.extend(synonyms.map(|synonym| (synonym.as_str(), SYNONYM)));
         let count = index.postings(stem).len();
         if count == 0 {
-            let near = index.stems_like(stem).filter(|word| is_near(word, stem));
+            let like = index.stems_like(stem).take(*room).inspect(|_| *room -= 1);
+            let near = like.filter(|word| is_near(word, stem));
             stems.extend(near.map(|near| (near, NEAR)));
         }
         let candidates = stems.into_iter().filter_map(|(stem, worth)| {

@@ -87,8 +87,9 @@ fn max_connections() -> usize {
 async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: CancellationToken) {
     let slot = admitted.slot.clone();
     let respond = |request: hyper::Request<Incoming>| {
-        let busy = slot.begin();
-        let (mut router, is_surplus) = (router.clone(), admitted.is_surplus);
+        let busy = Asked::new(slot.clone());
+        let (mut router, is_surplus) = (router.clone(), slot.is_surplus);
+        let request = request.map(|body| busy.when_whole(body));
         async move {
             let request: Request = request.map(Body::new);
             let response = if is_surplus && !is_about_health(&request) {
@@ -104,13 +105,20 @@ async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: Canc
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .keep_alive(!admitted.is_surplus)
+        .keep_alive(!admitted.slot.is_surplus)
         .serve_connection(TokioIo::new(stream), service_fn(respond));
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
+        biased;
         // However it ends, nothing more can be said to the other side.
         _ = connection.as_mut() => return,
-        () = admitted.slot.unwanted.cancelled() => return,
+        () = admitted.slot.unwanted.cancelled() => {
+            if admitted.slot.is_idle() {
+                return;
+            }
+            // Something has been asked meanwhile.
+            connection.as_mut().graceful_shutdown();
+        }
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
@@ -137,7 +145,9 @@ struct Open {
 /// What is known of one connection.
 #[derive(Default)]
 struct Slot {
-    // A std mutex: held for a look or a change. Requests whose answers are not complete.
+    /// Whether it is beyond the limit.
+    is_surplus: bool,
+    // A std mutex: held for a look or a change. Requests that have come as a whole, and whose answers are not complete.
     requests: Mutex<usize>,
     /// Cancelled when the connection has to make room.
     unwanted: CancellationToken,
@@ -152,25 +162,35 @@ impl Connections {
     /// makes room; `None` where all are in use, and the surplus too.
     fn admit(self: Arc<Self>) -> Option<Admitted> {
         let mut open = self.lock();
-        let mut is_surplus = false;
-        if open.slots.len() >= self.max {
-            let idle =
-                open.slots.iter().find(|(_, slot)| slot.is_idle()).map(|(number, _)| *number);
-            match idle.and_then(|number| open.slots.remove(&number)) {
-                Some(slot) => slot.unwanted.cancel(),
-                None if open.slots.len() < self.max + SURPLUS => is_surplus = true,
-                None => return None,
-            }
+        let surplus = open.slots.values().filter(|slot| slot.is_surplus).count();
+        let is_full = open.slots.len() - surplus >= self.max;
+        let is_surplus = is_full && !open.end_idle(false);
+        if is_surplus && surplus >= SURPLUS && !open.end_idle(true) {
+            return None;
         }
         open.last += 1;
-        let (number, slot) = (open.last, Arc::new(Slot::default()));
+        let (number, slot) = (open.last, Arc::new(Slot { is_surplus, ..Slot::default() }));
         open.slots.insert(number, slot.clone());
         drop(open);
-        Some(Admitted { connections: self, number, slot, is_surplus })
+        Some(Admitted { connections: self, number, slot })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Ends the oldest connection on which nothing is asked, within or beyond the limit. Returns whether there was one.
+    fn end_idle(&mut self, is_surplus: bool) -> bool {
+        let mut idle =
+            self.slots.iter().filter(|(_, slot)| slot.is_surplus == is_surplus && slot.is_idle());
+        let number = idle.next().map(|(number, _)| *number);
+        let ended = number.and_then(|number| self.slots.remove(&number));
+        ended.is_some_and(|slot| {
+            slot.unwanted.cancel();
+            true
+        })
     }
 }
 
@@ -194,8 +214,6 @@ struct Admitted {
     connections: Arc<Connections>,
     number: u64,
     slot: Arc<Slot>,
-    /// Whether it is beyond the limit.
-    is_surplus: bool,
 }
 
 impl Drop for Admitted {
@@ -213,10 +231,66 @@ impl Drop for Busy {
     }
 }
 
+/// A request, which counts as one from when it has come as a whole: whoever sends a part of it asks nothing.
+#[derive(Clone)]
+struct Asked {
+    slot: Arc<Slot>,
+    // A std mutex: held for a look or a change.
+    busy: Arc<Mutex<Option<Busy>>>,
+}
+
+impl Asked {
+    fn new(slot: Arc<Slot>) -> Self {
+        Self { slot, busy: Arc::default() }
+    }
+
+    fn when_whole(&self, body: Incoming) -> Awaited {
+        if http_body::Body::is_end_stream(&body) {
+            self.begin();
+        }
+        Awaited { body, asked: self.clone() }
+    }
+
+    fn begin(&self) {
+        let mut busy = self.busy.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        busy.get_or_insert_with(|| self.slot.begin());
+    }
+}
+
+/// The body of a request.
+struct Awaited {
+    body: Incoming,
+    asked: Asked,
+}
+
+impl http_body::Body for Awaited {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.asked.begin();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// The body of a response; its connection is in use until it is dropped.
 struct Tracked {
     body: Body,
-    _busy: Busy,
+    _busy: Asked,
 }
 
 impl http_body::Body for Tracked {
@@ -250,10 +324,10 @@ mod tests {
         let (first, second) = (admit(), admit());
         let busy = first.slot.begin();
         let third = admit();
-        assert!(!third.is_surplus && second.slot.unwanted.is_cancelled());
+        assert!(!third.slot.is_surplus && second.slot.unwanted.is_cancelled());
         assert!(!first.slot.unwanted.is_cancelled());
         drop(busy);
-        assert!(!admit().is_surplus && first.slot.unwanted.is_cancelled());
+        assert!(!admit().slot.is_surplus && first.slot.unwanted.is_cancelled());
     }
 
     #[test]
@@ -267,8 +341,22 @@ mod tests {
             Some(admitted)
         })
         .collect();
-        assert!(surplus.len() == SURPLUS && surplus.iter().all(|admitted| admitted.is_surplus));
+        assert!(
+            surplus.len() == SURPLUS && surplus.iter().all(|admitted| admitted.slot.is_surplus)
+        );
         drop(surplus);
-        assert!(connections.admit().unwrap().is_surplus);
+        assert!(connections.admit().unwrap().slot.is_surplus);
+    }
+
+    #[test]
+    fn a_surplus_connection_makes_room_for_a_surplus_one_alone() {
+        let connections = Arc::new(Connections::new(1));
+        let admit = || connections.clone().admit().unwrap();
+        let first = admit();
+        let _busy = first.slot.begin();
+        let surplus: Vec<Admitted> = (0..SURPLUS).map(|_| admit()).collect();
+        let more = admit();
+        assert!(more.slot.is_surplus && surplus[0].slot.unwanted.is_cancelled());
+        assert!(!first.slot.unwanted.is_cancelled());
     }
 }
