@@ -20,6 +20,7 @@ use crate::{
     config::{Config, Isolation, Startup, Surface, visible},
     downstream::within,
     proxy::{Fleet, Storage},
+    surface::one_line,
     upstream::Watchdog,
     wire::{Outcome, Raw},
 };
@@ -101,7 +102,7 @@ async fn call(
     watchdog.end();
     // The error for hosts counts the attempts that are left; this process makes no other.
     if let Some(cause) = failed.and_then(|server| server.status.last_error) {
-        bail!("cannot load the server: {cause}");
+        bail!("cannot load the server: {}", one_line(&cause));
     }
     Ok(outcome.context("stopped before there was an answer")??)
 }
@@ -130,7 +131,8 @@ fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
         (std::io::stdout().is_terminal(), Box::new(std::io::stdout()))
     };
     // A server's text must not control the terminal; elsewhere it stays what it is.
-    let text = if is_terminal { visible(&text) } else { text };
+    let is_shown = is_terminal || is_error && !as_json;
+    let text = if is_shown { visible(&text) } else { text };
     super::print_line(&mut to, format_args!("{text}"));
     if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

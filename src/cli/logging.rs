@@ -1,6 +1,10 @@
 //! The log on standard error. Standard output belongs to the protocol.
 
-use std::{fmt, io::IsTerminal as _, str::FromStr as _};
+use std::{
+    fmt,
+    io::{self, IsTerminal as _},
+    str::FromStr as _,
+};
 
 use tracing::field::Field;
 
@@ -9,7 +13,7 @@ use tracing_subscriber::{
     field::MakeExt as _,
     filter::{Targets, filter_fn},
     fmt::{
-        self as subscriber,
+        self as subscriber, MakeWriter,
         format::{Writer, debug_fn},
         writer::BoxMakeWriter,
     },
@@ -20,6 +24,7 @@ use tracing_subscriber::{
 use super::{
     UsageError,
     arguments::{LogFormat, Options},
+    with_escapes,
 };
 use crate::config::visible;
 
@@ -48,6 +53,31 @@ fn writer() -> (BoxMakeWriter, Option<WorkerGuard>) {
         .lossy(true)
         .finish(std::io::stderr());
     (BoxMakeWriter::new(writer), Some(guard))
+}
+
+/// Writes lines of JSON without characters that cannot be seen, and that a terminal might obey.
+struct Visible<W>(W);
+
+impl<W: io::Write> io::Write for Visible<W> {
+    /// Takes a whole line, as the layer for JSON writes them.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(with_escapes(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+struct MakeVisible(BoxMakeWriter);
+
+impl<'a> MakeWriter<'a> for MakeVisible {
+    type Writer = Visible<<BoxMakeWriter as MakeWriter<'a>>::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Visible(self.0.make_writer())
+    }
 }
 
 /// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `usual`. What waits
@@ -93,7 +123,9 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<Wor
             .init(),
         LogFormat::Json => {
             registry
-                .with(subscriber::layer().json().flatten_event(true).with_writer(writer))
+                .with(
+                    subscriber::layer().json().flatten_event(true).with_writer(MakeVisible(writer)),
+                )
                 .init();
         }
     }

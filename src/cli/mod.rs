@@ -224,7 +224,11 @@ fn print_line(to: &mut impl Write, line: fmt::Arguments<'_>) {
 
 /// As JSON, in which what cannot be seen is escaped; it only stands in strings.
 fn json(value: &impl Serialize) -> serde_json::Result<String> {
-    let text = serde_json::to_string_pretty(value)?;
+    Ok(with_escapes(&serde_json::to_string_pretty(value)?))
+}
+
+/// JSON in which what cannot be seen is escaped; it only stands in strings.
+fn with_escapes(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_invisible(c) && c != '\n' {
@@ -235,7 +239,7 @@ fn json(value: &impl Serialize) -> serde_json::Result<String> {
             shown.push(c);
         }
     }
-    Ok(shown)
+    shown
 }
 
 /// A runtime of one thread: the work is moving bytes, and this is the leanest way to do it.

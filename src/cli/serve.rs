@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 use super::{
     UsageError, arguments::Options, first_run, follow, footprint, lineage, runtime, settings,
@@ -97,6 +100,7 @@ async fn serve(
     };
     let _signals = signals::cancel_when_asked(stop.clone(), origin.is_some());
     let watchdog = Watchdog::default();
+    let _kept = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &config));
     let fleet = Fleet::new(config, &watchdog, settings::storage(file), auth);
     footprint::give_back_start();

@@ -2,7 +2,8 @@
 
 use super::{Caller, Fleet, forward::ForwardError};
 use crate::{
-    catalog::Presence,
+    catalog::{Presence, ServerId},
+    config::Isolation,
     protocol::{Greeting, introduced},
     upstream::LoadError,
     wire::{Outcome, Raw},
@@ -22,6 +23,14 @@ impl Fleet {
 
     async fn greeting_of_sole(&self, caller: &Caller) -> Option<Result<Greeting, Raw>> {
         let server = caller.endpoint().passes_through()?;
+        let own = self.existing(self.instance(server, caller));
+        if self.config_of(server).isolation == Isolation::Session {
+            let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
+            if let Some(greeting) = known.filter(|greeting| greeting.said.is_some()) {
+                return Some(Ok(greeting));
+            }
+            return self.greeting_of_started(server, caller).await;
+        }
         let snapshot = self.snapshot_for(caller.host.as_ref());
         if let Some(Presence::Live { exposed, .. }) =
             snapshot.view(server).map(|view| &view.presence)
@@ -29,6 +38,14 @@ impl Fleet {
         {
             return Some(Ok(exposed.whole.greeting.clone()));
         }
+        self.greeting_of_started(server, caller).await
+    }
+
+    async fn greeting_of_started(
+        &self,
+        server: ServerId,
+        caller: &Caller,
+    ) -> Option<Result<Greeting, Raw>> {
         // Hosts connect when they start, and are not to ask their users then.
         match self.lease_asking(server, caller, self.way_without_host()).await {
             Ok((_, lease)) => {

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::{Caller, Fleet, resources::reply};
 use crate::{
     catalog::{Presence, Snapshot},
-    config::{AlwaysLoad, Features, Pin, Startup},
+    config::{AlwaysLoad, Features, Isolation, Pin, Startup},
     protocol::error,
     upstream::{Kinds, Phase, offerable},
     wire::{Outcome, Raw, edit},
@@ -84,7 +84,9 @@ impl Fleet {
             return Some(Err(refusal));
         }
         let upstream = self.existing(self.instance(server, caller))?;
-        let is_known = self.context.reads_lists && !params.is_some_and(has_cursor);
+        // What another host's instance has listed is not this host's.
+        let is_shared = config.isolation == Isolation::Shared;
+        let is_known = is_shared && self.context.reads_lists && !params.is_some_and(has_cursor);
         if upstream.awake().is_none() && is_known {
             return None;
         }
@@ -118,16 +120,21 @@ impl Fleet {
         };
         let snapshot = self.snapshot_for(caller.host.as_ref());
         let presence = snapshot.view(server).map(|view| &view.presence);
-        let is_unknown = matches!(presence, Some(Presence::Offered { .. }));
         // An eager one is on its way, and is announced when it comes; unless somebody has to do something for that.
         let upstream = self.existing(self.instance(server, caller));
+        let is_own = self.config_of(server).isolation == Isolation::Session;
+        let is_unknown = if is_own {
+            upstream.as_ref().is_none_or(|upstream| upstream.catalog().is_none())
+        } else {
+            matches!(presence, Some(Presence::Offered { .. }))
+        };
         let wants_login = upstream
             .as_ref()
             .is_some_and(|upstream| upstream.status().phase == Phase::AwaitingLogin);
         let has_failed =
             upstream.is_some_and(|upstream| upstream.status().phase == Phase::BackingOff);
-        let is_coming =
-            self.config_of(server).startup == Startup::Eager && !wants_login && !has_failed;
+        let is_eager = self.config_of(server).startup == Startup::Eager && !is_own;
+        let is_coming = is_eager && !wants_login && !has_failed;
         if !is_unknown || is_coming {
             return Ok(());
         }

@@ -116,7 +116,7 @@ async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Mutex
             Line::Text(text) => visible(&mask.masked(String::from_utf8_lossy(&text).trim_end())),
             Line::Oversized(skimmed) => format!("(a line of {} bytes)", skimmed.size),
         };
-        match allowance.take(text.len()) {
+        match allowance.take(text.len() + LINE_OVERHEAD) {
             Logged::Yes => tracing::info!(server, "stderr: {text}"),
             Logged::AfterSilence(dropped) => {
                 tracing::info!(server, dropped, "stderr: {text}");
@@ -129,6 +129,9 @@ async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Mutex
         lock(&kept).push(text);
     }
 }
+
+/// Bytes of a line of the log beside what the server wrote.
+const LINE_OVERHEAD: usize = 64;
 
 /// How much of what a server writes is logged.
 struct Allowance {

@@ -3,7 +3,7 @@
 //! The watchdog is this same program in a hidden mode, in a process group and under a name of its own, so that what
 //! ends dormouse by its name does not end it too. It is told over a pipe which process groups exist; when the pipe
 //! closes, because dormouse is gone for whatever reason, it ends those that are left, and what has left them. It is
-//! started before the first server, and again when it has ended.
+//! started before the first server, and again as soon as it has ended.
 
 use std::{
     collections::BTreeSet,
@@ -89,6 +89,22 @@ impl Watchdog {
         let mut state = self.lock();
         state.groups.remove(&group);
         state.tell(&self.0.mark, '-', group);
+    }
+
+    /// Starts the watchdog again whenever it has ended while there is something to guard.
+    pub async fn keep_running(self) {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+
+            let Ok(mut child_ended) = signal(SignalKind::child()) else { return };
+            while child_ended.recv().await.is_some() {
+                let mut state = self.lock();
+                if !state.groups.is_empty() {
+                    state.ensure(&self.0.mark);
+                }
+            }
+        }
     }
 
     /// Ends the watchdog once nothing is left to guard. It ends what servers have left behind.

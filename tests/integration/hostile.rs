@@ -284,3 +284,30 @@ async fn a_tools_name_cannot_stand_for_a_tool_of_another_server() {
     }
     assert!(host.use_tool("bad/good/other", json!({})).await["isError"].is_null());
 }
+
+#[tokio::test]
+async fn a_prompts_name_cannot_stand_for_a_prompt_of_another_server() {
+    let bad = Server::eager("bad").script("prompts", json!(["good__p", "good__other", "own"]));
+    let good = Server::eager("good").script("prompts", json!(["p"]));
+    let mut host = Proxy::with([bad, good]).serve().await;
+    let listed = host.request("prompts/list", json!({})).await;
+    let listed = listed["prompts"].as_array().unwrap().iter();
+    let names: Vec<&str> = listed.filter_map(|prompt| prompt["name"].as_str()).collect();
+    assert_eq!(names, ["bad__good__p", "bad__good__other", "own", "p"]);
+    for (name, own) in
+        [("good__p", Some("p")), ("bad__good__p", Some("good__p")), ("good__other", None)]
+    {
+        let got = host.ask("prompts/get", json!({"name": name})).await;
+        assert_eq!(got["result"]["description"].as_str(), own, "{name}: {got}");
+    }
+}
+
+#[tokio::test]
+async fn capabilities_without_an_end_fail_the_load() {
+    let many: serde_json::Map<String, Value> =
+        (0..7_000).map(|number| (format!("x/{number}"), json!({}))).collect();
+    let server = Server::lazy("a").script("capabilities", json!({"extensions": many}));
+    let mut host = Proxy::with([server]).serve().await;
+    let report = host.load("a").await;
+    assert!(text_of(&report).contains("its capabilities have more than"), "{report}");
+}

@@ -481,6 +481,27 @@ async fn half_open_connections_keep_nobody_out() {
 }
 
 #[tokio::test]
+async fn requests_that_never_come_as_a_whole_keep_nobody_out() {
+    let program = service().descriptors(200).start_http();
+    let url = program.url("").await;
+    let address = url.trim_start_matches("http://").to_owned();
+    let mut slow = Vec::new();
+    for _ in 0..400 {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{"
+        );
+        tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    let health = http_client().get(format!("{url}/healthz")).send().await.unwrap();
+    assert_eq!(health.status().as_u16(), 200);
+    let mut host = initialized(&program, PATH).await;
+    assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
+    drop(slow);
+}
+
+#[tokio::test]
 async fn no_host_waits_for_one_on_stdio_that_does_not_read() {
     let mut program = service().argument("--stdio").start_http();
     let mut stdin = program.take_stdin();

@@ -263,7 +263,7 @@ async fn what_has_left_its_group_ends_with_its_server_and_with_dormouse_however_
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_watchdog_that_was_killed_is_started_again_with_the_next_server() {
+async fn a_watchdog_that_was_killed_is_started_again() {
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     host.load("a").await;
     let watchdogs = |of: u32| -> Vec<u32> {
@@ -278,9 +278,9 @@ async fn a_watchdog_that_was_killed_is_started_again_with_the_next_server() {
     let process = nix::unistd::Pid::from_raw(i32::try_from(first[0]).unwrap());
     nix::sys::signal::kill(process, Signal::SIGKILL).unwrap();
     eventually("it is gone", || !alive(first[0])).await;
+    eventually("there is another", || watchdogs(host.id()).len() == 1).await;
     host.load("b").await;
     let servers = [host.started("a")[0], host.started("b")[0]];
-    eventually("there is another", || watchdogs(host.id()).len() == 1).await;
     host.signal(Signal::SIGKILL);
     eventually("it guards both", || !servers.iter().any(|server| alive(*server))).await;
 }

@@ -211,3 +211,16 @@ async fn a_server_can_neither_forge_a_line_of_the_log_nor_control_the_terminal()
         assert!(!line.contains('\u{1b}') && !line.starts_with("2026-01-01"), "{line:?}");
     }
 }
+
+#[tokio::test]
+async fn a_log_of_json_has_no_character_that_cannot_be_seen() {
+    let refusing = Server::lazy("b").script("refuse_with", "no \u{9b}31m \u{202e} forged");
+    let proxy = Proxy::with([refusing]).argument("--log-format").argument("json");
+    let mut host = proxy.serve().await;
+    host.load("b").await;
+    host.logged("forged").await;
+    for line in host.log() {
+        assert!(!line.contains(['\u{9b}', '\u{202e}']), "{line:?}");
+        assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok(), "{line:?}");
+    }
+}

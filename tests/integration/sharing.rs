@@ -93,6 +93,18 @@ async fn progress_and_log_messages_reach_the_host_of_the_call_alone() {
 }
 
 #[tokio::test]
+async fn at_its_endpoint_each_host_is_greeted_by_its_own_instance() {
+    let server = Server::lazy("own").set("isolation", "session");
+    let program = Proxy::with([server]).start_http();
+    for number in 1..=2 {
+        let mut host = program.host("/servers/own/mcp").await;
+        host.initialize(json!({})).await;
+        host.tool_names().await;
+        assert_eq!(program.started("own").len(), number);
+    }
+}
+
+#[tokio::test]
 async fn a_server_of_ones_own_is_started_used_and_ended_with_its_session() {
     let server = Server::lazy("own").set("isolation", "session");
     let program = Proxy::with([server]).start_http();
