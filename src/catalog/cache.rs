@@ -255,7 +255,10 @@ impl Cache {
             encoded = kept.encode();
         }
         if kept.records.is_empty() && size > MOST_BYTES {
-            tracing::warn!(size, "a catalog is too large to be kept; only what its tools are is");
+            tracing::warn!(
+                size,
+                "a catalog is too large to be stored; only the digests for `pin` are"
+            );
         }
         let is_new = !self.path(key).exists();
         self.write(key, &encoded).map_err(failed)?;

@@ -77,7 +77,7 @@ impl Memory {
                 let server = &config.name;
                 tracing::warn!(
                     server,
-                    "there is no place to keep what its tools are: they are blocked only for what changes from now on"
+                    "the definitions of its tools cannot be stored, since there is no cache directory; `pin: block` compares only with what this process has seen"
                 );
             }
             let pins = self.pins_now(server);

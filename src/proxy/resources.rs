@@ -40,9 +40,11 @@ impl Fleet {
             return ResourceRoute::Server(server);
         }
         let route = self.snapshot_for(caller.host.as_ref()).route_resource(uri);
-        match (&route, self.lister_of(caller, uri)) {
-            (ResourceRoute::Unlisted, Some(server)) => ResourceRoute::Server(server),
-            _ => route,
+        match route {
+            ResourceRoute::Unlisted => {
+                self.lister_of(caller, uri).map_or(route, ResourceRoute::Server)
+            }
+            ResourceRoute::Server(_) => route,
         }
     }
 

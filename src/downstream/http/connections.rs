@@ -39,6 +39,7 @@ const SURPLUS: usize = 16;
 pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let connections = Arc::new(Connections::new(max_connections()));
     let tasks = TaskTracker::new();
+    let mut is_failing = false;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -46,6 +47,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
         };
         match accepted {
             Ok((stream, _)) => {
+                is_failing = false;
                 // An answer is not held back for more to come; where that is not possible it is only slower.
                 let _ = stream.set_nodelay(true);
                 if let Some(admitted) = connections.clone().admit() {
@@ -55,7 +57,10 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
             // The other side has gone already.
             Err(error) if is_of_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                // Once for as long as it lasts.
+                if !std::mem::replace(&mut is_failing, true) {
+                    tracing::warn!(%error, "cannot accept connections; trying again");
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }

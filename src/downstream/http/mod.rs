@@ -74,7 +74,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves hosts, and `api` to operators, until `stop` is cancelled, and then answers what is in flight.
 ///
 /// # Errors
-/// When connections cannot be accepted.
+/// When the task that accepts connections panics. Where none can be accepted at the moment it tries again.
 pub async fn serve(
     fleet: Arc<Fleet>,
     listener: TcpListener,
