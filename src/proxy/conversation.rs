@@ -17,6 +17,7 @@ use super::{
     in_flight::{Entered, Entry},
     questions,
     states::States,
+    tasks::Cancellation,
 };
 use crate::{
     catalog::ServerId,
@@ -34,6 +35,15 @@ const GATHERING: Duration = Duration::from_millis(5);
 /// The calls that wait for their hosts to come back.
 pub(super) type Parked = States<Conversation>;
 
+/// What becomes of a call that is parked, and that belongs to another request of the host than it is itself.
+#[derive(Default)]
+pub(super) struct Ending {
+    /// The method of the host's request; `None` for that of the call.
+    pub(super) answered_as: Option<&'static str>,
+    /// What is cancelled when the host does not come back.
+    pub(super) cancellation: Option<Cancellation>,
+}
+
 /// A call to a legacy server, with the questions that it has asked.
 pub(super) struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
@@ -47,6 +57,7 @@ pub(super) struct Conversation {
     entered: Entered,
     server: ServerId,
     method: String,
+    ending: Ending,
     /// The server is in use as long as the call is.
     _lease: Lease,
 }
@@ -55,6 +66,7 @@ pub(super) struct Conversation {
 pub(super) async fn begin(
     request: Forwarded<'_>,
     params: Option<Raw>,
+    ending: Ending,
 ) -> Result<Outcome, CallError> {
     if let Some(level) = request.caller.log_level {
         request.fleet.upstream(request.instance).raise_log_level(level).await;
@@ -87,6 +99,7 @@ pub(super) async fn begin(
         entered,
         server: request.instance.server,
         method: request.method.to_owned(),
+        ending,
         _lease: request.lease,
     };
     go_on(request.fleet, conversation, request.caller).await
@@ -112,6 +125,9 @@ async fn go_on(
         tokio::select! {
             biased;
             outcome = &mut conversation.call => {
+                if let Some(cancellation) = conversation.ending.cancellation.take() {
+                    cancellation.disarm();
+                }
                 let (from, to) = (Era::Legacy, caller.client.era);
                 return Ok(adapt::outcome(&conversation.method, from, to, outcome?));
             }
@@ -202,7 +218,8 @@ impl Fleet {
         if !conversation.open.is_empty() {
             return Some(Ok(self.park(conversation, caller)));
         }
-        let (server, method) = (conversation.server, conversation.method.clone());
+        let server = conversation.server;
+        let method = conversation.ending.answered_as.unwrap_or(&conversation.method).to_owned();
         let answered = go_on(self, conversation, caller).await;
         let name = || self.config_of(server).name.clone();
         let answered = answered.map_err(|cause| ForwardError::new(name(), cause));

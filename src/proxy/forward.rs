@@ -5,7 +5,8 @@ use std::{sync::atomic::Ordering, time::Duration};
 use serde_json::json;
 
 use super::{
-    Caller, Fleet, conversation,
+    Caller, Fleet,
+    conversation::{self, Ending},
     in_flight::Entry,
     instance::Instance,
     logins::{LoginOutcome, Way},
@@ -160,15 +161,25 @@ impl Fleet {
         method: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, CallError> {
-        let request = Forwarded { fleet: self, lease, instance, caller, method };
-        let era = request.lease.greeting().era;
+        let forwarded = Forwarded { fleet: self, lease, instance, caller, method };
+        self.send_forwarded(forwarded, params, Ending::default()).await
+    }
+
+    /// The same, where a call to a legacy server may outlive this future: see [`Ending`].
+    pub(super) async fn send_forwarded(
+        &self,
+        request: Forwarded<'_>,
+        params: Option<Raw>,
+        ending: Ending,
+    ) -> Result<Outcome, CallError> {
+        let (caller, era) = (request.caller, request.lease.greeting().era);
         if caller.client.era == Era::Modern
             && let Err(refusal) = self.passed.check(era, params.as_ref())
         {
             return Ok(Err(refusal));
         }
         match (caller.client.era, era) {
-            (Era::Modern, Era::Legacy) => conversation::begin(request, params).await,
+            (Era::Modern, Era::Legacy) => conversation::begin(request, params, ending).await,
             (Era::Legacy, Era::Modern) => rounds::play(&request, params).await,
             (Era::Legacy, Era::Legacy) => {
                 let outcome = request.send(params).await?;

@@ -16,7 +16,8 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Caller, Fleet, Principal, Subscriber,
-    forward::ForwardError,
+    conversation::Ending,
+    forward::{ForwardError, Forwarded},
     instance::{Instance, is_sole},
     lists::has_cursor,
     resources::reply,
@@ -367,8 +368,18 @@ impl Fleet {
             tasks: self.context.tasks.clone(),
             armed: lease.another().map(|lease| (lease, params.clone())),
         };
-        let answered = self.request(lease, instance, caller, "tasks/result", Some(params)).await;
-        cancellation.disarm();
+        // Where the server asks something, a modern host leaves, and its retry is answered with the result.
+        let (here, parked) = match caller.client.era {
+            Era::Legacy => (Some(cancellation), None),
+            Era::Modern => (None, Some(cancellation)),
+        };
+        let ending = Ending { answered_as: Some("tools/call"), cancellation: parked };
+        let method = "tasks/result";
+        let forwarded = Forwarded { fleet: self, lease, instance, caller, method };
+        let answered = self.send_forwarded(forwarded, Some(params), ending).await;
+        if let Some(cancellation) = here {
+            cancellation.disarm();
+        }
         self.unsubscribe(self.tasks.remove(owner, &task.id));
         let name = self.config_of(server).name.clone();
         let answered = answered.map_err(|cause| ForwardError::new(name, cause));
@@ -377,14 +388,14 @@ impl Fleet {
 }
 
 /// Cancels a task when the caller that waits for it goes away.
-struct Cancellation {
+pub(super) struct Cancellation {
     tasks: TaskTracker,
     /// The server that works on the task, and the `params` that name it.
     armed: Option<(Lease, Raw)>,
 }
 
 impl Cancellation {
-    fn disarm(mut self) {
+    pub(super) fn disarm(mut self) {
         self.armed = None;
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json, value::RawValue};
 use tokio::process::{Child, Command};
 
-use crate::support::{Host, Proxy, Server, descendants, eventually, text_of};
+use crate::support::{Host, Modern, Proxy, Server, descendants, eventually, text_of};
 
 fn program(name: &str) -> PathBuf {
     let path =
@@ -216,6 +216,29 @@ async fn the_research_task_of_everything_asks_its_host_in_the_middle_and_is_fetc
     let result = host.answer(fetching).await;
     assert!(text_of(&result["result"]).contains("Research Report: python (snake)"), "{result}");
     assert_eq!(host.request("tasks/get", json!({"taskId": id})).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_modern_host_is_asked_in_the_middle_of_a_tool_that_must_be_a_task() {
+    let server = real("everything", "mcp-server-everything", &json!(["stdio"]));
+    let mut host = Proxy::with([server]).set("maxResultBytes", 200).start();
+    let arguments = json!({"topic": "python", "ambiguous": true});
+    let input = json!({"tool_name": "everything/simulate-research-query", "tool_input": arguments});
+    let call = || {
+        let mut call = Modern::meta(json!({"name": "use_tool", "arguments": input}));
+        call["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+        call
+    };
+    let asked = host.request("tools/call", call()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let mut retry = call();
+    retry["requestState"] = asked["requestState"].clone();
+    let content = json!({"interpretation": "snake"});
+    retry["inputResponses"] = json!({"q1": {"action": "accept", "content": content}});
+    let result = host.request("tools/call", retry).await;
+    let text = text_of(&result);
+    assert!(text.contains("Research Report: python (snake)"), "{result}");
+    assert!(text.len() < 1000 && result["isError"].is_null(), "it is shaped as a call: {result}");
 }
 
 /// Whether a result contains the time in seconds, so that it is compared within one second.
