@@ -30,7 +30,7 @@ impl Fleet {
             match &action {
                 Action::Answer(result) => break Ok(own(caller, result.clone())),
                 Action::Forward { server, .. } if self.must_compare(*server) => {
-                    match self.call_compared(caller, params, &action).await {
+                    match Box::pin(self.call_compared(caller, params, &action)).await {
                         Some(outcome) => break outcome,
                         None => continue,
                     }
@@ -38,13 +38,13 @@ impl Fleet {
                 Action::Forward { server, params: forwarded } => {
                     break self.call_server(caller, *server, params, forwarded).await;
                 }
-                Action::Load { server } => match self.load_first(caller, *server).await {
+                Action::Load { server } => match Box::pin(self.load_first(caller, *server)).await {
                     Ok(announced) => hold = announced,
                     Err(error) => break self.called(caller, *server, Err(error)),
                 },
-                Action::Recall => self.recall_all().await,
+                Action::Recall => Box::pin(self.recall_all()).await,
                 Action::Index => {}
-                Action::Reexamine { server, .. } => self.reexamine(*server).await,
+                Action::Reexamine { server, .. } => Box::pin(self.reexamine(*server)).await,
             }
             done.push(action);
         };
@@ -138,7 +138,7 @@ impl Fleet {
         let indexed = snapshot.clone();
         let indexing = run_blocking(move || indexed.prepare_search());
         // Without an outcome everything ends.
-        let _ = self.context.tasks.track_future(indexing).await;
+        let _ = Box::pin(self.context.tasks.track_future(indexing)).await;
         self.view(caller.host.as_ref(), &snapshot).call(params)
     }
 
@@ -174,7 +174,7 @@ impl Fleet {
         answered: Result<Outcome, ForwardError>,
     ) -> Outcome {
         match answered {
-            Ok(Ok(result)) if is_task => self.await_task(caller, server, result).await,
+            Ok(Ok(result)) if is_task => Box::pin(self.await_task(caller, server, result)).await,
             answered => self.called(caller, server, answered),
         }
     }

@@ -92,7 +92,7 @@ impl Fleet {
         match cause {
             CallError::NotSent => Ok(true),
             CallError::Unauthorized(CredentialError::LoginRequired { .. }) => {
-                match self.log_in(server, caller, self.way(caller)).await {
+                match Box::pin(self.log_in(server, caller, self.way(caller))).await {
                     LoginOutcome::LoggedIn => Ok(true),
                     LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
                     LoginOutcome::Failed(error) => Err(error),
@@ -128,7 +128,7 @@ impl Fleet {
                 leased => return Ok(leased?),
             };
             logins += 1;
-            match self.log_in(server, caller, way).await {
+            match Box::pin(self.log_in(server, caller, way)).await {
                 LoginOutcome::LoggedIn => {}
                 LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
                 LoginOutcome::Failed(error) => return Err(error),
@@ -179,8 +179,10 @@ impl Fleet {
             return Ok(Err(refusal));
         }
         match (caller.client.era, era) {
-            (Era::Modern, Era::Legacy) => conversation::begin(request, params, ending).await,
-            (Era::Legacy, Era::Modern) => rounds::play(&request, params).await,
+            (Era::Modern, Era::Legacy) => {
+                Box::pin(conversation::begin(request, params, ending)).await
+            }
+            (Era::Legacy, Era::Modern) => Box::pin(rounds::play(&request, params)).await,
             (Era::Legacy, Era::Legacy) => {
                 let outcome = request.send(params).await?;
                 Ok(outcome.map(|result| request.with_task(result)))

@@ -13,24 +13,36 @@ impl Fleet {
     /// # Errors
     /// The error object to answer with: the server's own, or ours.
     pub async fn handle(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
-        let era = caller.client.era;
-        let own = |result: Raw| Ok(adapt::own_result(method, era, result));
-        if let Some(resumed) = self.resume(caller).await {
-            return resumed;
-        }
-        if let Some(asked_again) = self.resume_login(caller).await {
-            return asked_again;
+        // Only modern requests are retried. What is not on the way of every call is boxed: a task is as large as the
+        // largest way through it, and is moved when it is spawned.
+        if caller.request.is_some() {
+            if let Some(resumed) = Box::pin(self.resume(caller)).await {
+                return resumed;
+            }
+            if let Some(asked_again) = Box::pin(self.resume_login(caller)).await {
+                return asked_again;
+            }
         }
         let params = params.map(|params| self.logins.without_answer(params));
+        match params {
+            Some(params) if method == "tools/call" && !is_left_to_sole(caller, method, &params) => {
+                self.call_tool(caller, &params).await
+            }
+            params => Box::pin(self.handle_other(caller, method, params)).await,
+        }
+    }
+
+    async fn handle_other(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
+        let era = caller.client.era;
+        let own = |result: Raw| Ok(adapt::own_result(method, era, result));
         let given = || params.clone().unwrap_or_else(Raw::empty_object);
         if is_list(method)
             && let Some(listed) = self.list_of_sole(caller, method, params.as_ref()).await
         {
             return listed;
         }
-        // The server of a host that talks to it alone has its own words for what is malformed.
         if let Some(server) = caller.endpoint().passes_through()
-            && lacks_address(method, &given())
+            && is_left_to_sole(caller, method, &given())
         {
             return reply(self.forward(server, caller, method, params).await);
         }
@@ -116,6 +128,11 @@ impl Fleet {
 
 fn is_list(method: &str) -> bool {
     matches!(method, "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list")
+}
+
+/// Whether a request is malformed, and the server of a host that talks to it alone has its own words for that.
+fn is_left_to_sole(caller: &Caller, method: &str, params: &Raw) -> bool {
+    caller.endpoint().passes_through().is_some() && lacks_address(method, params)
 }
 
 /// Whether the params of a request for something that a server has do not tell what.
