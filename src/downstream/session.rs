@@ -291,6 +291,8 @@ impl Session {
         let key = (id, in_flight.last);
         let (session, done, peer) = (self.clone(), key.clone(), reply.peer.clone());
         let open = reply.response.clone();
+        // Each future around it would hold it twice: as what it was given, and as what it polls.
+        let work = Box::pin(work);
         let task = self.tasks.spawn(async move {
             let _open = open;
             answered(peer, done.0.clone(), work).await;
