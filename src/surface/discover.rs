@@ -21,7 +21,7 @@ pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
 
 const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
 
-const FINDING: &str = "Find tools of the MCP servers behind this one. `tool_name` gives a tool's full definition, `query` searches; call what you found with use_tool.";
+const FINDING: &str = "Find tools of the MCP servers behind this one. Search with `query`, then call a tool with use_tool.";
 
 /// What helps a query (docs/search.md).
 pub(super) const QUERY: &str =

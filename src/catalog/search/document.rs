@@ -166,16 +166,16 @@ impl<'a, 'w> Reader<'a, 'w> {
 
     fn add(&mut self, field: Field, text: &str) {
         let text = &text[..text.floor_char_boundary(MAX_TEXT)];
-        words::for_each_run(text, |whole, parts| {
-            for word in parts {
+        words::for_each_run(text, |run| {
+            for word in run.words() {
                 let word = self.lexicon.look_up(word);
                 self.read.extend(word.stem.map(|stem| (stem, field)));
                 if MEANING[field as usize] > 0.0 {
                     LANGUAGE.meaning.add(&word.tokens, &mut self.sums[field as usize]);
                 }
             }
-            if parts.len() > 1 {
-                let whole = self.lexicon.look_up(whole).stem;
+            if run.has_several_words() {
+                let whole = self.lexicon.look_up(run.whole()).stem;
                 self.read.extend(whole.map(|stem| (stem, field)));
             }
         });

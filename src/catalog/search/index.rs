@@ -12,8 +12,8 @@ use super::{
     lexicon::Lexicon,
     meaning::Direction,
     names::{Name, Named},
+    phrase::Phrase,
     query::{Candidate, Query, Term},
-    words,
 };
 use crate::catalog::{Presence, ServerView, Snapshot, ToolRef};
 
@@ -37,19 +37,11 @@ pub struct Index {
     /// In config order, those of a server in the order of its catalog.
     entries: Vec<Entry>,
     /// The names of all servers.
-    servers: Vec<ServerName>,
+    servers: Vec<Phrase>,
     /// Where in `postings` a stem's are.
     stems: BTreeMap<Arc<str>, usize>,
     /// In the order of the entries.
     postings: Vec<Vec<Posting>>,
-}
-
-/// A server's name as somebody would say it.
-#[derive(Debug)]
-pub(super) struct ServerName {
-    pub(super) said: String,
-    /// With `GitLab` as one word.
-    pub(super) joined: String,
 }
 
 #[derive(Debug)]
@@ -87,8 +79,7 @@ impl Index {
         let mut index = Self::default();
         let mut places = HashMap::new();
         for (server, (view, documents)) in snapshot.servers.iter().zip(&all).enumerate() {
-            let (said, joined) = (words::said(&view.name), words::joined(&view.name));
-            index.servers.push(ServerName { said, joined });
+            index.servers.push(Phrase::of(&view.name));
             index.add_entries(server, view, documents);
             index.add_stems(documents, &lengths, &mut places);
         }
@@ -154,11 +145,11 @@ impl Index {
         limit: usize,
     ) -> Vec<Found> {
         let mut scores = self.scores_by_words(query);
-        let named: Vec<bool> = self.servers.iter().map(|server| query.names(server)).collect();
+        let named: Vec<bool> = self.servers.iter().map(|server| query.phrase.mentions(server)).collect();
         for (score, entry) in scores.iter_mut().zip(&self.entries) {
             *score += MEANING * likeness(entry.direction.as_ref(), query).unwrap_or(0.0);
             *score += if named[entry.what.server()] { SERVER_NAMED } else { 0.0 };
-            *score += entry.name.named(query).map_or(0.0, Named::score);
+            *score += entry.name.named(&query.phrase).map_or(0.0, Named::score);
         }
         let is_within = |entry: &Entry| {
             entry.is_for_model && within.is_none_or(|server| entry.what.server() == server)
@@ -222,11 +213,11 @@ impl Index {
             let score = MEANING * likeness * query.rarity();
             evidence.push((score, format!("meaning: {likeness:.2}")));
         }
-        if query.names(&self.servers[what.server()]) {
+        if query.phrase.mentions(&self.servers[what.server()]) {
             evidence.push((SERVER_NAMED * query.rarity(), "its server's name".to_owned()));
         }
         evidence.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let named = name.named(query).map(|named| named.reason().to_owned());
+        let named = name.named(&query.phrase).map(|named| named.reason().to_owned());
         named.into_iter().chain(evidence.into_iter().map(|(_, reason)| reason)).collect()
     }
 

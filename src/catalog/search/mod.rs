@@ -11,6 +11,7 @@ mod index;
 mod lexicon;
 mod meaning;
 mod names;
+mod phrase;
 mod query;
 mod synonyms;
 mod words;

@@ -1,6 +1,6 @@
 //! Names that are said exactly, or nearly: they come before whatever has the same words.
 
-use super::{query::Query, words};
+use super::{phrase::Phrase, words};
 
 /// The name of a tool with its server's before it, as somebody would say them.
 #[derive(Debug)]
@@ -12,18 +12,19 @@ pub(super) struct Name {
 
 impl Name {
     pub(super) fn of_tool(server: &str, tool: &str) -> Self {
-        let (server, tool) = (words::said(server), words::said(tool));
-        Self { whole: format!("{server} {tool}").into(), own: server.len() + 1 }
+        let (server, tool) = (Phrase::of(server), Phrase::of(tool));
+        let whole = format!("{} {}", server.split(), tool.split()).into();
+        Self { whole, own: server.split().len() + 1 }
     }
 
     pub(super) fn of_server(server: &str) -> Self {
-        Self { whole: words::said(server).into(), own: 0 }
+        Self { whole: Phrase::of(server).split().into(), own: 0 }
     }
 
     /// How a request names it, if it does.
-    pub(super) fn named(&self, query: &Query<'_>) -> Option<Named> {
-        let is_joined = query.joined != query.said;
-        self.said(&query.said).or_else(|| self.said(&query.joined).filter(|_| is_joined))
+    pub(super) fn named(&self, query: &Phrase) -> Option<Named> {
+        let (split, joined) = (query.split(), query.joined());
+        self.said(split).or_else(|| self.said(joined).filter(|_| joined != split))
     }
 
     fn said(&self, said: &str) -> Option<Named> {

@@ -2,8 +2,9 @@
 
 use super::{
     LANGUAGE, Language,
-    index::{Index, Posting, ServerName},
+    index::{Index, Posting},
     meaning::Direction,
+    phrase::Phrase,
     words,
 };
 
@@ -20,10 +21,7 @@ const MAX_COMPARISONS: usize = 50_000;
 const SHORTEST_BEGINNING: usize = 4;
 
 pub(super) struct Query<'a> {
-    /// As somebody would say it: a name, perhaps.
-    pub(super) said: String,
-    /// The same with `GitLab` as one word.
-    pub(super) joined: String,
+    pub(super) phrase: Phrase,
     pub(super) terms: Vec<Term<'a>>,
     pub(super) direction: Option<Direction>,
 }
@@ -48,20 +46,7 @@ impl<'a> Query<'a> {
         let stems = stems(text, index);
         let mut room = MAX_COMPARISONS;
         let terms = stems.iter().map(|stem| Term::of(stem, &stems, index, &mut room)).collect();
-        let (said, joined) = (words::said(text), words::joined(text));
-        Self { said, joined, terms, direction: direction(text) }
-    }
-
-    /// Whether it names, among other things, a server of this name. A word that is a part of another, as `git` is of
-    /// `GitLab`, names none.
-    pub(super) fn names(&self, server: &ServerName) -> bool {
-        let holds = |text: &str, name: &str| {
-            !name.is_empty() && format!(" {text} ").contains(&format!(" {name} "))
-        };
-        let is_several = server.said.contains(' ');
-        holds(&self.joined, &server.said)
-            || holds(&self.joined, &server.joined)
-            || is_several && holds(&self.said, &server.said)
+        Self { phrase: Phrase::of(text), terms, direction: direction(text) }
     }
 
     /// How much all its words tell.
@@ -105,14 +90,12 @@ fn stems(text: &str, index: &Index) -> Vec<String> {
         }
     };
     let is_known = |word: &str| !index.postings(&language.stem(word)).is_empty();
-    words::for_each_run(text, |whole, parts| {
-        let are_known = parts.iter().all(|part| !language.tells(part) || is_known(part));
-        if parts.len() > 1 && (is_known(whole) || !are_known) {
-            push(whole);
+    words::for_each_run(text, |run| {
+        let are_known = || run.words().all(|word| !language.tells(word) || is_known(word));
+        if run.has_several_words() && (is_known(run.whole()) || !are_known()) {
+            push(run.whole());
         } else {
-            for part in parts {
-                push(part);
-            }
+            run.words().for_each(&mut push);
         }
     });
     stems

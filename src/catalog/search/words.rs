@@ -43,73 +43,78 @@ impl Words {
     }
 }
 
-/// The words of a text as somebody would say them, in lower case.
-pub(super) fn said(text: &str) -> String {
-    let mut said = String::with_capacity(text.len());
-    for_each(text, |word| {
-        if !said.is_empty() {
-            said.push(' ');
-        }
-        said.push_str(word);
-    });
-    said
+/// A run of letters and digits in lower case, and the words that it is made of: `git` and `lab` in `GitLab`.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    whole: String,
+    /// The byte at which each word ends.
+    ends: Vec<usize>,
 }
 
-/// Calls `act` with each run of letters and digits in lower case and the words that it is made of: `gitlab` with
-/// `git` and `lab` for `GitLab`. Random characters that are too long to be a word are passed over.
-pub(super) fn for_each_run(text: &str, mut act: impl FnMut(&str, &[String])) {
-    for run in text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
-        // Scripts without spaces have a whole clause in one run.
-        if run.len() > LONGEST_RUN && run.is_ascii() {
-            continue;
+impl Run {
+    pub(super) fn whole(&self) -> &str {
+        &self.whole
+    }
+
+    pub(super) fn has_several_words(&self) -> bool {
+        self.ends.len() > 1
+    }
+
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        let begins = [0].into_iter().chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, end)| &self.whole[begin..*end])
+    }
+
+    /// Reads a run, which is split inside `camelCase` and `HTTPServer`.
+    fn read(&mut self, text: &str) {
+        self.whole.clear();
+        self.ends.clear();
+        let mut before = ' ';
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            let next_is_lower = chars.peek().is_some_and(|next| next.is_lowercase());
+            let starts_word = c.is_uppercase()
+                && (before.is_lowercase()
+                    || before.is_numeric()
+                    || before.is_uppercase() && next_is_lower);
+            if starts_word {
+                self.ends.push(self.whole.len());
+            }
+            if c.is_ascii() {
+                self.whole.push(c.to_ascii_lowercase());
+            } else {
+                self.whole.extend(c.to_lowercase());
+            }
+            before = c;
         }
-        let mut parts = Vec::new();
-        for_each(run, |word| parts.push(word.to_owned()));
-        act(&parts.concat(), &parts);
+        self.ends.push(self.whole.len());
     }
 }
 
-/// The text with each run of letters and digits as one word, in lower case.
-pub(super) fn joined(text: &str) -> String {
-    let mut joined = String::new();
-    for_each_run(text, |whole, _| {
-        if !joined.is_empty() {
-            joined.push(' ');
-        }
-        joined.push_str(whole);
-    });
-    joined
+/// The longest run of ASCII characters that is read, in bytes: longer ones are random characters.
+/// Scripts without spaces have a whole clause in one run.
+const MAX_RUN: usize = 64;
+
+/// Calls `act` with each run of letters and digits, except for ASCII ones above [`MAX_RUN`].
+pub(super) fn for_each_run(text: &str, mut act: impl FnMut(&Run)) {
+    let mut run = Run::default();
+    for text in runs(text).filter(|run| run.len() <= MAX_RUN || !run.is_ascii()) {
+        run.read(text);
+        act(&run);
+    }
 }
 
-/// In bytes.
-const LONGEST_RUN: usize = 64;
-
-/// Calls `act` with each word in lower case. A text is split at what is neither letter nor digit, and inside
-/// `camelCase` and `HTTPServer`.
+/// Calls `act` with each word in lower case.
 pub(super) fn for_each(text: &str, mut act: impl FnMut(&str)) {
-    let mut word = String::new();
-    let mut before = ' ';
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let next_is_lower = chars.peek().is_some_and(|next| next.is_lowercase());
-        let starts_word = c.is_uppercase()
-            && (before.is_lowercase()
-                || before.is_numeric()
-                || before.is_uppercase() && next_is_lower);
-        if (starts_word || !c.is_alphanumeric()) && !word.is_empty() {
-            act(&word);
-            word.clear();
-        }
-        if c.is_ascii_alphanumeric() {
-            word.push(c.to_ascii_lowercase());
-        } else if c.is_alphanumeric() {
-            word.extend(c.to_lowercase());
-        }
-        before = c;
+    let mut run = Run::default();
+    for text in runs(text) {
+        run.read(text);
+        run.words().for_each(&mut act);
     }
-    if !word.is_empty() {
-        act(&word);
-    }
+}
+
+fn runs(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty())
 }
 
 /// Whether one letter too many, too few, wrong or swapped with the next makes `said` of `word`.
@@ -157,11 +162,11 @@ mod tests {
     #[test]
     fn a_name_in_two_cases_is_one_word_as_well() {
         let mut runs = Vec::new();
-        for_each_run("GitLab readFile x", |whole, parts| {
-            runs.push(format!("{whole}={}", parts.join("+")));
+        for_each_run("GitLab readFile x", |run| {
+            let words: Vec<&str> = run.words().collect();
+            runs.push(format!("{}={}", run.whole(), words.join("+")));
         });
         assert_eq!(runs, ["gitlab=git+lab", "readfile=read+file", "x=x"]);
-        assert_eq!(joined("MongoDB, my-Server"), "mongodb my server");
     }
 
     #[test]
