@@ -5,7 +5,7 @@
 
 use super::{
     View,
-    text::{escaped, first_sentence, one_line, sanitized},
+    text::{first_sentence, sanitized},
 };
 use crate::catalog::{Exposed, Shown, Tool};
 
@@ -33,32 +33,48 @@ pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<Line>) 
         .within(view.snapshot.settings.description_budget, preamble)
 }
 
-/// A server that is not loaded, or a group, and what is said of it.
+/// A server that is not loaded, or a group, and its description.
 pub(super) struct Line {
     name: String,
-    /// On one line, and not yet escaped or cut.
+    /// On one line and escaped: each `&` begins an entity.
     about: String,
 }
 
 impl Line {
     pub(super) fn new(name: &str, about: &str) -> Self {
-        Self { name: sanitized(name, 64), about: one_line(about) }
+        Self { name: sanitized(name, 64), about: sanitized(about, MAX_TEXT) }
     }
 
-    /// With as much of what is said as `limit` bytes hold.
-    fn within(&self, limit: usize) -> String {
-        let longest = self.about.chars().count().min(MAX_TEXT);
-        // Escaping makes some characters longer, so that fewer of them fit.
-        let fits = |characters: &usize| escaped(&self.about, *characters).len() <= limit;
-        let characters = match longest {
-            all if fits(&all) => all,
-            _ => largest(limit.min(longest), fits),
-        };
-        let is_worth_it = characters >= MIN_ABOUT || characters == longest;
-        if longest == 0 || !is_worth_it {
-            return format!("- {}\n", self.name);
+    fn write(&self, limit: usize, text: &mut String) {
+        self.parts(limit).iter().for_each(|part| text.push_str(part));
+    }
+
+    /// The bytes that [`Self::write`] adds.
+    fn size(&self, limit: usize) -> usize {
+        self.parts(limit).iter().map(|part| part.len()).sum()
+    }
+
+    /// The parts of the line with as much of the description as `limit` bytes hold.
+    fn parts(&self, limit: usize) -> [&str; 6] {
+        let (about, end) = self.about_within(limit);
+        let separator = if about.is_empty() { "" } else { ": " };
+        ["- ", &self.name, separator, about, end, "\n"]
+    }
+
+    /// The beginning of the description, and `…` if it is not all of it.
+    fn about_within(&self, limit: usize) -> (&str, &'static str) {
+        const CUT: &str = "…";
+        if self.about.len() <= limit {
+            return (&self.about, "");
         }
-        format!("- {}: {}\n", self.name, escaped(&self.about, characters))
+        let begin = &self.about[..self.about.floor_char_boundary(limit.saturating_sub(CUT.len()))];
+        let is_entity_cut = |at: &usize| !begin[*at..].contains(';');
+        let begin = match begin.rfind('&').filter(is_entity_cut) {
+            Some(entity) => &begin[..entity],
+            None => begin,
+        };
+        let begin = begin.trim_end();
+        if begin.chars().count() < MIN_ABOUT { ("", "") } else { (begin, CUT) }
     }
 }
 
@@ -180,15 +196,15 @@ impl Blocks {
             return format!("{preamble}{}", self.at(usize::MAX, &self.listed(usize::MAX)));
         };
         let room = budget.saturating_sub(preamble.len());
-        let size = |limit: usize| self.at(limit, &self.listed(limit)).len();
+        let size = |limit: usize| self.size_at(limit, &self.listed(limit));
         if size(0) <= room {
             let limit = largest(budget, |limit| size(*limit) <= room);
             return format!("{preamble}{}", self.with_what_is_left(limit, room));
         }
         // One number for all tools.
         let summed = self.summed();
-        if self.at(0, &summed).len() <= room {
-            let limit = largest(budget, |limit| self.at(*limit, &summed).len() <= room);
+        if self.size_at(0, &summed) <= room {
+            let limit = largest(budget, |limit| self.size_at(*limit, &summed) <= room);
             return format!("{preamble}{}", self.at(limit, &summed));
         }
         // As many servers as fit by name, if need be without the preamble.
@@ -206,7 +222,7 @@ impl Blocks {
     /// what it can use.
     fn with_what_is_left(&self, limit: usize, room: usize) -> String {
         let mut forms: Vec<&str> = self.loaded.iter().map(|one| one.within(limit)).collect();
-        let mut left = room - self.at(limit, &self.block(&forms)).len();
+        let mut left = room - self.size_at(limit, &self.block(&forms));
         for (form, loaded) in forms.iter_mut().zip(&self.loaded) {
             let fuller = loaded.within(form.len() + left);
             left -= fuller.len().saturating_sub(form.len());
@@ -217,13 +233,27 @@ impl Blocks {
 
     /// The servers that are not loaded, each within this limit, and then `tools`.
     fn at(&self, limit: usize, tools: &str) -> String {
-        let mut text = String::new();
+        let mut text = String::with_capacity(self.size_at(limit, tools));
         if !self.lines.is_empty() {
-            text.push_str(&format!("\n<{}>\n", self.tag));
-            self.lines.iter().for_each(|line| text.push_str(&line.within(limit)));
-            text.push_str(&format!("</{}>\n", self.tag));
+            let (begin, end) = self.tags();
+            text.push_str(&begin);
+            self.lines.iter().for_each(|line| line.write(limit, &mut text));
+            text.push_str(&end);
         }
         text + tools
+    }
+
+    /// The bytes of [`Self::at`].
+    fn size_at(&self, limit: usize, tools: &str) -> usize {
+        let lines: usize = self.lines.iter().map(|line| line.size(limit)).sum();
+        let (begin, end) = self.tags();
+        let tags = if self.lines.is_empty() { 0 } else { begin.len() + end.len() };
+        tags + lines + tools.len()
+    }
+
+    /// The lines before and after the servers that are not loaded.
+    fn tags(&self) -> (String, String) {
+        (format!("\n<{}>\n", self.tag), format!("</{}>\n", self.tag))
     }
 
     /// The loaded servers, each within this limit.
@@ -255,16 +285,15 @@ impl Blocks {
             return tools.to_owned();
         }
         let more = |count: usize| format!("({count} more; ask with `query`)\n");
-        let (begin, end) = (format!("\n<{}>\n", self.tag), format!("</{}>\n", self.tag));
+        let (begin, end) = self.tags();
         let fixed = begin.len() + end.len() + more(self.lines.len()).len() + tools.len();
         let mut names = String::new();
         let mut shown = 0;
         for line in &self.lines {
-            let line = line.within(0);
-            if fixed + names.len() + line.len() > room {
+            if fixed + names.len() + line.size(0) > room {
                 break;
             }
-            names.push_str(&line);
+            line.write(0, &mut names);
             shown += 1;
         }
         if shown < self.lines.len() {
@@ -307,6 +336,21 @@ mod tests {
         assert!(text.len() <= 200 && text.len() > 180, "{text}");
         assert!(text.contains("- s0: Reads files\n") && text.contains("- s2: Writes mail\n"));
         assert!(text.contains("- s1: Does many things") && text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn no_cut_goes_through_an_entity_or_leaves_a_word_or_two() {
+        let line = Line::new("s", "Cuts <tags> & more of them");
+        for limit in 0..=line.about.len() {
+            let mut text = String::new();
+            line.write(limit, &mut text);
+            assert_eq!(text.len(), line.size(limit));
+            let about = text.trim_end().strip_prefix("- s").unwrap().trim_start_matches(": ");
+            assert!(about.len() <= limit, "{text}");
+            assert!(about.is_empty() || about.chars().count() > MIN_ABOUT, "{text}");
+            let bare = about.replace("&lt;", "").replace("&gt;", "").replace("&amp;", "");
+            assert!(!bare.contains('&'), "{text}");
+        }
     }
 
     #[test]

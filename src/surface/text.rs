@@ -7,13 +7,9 @@ use crate::config::{is_hidden, is_invisible, visible};
 ///
 /// At most `longest` characters of the original are kept.
 pub(super) fn sanitized(text: &str, longest: usize) -> String {
-    escaped(&one_line(text), longest)
-}
-
-/// The second half of [`sanitized`], for a text that is one clean line already.
-pub(super) fn escaped(line: &str, longest: usize) -> String {
-    let mut clean = String::with_capacity(line.len().min(longest * 4));
-    for c in shortened(line, longest).chars() {
+    let line = shortened(&one_line(text), longest);
+    let mut clean = String::with_capacity(line.len());
+    for c in line.chars() {
         match c {
             '<' => clean.push_str("&lt;"),
             '>' => clean.push_str("&gt;"),
@@ -26,12 +22,19 @@ pub(super) fn escaped(line: &str, longest: usize) -> String {
 
 /// Visible characters on one line.
 pub fn one_line(text: &str) -> String {
-    let visible: String = text
-        .chars()
-        .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !is_invisible(*c))
-        .collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut line = String::with_capacity(text.len());
+    let mut ends_word = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            ends_word = !line.is_empty();
+        } else if !is_invisible(c) {
+            if std::mem::take(&mut ends_word) {
+                line.push(' ');
+            }
+            line.push(c);
+        }
+    }
+    line
 }
 
 /// At most `longest` characters, with `…` for what was cut.
