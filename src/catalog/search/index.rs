@@ -145,7 +145,8 @@ impl Index {
         limit: usize,
     ) -> Vec<Found> {
         let mut scores = self.scores_by_words(query);
-        let named: Vec<bool> = self.servers.iter().map(|server| query.phrase.mentions(server)).collect();
+        let named: Vec<bool> =
+            self.servers.iter().map(|server| query.phrase.mentions(server)).collect();
         for (score, entry) in scores.iter_mut().zip(&self.entries) {
             *score += MEANING * likeness(entry.direction.as_ref(), query).unwrap_or(0.0);
             *score += if named[entry.what.server()] { SERVER_NAMED } else { 0.0 };
