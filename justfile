@@ -24,9 +24,9 @@ eval-search *arguments:
 schema:
     scripts/schema
 
-# Connect real hosts, and take their servers over and back (about 1 GB from npm).
-hosts:
-    scripts/hosts
+# Connect real apps, and take their servers over and back (about 1 GB from npm).
+apps:
+    scripts/apps
 
 # Licences, advisories and spelling; needs cargo-deny and typos.
 audit:

@@ -8,7 +8,7 @@
 //! - [`cli`]: one file a command, and the only wiring of all the parts.
 //! - [`demo`]: the embedded servers and the client of `dormouse demo`.
 //! - [`control`]: what a running dormouse can be asked and told, over a socket of its user's own and over HTTP.
-//! - [`hosts`]: AI tools, and the files in which each has its servers.
+//! - [`apps`]: AI tools, and the files in which each has its servers.
 //! - [`downstream`]: hosts that are connected. One session each, whatever it is connected by: standard input and output, or HTTP.
 //! - [`proxy`]: the fleet of servers with the one live snapshot, the routing of requests, the relay of
 //!   notifications and questions.
@@ -24,6 +24,7 @@
 //! [`catalog`] (what servers have, as immutable values) and [`config`] know none of these but `protocol`
 //! and `wire`, and most may use them.
 
+pub mod apps;
 pub mod auth;
 pub mod base;
 pub mod catalog;
@@ -32,7 +33,6 @@ pub mod config;
 pub mod control;
 pub mod demo;
 pub mod downstream;
-pub mod hosts;
 pub mod peer;
 pub mod protocol;
 pub mod proxy;

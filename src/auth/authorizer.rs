@@ -98,7 +98,7 @@ enum Look {
 }
 
 /// Somebody else may change the login whenever it is looked at; but not for ever.
-const MOST_LOOKS: usize = 4;
+const MAX_LOOKS: usize = 4;
 
 impl Authorizer {
     pub(super) fn new(
@@ -223,7 +223,7 @@ impl Authorizer {
     }
 
     async fn authorize(&self) -> Result<Option<Authorization>, CredentialError> {
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MAX_LOOKS {
             match self.look()? {
                 Look::Show(authorization) => return Ok(authorization),
                 Look::ShowAndRenew(authorization) => {
@@ -256,7 +256,7 @@ impl Authorizer {
         refused: Option<&Authorization>,
         challenge: &Challenge,
     ) -> Result<(), CredentialError> {
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MAX_LOOKS {
             if self.shows_other(refused) {
                 return Ok(());
             }

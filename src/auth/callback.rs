@@ -25,7 +25,7 @@ use url::{Host, Url};
 use super::LoginError;
 
 /// Of requests that wait to be looked at; a browser sends one.
-const MOST_WAITING: usize = 8;
+const MAX_WAITING: usize = 8;
 
 /// Listens until it is dropped.
 pub(super) struct Callback {
@@ -58,7 +58,7 @@ impl Callback {
         let mut redirect_uri = wanted.clone();
         // It has a host, so that it can have a port.
         let _ = redirect_uri.set_port(Some(port));
-        let (returning, returned) = mpsc::channel(MOST_WAITING);
+        let (returning, returned) = mpsc::channel(MAX_WAITING);
         let came_back = ComeBack { redirect_uri: redirect_uri.clone(), returning };
         // Its path may look like a pattern, so that it is compared below.
         let router = Router::new().fallback(come_back).with_state(came_back);
@@ -104,8 +104,8 @@ fn shown(url: &Url) -> String {
 
 /// A login that has ended a moment ago may not have let go of the port yet.
 async fn bind_soon(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
-    const MOST_TRIES: usize = 10;
-    for _ in 1..MOST_TRIES {
+    const MAX_TRIES: usize = 10;
+    for _ in 1..MAX_TRIES {
         match bind(wanted, port).await {
             Err(error) if port != 0 && error.kind() == ErrorKind::AddrInUse => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -128,7 +128,7 @@ async fn bind(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
 
 /// A browser tries one address of this name and then the other: whoever else listened at one of them would get the code.
 async fn bind_localhost(port: u16) -> std::io::Result<Vec<TcpListener>> {
-    const MOST_TRIES: usize = 8;
+    const MAX_TRIES: usize = 8;
     let mut tries = 0;
     loop {
         tries += 1;
@@ -137,7 +137,7 @@ async fn bind_localhost(port: u16) -> std::io::Result<Vec<TcpListener>> {
         match TcpListener::bind((Ipv6Addr::LOCALHOST, same_port)).await {
             Ok(sixth) => return Ok(vec![fourth, sixth]),
             Err(error) if error.kind() != ErrorKind::AddrInUse => return Ok(vec![fourth]),
-            Err(_) if port == 0 && tries < MOST_TRIES => {}
+            Err(_) if port == 0 && tries < MAX_TRIES => {}
             Err(error) => return Err(error),
         }
     }

@@ -188,7 +188,7 @@ impl Credential {
         let expires_at = UNIX_EPOCH.checked_add(expires_at)?;
         let lifetime =
             Duration::from_secs(self.facts.expires_at?.saturating_sub(self.facts.obtained_at));
-        let margin = (lifetime / 5).clamp(LEAST, EARLY).min(lifetime / 2);
+        let margin = (lifetime / 5).clamp(MIN_MARGIN, EARLY).min(lifetime / 2);
         let margin = margin.mul_f64(0.75 + random / 4.0);
         expires_at.checked_sub(margin)
     }
@@ -198,7 +198,7 @@ impl Credential {
 const EARLY: Duration = Duration::from_mins(5);
 /// And no later than this: servers count in whole seconds, and some end the whole login when they are shown a token that has
 /// expired.
-const LEAST: Duration = Duration::from_secs(2);
+const MIN_MARGIN: Duration = Duration::from_secs(2);
 
 pub(super) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()

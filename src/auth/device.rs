@@ -23,7 +23,7 @@ use crate::config::{Secret, ServerConfig};
 const REDIRECT: &str = "http://127.0.0.1/device";
 
 /// However often it lets us ask.
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// A login that waits for somebody at another device.
 pub struct DeviceLogin {
@@ -106,7 +106,7 @@ impl DeviceLogin {
             .exchange_device_access_token(&self.details)
             .add_extra_param("resource", &self.discovered.resource);
         let patience = Some(patience.min(self.details.expires_in()));
-        let pause = |wanted: Duration| tokio::time::sleep(wanted.max(LEAST_PAUSE));
+        let pause = |wanted: Duration| tokio::time::sleep(wanted.max(MIN_PAUSE));
         let given = request.request_async(&self.discovered.guard, pause, patience);
         let given = given.await;
         let code = self.details.device_code().secret().as_str();

@@ -153,7 +153,7 @@ fn code(error: &impl ErrorResponseType) -> String {
 
 /// What somebody else said, in one short line, and without what is nobody's business.
 pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
-    const MOST: usize = 300;
+    const MAX_CHARS: usize = 300;
     let secrets = secrets.iter().filter(|secret| secret.len() > 3);
     let said = secrets.fold(said.to_owned(), |said, secret| {
         // They are sent in forms, and may come back as they were sent.
@@ -161,7 +161,7 @@ pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
         said.replace(secret, "…").replace(&encoded, "…")
     });
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|c| !crate::config::is_invisible(*c)).take(MOST).collect()
+    words.chars().filter(|c| !crate::config::is_invisible(*c)).take(MAX_CHARS).collect()
 }
 
 /// What rmcp says of finding out.

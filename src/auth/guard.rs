@@ -26,10 +26,10 @@ use crate::{
     wire::{http_client_builder, sse::root_cause},
 };
 
-const LONGEST: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Of the body of an answer.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_BODY_BYTES: usize = 256 * 1024;
 
 /// Makes requests to those who may be asked. Cheap to clone.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub enum GuardError {
     Private(String),
     #[error("{0} is not asked: there are a name and a password in it, or no host")]
     Odd(String),
-    #[error("the answer of {0} has more than {MOST_BYTES} bytes")]
+    #[error("the answer of {0} has more than {MAX_BODY_BYTES} bytes")]
     TooLarge(String),
     #[error("cannot make HTTP requests: {0}")]
     Client(String),
@@ -68,7 +68,7 @@ impl Guard {
                 .user_agent(concat!("dormouse/", env!("CARGO_PKG_VERSION")))
                 // Whoever asks judges where a redirect leads.
                 .redirect(redirect::Policy::none())
-                .timeout(LONGEST)
+                .timeout(REQUEST_TIMEOUT)
                 .connect_timeout(CONNECTING)
                 .dns_resolver(Filter(rules.clone()))
         };
@@ -93,7 +93,7 @@ impl Guard {
         let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(&chunk.map_err(|error| failed(&url, &error))?);
-            if body.len() > MOST_BYTES {
+            if body.len() > MAX_BODY_BYTES {
                 return Err(GuardError::TooLarge(shown(&url)));
             }
         }
@@ -214,14 +214,14 @@ fn failed(to: &Url, error: &reqwest::Error) -> GuardError {
 }
 
 /// Longer addresses are of nobody who means well.
-const LONGEST_ADDRESS: usize = 16 * 1024;
+const MAX_URL_BYTES: usize = 16 * 1024;
 
 /// An address that a browser may be sent to: a web page, and nothing that a shell or another program would read
 /// otherwise (MCP, Security Best Practices, authorization URLs).
 pub(super) fn judged(address: &str, guard: &Guard) -> Result<Url, LoginError> {
     let bad = |why: String| LoginError::BadAddress(why);
     let url = Url::parse(address).map_err(|_| bad("it is no URL".to_owned()))?;
-    if address.len() > LONGEST_ADDRESS {
+    if address.len() > MAX_URL_BYTES {
         return Err(bad("it is too long".to_owned()));
     }
     guard.check(&url).map_err(|error| bad(error.to_string()))?;

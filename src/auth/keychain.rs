@@ -20,7 +20,7 @@ pub(super) const SECRETS: &str = "dormouse";
 pub(super) const LOGINS: &str = "dormouse-logins";
 
 /// How long a person may take who has to unlock it.
-const PATIENCE: Duration = Duration::from_mins(1);
+const UNLOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A thread of its own has it: on Linux it may neither be used nor dropped where tasks run. Opened when it is first needed.
 pub(super) struct Keychain {
@@ -114,7 +114,7 @@ impl Keychain {
         });
         let late = || KeychainError("it does not answer; is it locked?".to_owned());
         jobs.send(job).map_err(|_| late())?;
-        answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        answer.recv_timeout(UNLOCK_TIMEOUT).unwrap_or_else(|_| {
             is_late.store(true, Ordering::Relaxed);
             Err(late())
         })
@@ -139,7 +139,7 @@ fn start(open: Open) -> Option<mpsc::Sender<Job>> {
         tracing::debug!(%error, "no thread for the keychain");
         return None;
     }
-    let is_open = is_open.recv_timeout(PATIENCE).unwrap_or(false);
+    let is_open = is_open.recv_timeout(UNLOCK_TIMEOUT).unwrap_or(false);
     is_open.then_some(jobs)
 }
 

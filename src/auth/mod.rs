@@ -55,7 +55,7 @@ use guard::Guard;
 use store::Slot;
 
 /// How long an authorization server may take for its last answer.
-const LONGEST_END: Duration = Duration::from_secs(8);
+const END_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// All logins of the process. Cheap to clone.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ impl Auth {
     pub async fn end(&self) {
         self.0.tasks.close();
         // Some of it may wait for other processes.
-        let _ = tokio::time::timeout(LONGEST_END, self.0.tasks.wait()).await;
+        let _ = tokio::time::timeout(END_TIMEOUT, self.0.tasks.wait()).await;
     }
 
     /// By which somebody logs in to a server.

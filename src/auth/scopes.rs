@@ -2,8 +2,8 @@
 //! and descriptions that models read.
 
 /// Longer ones, and more of them, are of nobody who means well.
-const LONGEST: usize = 150;
-const MOST: usize = 200;
+const MAX_SCOPE_BYTES: usize = 150;
+const MAX_SCOPES: usize = 200;
 
 /// The scope of refresh tokens (`OpenID` Connect Core 1.0, section 11).
 pub(super) const OFFLINE_ACCESS: &str = "offline_access";
@@ -11,12 +11,12 @@ pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 /// The scopes in what a server has sent (RFC 6749 section 3.3); what is none is left out.
 pub(super) fn named<'a>(sent: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let scopes = sent.into_iter().filter(|scope| is_scope(scope));
-    scopes.take(MOST).map(str::to_owned).collect()
+    scopes.take(MAX_SCOPES).map(str::to_owned).collect()
 }
 
 fn is_scope(text: &str) -> bool {
     let is_token = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
-    (1..=LONGEST).contains(&text.len()) && text.chars().all(is_token)
+    (1..=MAX_SCOPE_BYTES).contains(&text.len()) && text.chars().all(is_token)
 }
 
 /// The first of them, so that they read as names and as nothing else.
@@ -40,10 +40,10 @@ mod tests {
 
     #[test]
     fn what_is_no_scope_is_not_asked_for() {
-        let long = "s".repeat(LONGEST + 1);
+        let long = "s".repeat(MAX_SCOPE_BYTES + 1);
         let sent = ["read", "", "a\"b", "a\\b", "naïve", "a\nb", &long, "https://x.example/a.b"];
         assert_eq!(named(sent), ["read", "https://x.example/a.b"]);
-        assert_eq!(named(["s"; 1000]).len(), MOST);
+        assert_eq!(named(["s"; 1000]).len(), MAX_SCOPES);
     }
 
     #[test]

@@ -27,10 +27,10 @@ use crate::{
 /// How often it is looked whether another process has changed a login.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// How long another process may take to renew a login.
-const PATIENCE: Duration = Duration::from_mins(1);
+const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(10);
 /// A larger file is none of ours.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Which login is meant: entries with the same URL and the same client share one; those of machines, with the same scopes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ pub enum StoreError {
     Unreadable(PathBuf),
     #[error(transparent)]
     Keychain(#[from] KeychainError),
-    #[error("another process has held {0} for {PATIENCE:?}")]
+    #[error("another process has held {0} for {LOCK_TIMEOUT:?}")]
     Held(PathBuf),
     #[error("there is no place to keep logins: is HOME set?")]
     Homeless,
@@ -226,7 +226,7 @@ impl Store {
     fn kept(&self, slot: &Slot) -> Result<Option<Kept>, StoreError> {
         let Some(path) = self.path(slot) else { return Ok(None) };
         let read = || {
-            if path.metadata()?.len() > MOST_BYTES {
+            if path.metadata()?.len() > MAX_FILE_BYTES {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
             fs::read(&path).map(Zeroizing::new)
@@ -332,7 +332,7 @@ impl Store {
             Err(cause) if is_unwritable(&cause) => return Ok(Held { _lock: None }),
             Err(cause) => return Err(failed(cause)),
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Held { _lock: Some(Arc::new(Lock(file))) }),

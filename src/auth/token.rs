@@ -18,7 +18,7 @@ use super::{
 use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
 
 /// Some mean "for ever" by a number that no clock knows.
-const LONGEST_LIFE: Duration = Duration::from_hours(10 * 365 * 24);
+const MAX_LIFETIME: Duration = Duration::from_hours(10 * 365 * 24);
 
 /// What an authorization server gave.
 pub(super) struct Granted {
@@ -73,7 +73,7 @@ impl Granted {
         let now = seconds(SystemTime::now());
         facts.obtained_at = now;
         // One that was never good would be renewed for ever; whether it is not, the server will say.
-        let life = expires_in.map(|life| life.min(LONGEST_LIFE).as_secs()).filter(|life| *life > 0);
+        let life = expires_in.map(|life| life.min(MAX_LIFETIME).as_secs()).filter(|life| *life > 0);
         facts.expires_at = life.map(|life| now + life);
         if let Some(scopes) = scopes {
             facts.scopes = scopes;

@@ -27,11 +27,11 @@ use super::{
 use crate::config::{self, Launch, ServerConfig, Transport, make_private_directory, read_bounded};
 
 /// A larger catalog is not kept.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_CATALOG_BYTES: usize = 16 * 1024 * 1024;
 /// New files between two looks through the directory.
 const CLEANUP_INTERVAL: usize = 100;
 /// Records of one server, for hosts that declare different things.
-const MOST_RECORDS: usize = 4;
+const MAX_RECORDS: usize = 4;
 
 /// Which catalog is meant: equal for entries that start the same server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -142,7 +142,7 @@ impl Cache {
     fn load(&self, key: &CatalogKey) -> Result<Kept, CacheError> {
         let path = self.path(key);
         // One that has been written by a build with a larger limit is read all the same.
-        let file = match read_bounded(&path, 4 * MOST_BYTES as u64) {
+        let file = match read_bounded(&path, 4 * MAX_CATALOG_BYTES as u64) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // One that was set aside was not written again.
@@ -189,7 +189,7 @@ impl Cache {
                 keep_former(former, &old.catalog, &catalog, pins);
             }
             records.insert(0, Record { server, learned: SystemTime::now(), catalog });
-            records.truncate(MOST_RECORDS);
+            records.truncate(MAX_RECORDS);
             changed
         })
     }
@@ -243,18 +243,18 @@ impl Cache {
         let outcome = change(&mut kept);
         let mut encoded = kept.encode();
         let size = encoded.len();
-        if size > MOST_BYTES {
+        if size > MAX_CATALOG_BYTES {
             kept.former.clear();
             encoded = kept.encode();
         }
-        while encoded.len() > MOST_BYTES && kept.records.pop().is_some() {
+        while encoded.len() > MAX_CATALOG_BYTES && kept.records.pop().is_some() {
             encoded = kept.encode();
         }
-        if encoded.len() > MOST_BYTES {
+        if encoded.len() > MAX_CATALOG_BYTES {
             kept.pins = Pins::lost();
             encoded = kept.encode();
         }
-        if kept.records.is_empty() && size > MOST_BYTES {
+        if kept.records.is_empty() && size > MAX_CATALOG_BYTES {
             tracing::warn!(
                 size,
                 "a catalog is too large to be stored; only the digests for `pin` are"
@@ -417,7 +417,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
         let key = CatalogKey::of(&config("a", &[])).unwrap();
-        let large = tool(&"x".repeat(MOST_BYTES), "roots");
+        let large = tool(&"x".repeat(MAX_CATALOG_BYTES), "roots");
         cache.learn(&key, "s", &large, &Pins::default()).unwrap();
         assert!(cache.read(&key, None).is_none());
         let changed = cache.pins(&key).unverified(&Digests::of(&tool("other", "roots")));
@@ -475,7 +475,7 @@ mod tests {
             Vec::from_iter(cache.learn(&key, "s", catalog, &Pins::default()).unwrap())
         };
         assert!(learn(&tool("good", "roots")).is_empty());
-        for number in 0..MOST_RECORDS + 2 {
+        for number in 0..MAX_RECORDS + 2 {
             assert_eq!(learn(&tool("evil", &number.to_string())), ["a"]);
         }
         assert_eq!(names(&cache.approve(&key, None).unwrap()), ["a"]);

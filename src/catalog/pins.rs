@@ -11,13 +11,13 @@ use super::{ServerCatalog, Tool};
 use crate::{config::Pin, wire::edit};
 
 /// More than this many tools of one server are not remembered: the pins are incomplete then.
-const MOST: usize = 10_000;
+const MAX_TOOLS: usize = 10_000;
 
 /// What decides what a model makes of a tool.
 const MEMBERS: [&str; 5] = ["title", "description", "inputSchema", "outputSchema", "annotations"];
 
 /// Definitions of one tool that may be approved; a server may show another to hosts that declare something else.
-const MOST_OF_A_TOOL: usize = 8;
+const MAX_PINS_OF_TOOL: usize = 8;
 
 /// The digests of each tool's definition as it was first seen, and as it was approved later, by the tool's name.
 /// Tools that are gone keep theirs: one that comes back must be what it was.
@@ -94,7 +94,7 @@ impl Pins {
             if self.digests.contains_key(name) {
                 continue;
             }
-            if self.digests.len() >= MOST {
+            if self.digests.len() >= MAX_TOOLS {
                 self.is_incomplete = true;
             } else {
                 self.digests.insert(name.clone(), vec![digest.clone()]);
@@ -117,7 +117,7 @@ impl Pins {
     /// Takes a tool as it is now.
     pub fn approve(&mut self, tool: &Tool) {
         let pinned = self.digests.entry(tool.name.clone()).or_default();
-        if pinned.len() >= MOST_OF_A_TOOL {
+        if pinned.len() >= MAX_PINS_OF_TOOL {
             pinned.remove(0);
         }
         pinned.push(digest(tool));
@@ -125,7 +125,7 @@ impl Pins {
 
     /// Takes all tools as they are now: from here on a tool that is not known is new.
     pub fn approve_all(&mut self) {
-        self.is_incomplete = self.digests.len() > MOST;
+        self.is_incomplete = self.digests.len() > MAX_TOOLS;
     }
 }
 
@@ -215,11 +215,11 @@ mod tests {
     #[test]
     fn tools_beyond_those_that_are_remembered_are_unverified() {
         let tools: Vec<String> =
-            (0..=MOST).map(|n| format!(r#"{{"name":"t{n}","inputSchema":{{}}}}"#)).collect();
+            (0..=MAX_TOOLS).map(|n| format!(r#"{{"name":"t{n}","inputSchema":{{}}}}"#)).collect();
         let all = catalog(&tools.iter().map(String::as_str).collect::<Vec<_>>());
         let mut pins = Pins::default();
         pins.see(&Digests::of(&all));
         assert!(pins.is_incomplete());
-        assert_eq!(Vec::from_iter(pins.unverified(&Digests::of(&all))), [format!("t{MOST}")]);
+        assert_eq!(Vec::from_iter(pins.unverified(&Digests::of(&all))), [format!("t{MAX_TOOLS}")]);
     }
 }

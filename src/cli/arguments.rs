@@ -210,7 +210,7 @@ pub(super) struct AddArguments {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct ImportArguments {
     /// AI tools (`claude-code`, `cursor`, …), or files
-    #[arg(value_name = "HOST|FILE", add = ArgValueCandidates::new(complete::hosts))]
+    #[arg(value_name = "APP|FILE", add = ArgValueCandidates::new(complete::apps))]
     pub(super) from: Vec<String>,
     /// All AI tools that are found
     #[arg(long)]
@@ -266,7 +266,7 @@ pub(super) struct LoginArguments {
 #[derive(Debug, Args)]
 pub(super) struct ConnectArguments {
     #[command(flatten)]
-    pub(super) hosts: HostArguments,
+    pub(super) apps: AppArguments,
     /// Take the servers out that dormouse has
     #[arg(long)]
     pub(super) replace: bool,
@@ -280,16 +280,16 @@ pub(super) struct ConnectArguments {
 #[derive(Debug, Args)]
 pub(super) struct DisconnectArguments {
     #[command(flatten)]
-    pub(super) hosts: HostArguments,
+    pub(super) apps: AppArguments,
     #[command(flatten)]
     pub(super) consent: Consent,
 }
 
 /// Files of hosts.
 #[derive(Debug, Args)]
-pub(super) struct HostArguments {
+pub(super) struct AppArguments {
     /// AI tools: `claude-code`, `cursor`, …
-    #[arg(value_name = "HOST", add = ArgValueCandidates::new(complete::hosts))]
+    #[arg(value_name = "APP", add = ArgValueCandidates::new(complete::apps))]
     pub(super) names: Vec<String>,
     /// All AI tools that are found
     #[arg(long, conflicts_with = "names")]

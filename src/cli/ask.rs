@@ -7,8 +7,8 @@ use similar::TextDiff;
 
 use super::arguments::Consent;
 use crate::{
+    apps::{Secret, masked, secrets_in},
     config::visible,
-    hosts::{Secret, masked, secrets_in},
 };
 
 /// Whether to do what was shown.

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell, env::Shells};
 
 use super::{arguments::Options, options, settings};
-use crate::hosts::HOSTS;
+use crate::apps::APPS;
 
 /// Set by the script for the shell when it asks what can be typed.
 const VARIABLE: &str = "DORMOUSE_COMPLETE";
@@ -50,8 +50,8 @@ fn typed_config() -> Option<PathBuf> {
 }
 
 /// The AI tools.
-pub(super) fn hosts() -> Vec<CompletionCandidate> {
+pub(super) fn apps() -> Vec<CompletionCandidate> {
     let candidate =
-        |host: &crate::hosts::Host| CompletionCandidate::new(host.id).help(Some(host.name.into()));
-    HOSTS.iter().map(candidate).collect()
+        |app: &crate::apps::App| CompletionCandidate::new(app.id).help(Some(app.name.into()));
+    APPS.iter().map(candidate).collect()
 }

@@ -13,22 +13,21 @@ use serde_json::{Map, Value};
 
 use super::{
     UsageError,
-    arguments::{ConnectArguments, Consent, HostArguments, Options},
+    arguments::{AppArguments, ConnectArguments, Consent, Options},
     ask::{self, Answer},
-    import::host,
+    import::app,
     reach::{self, Reach},
     settings::{self, directories},
 };
 use crate::{
+    apps::{APPS, Backups, Before, Connected, Directories, Scope, Spot, Way, hidden, target},
     config::{self, Config, ConfigFile, create_file, remove_file, replace_file, visible},
-    hosts::{Backups, Before, Connected, Directories, HOSTS, Scope, Spot, Way, hidden, target},
 };
 
 pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Result<ExitCode> {
-    if typed.hosts.names.is_empty() && !typed.hosts.all {
-        let ConnectArguments { hosts, replace, consent, .. } = typed;
-        if hosts.project || *replace || consent.yes || consent.dry_run || !reach::is_plain(options)
-        {
+    if typed.apps.names.is_empty() && !typed.apps.all {
+        let ConnectArguments { apps, replace, consent, .. } = typed;
+        if apps.project || *replace || consent.yes || consent.dry_run || !reach::is_plain(options) {
             let message = "these options are for a host: name one, or say --all".to_owned();
             return Err(UsageError(message).into());
         }
@@ -45,7 +44,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     let config = settings::parse(&file, options)?;
     let backups = settings::backups()?;
     let connecting = Connecting {
-        spots: chosen(&typed.hosts, &directories, &backups)?,
+        spots: chosen(&typed.apps, &directories, &backups)?,
         reach: Reach::new(options, &file, &config)?,
         carried: if typed.replace { carried(&file, &config)? } else { Vec::new() },
         backups,
@@ -67,7 +66,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Reported {
-    host: &'static str,
+    app: &'static str,
     path: PathBuf,
     /// `connected`, `already connected`, `not written` or `failed`.
     outcome: &'static str,
@@ -93,17 +92,17 @@ struct Connecting<'a> {
 
 impl Connecting<'_> {
     fn report(&self, spot: &Spot) -> Reported {
-        let (host, path) = (spot.host.id, spot.path.clone());
+        let (app, path) = (spot.app.id, spot.path.clone());
         match self.connect(spot) {
             Ok((outcome, connected)) => {
                 let of_projects = connected.taken_out_of_projects.values();
                 let of_projects = of_projects.filter_map(Value::as_object).flat_map(Map::keys);
                 let taken_out = connected.taken_out.keys().chain(of_projects).cloned().collect();
-                Reported { host, path, outcome, taken_out, left: connected.left, error: None }
+                Reported { app, path, outcome, taken_out, left: connected.left, error: None }
             }
             Err(error) => {
                 let error = Some(format!("{error:#}"));
-                Reported { host, path, outcome: "failed", error, ..Reported::default() }
+                Reported { app, path, outcome: "failed", error, ..Reported::default() }
             }
         }
     }
@@ -120,7 +119,7 @@ impl Connecting<'_> {
         let connected = spot.connect(text, &way, &self.carried, &environment, &self.directories)?;
         if before.as_deref() == Some(connected.text.as_str()) {
             if !self.typed.json {
-                outln!("{}: dormouse is in {} already", spot.host.name, spot.path.display());
+                outln!("{}: dormouse is in {} already", spot.app.name, spot.path.display());
             }
             return Ok(("already connected", connected));
         }
@@ -149,8 +148,8 @@ impl Connecting<'_> {
     }
 
     fn say(&self, spot: &Spot, connected: &Connected, before: &Before) {
-        let (host, path) = (spot.host, spot.path.display());
-        outln!("{}: dormouse is in {path}", host.name);
+        let (app, path) = (spot.app, spot.path.display());
+        outln!("{}: dormouse is in {path}", app.name);
         if let Before::Copy(copy) = before {
             outln!("  as it was: {}", copy.display());
         }
@@ -172,16 +171,16 @@ impl Connecting<'_> {
             outln!("  still there beside it: {} ({why})", visible(&connected.left.join(", ")));
         }
         if spot.scope == Scope::User {
-            for elsewhere in host.elsewhere(&self.directories) {
+            for elsewhere in app.elsewhere(&self.directories) {
                 let elsewhere = visible(&elsewhere.to_string());
                 outln!("  {elsewhere}; --replace, run there, takes out what dormouse has");
             }
         }
-        if let Some(hint) = host.hint {
+        if let Some(hint) = app.hint {
             outln!("  {hint}");
         }
-        let scope = if self.typed.hosts.project { " --project" } else { "" };
-        outln!("  restart {} to see it; undo: dormouse disconnect {}{scope}", host.name, host.id);
+        let scope = if self.typed.apps.project { " --project" } else { "" };
+        outln!("  restart {} to see it; undo: dormouse disconnect {}{scope}", app.name, app.id);
     }
 }
 
@@ -191,7 +190,7 @@ fn for_each(spots: &[Spot], mut each: impl FnMut(&Spot) -> anyhow::Result<()>) -
     for spot in spots {
         if let Err(error) = each(spot) {
             let path = spot.path.display();
-            errln!("{}: {path}: {}", spot.host.name, visible(&format!("{error:#}")));
+            errln!("{}: {path}: {}", spot.app.name, visible(&format!("{error:#}")));
             code = ExitCode::FAILURE;
         }
     }
@@ -200,7 +199,7 @@ fn for_each(spots: &[Spot], mut each: impl FnMut(&Spot) -> anyhow::Result<()>) -
 
 /// The files of the hosts that were named, or of all that are there.
 fn chosen(
-    typed: &HostArguments,
+    typed: &AppArguments,
     directories: &Directories,
     backups: &Backups,
 ) -> anyhow::Result<Vec<Spot>> {
@@ -214,10 +213,10 @@ fn chosen(
     Ok(spots)
 }
 
-fn own_spots(typed: &HostArguments, directories: &Directories) -> anyhow::Result<Vec<Spot>> {
+fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<Vec<Spot>> {
     let scope = if typed.project { Scope::Project } else { Scope::User };
     if typed.all {
-        let spots = HOSTS.iter().filter_map(|host| host.own_spot(scope, directories));
+        let spots = APPS.iter().filter_map(|app| app.own_spot(scope, directories));
         let spots: Vec<Spot> = spots.filter(|spot| spot.path.is_file()).collect();
         if spots.is_empty() {
             bail!("no host was found");
@@ -225,10 +224,10 @@ fn own_spots(typed: &HostArguments, directories: &Directories) -> anyhow::Result
         return Ok(spots);
     }
     let of_name = |name: &String| {
-        let host = host(name)?;
+        let app = app(name)?;
         let elsewhere = if typed.project { "its user's" } else { "a project's; say --project" };
-        let none = || UsageError(format!("{} has no file but {elsewhere}", host.name));
-        Ok(host.own_spot(scope, directories).ok_or_else(none)?)
+        let none = || UsageError(format!("{} has no file but {elsewhere}", app.name));
+        Ok(app.own_spot(scope, directories).ok_or_else(none)?)
     };
     typed.names.iter().map(of_name).collect()
 }

@@ -9,19 +9,19 @@ use super::{
     ask, probe, refresh, runtime, settings,
 };
 use crate::{
+    apps::{Plan, Planned},
     auth::Auth,
     catalog::ServerCatalog,
     config::{ConfigFile, Startup, visible},
-    hosts::{Plan, Planned},
     surface::{one_line, shortened},
 };
 
 /// In characters.
-const LONGEST: usize = 300;
+const MAX_CHARS: usize = 300;
 /// For each server.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ASK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Of the tools that a proposal names.
-const MOST_TOOLS: usize = 8;
+const MAX_TOOLS: usize = 8;
 
 /// Which servers are connected.
 #[derive(Clone, Copy)]
@@ -105,7 +105,7 @@ fn proposals(
     let tell = |seen: &probe::Seen, number: usize| {
         errln!("[{number}/{all}] {}", visible(&seen.config.name));
     };
-    let limit = TimeLimit { timeout: PATIENCE };
+    let limit = TimeLimit { timeout: ASK_TIMEOUT };
     let probed = runtime()?.block_on(probe::probe(config, auth, limit, tell));
     probed.report_not_done();
     let seen = probed.seen;
@@ -128,13 +128,13 @@ fn proposal(catalog: &ServerCatalog) -> String {
     let said = said.into_iter().flatten().map(|text| with_stop(&plain(text)));
     let said = said.collect::<Vec<_>>().join(" ");
     let names: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let mut tools = names.iter().take(MOST_TOOLS).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > MOST_TOOLS {
+    let mut tools = names.iter().take(MAX_TOOLS).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_TOOLS {
         tools.push_str(", …");
     }
     let tools = if tools.is_empty() { tools } else { format!(" Tools: {tools}") };
-    let tools = shortened(&tools, LONGEST / 2);
-    let said = shortened(said.trim(), LONGEST - tools.chars().count());
+    let tools = shortened(&tools, MAX_CHARS / 2);
+    let said = shortened(said.trim(), MAX_CHARS - tools.chars().count());
     format!("{said}{tools}").trim().to_owned()
 }
 

@@ -13,16 +13,16 @@ use super::{
     lineage, settings,
 };
 use crate::{
+    apps::{Entry, Needed, snippets},
     config::{
         self, ConfigEdit, ConfigError, ConfigFile, ReplaceError, ServerConfig, Unchanged,
         create_file, visible,
     },
     control::ChangeError,
-    hosts::{Entry, Needed, snippets},
 };
 
 /// Somebody else may be editing the config at the same time.
-const MOST_TRIES: usize = 10;
+const MAX_TRIES: usize = 10;
 
 pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
     let path = options.config.clone().or_else(config::own_place);
@@ -314,7 +314,7 @@ pub(super) fn rewrite<T>(
     dry: bool,
     mut edit: impl FnMut(&ConfigFile) -> anyhow::Result<(ConfigFile, T)>,
 ) -> anyhow::Result<T> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let (after, outcome) = edit(&before)?;
         if dry {
             ask::print_difference(&before.path, &before.text(), &after.text(), &[]);

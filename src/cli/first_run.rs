@@ -15,7 +15,7 @@ use crate::{
 /// Servers that are learned soon after each other are written together.
 const GATHER: Duration = Duration::from_millis(500);
 /// Somebody else may be editing the config at the same time.
-const MOST_TRIES: usize = 10;
+const MAX_TRIES: usize = 10;
 /// Until what somebody is editing may be valid again.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -74,7 +74,7 @@ fn write(file: &ConfigFile, fleet: &Fleet, written: &BTreeSet<String>) -> Progre
         tracing::warn!(%error, "the tools of the servers are not written into the config");
         Progress::Done
     };
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let before = match file.read_again() {
             Ok(before) => before,
             Err(error) => return failed(&error),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{arguments::Options, settings};
 use crate::{
+    apps::{masked_value, secrets, secrets_in},
     config::visible,
-    hosts::{masked_value, secrets, secrets_in},
 };
 
 pub(super) fn run(options: &Options, name: &str, is_json: bool) -> anyhow::Result<ExitCode> {

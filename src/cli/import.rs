@@ -25,18 +25,18 @@ use super::{
     table::{numbers, rendered, table},
 };
 use crate::{
-    config::{self, ConfigEdit, ConfigFile, Converted, visible},
-    hosts::{
-        Candidate, Directories, Elsewhere, HOSTS, Host, Plan, Scope, Secret, Spot, candidates,
+    apps::{
+        APPS, App, Candidate, Directories, Elsewhere, Plan, Scope, Secret, Spot, candidates,
         keep_secrets, of_config, secrets,
     },
+    config::{self, ConfigEdit, ConfigFile, Converted, visible},
     surface::counted,
 };
 
 pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
     if typed.from.is_empty() && !typed.all {
-        return list_hosts(&directories, typed.json);
+        return list_apps(&directories, typed.json);
     }
     let Gathered { found, unreadable, settings, of_project, elsewhere } =
         gather(typed, &directories)?;
@@ -82,10 +82,10 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
 }
 
 /// The host of this name.
-pub(super) fn host(name: &str) -> Result<&'static Host, UsageError> {
-    Host::named(name).ok_or_else(|| {
-        let hosts: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
-        UsageError(format!("{name:?} is none of the hosts: {}", hosts.join(", ")))
+pub(super) fn app(name: &str) -> Result<&'static App, UsageError> {
+    App::named(name).ok_or_else(|| {
+        let apps: Vec<&str> = APPS.iter().map(|app| app.id).collect();
+        UsageError(format!("{name:?} is none of the hosts: {}", apps.join(", ")))
     })
 }
 
@@ -116,21 +116,21 @@ enum Ended {
 fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<Gathered> {
     let mut gathered = Gathered::default();
     let mut spots: Vec<Spot> = Vec::new();
-    let mut hosts: Vec<&'static Host> = Vec::new();
+    let mut apps: Vec<&'static App> = Vec::new();
     if typed.all {
-        hosts.extend(&HOSTS);
+        apps.extend(&APPS);
     }
     for word in &typed.from {
-        if Host::named(word).is_none() && Path::new(word).is_file() {
+        if App::named(word).is_none() && Path::new(word).is_file() {
             gather_file(Path::new(word), directories, &mut gathered, &mut spots)?;
         } else {
             let unknown = |UsageError(why)| UsageError(format!("there is no such file, and {why}"));
-            hosts.push(host(word).map_err(unknown)?);
+            apps.push(app(word).map_err(unknown)?);
         }
     }
-    let elsewhere = hosts.iter().flat_map(|host| host.elsewhere(directories));
+    let elsewhere = apps.iter().flat_map(|app| app.elsewhere(directories));
     gathered.elsewhere.extend(elsewhere);
-    for spot in hosts.into_iter().flat_map(|host| host.spots(directories)) {
+    for spot in apps.into_iter().flat_map(|app| app.spots(directories)) {
         // A project's file may be anybody's: without being asked about it nobody takes its commands over.
         if spot.scope == Scope::Project && typed.consent.yes && !typed.project {
             gathered.of_project.extend(spot.path.is_file().then_some(spot.path));
@@ -173,7 +173,7 @@ fn gather_file(
 /// One file of a host with servers, in `--json`.
 #[derive(Serialize)]
 struct Importable {
-    host: &'static str,
+    app: &'static str,
     path: PathBuf,
     /// `user`, `local` (its user's, in this project alone) or `project`.
     scope: &'static str,
@@ -185,11 +185,11 @@ struct Importable {
 
 /// The files of hosts on this machine that have servers.
 fn importable(directories: &Directories) -> Vec<Importable> {
-    let spots = HOSTS.iter().flat_map(|host| host.spots(directories));
+    let spots = APPS.iter().flat_map(|app| app.spots(directories));
     let all = spots.filter(|spot| spot.path.is_file()).map(|spot| {
         let (found, unreadable) = candidates(std::slice::from_ref(&spot), directories);
         Importable {
-            host: spot.host.id,
+            app: spot.app.id,
             scope: match spot.scope {
                 Scope::User => "user",
                 Scope::Local => "local",
@@ -204,7 +204,7 @@ fn importable(directories: &Directories) -> Vec<Importable> {
 }
 
 /// Shows what can be imported on this machine.
-fn list_hosts(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCode> {
+fn list_apps(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCode> {
     let files = importable(directories);
     if is_json {
         outln!("{}", to_json(&files)?);
@@ -215,14 +215,14 @@ fn list_hosts(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCo
         return Ok(ExitCode::FAILURE);
     }
     let mut shown = table(&["HOST", "SERVERS", "FILE"]);
-    for Importable { host, path, scope, servers, error } in files {
+    for Importable { app, path, scope, servers, error } in files {
         let count = error.map_or_else(|| servers.len().to_string(), |_| "?".to_owned());
         let here = if scope == "local" { " (for this project)" } else { "" };
-        shown.add_row([host.to_owned(), count, home_path(&path, directories) + here]);
+        shown.add_row([app.to_owned(), count, home_path(&path, directories) + here]);
     }
     numbers(&mut shown, &[1]);
     outln!("{}", rendered(shown));
-    for elsewhere in HOSTS.iter().flat_map(|host| host.elsewhere(directories)) {
+    for elsewhere in APPS.iter().flat_map(|app| app.elsewhere(directories)) {
         outln!("{}", how_to_get(&elsewhere));
     }
     outln!("\nnext: dormouse import HOST, or dormouse import --all");
@@ -230,7 +230,7 @@ fn list_hosts(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCo
 }
 
 fn how_to_get(elsewhere: &Elsewhere) -> String {
-    let id = elsewhere.host.id;
+    let id = elsewhere.app.id;
     visible(&format!("{elsewhere}; to import them, run dormouse import {id} there"))
 }
 

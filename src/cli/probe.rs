@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// More at once would only be slower.
-const MOST_AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
 /// What came of connecting one server.
 pub(super) struct Seen {
@@ -73,7 +73,7 @@ pub(super) async fn probe(
     let watchdog = Watchdog::default();
     let context = context(&config.settings, &watchdog, auth);
     let _signals = signals::cancel_when_asked(context.stop.clone(), false);
-    let free = Arc::new(Semaphore::new(MOST_AT_ONCE));
+    let free = Arc::new(Semaphore::new(MAX_CONCURRENT));
     let display = MultiProgress::new();
     let mut probing = JoinSet::new();
     let mut not_done: Vec<String> =

@@ -5,8 +5,8 @@ use clap::ValueEnum as _;
 
 use super::{UsageError, arguments::Options};
 use crate::{
+    apps::{Spot, Way},
     config::{self, Config, ConfigFile, Surface},
-    hosts::{Spot, Way},
 };
 
 /// A URL, or a command with the options that were typed.

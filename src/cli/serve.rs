@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Ending the servers takes less; this is for what nobody has thought of.
-const LONGEST_STOP: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
     let (config, file) = if let Some(config) = settings::wrap(wrapped, options) {
@@ -126,7 +126,7 @@ async fn serve(
             over_http.and(on_stdio)
         }
     };
-    if tokio::time::timeout(LONGEST_STOP, fleet.stop()).await.is_err() {
+    if tokio::time::timeout(STOP_TIMEOUT, fleet.stop()).await.is_err() {
         tracing::error!("some servers did not end in time");
     }
     companions.end().await;

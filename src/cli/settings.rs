@@ -8,6 +8,7 @@ use etcetera::BaseStrategy as _;
 
 use super::{UsageError, arguments::Options, lineage};
 use crate::{
+    apps::{Backups, Directories},
     auth::{Auth, LoginCommand, Store},
     catalog::Cache,
     config::{
@@ -15,7 +16,6 @@ use crate::{
         Surface, Transport, TrustStore, Wrapping,
     },
     control,
-    hosts::{Backups, Directories},
     proxy::Storage,
 };
 

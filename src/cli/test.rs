@@ -145,7 +145,7 @@ fn advice(cause: &AttemptError) -> Option<String> {
 
 /// Programs on `PATH` with much the same name.
 fn near_commands(command: &str) -> Vec<String> {
-    const MOST: usize = 3;
+    const MAX_SIMILAR: usize = 3;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).filter_map(|path: PathBuf| path.read_dir().ok());
     let entries = directories.flatten().flatten();
@@ -156,5 +156,5 @@ fn near_commands(command: &str) -> Vec<String> {
         .collect();
     near.sort();
     near.dedup();
-    near.into_iter().take(MOST).map(|(_, name)| name).collect()
+    near.into_iter().take(MAX_SIMILAR).map(|(_, name)| name).collect()
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::settings;
 use crate::{
+    apps::{masked_value, secrets_in},
     config::{self, visible},
-    hosts::{masked_value, secrets_in},
 };
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {

@@ -23,7 +23,7 @@ use super::{
 /// More bad values of an entry are not reported: for each of them all is read again.
 const MAX_BAD_VALUES: usize = 100;
 /// Below this not even a handshake would pass.
-const LEAST_MESSAGE_BYTES: usize = 1024;
+const MIN_MESSAGE_BYTES: usize = 1024;
 
 pub(super) fn check(
     document: &Document<'_>,
@@ -46,9 +46,9 @@ pub(super) fn check(
         checker.check_profile(profile, entry, &file);
     }
     let settings = settings(&file, manner);
-    if settings.max_message_bytes < LEAST_MESSAGE_BYTES {
+    if settings.max_message_bytes < MIN_MESSAGE_BYTES {
         let at = [Step::Key("maxMessageBytes".to_owned())];
-        checker.report(&at, format!("must be {LEAST_MESSAGE_BYTES} or more"));
+        checker.report(&at, format!("must be {MIN_MESSAGE_BYTES} or more"));
     }
     if settings.remember_loads && settings.loads == Loads::Session {
         let at = [Step::Key("rememberLoads".to_owned())];

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, de};
 pub(super) struct DurationText(pub(super) Duration);
 
 /// Longer than this is a mistake, and near what timers can hold.
-const LONGEST: Duration = Duration::from_hours(87600);
+const MAX_DURATION: Duration = Duration::from_hours(87600);
 
 impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -53,7 +53,7 @@ impl de::Visitor<'_> for DurationVisitor {
 }
 
 fn bounded<E: de::Error>(duration: Duration) -> Result<DurationText, E> {
-    if duration > LONGEST {
+    if duration > MAX_DURATION {
         return Err(E::custom("longer than ten years"));
     }
     Ok(DurationText(duration))

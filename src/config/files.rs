@@ -18,7 +18,7 @@ pub enum ReplaceError {
 }
 
 /// Links to a place where nothing is are followed so often.
-const MOST_LINKS: usize = 16;
+const MAX_LINKS: usize = 16;
 
 /// Reads a regular file of at most `max` bytes. A link to a device or a pipe is refused, and nothing is read of it.
 ///
@@ -69,7 +69,7 @@ fn too_large(max: u64) -> io::Error {
 /// When there is one, or it cannot be written.
 pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(link) = fs::read_link(&path) else { break };
         path = path.parent().unwrap_or(Path::new("")).join(link);
     }

@@ -21,11 +21,11 @@ pub struct ToolChanges {
 }
 
 /// Longer ones are no keys in YAML (1.2.2, section 7.4.2).
-const LONGEST_KEY: usize = 1000;
+const MAX_KEY_CHARS: usize = 1000;
 
 /// Whether a tool's name can stand in a config and mean that tool alone.
 pub(super) fn can_be_key(tool: &str) -> bool {
-    !is_glob(tool) && tool.len() <= LONGEST_KEY && !tool.contains(is_invisible)
+    !is_glob(tool) && tool.len() <= MAX_KEY_CHARS && !tool.contains(is_invisible)
 }
 
 impl ToolChanges {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_server_cannot_switch_its_tools_on_by_what_it_calls_others() {
-        let long = "x".repeat(LONGEST_KEY + 1);
+        let long = "x".repeat(MAX_KEY_CHARS + 1);
         let names = ["*el_all", "?el_all", "*", "a\nb", long.as_str(), "del_all", "good"];
         let found = changes(&json!({"del*": false}), &names);
         assert_eq!((found.added, found.left_out.len()), (vec!["good".to_owned()], 5));

@@ -48,11 +48,11 @@ const BEGINNINGS: [&str; 16] = [
 /// What stands before a secret.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "token"];
 /// Shorter ones may be anything.
-const SHORTEST: usize = 8;
-const SHORTEST_BY_LOOK: usize = 16;
-const SHORTEST_IN_PATH: usize = 20;
+const MIN_SECRET_BYTES: usize = 8;
+const MIN_RANDOM_BYTES: usize = 16;
+const MIN_PATH_BYTES: usize = 20;
 /// Shorter values are in any text.
-const SHORTEST_VALUE: usize = 6;
+const MIN_VALUE_BYTES: usize = 6;
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "•••";
@@ -77,7 +77,7 @@ impl Mask {
             values.push(secret);
         }
         values.retain(|value| !value.is_empty());
-        let (long, short) = values.into_iter().partition(|value| value.len() >= SHORTEST_BY_LOOK);
+        let (long, short) = values.into_iter().partition(|value| value.len() >= MIN_RANDOM_BYTES);
         Self { long, short }
     }
 
@@ -114,7 +114,7 @@ impl Mask {
 /// names alone.
 fn of_launch(launch: &Launch) -> Vec<String> {
     let is_setting = |value: &str| {
-        value.len() < SHORTEST_VALUE
+        value.len() < MIN_VALUE_BYTES
             || value.starts_with(['/', '~', '.', '\\'])
             || value.parse::<f64>().is_ok()
             || matches!(value, "true" | "false")
@@ -138,7 +138,7 @@ fn of_launch(launch: &Launch) -> Vec<String> {
 fn is_named_so(name: &str, value: &str) -> bool {
     let name = name.to_lowercase();
     let last = name.rsplit('_').next().unwrap_or_default();
-    value.len() >= SHORTEST_VALUE
+    value.len() >= MIN_VALUE_BYTES
         && !PLACES.contains(&last)
         && NAMES.iter().any(|part| name.contains(part))
 }
@@ -151,7 +151,7 @@ fn of_remote(remote: &Remote) -> Vec<String> {
 fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Vec<String> {
     let queried = url.query_pairs().map(|(_, value)| value.into_owned());
     let values: Vec<String> =
-        headers.chain(queried).filter(|value| value.len() >= SHORTEST_VALUE).collect();
+        headers.chain(queried).filter(|value| value.len() >= MIN_VALUE_BYTES).collect();
     // Behind a scheme is what matters.
     let bare = values.iter().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
     let in_url = of_url(url.as_str()).into_iter().map(|(_, value)| value);
@@ -226,7 +226,7 @@ fn of_argument_at<'a>(
 pub fn of_url(url: &str) -> Vec<(String, String)> {
     let Ok(url) = Url::parse(url) else { return Vec::new() };
     // A name alone is often a token.
-    let token = Some(url.username()).filter(|name| name.len() >= SHORTEST_BY_LOOK);
+    let token = Some(url.username()).filter(|name| name.len() >= MIN_RANDOM_BYTES);
     let password = url.password().or(token);
     let password = password.map(|password| ("password".to_owned(), password.to_owned()));
     let pairs = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
@@ -243,7 +243,7 @@ fn is_random(part: &str) -> bool {
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
-    part.len() >= SHORTEST_IN_PATH
+    part.len() >= MIN_PATH_BYTES
         && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
         && changes.count() >= 4
 }
@@ -263,7 +263,7 @@ fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let name = name.to_lowercase();
     let words: Vec<&str> = name.split(['_', '-', '.', ' ']).collect();
     let is_place = words.last().is_some_and(|last| PLACES.contains(last));
-    let is_plain = value.len() >= SHORTEST
+    let is_plain = value.len() >= MIN_SECRET_BYTES
         && !value.contains(' ')
         && !value.starts_with(['/', '~', '.', '\\']);
     let is_setting = matches!(value, "" | "true" | "false") || value.parse::<f64>().is_ok();
@@ -271,7 +271,7 @@ fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
         || !is_place && words.iter().any(|word| WORDS.contains(word)) && is_plain
         || words.last() == Some(&"pass") && !is_setting;
     let has_look = BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
-        && value.len() >= SHORTEST_BY_LOOK;
+        && value.len() >= MIN_RANDOM_BYTES;
     if is_named || has_look {
         return Some(value);
     }

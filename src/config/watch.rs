@@ -17,7 +17,7 @@ use tokio::{sync::mpsc, time::Instant};
 /// A file is often written in several steps: this long nothing must happen to it.
 const SETTLED: Duration = Duration::from_millis(100);
 /// But a file that is written all the time is not waited for longer than this.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_SETTLING: Duration = Duration::from_secs(2);
 
 pub struct Watch {
     files: Vec<PathBuf>,
@@ -54,7 +54,7 @@ impl Watch {
     /// Resolves when one of the files may be another, and nothing happens to them any more.
     pub async fn changed(&mut self) {
         self.concerning().await;
-        let latest = Instant::now() + LONGEST;
+        let latest = Instant::now() + MAX_SETTLING;
         while Instant::now() < latest
             && tokio::time::timeout(SETTLED, self.concerning()).await.is_ok()
         {}
@@ -110,10 +110,10 @@ fn is_a_look(kind: EventKind) -> bool {
 /// The links on the way to a file, and the file itself, by absolute paths.
 fn places(file: &Path) -> Vec<PathBuf> {
     /// More are a circle.
-    const MOST_LINKS: usize = 32;
+    const MAX_LINKS: usize = 32;
     let mut places = Vec::new();
     let Ok(mut path) = std::path::absolute(file) else { return places };
-    while places.len() < MOST_LINKS {
+    while places.len() < MAX_LINKS {
         match first_link(&path) {
             Some((link, whole)) => {
                 places.push(link);

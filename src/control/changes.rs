@@ -74,12 +74,12 @@ pub struct Wanted {
 pub struct Changes(Option<mpsc::Sender<Wanted>>);
 
 /// More would only wait.
-const MOST_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 
 impl Changes {
     /// A way, and its other end.
     pub fn channel() -> (Self, mpsc::Receiver<Wanted>) {
-        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
         (Self(Some(sender)), receiver)
     }
 

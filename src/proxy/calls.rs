@@ -2,7 +2,7 @@
 
 use super::{
     Caller, Fleet,
-    forward::{ForwardError, MOST_CONNECTIONS},
+    forward::{ForwardError, MAX_CONNECTIONS},
     instance::Instance,
     resources::reply,
 };
@@ -75,7 +75,7 @@ impl Fleet {
         if let Err(error) = self.check_feature(*server, "tools/call") {
             return failed_with(error);
         }
-        for _ in 0..MOST_CONNECTIONS {
+        for _ in 0..MAX_CONNECTIONS {
             let (instance, lease) = match self.lease(*server, caller).await {
                 Ok(leased) => leased,
                 Err(error) => return failed_with(error),

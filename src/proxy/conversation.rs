@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How long a host may take to come back with the answers (DESIGN.md section 4).
-const LONGEST_PARK: Duration = Duration::from_mins(10);
+const PARK_TIMEOUT: Duration = Duration::from_mins(10);
 /// How long more questions are waited for once there is one: a server may ask several at once.
 const GATHERING: Duration = Duration::from_millis(5);
 
@@ -187,7 +187,7 @@ impl Fleet {
     fn park(&self, conversation: Conversation, caller: &Caller) -> Raw {
         conversation.entered.park();
         let input_required = conversation.input_required();
-        let until = Instant::now() + LONGEST_PARK;
+        let until = Instant::now() + PARK_TIMEOUT;
         let state = self.parked.keep(caller, until, conversation);
         let result = edit::set(&input_required, "requestState", &Raw::encode(&state));
         let (fleet, stop) = (self.this.clone(), self.context.stop.clone());

@@ -43,7 +43,7 @@ use crate::{
 /// How often it is looked whether a host is still the only one.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long one message of a server waits for a host that does not read.
-const PATIENCE_WITH_HOST: Duration = Duration::from_secs(5);
+const HOST_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Fleet {
     pub(super) this: Weak<Self>,
@@ -392,7 +392,7 @@ impl Fleet {
 
     /// Waits until that host can take more or another comes, but not for ever.
     pub(super) async fn hosts_ready(&self) {
-        let deadline = Instant::now() + PATIENCE_WITH_HOST;
+        let deadline = Instant::now() + HOST_TIMEOUT;
         while self.is_congested() && Instant::now() < deadline {
             let peers: Vec<Peer> = self.lock_waited_for().values().cloned().collect();
             for peer in peers {

@@ -51,10 +51,10 @@ impl ForwardError {
 }
 
 /// For one request: a server may end whenever it is woken.
-pub(super) const MOST_CONNECTIONS: usize = 3;
+pub(super) const MAX_CONNECTIONS: usize = 3;
 
 /// For one request.
-const MOST_LOGINS: usize = 2;
+const MAX_LOGINS: usize = 2;
 
 /// How often a host that waits is shown that it goes on.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -71,7 +71,7 @@ impl Fleet {
         self.check_feature(server, method)?;
         let failed = |cause| ForwardError::new(self.config_of(server).name.clone(), cause);
         let mut last = CallError::NotSent;
-        for _ in 0..MOST_CONNECTIONS {
+        for _ in 0..MAX_CONNECTIONS {
             let (instance, lease) = self.lease(server, caller).await?;
             match self.request(lease, instance, caller, method, params.clone()).await {
                 Err(cause) if self.can_repeat(server, caller, &cause).await? => last = cause,
@@ -124,7 +124,7 @@ impl Fleet {
         loop {
             let required = match self.lease_unasked(server, caller).await {
                 // Some change their mind about a login as soon as it is used.
-                Err(required @ LoadError::LoginRequired { .. }) if logins < MOST_LOGINS => required,
+                Err(required @ LoadError::LoginRequired { .. }) if logins < MAX_LOGINS => required,
                 leased => return Ok(leased?),
             };
             logins += 1;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How long a list waits for servers that are awake. One that hangs must not withhold the others'.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether a list is asked for from some page on.
 pub(super) fn has_cursor(params: &Raw) -> bool {
@@ -108,7 +108,7 @@ impl Fleet {
             upstream.caught_up().await;
         }));
         // What comes later is announced.
-        let _ = tokio::time::timeout(PATIENCE, all).await;
+        let _ = tokio::time::timeout(LIST_TIMEOUT, all).await;
     }
 
     /// Loads the only server there is to see, where nothing else would: its own tools are all that is
@@ -155,7 +155,7 @@ impl Fleet {
         self.load_sole(caller).await?;
         let endpoint = caller.endpoint();
         let _listing = self.listing(caller.host.id());
-        let quiet_until = Instant::now() + PATIENCE;
+        let quiet_until = Instant::now() + LIST_TIMEOUT;
         let asking = TaskTracker::new();
         for server in self.roster().ids().filter(|server| endpoint.shows(*server)) {
             let upstream = self.existing(self.instance(server, caller));

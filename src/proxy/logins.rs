@@ -35,10 +35,10 @@ use crate::{
 use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
 
 /// How long a modern host's retry waits, before the host is asked to come back once more.
-const LONGEST_RETRY: Duration = Duration::from_secs(25);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// How long a modern host may take to come back, if only to hear that its page is closed (DESIGN.md section 4).
-const LONGEST_QUESTION: Duration = Duration::from_mins(10);
+const QUESTION_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Under which a modern host knows the question.
 const KEY: &str = "login";
@@ -179,7 +179,7 @@ impl Fleet {
             let question = json!({"method": "elicitation/create", "params": page.question()});
             result["inputRequests"] = json!({KEY: question});
         }
-        let until = Instant::now() + LONGEST_QUESTION;
+        let until = Instant::now() + QUESTION_TIMEOUT;
         let state = self.logins.asked.keep(caller, until, Asked { server, page });
         result["requestState"] = state.into();
         Raw::encode(&result)
@@ -197,7 +197,7 @@ impl Fleet {
         let answer = edit::get(params, "inputResponses").and_then(|all| edit::get(&all, KEY));
         // Who was not asked anything has nothing to answer.
         let is_awaited = answer.is_none_or(|answer| is_accepted(&answer));
-        let patience = if is_awaited { LONGEST_RETRY } else { Duration::ZERO };
+        let patience = if is_awaited { RETRY_TIMEOUT } else { Duration::ZERO };
         let finished = match tokio::time::timeout(patience, page.finished()).await {
             Ok(finished) => finished,
             Err(_) if is_awaited => {

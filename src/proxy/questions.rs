@@ -16,8 +16,8 @@ use crate::{
 
 /// How long a host may take to answer: a person may have to. One that has left its response may never come
 /// back to it; and a question that no call of its own has caused may never be seen.
-const LONGEST_CAUSED: Duration = Duration::from_hours(1);
-const LONGEST_UNCAUSED: Duration = Duration::from_mins(10);
+const CAUSED_TIMEOUT: Duration = Duration::from_hours(1);
+const UNCAUSED_TIMEOUT: Duration = Duration::from_mins(10);
 /// How often a call is kept from timing out while its question is open.
 const PULSE: Duration = Duration::from_secs(15);
 
@@ -60,7 +60,7 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
 /// Asks a legacy host, and takes its answer back.
 async fn relay(host: Peer, question: Question, pulse: Option<Pulse>) {
     let (method, params) = (&question.request.method, question.request.params.clone());
-    let patience = if pulse.is_some() { LONGEST_CAUSED } else { LONGEST_UNCAUSED };
+    let patience = if pulse.is_some() { CAUSED_TIMEOUT } else { UNCAUSED_TIMEOUT };
     let options = CallOptions::silent_for(patience);
     let cancelled = question.cancelled.clone();
     let asked = host.request(method, params, options);

@@ -17,8 +17,8 @@ use crate::{
 
 const PLACE: &str = "dormouse://results/";
 /// What is kept for one session: results, and bytes of them together. The oldest goes first.
-const MOST_RESULTS: usize = 64;
-const MOST_BYTES: usize = 32 * 1024 * 1024;
+const MAX_RESULTS: usize = 64;
+const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Results {
@@ -40,7 +40,7 @@ impl Results {
         let kept = all.entry(principal).or_default();
         kept.push_back(rest);
         let bytes = |kept: &VecDeque<Rest>| kept.iter().map(|rest| rest.text.len()).sum::<usize>();
-        while kept.len() > 1 && (kept.len() > MOST_RESULTS || bytes(kept) > MOST_BYTES) {
+        while kept.len() > 1 && (kept.len() > MAX_RESULTS || bytes(kept) > MAX_RESULT_BYTES) {
             kept.pop_front();
         }
     }

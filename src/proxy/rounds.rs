@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// A server that never has enough must not keep a person answering.
-const MOST_ROUNDS: usize = 10;
-const MOST_QUESTIONS: usize = 32;
+const MAX_ROUNDS: usize = 10;
+const MAX_QUESTIONS: usize = 32;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Sends the request, and again with the host's answers as long as the server asks.
@@ -24,7 +24,7 @@ pub(super) async fn play(
 ) -> Result<Outcome, CallError> {
     let first = params.unwrap_or_else(Raw::empty_object);
     let mut params = first.clone();
-    for round in 0..MOST_ROUNDS {
+    for round in 0..MAX_ROUNDS {
         let answered = request.send(Some(params)).await.map_err(|cause| match cause {
             // What came before was executed, so that the whole must not be tried again.
             CallError::NotSent if round > 0 => CallError::Closed,
@@ -42,7 +42,7 @@ pub(super) async fn play(
         let answers = answers(request, &result).await.map_err(CallError::Unaskable)?;
         params = retry(&first, &result, &answers);
     }
-    Err(CallError::Unaskable(format!("it asked for input {MOST_ROUNDS} times")))
+    Err(CallError::Unaskable(format!("it asked for input {MAX_ROUNDS} times")))
 }
 
 /// The `params` of the next round.
@@ -61,7 +61,7 @@ fn retry(first: &Raw, result: &Raw, answers: &Raw) -> Raw {
 async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, String> {
     let wanted = edit::get(result, "inputRequests").map(|wanted| edit::entries(&wanted));
     let wanted = wanted.unwrap_or_default();
-    if wanted.len() > MOST_QUESTIONS {
+    if wanted.len() > MAX_QUESTIONS {
         return Err(format!("it asks {} questions at once", wanted.len()));
     }
     let asking = wanted.iter().map(|(_, question)| ask(request, question));

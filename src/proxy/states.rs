@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Hosts that are to come back, at once; the oldest gives way.
-const MOST: usize = 1000;
+const MAX_STATES: usize = 1000;
 
 /// What waits, by its state. That cannot be guessed, and says nothing, so that there is nothing in it to be forged.
 pub(super) struct States<T> {
@@ -48,7 +48,7 @@ impl Passed {
             return;
         }
         let mut states = self.lock();
-        if states.len() >= MOST {
+        if states.len() >= MAX_STATES {
             states.pop_front();
         }
         states.push_back(state);
@@ -105,7 +105,7 @@ impl<T> States<T> {
         let mut waiting = self.lock();
         let mut ended: Vec<Waiting<T>> =
             waiting.extract_if(|_, waiting| waiting.until <= now).map(|(_, ended)| ended).collect();
-        if waiting.len() >= MOST {
+        if waiting.len() >= MAX_STATES {
             let oldest = waiting.iter().min_by_key(|(_, waiting)| waiting.until);
             let oldest = oldest.map(|(state, _)| state.clone());
             ended.extend(oldest.and_then(|state| waiting.remove(&state)));

@@ -13,7 +13,7 @@ const AFTER_START: Duration = Duration::from_secs(2);
 /// After an attempt to do so that failed.
 const AGAIN: Duration = Duration::from_mins(10);
 /// Whatever a server says, it is not connected more often than this only to look.
-const LEAST_LIFETIME: Duration = Duration::from_mins(1);
+const MIN_LIFETIME: Duration = Duration::from_mins(1);
 
 pub(super) struct Freshness {
     /// Only what hybrid servers have is learned though nobody needs it.
@@ -59,7 +59,7 @@ impl Freshness {
     }
 
     fn lifetime(&self, catalog: &ServerCatalog) -> Option<Duration> {
-        let said = catalog.discovery.fresh_for.map(|said| said.max(LEAST_LIFETIME));
+        let said = catalog.discovery.fresh_for.map(|said| said.max(MIN_LIFETIME));
         said.or(self.ttl.filter(|_| self.is_hybrid))
     }
 }
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(left(&freshness), Some(hour));
         catalog.discovery.fresh_for = Some(Duration::from_millis(5));
         freshness.renew(&catalog);
-        assert_eq!(left(&freshness), Some(LEAST_LIFETIME));
+        assert_eq!(left(&freshness), Some(MIN_LIFETIME));
         freshness.end();
         freshness.postpone(&catalog);
         assert_eq!(left(&freshness), Some(AGAIN));

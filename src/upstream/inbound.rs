@@ -55,7 +55,7 @@ impl Drop for Question {
 /// Questions of one server that may be open at once.
 const MAX_QUESTIONS: usize = 256;
 /// How long a server that does not read our answers may go on sending.
-const PATIENCE: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The questions that a server waits for.
 #[derive(Default)]
@@ -209,7 +209,7 @@ impl Handler for Inbound {
     async fn ready(&self) {
         let Source { name, peer, observer, .. } = self.source.as_ref();
         if peer.is_full() {
-            peer.ready(PATIENCE).await;
+            peer.ready(READ_TIMEOUT).await;
             if peer.is_stalled() && !peer.is_closed() {
                 tracing::warn!(
                     server = name,

@@ -20,7 +20,7 @@ use crate::{
 /// How long to wait before listening again when a server has ended the stream; doubled as long as streams last no
 /// longer than that.
 const PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+const MAX_PAUSE: Duration = Duration::from_mins(5);
 
 /// Takes up again, on a new connection, what hosts have subscribed to and the log level that they have set.
 pub(super) fn resume(shared: &Arc<Shared>, tasks: &TaskTracker, connection: &Arc<Connection>) {
@@ -84,7 +84,7 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
                     () = subscriptions.changed() => pause = PAUSE,
                     // A server that refuses is not asked the same again.
                     () = tokio::time::sleep(pause), if !is_refused => {
-                        pause = (pause * 2).min(LONGEST_PAUSE);
+                        pause = (pause * 2).min(MAX_PAUSE);
                     }
                 }
             }

@@ -18,7 +18,7 @@ pub enum Line {
 /// Room that is made for reading.
 const CHUNK: usize = 64 * 1024;
 /// Room below which more is made: so a chunk serves many small lines.
-const LEAST_ROOM: usize = 8 * 1024;
+const MIN_ROOM: usize = 8 * 1024;
 /// A buffer that grew past this for one large line is given back instead of reused.
 const KEEP: usize = 4 * 1024 * 1024;
 
@@ -70,14 +70,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     async fn skip_blank(&mut self) {
         let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.buffer.advance(blank);
-        if blank >= LEAST_ROOM {
+        if blank >= MIN_ROOM {
             // Others are to have a turn.
             tokio::task::yield_now().await;
         }
     }
 
     async fn fill(&mut self) -> io::Result<usize> {
-        if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
+        if self.buffer.capacity() - self.buffer.len() < MIN_ROOM {
             self.buffer.reserve(CHUNK);
         }
         self.io.read_buf(&mut self.buffer).await

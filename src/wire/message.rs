@@ -92,8 +92,8 @@ pub enum Invalid {
 
 impl Invalid {
     fn not_json(problem: &serde_json::Error, text: &[u8]) -> Self {
-        const LONGEST: usize = 80;
-        let start = String::from_utf8_lossy(&text[..text.len().min(LONGEST)]).into_owned();
+        const MAX_CHARS: usize = 80;
+        let start = String::from_utf8_lossy(&text[..text.len().min(MAX_CHARS)]).into_owned();
         Self::NotJson { problem: problem.to_string(), start }
     }
 }

@@ -18,7 +18,7 @@ use super::Message;
 /// Above this many waiting bytes those who feed the queue wait.
 const HIGH_WATER: usize = 16 * 1024 * 1024;
 /// Above this many notifications are dropped, and no request is taken, however well the other side reads.
-const MOST: usize = 128 * 1024 * 1024;
+const MAX_BYTES: usize = 128 * 1024 * 1024;
 /// A queue above the mark of which nothing was taken for this long belongs to a side that does not read.
 const STALL: Duration = Duration::from_millis(500);
 
@@ -33,7 +33,7 @@ struct Shared {
     filled: Notify,
     written: Notify,
     /// Above this many waiting bytes notifications are dropped; `None` where those who cause them may wait, and
-    /// `MOST` is the limit.
+    /// `MAX_BYTES` is the limit.
     drops_above: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ impl Outbox {
         if queue.closed {
             return false;
         }
-        if queue.waiting > self.0.drops_above.unwrap_or(MOST)
+        if queue.waiting > self.0.drops_above.unwrap_or(MAX_BYTES)
             && matches!(message, Message::Notification(_))
         {
             return true;
@@ -101,7 +101,7 @@ impl Outbox {
         if let Some(most) = self.0.drops_above {
             return queue.waiting > most;
         }
-        queue.waiting > MOST || (queue.waiting > HIGH_WATER && queue.moved.elapsed() > STALL)
+        queue.waiting > MAX_BYTES || (queue.waiting > HIGH_WATER && queue.moved.elapsed() > STALL)
     }
 
     /// Waits until the queue is below the mark, or closed. Readers that feed this queue wait here.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, OWN, host_files};
+use crate::support::{Home, OWN, app_files};
 
 /// The file of each host that dormouse is put into.
 const FILES: [(&str, &str); 17] = [
@@ -317,7 +317,7 @@ async fn all_that_is_there_is_connected_at_once() {
     assert_eq!(said.matches("undo: dormouse disconnect").count(), FILES.len() - 1, "{said}");
     let (code, said) = home.run(&["disconnect", "--all", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    for file in host_files() {
+    for file in app_files() {
         let expected = file.text(&home.path().join("project"));
         assert_eq!(home.read(&file.path), expected, "{}", file.path);
     }
@@ -334,7 +334,7 @@ async fn without_a_host_it_says_where_dormouse_is() {
     let (code, said) = home.run(&["connect", "cursor", "--json", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     let done: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
-    assert_eq!((&done[0]["host"], &done[0]["outcome"]), (&"cursor".into(), &"connected".into()));
+    assert_eq!((&done[0]["app"], &done[0]["outcome"]), (&"cursor".into(), &"connected".into()));
     let (code, said) = home.run(&["connect"]).await;
     assert_eq!(code, Some(0), "{said}");
     let row = |host: &str| said.lines().find(|line| line.trim_start().starts_with(host)).unwrap();
@@ -343,7 +343,7 @@ async fn without_a_host_it_says_where_dormouse_is() {
     assert!(said.contains("no file here: claude-code, "), "{said}");
     let (_, said) = home.run(&["connect", "--json"]).await;
     let states: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
-    let cursor = states.iter().find(|state| state["host"] == "cursor").unwrap();
+    let cursor = states.iter().find(|state| state["app"] == "cursor").unwrap();
     assert_eq!((&cursor["state"], &cursor["servers"][0]), (&"connected".into(), &"a".into()));
 }
 

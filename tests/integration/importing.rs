@@ -91,8 +91,8 @@ async fn without_arguments_json_lists_the_files_that_have_servers() {
     let (code, said) = home.run_in("project", &["import", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
     let files: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
-    let of = |host: &str, scope: &str| {
-        let is_it = |file: &&Value| file["host"] == host && file["scope"] == scope;
+    let of = |app: &str, scope: &str| {
+        let is_it = |file: &&Value| file["app"] == app && file["scope"] == scope;
         files.iter().find(is_it).map(|file| file["servers"].clone())
     };
     assert_eq!(of("claude-code", "user"), Some(json!(["github", "filesystem"])));

@@ -7,7 +7,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     (
         "cli",
         &[
-            "hosts",
+            "apps",
             "demo",
             "control",
             "downstream",
@@ -23,7 +23,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "base",
         ],
     ),
-    ("hosts", &["config", "base"]),
+    ("apps", &["config", "base"]),
     ("demo", &["peer", "protocol", "wire"]),
     ("control", &["proxy", "upstream", "auth", "catalog", "config", "base"]),
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config", "base"]),

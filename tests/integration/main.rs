@@ -1,6 +1,7 @@
 //! The program as hosts and servers see it.
 
 mod activate;
+mod app_files;
 mod catalogs;
 mod clients;
 mod commands;
@@ -14,7 +15,6 @@ mod eras;
 mod extensions;
 mod fidelity;
 mod groups;
-mod host_files;
 mod hostile;
 mod http;
 mod importing;

@@ -183,8 +183,8 @@ impl<'a, 'w> Reader<'a, 'w> {
 
     /// Names and descriptions of parameters, also of those within parameters.
     fn add_parameters(&mut self, schema: &Value, depth: usize) {
-        const DEEPEST: usize = 4;
-        if depth > DEEPEST {
+        const MAX_DEPTH: usize = 4;
+        if depth > MAX_DEPTH {
             return;
         }
         let parameters = schema["properties"].as_object().into_iter().flatten();

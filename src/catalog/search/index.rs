@@ -29,7 +29,7 @@ const MEANING: f32 = 0.4;
 /// What it counts that the query names the tool's server: enough to decide between services that do the same.
 const SERVER_NAMED: f32 = 0.15;
 /// What is less alike has nothing in common.
-const LEAST_LIKENESS: f32 = 0.1;
+const MIN_LIKENESS: f32 = 0.1;
 
 /// Immutable; of one snapshot.
 #[derive(Debug, Default)]
@@ -243,7 +243,7 @@ impl Index {
 /// How much a query is about what a tool is about, if that is known of both and not by chance.
 fn likeness(direction: Option<&Direction>, query: &Query<'_>) -> Option<f32> {
     let likeness = query.direction.as_ref()?.likeness(direction?);
-    (likeness >= LEAST_LIKENESS).then_some(likeness)
+    (likeness >= MIN_LIKENESS).then_some(likeness)
 }
 
 /// What a term gives to the score of an entry, and why.

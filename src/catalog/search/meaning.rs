@@ -14,7 +14,7 @@ pub(super) const TABLE: &[u8] = &[];
 /// What a token begins with that goes on a word.
 const CONTINUED: &str = "##";
 /// In bytes. What is longer is no word, and would take long.
-const LONGEST_WORD: usize = 64;
+const MAX_WORD_BYTES: usize = 64;
 
 /// Tokens and their vectors. A token is a word or a part of one. The table is used as it lies in the file,
 /// all in little-endian order:
@@ -61,7 +61,7 @@ impl Meaning {
         let mut tokens = Vec::new();
         let mut rest = word.to_owned();
         let mut first = 0;
-        if self.ends.is_empty() || word.len() > LONGEST_WORD {
+        if self.ends.is_empty() || word.len() > MAX_WORD_BYTES {
             return Box::default();
         }
         while first < rest.len() {

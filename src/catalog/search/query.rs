@@ -18,7 +18,7 @@ const MAX_STEMS: usize = 64;
 /// Comparisons of words that no tool has with those that tools have, in one query: some hundredths of a second.
 const MAX_COMPARISONS: usize = 50_000;
 /// Too many words begin like a shorter one.
-const SHORTEST_BEGINNING: usize = 4;
+const MIN_PREFIX_CHARS: usize = 4;
 
 pub(super) struct Query<'a> {
     pub(super) phrase: Phrase,
@@ -112,8 +112,7 @@ fn direction(text: &str) -> Option<Direction> {
 
 /// Whether a word may be meant by one that no tool has: with another ending, or misspelt.
 fn is_near(word: &str, said: &str) -> bool {
-    let begins = |word: &str, with: &str| {
-        with.chars().count() >= SHORTEST_BEGINNING && word.starts_with(with)
-    };
+    let begins =
+        |word: &str, with: &str| with.chars().count() >= MIN_PREFIX_CHARS && word.starts_with(with);
     begins(word, said) || begins(said, word) || words::is_misspelt(said, word)
 }

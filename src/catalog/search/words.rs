@@ -120,9 +120,9 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
 /// Whether one letter too many, too few, wrong or swapped with the next makes `said` of `word`.
 pub(super) fn is_misspelt(said: &str, word: &str) -> bool {
     /// Shorter words are like too many others.
-    const SHORTEST: usize = 5;
+    const MIN_WORD_BYTES: usize = 5;
     let (said, word) = (said.as_bytes(), word.as_bytes());
-    if said.len().min(word.len()) < SHORTEST || said.len().abs_diff(word.len()) > 1 {
+    if said.len().min(word.len()) < MIN_WORD_BYTES || said.len().abs_diff(word.len()) > 1 {
         return false;
     }
     let begin = said.iter().zip(word).take_while(|(a, b)| a == b).count();

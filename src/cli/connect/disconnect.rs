@@ -7,12 +7,12 @@ use serde_json::Map;
 
 use super::{Change, chosen, for_each, read};
 use crate::{
+    apps::{Backups, Before, Connection, Directories, Spot},
     cli::{
         arguments::{DisconnectArguments, Options},
         settings::{self, directories},
     },
     config,
-    hosts::{Backups, Before, Connection, Directories, Spot},
 };
 
 pub(in crate::cli) fn disconnect(
@@ -21,7 +21,7 @@ pub(in crate::cli) fn disconnect(
 ) -> anyhow::Result<ExitCode> {
     let directories = directories()?;
     let backups = settings::backups()?;
-    let spots = chosen(&typed.hosts, &directories, &backups)?;
+    let spots = chosen(&typed.apps, &directories, &backups)?;
     let disconnecting = Disconnecting { options, typed, directories, backups };
     Ok(for_each(&spots, |spot| disconnecting.disconnect(spot)))
 }
@@ -35,7 +35,7 @@ struct Disconnecting<'a> {
 
 impl Disconnecting<'_> {
     fn disconnect(&self, spot: &Spot) -> anyhow::Result<()> {
-        let (name, path) = (spot.host.name, spot.path.display());
+        let (name, path) = (spot.app.name, spot.path.display());
         let Some(before) = read(spot)? else {
             outln!("{name}: there is no {path}");
             return Ok(());

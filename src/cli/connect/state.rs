@@ -5,18 +5,18 @@ use std::{path::PathBuf, process::ExitCode};
 use serde::Serialize;
 
 use crate::{
+    apps::{APPS, App, Directories, Fate, Scope, Spot, candidates},
     cli::{
         json, settings,
         table::{numbers, rendered, table},
     },
-    hosts::{Directories, Fate, HOSTS, Host, Scope, Spot, candidates},
 };
 
 /// The file of one host that dormouse would be put into.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct HostState {
-    host: &'static str,
+struct AppState {
+    app: &'static str,
     path: PathBuf,
     /// `connected`, `not connected`, `no file`, or `unreadable`.
     state: &'static str,
@@ -27,8 +27,8 @@ struct HostState {
     error: Option<String>,
 }
 
-impl HostState {
-    fn of(host: &'static Host, mut spot: Spot, directories: &Directories) -> Self {
+impl AppState {
+    fn of(app: &'static App, mut spot: Spot, directories: &Directories) -> Self {
         if let Ok(backups) = settings::backups() {
             spot.remember(&backups);
         }
@@ -43,34 +43,34 @@ impl HostState {
         let others = found.into_iter().filter(|candidate| !is_ours(&candidate.fate));
         let servers = others.map(|candidate| candidate.name).collect();
         let error = unreadable.into_iter().next().map(|(_, why)| why);
-        Self { host: host.id, path: spot.path, state, servers, error }
+        Self { app: app.id, path: spot.path, state, servers, error }
     }
 }
 
 pub(super) fn list(is_json: bool) -> anyhow::Result<ExitCode> {
     let directories = settings::directories()?;
-    let own_spot = |host: &'static Host| {
-        let of_user = host.own_spot(Scope::User, &directories);
-        of_user.or_else(|| host.own_spot(Scope::Project, &directories))
+    let own_spot = |app: &'static App| {
+        let of_user = app.own_spot(Scope::User, &directories);
+        of_user.or_else(|| app.own_spot(Scope::Project, &directories))
     };
-    let state = |host| Some(HostState::of(host, own_spot(host)?, &directories));
-    let states: Vec<HostState> = HOSTS.iter().filter_map(state).collect();
+    let state = |app| Some(AppState::of(app, own_spot(app)?, &directories));
+    let states: Vec<AppState> = APPS.iter().filter_map(state).collect();
     if is_json {
         outln!("{}", json(&states)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let (there, absent): (Vec<HostState>, Vec<HostState>) =
+    let (there, absent): (Vec<AppState>, Vec<AppState>) =
         states.into_iter().partition(|state| state.state != "no file");
     let mut shown = table(&["HOST", "DORMOUSE", "OTHERS", "FILE"]);
-    for HostState { host, path, state, servers, .. } in &there {
+    for AppState { app, path, state, servers, .. } in &there {
         let path = crate::cli::import::home_path(path, &directories);
-        shown.add_row([(*host).to_owned(), (*state).to_owned(), servers.len().to_string(), path]);
+        shown.add_row([(*app).to_owned(), (*state).to_owned(), servers.len().to_string(), path]);
     }
     if !there.is_empty() {
         numbers(&mut shown, &[2]);
         outln!("{}", rendered(shown));
     }
-    let absent: Vec<&str> = absent.iter().map(|state| state.host).collect();
+    let absent: Vec<&str> = absent.iter().map(|state| state.app).collect();
     if !absent.is_empty() {
         outln!("no file here: {}", absent.join(", "));
     }

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::Import;
 use crate::{
-    cli::table::{rendered, table, wrapped},
-    config::{ConfigFile, visible},
-    hosts::{
+    apps::{
         Needed, Outcome, Plan, Planned, Skipped, Source, masked, masked_value, secrets, secrets_in,
     },
+    cli::table::{rendered, table, wrapped},
+    config::{ConfigFile, visible},
     surface::counted,
 };
 
@@ -130,13 +130,13 @@ struct Reported {
 
 #[derive(Serialize)]
 struct Origin {
-    host: &'static str,
+    app: &'static str,
     path: PathBuf,
 }
 
 impl From<&Source> for Origin {
     fn from(source: &Source) -> Self {
-        Self { host: source.host, path: source.path.clone() }
+        Self { app: source.app, path: source.path.clone() }
     }
 }
 

@@ -9,8 +9,8 @@ use yaml_edit::{Mapping, MappingEntry, Sequence, YamlFile, YamlNode};
 use super::{Content, Edit, EditError, Member, Node, Unreadable};
 
 /// Aliases can make a small text a large tree.
-const MOST_NODES: usize = 100_000;
-const DEEPEST: usize = 64;
+const MAX_NODES: usize = 100_000;
+const MAX_DEPTH: usize = 64;
 
 pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
     let mut reader = Reader {
@@ -70,8 +70,8 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
     /// The node that begins with `event`.
     fn node(&mut self, event: Event<'a>, at: usize, depth: usize) -> Result<Node, Unreadable> {
         self.count(1, at)?;
-        if depth > DEEPEST {
-            return Err(unreadable(at, &format!("more than {DEEPEST} levels deep")));
+        if depth > MAX_DEPTH {
+            return Err(unreadable(at, &format!("more than {MAX_DEPTH} levels deep")));
         }
         let (anchor, content) = match event {
             Event::Alias(anchor) => {
@@ -97,8 +97,8 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
 
     fn count(&mut self, nodes: usize, at: usize) -> Result<(), Unreadable> {
         self.nodes += nodes;
-        if self.nodes > MOST_NODES {
-            return Err(unreadable(at, &format!("more than {MOST_NODES} values, with aliases")));
+        if self.nodes > MAX_NODES {
+            return Err(unreadable(at, &format!("more than {MAX_NODES} values, with aliases")));
         }
         Ok(())
     }

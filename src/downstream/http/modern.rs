@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Hosts that are remembered at once.
-const MOST_PRINCIPALS: usize = 10_000;
+const MAX_PRINCIPALS: usize = 10_000;
 
 /// The hosts without sessions, as far as they can be told apart: by what they came in with, where, and
 /// what they say of themselves.
@@ -84,7 +84,7 @@ impl Principals {
         let mut all = self.lock();
         let mut ages: Vec<Instant> = all.values().map(|known| known.last_used).collect();
         ages.sort_unstable_by(|one, other| other.cmp(one));
-        let oldest = ages.get(MOST_PRINCIPALS).copied();
+        let oldest = ages.get(MAX_PRINCIPALS).copied();
         let mut expired = Vec::new();
         all.retain(|_, known| {
             let stays = known.last_used.elapsed() < timeout

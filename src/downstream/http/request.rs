@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long a body may take to come.
-const LONGEST_BODY: Duration = Duration::from_mins(1);
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(super) struct Posted {
     pub(super) messages: Vec<Message>,
@@ -79,7 +79,7 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted,
         let message = "the host must accept application/json and text/event-stream";
         return Err(refusal(StatusCode::NOT_ACCEPTABLE, None, message));
     };
-    let Ok(body) = tokio::time::timeout(LONGEST_BODY, to_bytes(body, limit)).await else {
+    let Ok(body) = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, limit)).await else {
         return Err(refusal(StatusCode::REQUEST_TIMEOUT, None, "the body did not come to its end"));
     };
     let Ok(body) = body else {

@@ -11,16 +11,16 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Front,
     guard::Pass,
-    stream::{MOST_WAITING, MessageStream},
+    stream::{MAX_WAITING_BYTES, MessageStream},
 };
 use crate::{downstream::Session, protocol::random_token, proxy::Endpoint, wire::Outbox};
 
 /// Sessions at once; the one that was unused for longest gives way.
-const MOST_SESSIONS: usize = 10_000;
+const MAX_SESSIONS: usize = 10_000;
 /// Streams that have ended without being read to their end, or at all, and can still be asked for: how many
 /// of a session, and with how many bytes together.
-const MOST_LEFT: usize = 16;
-const MOST_BYTES_LEFT: usize = 16 * 1024 * 1024;
+const MAX_STREAMS: usize = 16;
+const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
 /// The number of the stream that belongs to no request.
 const NEWS: u64 = 0;
@@ -64,7 +64,7 @@ impl State {
                 streams += 1;
                 bytes += stream.outbox().waiting();
             }
-            kept.push(!is_left || streams <= MOST_LEFT && bytes <= MOST_BYTES_LEFT);
+            kept.push(!is_left || streams <= MAX_STREAMS && bytes <= MAX_STREAM_BYTES);
         }
         let mut kept = kept.into_iter().rev();
         self.streams.retain(|_| kept.next().unwrap_or(true));
@@ -147,7 +147,7 @@ impl HttpSession {
         let state = self.lock();
         let read = state.streams.iter().filter(|(_, stream)| stream.is_read());
         let waiting: usize = read.map(|(_, stream)| stream.outbox().waiting()).sum();
-        waiting > 16 * MOST_WAITING
+        waiting > 16 * MAX_WAITING_BYTES
     }
 
     /// Ends the session and everything that it has open.
@@ -177,7 +177,7 @@ impl Sessions {
     /// Adds a session; returns one that had to give way.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> Option<Arc<HttpSession>> {
         let mut by_id = self.lock();
-        let surplus = (by_id.len() >= MOST_SESSIONS).then(|| {
+        let surplus = (by_id.len() >= MAX_SESSIONS).then(|| {
             let unused = by_id.values().filter_map(|other| Some((other.unused_since()?, other)));
             unused.min_by_key(|(since, _)| *since).map(|(_, other)| other.id.clone())
         });

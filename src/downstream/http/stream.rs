@@ -19,7 +19,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(25);
 /// How soon a host may come back for the rest of a stream.
 const RETRY: Duration = Duration::from_secs(1);
 /// Bytes that may wait for a host that does not read, beyond the answers to its own requests.
-pub(super) const MOST_WAITING: usize = 4 * 1024 * 1024;
+pub(super) const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes and events of a stream that can be asked for again.
 const KEPT_BYTES: usize = 1024 * 1024;
 const KEPT_EVENTS: usize = 512;
@@ -62,7 +62,7 @@ impl MessageStream {
     }
 
     fn new(stop: CancellationToken, number: Option<u64>, is_primed: bool) -> Self {
-        let outbox = Outbox::dropping_above(MOST_WAITING);
+        let outbox = Outbox::dropping_above(MAX_WAITING_BYTES);
         Self { outbox, state: Mutex::default(), stop, number, is_primed }
     }
 

@@ -28,10 +28,10 @@ use crate::{
 };
 
 /// How long a person may take to log in, once asked.
-const PATIENCE: Duration = Duration::from_mins(5);
+const LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// It ends with its page.
-const LONGEST_DIALOG: Duration = Duration::from_hours(24);
+const DIALOG_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// Why a login has not come about, for whoever needs it.
 type Finished = Result<(), String>;
@@ -91,7 +91,7 @@ impl Page {
         when_finished: impl FnOnce() + Send + 'static,
     ) -> Arc<Self> {
         let (address, asks_for) = (login.address().clone(), login.asks_for());
-        let until = Arc::new(Mutex::new(Instant::now() + PATIENCE));
+        let until = Arc::new(Mutex::new(Instant::now() + LOGIN_TIMEOUT));
         let waiting = tasks.spawn({
             let (until, closing) = (until.clone(), closing.clone());
             async move {
@@ -154,7 +154,7 @@ impl Page {
         let mut params = self.question();
         params["elicitationId"] = json!(id);
         async move {
-            let options = CallOptions::silent_for(LONGEST_DIALOG);
+            let options = CallOptions::silent_for(DIALOG_TIMEOUT);
             let asking = peer.request("elicitation/create", Some(Raw::encode(&params)), options);
             let answer = tokio::select! {
                 biased;
@@ -190,7 +190,7 @@ impl Waiter {
     /// Somebody more who needs the login, and has as much time for it as the first.
     pub(super) fn of(page: Arc<Page>) -> Self {
         page.waiting.fetch_add(1, Ordering::Relaxed);
-        *lock(&page.until) = Instant::now() + PATIENCE;
+        *lock(&page.until) = Instant::now() + LOGIN_TIMEOUT;
         Self(page)
     }
 
@@ -262,7 +262,7 @@ async fn wait(mut login: Login, until: &Mutex<Instant>, closing: CancellationTok
                     // Somebody else needs it by now.
                     continue;
                 }
-                return Err(format!("nobody has logged in within {PATIENCE:?}"));
+                return Err(format!("nobody has logged in within {LOGIN_TIMEOUT:?}"));
             }
             () = closing.cancelled() => return Err(CLOSED.to_owned()),
         };

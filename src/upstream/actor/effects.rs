@@ -24,7 +24,7 @@ use crate::{
 /// A wake is for a call; the comparison of the lists comes after it.
 const REFRESH_AFTER_WAKE: Duration = Duration::from_millis(50);
 /// How long somebody who needs a server waits for its previous process to end by itself.
-const PATIENCE_WITH_ENDING: Duration = Duration::from_millis(800);
+const END_TIMEOUT: Duration = Duration::from_millis(800);
 
 impl Actor {
     pub(super) fn perform(&mut self, effect: Effect<Link>) {
@@ -175,7 +175,7 @@ impl Actor {
 /// Waits a moment for a process to end in order. Then it is killed, as it is when this is dropped.
 pub(super) async fn hurry(ending: Option<AbortOnDropHandle<()>>) {
     if let Some(ending) = ending {
-        let _ = tokio::time::timeout(PATIENCE_WITH_ENDING, ending).await;
+        let _ = tokio::time::timeout(END_TIMEOUT, ending).await;
     }
 }
 

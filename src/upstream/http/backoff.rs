@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_mins(1);
+const MAX_DELAY: Duration = Duration::from_mins(1);
 /// A server may ask for patience, but not for so much that its stream is as good as gone, nor for so little
 /// that it is asked without end.
-const LEAST_PATIENCE: Duration = Duration::from_millis(100);
-const MOST_PATIENCE: Duration = Duration::from_mins(5);
+const MIN_RETRY_AFTER: Duration = Duration::from_millis(100);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
 /// The waits between attempts in a row, and what the server asked for.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Backoff {
 impl Backoff {
     /// The server has asked for this wait (the `retry` of an event).
     pub(super) fn ask(&mut self, wait: Duration) {
-        self.asked = Some(wait.clamp(LEAST_PATIENCE, MOST_PATIENCE));
+        self.asked = Some(wait.clamp(MIN_RETRY_AFTER, MAX_RETRY_AFTER));
     }
 
     /// The stream has carried something.
@@ -30,7 +30,7 @@ impl Backoff {
     /// The wait before the next attempt: what the server asked for, and a random part (`random` in 0..1) of
     /// a time that doubles with each attempt that brought nothing. A stream that ends in order waits too: it may end at once again.
     pub(super) fn next(&mut self, random: f64) -> Duration {
-        let ceiling = FIRST.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
+        let ceiling = FIRST.saturating_mul(1 << self.attempts.min(16)).min(MAX_DELAY);
         self.attempts = self.attempts.saturating_add(1);
         let jitter = ceiling.mul_f64(random.clamp(0.0, 1.0));
         match self.asked {
@@ -63,9 +63,9 @@ mod tests {
         assert_eq!(backoff.next(1.0).as_millis(), 1300);
         backoff.worked();
         backoff.ask(Duration::from_hours(9));
-        assert_eq!(backoff.next(0.0), MOST_PATIENCE);
+        assert_eq!(backoff.next(0.0), MAX_RETRY_AFTER);
         backoff.worked();
         backoff.ask(Duration::ZERO);
-        assert_eq!(backoff.next(1.0), LEAST_PATIENCE);
+        assert_eq!(backoff.next(1.0), MIN_RETRY_AFTER);
     }
 }

@@ -14,7 +14,7 @@ const CONNECTING: Duration = Duration::from_secs(20);
 /// How often the system looks whether a silent connection is still there.
 const PROBING: Duration = Duration::from_secs(30);
 /// Redirects that are followed for one request.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// Makes the client on first use: it reads the system's certificates. Cheap to clone.
 #[derive(Clone, Default)]
@@ -49,7 +49,7 @@ fn judge_redirect(attempt: redirect::Attempt<'_>) -> redirect::Action {
         matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let same_origin =
         attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
-    if keeps_method && same_origin && attempt.previous().len() <= MOST_REDIRECTS {
+    if keeps_method && same_origin && attempt.previous().len() <= MAX_REDIRECTS {
         attempt.follow()
     } else {
         attempt.stop()

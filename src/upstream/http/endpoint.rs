@@ -30,7 +30,7 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 const DETAIL: usize = 64 * 1024;
 const SHOWN: usize = 200;
 /// Of what a request shows: a token that has expired, one that has too few scopes, and what may change meanwhile.
-const MOST_REFUSALS: usize = 4;
+const MAX_REFUSALS: usize = 4;
 
 #[derive(Clone)]
 pub(super) struct Endpoint {
@@ -99,7 +99,7 @@ impl Endpoint {
         let Some(credentials) = &self.credentials else {
             return Ok(self.marked(sent(request().headers(all)).await?, None));
         };
-        for _ in 0..MOST_REFUSALS {
+        for _ in 0..MAX_REFUSALS {
             let shown = credentials.authorization().await?;
             let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
             let Some(challenge) = Challenge::of(response.status(), response.headers()) else {

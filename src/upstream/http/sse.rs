@@ -12,7 +12,7 @@ use super::{
     endpoint::{Endpoint, Refusal, is_events},
     queue::{self, Unsent},
     standalone::{Cursor, End, read},
-    streamable::{LONGEST_POST, LONGEST_SILENCE},
+    streamable::{POST_TIMEOUT, SILENCE_TIMEOUT},
 };
 use crate::{
     peer::{CallError, CallOptions, Peer, receive},
@@ -98,7 +98,7 @@ impl Posts {
         };
         let end = tokio::select! {
             end = reading => end,
-            () = self.look_after() => End::Failed(StreamError::Silent(LONGEST_SILENCE + PING)),
+            () = self.look_after() => End::Failed(StreamError::Silent(SILENCE_TIMEOUT + PING)),
             () = self.stop.cancelled() => End::Finished,
         };
         if let End::Failed(error) = end {
@@ -110,7 +110,7 @@ impl Posts {
     /// Asks for a sign of life now and then; ends when there is none.
     async fn look_after(&self) {
         loop {
-            tokio::time::sleep(LONGEST_SILENCE).await;
+            tokio::time::sleep(SILENCE_TIMEOUT).await;
             let options = CallOptions::silent_for(PING);
             if self.peer().request("ping", None, options).await.is_err() {
                 return;
@@ -141,7 +141,7 @@ impl Posts {
             return Some(Err(error));
         }
         let posting = self.endpoint.post(message, HeaderMap::new());
-        tokio::time::timeout(LONGEST_POST, posting).await.ok()
+        tokio::time::timeout(POST_TIMEOUT, posting).await.ok()
     }
 
     async fn post(self: Arc<Self>, message: Message, unsent: Unsent) {

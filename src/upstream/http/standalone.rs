@@ -10,7 +10,7 @@ use super::{
     super::inbound::Inbound,
     backoff::Backoff,
     endpoint::{Refusal, is_events},
-    streamable::{LONGEST_SILENCE, Streamable},
+    streamable::{SILENCE_TIMEOUT, Streamable},
 };
 use crate::{
     peer::{CallError, Handler as _},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Attempts in a row that open no stream, after which a request is given up, or the server counts as gone.
-const MOST_FAILURES: u32 = 8;
+const MAX_FAILURES: u32 = 8;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -92,7 +92,7 @@ pub(super) async fn resume(
     carrier: &Streamable,
     cursor: &mut Cursor,
 ) -> Result<EventReader, CallError> {
-    while cursor.failures < MOST_FAILURES {
+    while cursor.failures < MAX_FAILURES {
         tokio::time::sleep(cursor.backoff.next(fastrand::f64())).await;
         match carrier.get(cursor).await {
             Ok(response) if is_events(&response) => {
@@ -119,7 +119,7 @@ pub(super) async fn listen(carrier: Arc<Streamable>) {
         match carrier.get(&cursor).await {
             Ok(response) if is_events(&response) => {
                 cursor.failures = 0;
-                let mut events = carrier.events(response, Some(LONGEST_SILENCE));
+                let mut events = carrier.events(response, Some(SILENCE_TIMEOUT));
                 read(&mut events, &mut cursor, carrier.inbound(), |data| {
                     carrier.take_news(data);
                     true
@@ -136,7 +136,7 @@ pub(super) async fn listen(carrier: Arc<Streamable>) {
                 }
                 return;
             }
-            Err(_) if cursor.failures >= MOST_FAILURES => {
+            Err(_) if cursor.failures >= MAX_FAILURES => {
                 tracing::warn!(server = carrier.server(), "cannot be reached any more");
                 return carrier.peer().close();
             }

@@ -36,10 +36,10 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// How long a stream that is open for news may say nothing before it is asked for anew. A connection
 /// whose other end has vanished is noticed by this at the latest.
-pub(super) const LONGEST_SILENCE: Duration = Duration::from_mins(5);
+pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// How long a server may take to accept what has no answer.
-pub(super) const LONGEST_POST: Duration = Duration::from_secs(30);
+pub(super) const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Streamable {
     endpoint: Endpoint,
@@ -157,7 +157,7 @@ impl Streamable {
     /// Posts what has no answer.
     async fn tell(&self, message: Message, _unsent: Unsent) {
         let posting = self.endpoint.post(&message, self.headers());
-        let Ok(posted) = tokio::time::timeout(LONGEST_POST, posting).await else {
+        let Ok(posted) = tokio::time::timeout(POST_TIMEOUT, posting).await else {
             tracing::debug!(server = self.inbound.server(), "does not take a notification");
             return;
         };
@@ -210,7 +210,7 @@ impl Streamable {
         if is_initialize {
             self.session().id = response.headers().get(&SESSION).cloned();
         }
-        let silence = is_stream.then_some(LONGEST_SILENCE);
+        let silence = is_stream.then_some(SILENCE_TIMEOUT);
         let status = response.status().as_u16();
         match self.endpoint.body(response, silence).await? {
             Some(Body::Json(body)) => {

@@ -37,10 +37,10 @@ impl Home {
         std::fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    /// With the files of `tests/hosts`, in `home` and in `home/project`.
+    /// With the files of `tests/apps`, in `home` and in `home/project`.
     pub fn with_hosts() -> Self {
         let home = Self::new();
-        for file in host_files() {
+        for file in app_files() {
             home.write(&file.path, file.text(&home.path().join("project")));
         }
         home
@@ -105,29 +105,29 @@ fn collect(directory: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
-/// A file as a host writes it, of `tests/hosts`.
-pub struct HostFile {
+/// A file as a host writes it, of `tests/apps`.
+pub struct AppFile {
     /// In the home.
     pub path: String,
     pub content: String,
 }
 
-impl HostFile {
+impl AppFile {
     /// In which a project is meant that is at this place.
     pub fn text(&self, project: &Path) -> String {
         self.content.replace("<project>", &project.to_string_lossy())
     }
 }
 
-pub fn host_files() -> Vec<HostFile> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
+pub fn app_files() -> Vec<AppFile> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/apps");
     let mut files = Vec::new();
     collect(&root, &mut files);
     files.sort();
     let file = |(path, content): (PathBuf, Vec<u8>)| {
         let path = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
         let path = path.strip_prefix("home/").unwrap_or(&path).to_owned();
-        HostFile { path, content: String::from_utf8(content).unwrap() }
+        AppFile { path, content: String::from_utf8(content).unwrap() }
     };
     files.into_iter().map(file).collect()
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Manner, SECRET, form};
-pub use home::{Home, HostFile, OWN, host_files};
+pub use home::{AppFile, Home, OWN, app_files};
 pub use host::{Host, Modern, text_of};
 pub use http::client as http_client;
 pub use processes::{alive, descendants, eventually, peak_memory};

@@ -25,5 +25,5 @@ pub use plan::{Outcome, Plan, Planned, Skipped, target};
 pub use read::{Candidate, Elsewhere, Fate, Source, Spot, candidates, of_config};
 pub use secrets::{Secret, hidden, keep_secrets, masked, masked_value, secrets, secrets_in};
 pub use snippet::snippets;
-pub use table::{HOSTS, Host};
+pub use table::{APPS, App};
 pub use variables::Needed;

@@ -128,7 +128,7 @@ impl Plan {
         let target = target(&entry.members, known.environment);
         if let Some(same) = self.servers.iter_mut().find(|planned| planned.target == target) {
             if same.name != name {
-                same.notes.push(format!("is {name:?} in {}", source.host));
+                same.notes.push(format!("is {name:?} in {}", source.app));
             }
             same.from.push(source);
             return;
@@ -141,7 +141,7 @@ impl Plan {
         let in_place = entry.in_place();
         let mut notes = entry.notes;
         if own_name != name && !is_there {
-            notes.push(format!("is called {name:?} in {}, as another server is", source.host));
+            notes.push(format!("is called {name:?} in {}, as another server is", source.app));
         }
         self.servers.push(Planned {
             name: own_name,
@@ -155,14 +155,14 @@ impl Plan {
     }
 
     /// The name, unless another that was found has it.
-    fn free_name(&self, name: &str, host: &str, existing: &Map<String, Value>) -> String {
+    fn free_name(&self, name: &str, app: &str, existing: &Map<String, Value>) -> String {
         let is_taken = |name: &str| self.servers.iter().any(|planned| planned.name == name);
         if !is_taken(name) {
             return name.to_owned();
         }
-        let with_host = format!("{name}-{host}");
-        let numbered = (2..).map(|number| format!("{with_host}-{number}"));
-        let mut names = [with_host.clone()].into_iter().chain(numbered);
+        let with_app = format!("{name}-{app}");
+        let numbered = (2..).map(|number| format!("{with_app}-{number}"));
+        let mut names = [with_app.clone()].into_iter().chain(numbered);
         names
             .find(|name| !is_taken(name) && !existing.contains_key(name))
             .expect("there is no end to numbers")

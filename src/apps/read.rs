@@ -11,7 +11,7 @@ use super::{
     backups::Backups,
     entry::{Entry, is_entry},
     places::{Directories, PROJECT, Place, Scope, Ways},
-    table::{ANY, HOSTS, Host},
+    table::{ANY, APPS, App},
     variables::Meanings,
 };
 use crate::config::{Format, read_text};
@@ -19,7 +19,7 @@ use crate::config::{Format, read_text};
 /// A file in which a host has servers, or would have.
 #[derive(Clone, Debug)]
 pub struct Spot {
-    pub host: &'static Host,
+    pub app: &'static App,
     pub scope: Scope,
     pub path: PathBuf,
     pub(super) servers: Ways,
@@ -33,7 +33,7 @@ pub struct Spot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The host's name, or the kind of the file.
-    pub host: &'static str,
+    pub app: &'static str,
     /// As on the command line.
     pub id: &'static str,
     pub path: PathBuf,
@@ -43,7 +43,7 @@ pub struct Source {
 
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.host)?;
+        f.write_str(self.app)?;
         if self.is_project { f.write_str(" (project)") } else { Ok(()) }
     }
 }
@@ -51,15 +51,15 @@ impl std::fmt::Display for Source {
 /// Servers that a host keeps for one project of its user, in a file that holds those of other projects too.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
-    pub host: &'static Host,
+    pub app: &'static App,
     pub project: String,
     pub servers: Vec<String>,
 }
 
 impl std::fmt::Display for Elsewhere {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { host, project, servers } = self;
-        write!(f, "{} has servers for the project {project}: {}", host.name, servers.join(", "))
+        let Self { app, project, servers } = self;
+        write!(f, "{} has servers for the project {project}: {}", app.name, servers.join(", "))
     }
 }
 
@@ -82,7 +82,7 @@ pub enum Fate {
     Unusable(String),
 }
 
-impl Host {
+impl App {
     /// The files that it may have, those that are written to first.
     pub fn spots(&'static self, directories: &Directories) -> Vec<Spot> {
         let mut spots: Vec<Spot> = Vec::new();
@@ -124,7 +124,7 @@ impl Host {
 
     fn spot(&'static self, place: &Place, path: PathBuf, directories: &Directories) -> Spot {
         Spot {
-            host: self,
+            app: self,
             scope: place.scope,
             path,
             servers: place.servers.unwrap_or(self.servers),
@@ -143,28 +143,28 @@ impl Spot {
                 .is_ok_and(|known| path.canonicalize().is_ok_and(|p| p == known))
         };
         let known: Vec<Self> =
-            HOSTS.iter().flat_map(|host| host.spots(directories)).filter(is_it).collect();
+            APPS.iter().flat_map(|app| app.spots(directories)).filter(is_it).collect();
         if !known.is_empty() {
             return known;
         }
         // A file of the kind that a host has, wherever it lies.
         let likes = |place: &&Place| !place.path.contains('*') && path.ends_with(place.path);
-        let alike = HOSTS.iter().find_map(|host| Some((host, host.places.iter().find(likes)?)));
+        let alike = APPS.iter().find_map(|app| Some((app, app.places.iter().find(likes)?)));
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let Some((host, place)) = alike else {
+        let Some((app, place)) = alike else {
             let (scope, servers) = (Scope::User, ANY.servers);
-            return vec![Self { host: &ANY, scope, path, servers, project: None, ours: None }];
+            return vec![Self { app: &ANY, scope, path, servers, project: None, ours: None }];
         };
         let depth = place.path.split('/').count();
         let project = path.ancestors().nth(depth).filter(|_| place.scope == Scope::Project);
         let project = project.map(Path::to_owned);
-        vec![Self { host, scope: place.scope, path, servers: host.servers, project, ours: None }]
+        vec![Self { app, scope: place.scope, path, servers: app.servers, project, ours: None }]
     }
 
     /// The parts of this file that hold servers for the project of the working directory alone.
     pub(super) fn local_parts(&self, directories: &Directories) -> Vec<Self> {
         let all = match self.scope {
-            Scope::User => self.host.spots(directories),
+            Scope::User => self.app.spots(directories),
             Scope::Local | Scope::Project => Vec::new(),
         };
         let is_part = |spot: &Self| spot.scope == Scope::Local && spot.path == self.path;
@@ -183,7 +183,7 @@ impl Spot {
             let found = found.filter(|candidate| matches!(candidate.fate, Fate::Ready(_)));
             let servers: Vec<String> = found.map(|candidate| candidate.name).collect();
             (!servers.is_empty()).then(|| Elsewhere {
-                host: self.host,
+                app: self.app,
                 project: project.clone(),
                 servers,
             })
@@ -199,13 +199,13 @@ impl Spot {
 
     /// Whether the file is for all who work on a project, where its host has one for its user too.
     pub fn is_shared(&self) -> bool {
-        let has_own = self.host.places_of(Scope::User).next().is_some();
+        let has_own = self.app.places_of(Scope::User).next().is_some();
         self.scope == Scope::Project && has_own
     }
 
     fn source(&self) -> Source {
-        let (host, id, path) = (self.host.name, self.host.id, self.path.clone());
-        Source { host, id, path, is_project: self.scope == Scope::Project }
+        let (app, id, path) = (self.app.name, self.app.id, self.path.clone());
+        Source { app, id, path, is_project: self.scope == Scope::Project }
     }
 
     fn candidate(&self, name: String, entry: Value, look: &Look<'_>) -> Option<Candidate> {
@@ -227,7 +227,7 @@ impl Spot {
         if !is_entry(&members) {
             return Some(Fate::Unusable("it has neither a command nor a URL".to_owned()));
         }
-        let mut entry = Entry::read(members, self.host.timeout, &look.meanings);
+        let mut entry = Entry::read(members, self.app.timeout, &look.meanings);
         if is_ourselves(name, &entry.members) {
             return Some(Fate::Ourselves);
         }
@@ -274,15 +274,15 @@ pub fn candidates(
     unreadable.dedup();
     let mut found: Vec<Candidate> = Vec::new();
     for (spot, root) in &read {
-        let of_host = read.iter().filter(|(other, _)| other.host.id == spot.host.id);
+        let of_app = read.iter().filter(|(other, _)| other.app.id == spot.app.id);
         let switched_off =
-            of_host.flat_map(|(other, root)| other.host.switched_off(root, directories));
+            of_app.flat_map(|(other, root)| other.app.switched_off(root, directories));
         found.extend(spot.all(root, switched_off.collect(), directories));
     }
     (found, unreadable)
 }
 
-impl Host {
+impl App {
     fn switched_off(&self, root: &Value, directories: &Directories) -> Vec<String> {
         let lists = self
             .switched_off
@@ -305,7 +305,7 @@ impl Spot {
             (text("id"), text("description"))
         };
         Meanings {
-            syntax: self.host.variables,
+            syntax: self.app.variables,
             os: directories.os,
             home: &directories.home,
             project: self.project.as_deref(),
@@ -315,7 +315,7 @@ impl Spot {
 
     /// The servers in this file alone.
     pub(super) fn all_of(&self, root: &Value, directories: &Directories) -> Vec<Candidate> {
-        let switched_off = self.host.switched_off(root, directories);
+        let switched_off = self.app.switched_off(root, directories);
         self.all(root, switched_off.into_iter().collect(), directories)
     }
 
@@ -407,14 +407,14 @@ fn is_ourselves(name: &str, members: &Map<String, Value>) -> bool {
     let is_us =
         program == "dormouse" || RUNNERS.contains(&program) && package == Some("dormouse-mcp");
     let is_local =
-        ["//127.0.0.1", "//localhost", "//[::1]"].iter().any(|host| text("url").contains(host));
+        ["//127.0.0.1", "//localhost", "//[::1]"].iter().any(|app| text("url").contains(app));
     // `dormouse -- command` is that one server.
     is_us && !words.contains(&"--") || name == "dormouse" && is_local
 }
 
 /// The entries of a config of ours, as candidates.
 pub fn of_config(kind: &'static str, path: &Path, entries: Map<String, Value>) -> Vec<Candidate> {
-    let source = Source { host: kind, id: "file", path: path.to_owned(), is_project: false };
+    let source = Source { app: kind, id: "file", path: path.to_owned(), is_project: false };
     let fate = |name: &str, entry: Value| {
         let Value::Object(members) = entry else {
             return Fate::Unusable("its entry is no object".to_owned());

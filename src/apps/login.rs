@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_each_host_calls_it_is_called_as_here() {
+    fn what_each_app_calls_it_is_called_as_here() {
         for (theirs, expected) in [
             (json!({}), json!({})),
             (

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use dormouse::{
-    config::{Environment, Format},
-    hosts::{
-        Backups, Before, Candidate, Connected, Directories, Fate, HOSTS, Os, Scope, Spot, Way,
+    apps::{
+        APPS, Backups, Before, Candidate, Connected, Directories, Fate, Os, Scope, Spot, Way,
         candidates, target,
     },
+    config::{Environment, Format},
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::support::{HostFile, host_files};
+use crate::support::{AppFile, app_files};
 
 fn directories(os: Os, home: &Path) -> Directories {
     let (home, project) = (home.to_owned(), home.join("project"));
@@ -70,9 +70,9 @@ impl Layout {
 }
 
 /// The spots of a file that dormouse is put into.
-fn spots(file: &HostFile, directories: &Directories) -> Vec<Spot> {
+fn spots(file: &AppFile, directories: &Directories) -> Vec<Spot> {
     let scopes = [Scope::User, Scope::Local, Scope::Project];
-    let all = HOSTS.iter().flat_map(|host| scopes.map(|scope| host.own_spot(scope, directories)));
+    let all = APPS.iter().flat_map(|app| scopes.map(|scope| app.own_spot(scope, directories)));
     all.flatten().filter(|spot| spot.path == directories.home.join(&file.path)).collect()
 }
 
@@ -105,7 +105,7 @@ proptest! {
         let directories = directories(Os::Linux, home.path());
         let environment = Environment::default();
         let way = Way::Launch { command: "/bin/dormouse".to_owned(), args: vec!["--config".to_owned()] };
-        for file in host_files() {
+        for file in app_files() {
             let path = home.path().join(&file.path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             let text = layout.of(&file.path, &file.text(&directories.project));
@@ -168,14 +168,14 @@ fn what_others_change_between_two_connections_does_not_cost_what_was_taken_out()
 }
 
 #[test]
-fn each_host_has_its_files_on_each_system() {
+fn each_app_has_its_files_on_each_system() {
     let mut shown = String::new();
     for (os, home) in [(Os::Linux, "/home/u"), (Os::Mac, "/Users/u"), (Os::Windows, "C:/Users/u")] {
         shown.push_str(&format!("{os:?}\n"));
-        for host in &HOSTS {
-            for spot in host.spots(&directories(os, Path::new(home))) {
+        for app in &APPS {
+            for spot in app.spots(&directories(os, Path::new(home))) {
                 let path = spot.path.to_string_lossy();
-                shown.push_str(&format!("  {:<15} {:?} {path}\n", host.id, spot.scope));
+                shown.push_str(&format!("  {:<15} {:?} {path}\n", app.id, spot.scope));
             }
         }
     }

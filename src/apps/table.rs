@@ -8,7 +8,7 @@ use super::{
 
 /// An AI tool that is a host of MCP servers.
 #[derive(Debug)]
-pub struct Host {
+pub struct App {
     /// How it is called on the command line.
     pub id: &'static str,
     /// How else.
@@ -40,7 +40,7 @@ const LINUX_AND_MAC: &[Os] = &[Os::Linux, Os::Mac];
 const WINDOWS: &[Os] = &[Os::Windows];
 
 /// What most hosts have in common.
-const USUAL: Host = Host {
+const USUAL: App = App {
     id: "",
     aliases: &[],
     name: "",
@@ -55,7 +55,7 @@ const USUAL: Host = Host {
 };
 
 /// A file of any host, or of none that is known.
-pub(super) static ANY: Host = Host {
+pub(super) static ANY: App = App {
     id: "file",
     name: "file",
     servers: &[
@@ -70,8 +70,8 @@ pub(super) static ANY: Host = Host {
     ..USUAL
 };
 
-pub static HOSTS: [Host; 17] = [
-    Host {
+pub static APPS: [App; 17] = [
+    App {
         id: "claude-code",
         aliases: &["claude"],
         name: "Claude Code",
@@ -88,7 +88,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Typed { local: "stdio", http: "http" },
         ..USUAL
     },
-    Host {
+    App {
         id: "claude-desktop",
         name: "Claude Desktop",
         places: &[
@@ -103,7 +103,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::LocalOnly,
         ..USUAL
     },
-    Host {
+    App {
         id: "codex",
         name: "Codex",
         places: &[
@@ -116,7 +116,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Codex,
         ..USUAL
     },
-    Host {
+    App {
         id: "gemini",
         aliases: &["gemini-cli"],
         name: "Gemini CLI",
@@ -129,7 +129,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Plain { url: "httpUrl" },
         ..USUAL
     },
-    Host {
+    App {
         id: "opencode",
         name: "OpenCode",
         places: &[
@@ -145,7 +145,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::OpenCode,
         ..USUAL
     },
-    Host {
+    App {
         id: "cursor",
         name: "Cursor",
         places: &[
@@ -154,7 +154,7 @@ pub static HOSTS: [Host; 17] = [
         ],
         ..USUAL
     },
-    Host {
+    App {
         id: "vscode",
         aliases: &["code", "vs-code"],
         name: "VS Code",
@@ -168,7 +168,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Typed { local: "stdio", http: "http" },
         ..USUAL
     },
-    Host {
+    App {
         id: "windsurf",
         name: "Windsurf",
         places: &[
@@ -178,7 +178,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Plain { url: "serverUrl" },
         ..USUAL
     },
-    Host {
+    App {
         id: "zed",
         name: "Zed",
         places: &[
@@ -190,7 +190,7 @@ pub static HOSTS: [Host; 17] = [
         variables: Syntax::Literal,
         ..USUAL
     },
-    Host {
+    App {
         id: "goose",
         name: "Goose",
         places: &[
@@ -203,7 +203,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Goose,
         ..USUAL
     },
-    Host {
+    App {
         id: "cline",
         name: "Cline",
         places: &[
@@ -218,7 +218,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Typed { local: "stdio", http: "streamableHttp" },
         ..USUAL
     },
-    Host {
+    App {
         id: "roo",
         aliases: &["roo-code"],
         name: "Roo Code",
@@ -233,7 +233,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Typed { local: "stdio", http: "streamable-http" },
         ..USUAL
     },
-    Host {
+    App {
         id: "kilo",
         aliases: &["kilocode", "kilo-code"],
         name: "Kilo Code",
@@ -258,7 +258,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::OpenCode,
         ..USUAL
     },
-    Host {
+    App {
         id: "continue",
         name: "Continue",
         places: &[
@@ -272,7 +272,7 @@ pub static HOSTS: [Host; 17] = [
         preamble: &[("name", "Local"), ("version", "1.0.0"), ("schema", "v1")],
         ..USUAL
     },
-    Host {
+    App {
         id: "copilot",
         aliases: &["copilot-cli", "github-copilot"],
         name: "Copilot CLI",
@@ -284,7 +284,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Copilot,
         ..USUAL
     },
-    Host {
+    App {
         id: "antigravity",
         name: "Antigravity",
         places: &[
@@ -297,7 +297,7 @@ pub static HOSTS: [Host; 17] = [
         form: Form::Plain { url: "serverUrl" },
         ..USUAL
     },
-    Host {
+    App {
         id: "librechat",
         name: "LibreChat",
         places: &[Place::project("librechat.yaml")],
@@ -307,11 +307,11 @@ pub static HOSTS: [Host; 17] = [
     },
 ];
 
-impl Host {
+impl App {
     /// The host of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.to_lowercase();
-        HOSTS.iter().find(|host| host.id == name || host.aliases.contains(&name.as_str()))
+        APPS.iter().find(|app| app.id == name || app.aliases.contains(&name.as_str()))
     }
 
     /// Whether its servers are in a list (Continue).

@@ -64,7 +64,7 @@ impl Spot {
             step => step.to_owned(),
         };
         let servers =
-            Servers { root, place: way.iter().map(step).collect(), is_list: self.host.has_list() };
+            Servers { root, place: way.iter().map(step).collect(), is_list: self.app.has_list() };
         if !root.is_object() {
             return Err(ConnectError::NoObject);
         }
@@ -89,7 +89,7 @@ impl Spot {
         environment: &Environment,
         directories: &Directories,
     ) -> Result<Connected, ConnectError> {
-        let entry = self.host.form.entry(way).ok_or(ConnectError::NoUrls(self.host.name))?;
+        let entry = self.app.form.entry(way).ok_or(ConnectError::NoUrls(self.app.name))?;
         let root = self.root(text)?;
         let servers = self.servers(&root, directories)?;
         let is_carried = |entry: &Entry| {
@@ -229,7 +229,7 @@ impl Spot {
 
     fn preamble(&self) -> Vec<Edit> {
         let member = |(key, value): &(&str, &str)| Edit::put(&json!({}), &[key], json!(value));
-        self.host.preamble.iter().map(member).collect()
+        self.app.preamble.iter().map(member).collect()
     }
 
     fn edited(&self, text: &str, edits: &[Edit]) -> Result<String, EditError> {
