@@ -4,7 +4,7 @@
 mod renewal;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -21,6 +21,7 @@ use super::{
     store::{LOOK, Stamp, Store},
 };
 use crate::{
+    base::Lock,
     config::Grant,
     wire::credentials::{Authorization, Challenge, CredentialError, Credentials, Pending},
 };
@@ -36,8 +37,7 @@ pub(super) struct Authorizer {
     command: String,
     store: Arc<Store>,
     tasks: TaskTracker,
-    // A std mutex: held for a look or a change.
-    memory: Mutex<Memory>,
+    memory: Lock<Memory>,
 }
 
 struct Memory {
@@ -108,7 +108,7 @@ impl Authorizer {
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let (stamp, looked_at) = (Stamp::default(), Instant::now());
-        let memory = Mutex::new(Memory {
+        let memory = Lock::new(Memory {
             shown: Shown::Unknown,
             stamp,
             login_id: None,
@@ -128,12 +128,12 @@ impl Authorizer {
 
     /// Reads anew what is kept, when it is next looked at.
     pub(super) fn forget(&self) {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         (memory.shown, memory.stamp) = (Shown::Unknown, Stamp::default());
     }
 
     fn look(&self) -> Result<Look, CredentialError> {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         let now = Instant::now();
         // Who is refused may have logged in a moment ago.
         let is_due = now.duration_since(memory.looked_at) >= LOOK
@@ -177,7 +177,7 @@ impl Authorizer {
     /// Does something about what is shown, or joins in what is being done already. It goes on when whoever asked for it
     /// has gone: a token that was given must be kept.
     fn fly(&self, task: Task) -> Flight {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         if let Some(flight) = &memory.flight {
             return flight.clone();
         }
@@ -198,7 +198,7 @@ impl Authorizer {
     fn show(&self, login: Option<Credential>, stamp: Stamp) {
         let login = login.filter(Credential::was_given);
         let token = login.map(|login| Token::of(login, fastrand::f64()));
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         memory.stamp = stamp;
         memory.shown = match token {
             Some(Some(token)) => Shown::Token(Arc::new(token)),
@@ -208,13 +208,13 @@ impl Authorizer {
     }
 
     fn want(&self, why: &str, stamp: Stamp) {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         (memory.shown, memory.stamp) = (Shown::Wanting { why: why.to_owned() }, stamp);
     }
 
     /// Shows what there is for a while longer.
     fn postpone(&self) {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         if let Shown::Token(token) = &memory.shown {
             let renew_at = Some(SystemTime::now() + PAUSE);
             let (login, authorization) = (token.login.clone(), token.authorization.clone());
@@ -238,14 +238,14 @@ impl Authorizer {
 
     /// Whether we were given this token a moment ago, and the server has never taken it.
     fn is_on_trial(&self, shown: Option<&Authorization>) -> bool {
-        let memory = self.lock();
+        let memory = self.memory.lock();
         let given = memory.given.as_ref().filter(|(token, _)| shown == Some(token));
         given.is_some_and(|(_, since)| since.elapsed() < TRIAL) && memory.accepted.as_ref() != shown
     }
 
     /// Whether something else is shown by now than what was refused.
     fn shows_other(&self, refused: Option<&Authorization>) -> bool {
-        match &self.lock().shown {
+        match &self.memory.lock().shown {
             Shown::Token(token) => Some(&token.authorization) != refused,
             _ => false,
         }
@@ -265,10 +265,6 @@ impl Authorizer {
         }
         Err(CredentialError::Refused("it does not accept any token".to_owned()))
     }
-
-    fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 const ON_TRIAL: &str = "it does not accept the token that was given a moment ago";
@@ -287,7 +283,7 @@ struct Landing<'a>(&'a Authorizer);
 
 impl Drop for Landing<'_> {
     fn drop(&mut self) {
-        self.0.lock().flight = None;
+        self.0.memory.lock().flight = None;
     }
 }
 
@@ -318,7 +314,7 @@ impl Credentials for Authorizer {
     }
 
     fn accepted(&self, shown: &Authorization) {
-        let accepted = &mut self.lock().accepted;
+        let accepted = &mut self.memory.lock().accepted;
         if accepted.as_ref() != Some(shown) {
             *accepted = Some(shown.clone());
         }
@@ -326,7 +322,7 @@ impl Credentials for Authorizer {
 
     fn changed(&self) -> Pending<'_, ()> {
         Box::pin(async {
-            let known = self.lock().login_id.clone();
+            let known = self.memory.lock().login_id.clone();
             self.store.logged_in(&self.site.slot, known.as_deref(), &[]).await;
             self.forget();
         })

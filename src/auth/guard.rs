@@ -5,7 +5,7 @@ use std::{
     collections::BTreeSet,
     error::Error as _,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,6 +22,7 @@ use url::{Host, Origin, Url};
 
 use super::LoginError;
 use crate::{
+    base::Lock,
     config::is_loopback,
     wire::{http_client_builder, sse::root_cause},
 };
@@ -36,8 +37,8 @@ const MAX_BODY_BYTES: usize = 256 * 1024;
 pub(super) struct Guard {
     client: Client,
     rules: Arc<Rules>,
-    // A std mutex: held to put or take it. Why rmcp's last request has failed, which it does not hand on.
-    failure: Arc<Mutex<Option<String>>>,
+    /// Why rmcp's last request has failed, which it does not hand on.
+    failure: Arc<Lock<Option<String>>>,
 }
 
 /// Why something is not asked, or does not answer.
@@ -132,11 +133,7 @@ impl Guard {
 
     /// Why rmcp's last request has failed, if it has.
     pub(super) fn failure(&self) -> Option<String> {
-        self.lock_failure().take()
-    }
-
-    fn lock_failure(&self) -> MutexGuard<'_, Option<String>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock().take()
     }
 
     /// Reads a JSON document; `None` where there is none.
@@ -162,7 +159,7 @@ impl OAuthHttpClient for Guard {
             } else {
                 Guard::execute(self, request.request).await
             };
-            *self.lock_failure() = answered.as_ref().err().map(ToString::to_string);
+            *self.failure.lock() = answered.as_ref().err().map(ToString::to_string);
             Ok(answered?)
         })
     }

@@ -25,12 +25,7 @@ mod scopes;
 mod store;
 mod token;
 
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
@@ -47,6 +42,7 @@ pub use revocation::LoggedOut;
 pub use store::{Store, StoreError};
 
 use crate::{
+    base::Lock,
     config::{OAuth, Remote, ServerConfig, Transport},
     wire::credentials::Credentials,
 };
@@ -64,8 +60,8 @@ pub struct Auth(Arc<Shared>);
 struct Shared {
     store: Arc<Store>,
     command: LoginCommand,
-    // A std mutex: held to find or make one. By the name of the server.
-    authorizers: Mutex<HashMap<String, Arc<Authorizer>>>,
+    /// By the name of the server.
+    authorizers: Lock<HashMap<String, Arc<Authorizer>>>,
     /// What must not be given up half-way: a token that was given and is not kept is lost.
     tasks: TaskTracker,
 }
@@ -84,7 +80,7 @@ impl Auth {
     fn authorizer(&self, server: &ServerConfig) -> Option<Arc<Authorizer>> {
         let site = Site::of(server)?;
         let Shared { store, command, authorizers, tasks } = self.0.as_ref();
-        let mut authorizers = authorizers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut authorizers = authorizers.lock();
         if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&site)) {
             return Some(known.clone());
         }

@@ -2,10 +2,12 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::Lock;
 
 /// Runs `work` on a thread of its own; on this thread where the system starts no more threads.
 ///
@@ -13,10 +15,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let work = Arc::new(Mutex::new(Some(work)));
+    let work = Arc::new(Lock::new(Some(work)));
     let on_thread = work.clone();
     let take = move || {
-        let work = on_thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let work = on_thread.lock().take();
         work.map(|work| work())
     };
     // Tokio panics where it cannot start its first thread for blocking work.
@@ -25,7 +27,7 @@ pub async fn run_blocking<T: Send + 'static>(
     if let Ok(running) = started {
         return running.await.ok().flatten();
     }
-    let work = work.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()?;
+    let work = work.lock().take()?;
     Some(work())
 }
 

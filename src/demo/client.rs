@@ -1,11 +1,6 @@
 //! The demo's MCP client: a child process, and what it sends.
 
-use std::{
-    io,
-    process::Stdio,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io, process::Stdio, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -14,6 +9,7 @@ use tokio::{
 };
 
 use crate::{
+    base::Lock,
     peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
     wire::{LineReader, Notification, Outbox, Raw, Request, write_messages},
 };
@@ -49,15 +45,14 @@ pub(super) struct Client {
 
 #[derive(Default)]
 struct Inbound {
-    // A std mutex: held to push or to take.
-    notified: Mutex<Vec<String>>,
+    notified: Lock<Vec<String>>,
 }
 
 impl Handler for Inbound {
     fn request(&self, _: Request) {}
 
     fn notification(&self, notification: Notification) {
-        let mut notified = self.notified.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut notified = self.notified.lock();
         notified.push(notification.method);
     }
 
@@ -127,8 +122,7 @@ impl Client {
 
     /// The notifications since this was last asked.
     pub(super) fn notifications(&self) -> Vec<String> {
-        let mut notified =
-            self.inbound.notified.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut notified = self.inbound.notified.lock();
         std::mem::take(&mut notified)
     }
 

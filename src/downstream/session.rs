@@ -5,7 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -21,6 +21,7 @@ use super::{
     standing::{Listen, Standing, Wanted},
 };
 use crate::{
+    base::Lock,
     catalog::Changes,
     peer::{Handler, Peer, Unreadable},
     protocol::{
@@ -40,10 +41,8 @@ pub struct Session {
     /// For what belongs to none of its requests.
     peer: Peer,
     fleet: Arc<Fleet>,
-    // A std mutex: held to look or to change, never across an await.
-    standing: Mutex<Standing>,
-    // As above.
-    in_flight: Mutex<InFlight>,
+    standing: Lock<Standing>,
+    in_flight: Lock<InFlight>,
     tasks: TaskTracker,
     /// Whether the host has said anything that shows its era.
     opened: watch::Sender<bool>,
@@ -66,8 +65,8 @@ impl Session {
             identity,
             peer,
             fleet,
-            standing: Mutex::default(),
-            in_flight: Mutex::default(),
+            standing: Lock::default(),
+            in_flight: Lock::default(),
             tasks: TaskTracker::new(),
             opened: watch::Sender::new(false),
         });
@@ -90,7 +89,7 @@ impl Session {
 
     /// Ends the session: what is in flight is cancelled, and its subscriptions end.
     pub async fn detach(&self) {
-        for (_, task) in self.lock_in_flight().tasks.drain() {
+        for (_, task) in self.in_flight.lock().tasks.drain() {
             task.abort();
         }
         // Aborted tasks end at once; this is for what nobody has thought of.
@@ -108,7 +107,7 @@ impl Session {
         meta: Option<&Raw>,
         reply: &Reply,
     ) -> Result<Caller, Raw> {
-        let mut standing = self.lock_standing();
+        let mut standing = self.standing.lock();
         let client = if let Some(client) = meta.and_then(Client::from_meta) {
             if client.version != MODERN_VERSION.as_str() {
                 return Err(error::unsupported_version(&client.version));
@@ -135,7 +134,7 @@ impl Session {
     fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &Reply) {
         let params = request.params.clone().unwrap_or_else(Raw::empty_object);
         let client = Arc::new(Client::from_initialize(&params).detached());
-        *self.lock_standing() = Standing::Initializing(client.clone());
+        *self.standing.lock() = Standing::Initializing(client.clone());
         self.opened.send_replace(true);
         let caller = Caller::new(self.clone(), client, reply.peer.clone(), request, meta);
         let own = |session: &Self, caller: &Caller| {
@@ -210,7 +209,7 @@ impl Session {
                 }
                 // Before anything is waited for, so that a cancellation finds it.
                 self.unlisten(&id);
-                self.lock_standing().listen(listen);
+                self.standing.lock().listen(listen);
                 self.work_on(id.clone(), reply, self.clone().listen(caller, id, wanted, params));
             }
             _ => {
@@ -241,16 +240,16 @@ impl Session {
         }
         for uri in wanted.uris {
             match self.fleet.subscribe(&caller, self.stream(&id), &uri, None).await {
-                Ok(_) => self.lock_standing().accept(&id, uri),
+                Ok(_) => self.standing.lock().accept(&id, uri),
                 Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
             }
         }
         for task in wanted.tasks {
             if self.fleet.listen_to_task(&caller, self.stream(&id), &task).await {
-                self.lock_standing().accept_task(&id, task);
+                self.standing.lock().accept_task(&id, task);
             }
         }
-        let acknowledgement = self.lock_standing().acknowledge(&id);
+        let acknowledgement = self.standing.lock().acknowledge(&id);
         if let Some(acknowledgement) = acknowledgement {
             self.tell(acknowledgement);
         }
@@ -258,7 +257,7 @@ impl Session {
 
     /// Ends a stream, open or still being opened.
     fn unlisten(&self, id: &Id) {
-        if self.lock_standing().unlisten(id) {
+        if self.standing.lock().unlisten(id) {
             self.fleet.end_stream(&self.stream(id));
         }
     }
@@ -282,7 +281,7 @@ impl Session {
         reply: &Reply,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        let mut in_flight = self.lock_in_flight();
+        let mut in_flight = self.in_flight.lock();
         if in_flight.tasks.len() >= MAX_IN_FLIGHT {
             let message = format!("more than {MAX_IN_FLIGHT} requests are in flight");
             return reply.peer.respond(id, Err(error::internal(message)));
@@ -296,13 +295,13 @@ impl Session {
         let task = self.tasks.spawn(async move {
             let _open = open;
             answered(peer, done.0.clone(), work).await;
-            session.lock_in_flight().tasks.remove(&done);
+            session.in_flight.lock().tasks.remove(&done);
         });
         in_flight.tasks.insert(key, task.abort_handle());
     }
 
     fn cancel(&self, id: &Id) {
-        let mut in_flight = self.lock_in_flight();
+        let mut in_flight = self.in_flight.lock();
         in_flight.tasks.retain(|(other, _), task| {
             if other == id {
                 task.abort();
@@ -315,19 +314,11 @@ impl Session {
 
     /// Ends the streams of a modern host in order, when dormouse ends.
     pub fn complete_listens(&self) {
-        if let Standing::Modern { listens, .. } = &mut *self.lock_standing() {
+        if let Standing::Modern { listens, .. } = &mut *self.standing.lock() {
             for listen in listens.drain(..) {
                 self.peer.respond(listen.id.clone(), Ok(listen.completion()));
             }
         }
-    }
-
-    fn lock_standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn lock_in_flight(&self) -> MutexGuard<'_, InFlight> {
-        self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -345,7 +336,7 @@ impl Handler for Inbound {
     fn notification(&self, notification: Notification) {
         let session = &self.session;
         match notification.method.as_str() {
-            "notifications/initialized" => session.lock_standing().ready(),
+            "notifications/initialized" => session.standing.lock().ready(),
             "notifications/cancelled" => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
                 if let Some(id) = id.and_then(Id::new) {
@@ -411,7 +402,7 @@ impl Host for Session {
     }
 
     fn client(&self) -> Option<Arc<Client>> {
-        self.lock_standing().client().cloned()
+        self.standing.lock().client().cloned()
     }
 
     fn user(&self) -> User {
@@ -427,7 +418,7 @@ impl Host for Session {
     }
 
     fn announce(&self, changes: Changes) {
-        let announcements = self.lock_standing().announcements(changes);
+        let announcements = self.standing.lock().announcements(changes);
         for announcement in announcements {
             if announcement.method == "notifications/tools/list_changed" {
                 self.identity.relisting.announce();
@@ -445,14 +436,14 @@ impl Host for Session {
     }
 
     fn resource_updated(&self, uri: &str, params: &Raw) {
-        let updates = self.lock_standing().update(uri, params);
+        let updates = self.standing.lock().update(uri, params);
         for update in updates {
             self.tell(update);
         }
     }
 
     fn task_updated(&self, shown: &str, params: &Raw) {
-        let updates = self.lock_standing().task_update(shown, params);
+        let updates = self.standing.lock().task_update(shown, params);
         for update in updates {
             self.tell(update);
         }

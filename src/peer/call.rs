@@ -84,7 +84,7 @@ impl Call {
     pub(super) fn new(peer: Peer, options: CallOptions) -> Self {
         let CallOptions { silence, progress } = options;
         let wants_progress = progress.is_some();
-        let registered = peer.pending().register(progress);
+        let registered = peer.connection.pending.lock().register(progress);
         Self { peer, registered, silence, wants_progress, sent: Sent::NotYet }
     }
 
@@ -175,16 +175,18 @@ mod tests {
         let answered = requested(&peer);
         for _ in 0..3 {
             tokio::time::sleep(SILENCE * 2 / 3).await;
-            assert!(peer.pending().progress(&progress));
+            assert!(peer.connection.pending.lock().progress(&progress));
         }
         tokio::time::sleep(SILENCE * 2 / 3).await;
-        assert!(peer.pending().answer(Some(&Id::from(1)), Ok(Ok(Raw::empty_object()))));
+        assert!(
+            peer.connection.pending.lock().answer(Some(&Id::from(1)), Ok(Ok(Raw::empty_object())))
+        );
         assert_eq!(answered.await.unwrap(), Ok(Ok(Raw::empty_object())));
 
         let silent = requested(&peer);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let progress = edit::set(&progress, "progressToken", &Raw::encode(&2));
-        assert!(peer.pending().progress(&progress));
+        assert!(peer.connection.pending.lock().progress(&progress));
         let spoke = tokio::time::Instant::now();
         assert_eq!(silent.await.unwrap(), Err(CallError::TimedOut(SILENCE)));
         assert_eq!(spoke.elapsed(), SILENCE);

@@ -9,10 +9,7 @@ mod call;
 mod pending;
 mod reader;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +18,10 @@ pub use call::{Call, CallError, CallOptions, ProgressSink};
 pub use pending::Pulse;
 pub use reader::{Handler, Unreadable, read_messages, receive, receive_message};
 
-use crate::wire::{Id, Message, Notification, Outbox, Outcome, Raw, Request, Response};
+use crate::{
+    base::Lock,
+    wire::{Id, Message, Notification, Outbox, Outcome, Raw, Request, Response},
+};
 use pending::Pending;
 
 /// A handle on one connection. Cheap to clone; requests on it run concurrently.
@@ -33,8 +33,7 @@ pub struct Peer {
 }
 
 struct Connection {
-    // A std mutex: held for one map operation, never across an await.
-    pending: Mutex<Pending>,
+    pending: Lock<Pending>,
     /// Cancelled once no further request can be made.
     closed: CancellationToken,
     /// Whenever nothing is pending any more.
@@ -44,7 +43,7 @@ struct Connection {
 impl Peer {
     pub fn new(outbox: Outbox) -> Self {
         let connection = Arc::new(Connection {
-            pending: Mutex::default(),
+            pending: Lock::default(),
             closed: CancellationToken::new(),
             settled: Notify::new(),
         });
@@ -89,7 +88,7 @@ impl Peer {
 
     /// Whether a request of ours still waits for its answer.
     pub fn is_waiting(&self, id: u64) -> bool {
-        self.pending().is_waiting(id)
+        self.connection.pending.lock().is_waiting(id)
     }
 
     /// Sends a notification; lost where the connection is closed, as notifications are.
@@ -126,7 +125,7 @@ impl Peer {
     pub fn close(&self) {
         self.connection.closed.cancel();
         self.outbox.close();
-        self.pending().fail_all();
+        self.connection.pending.lock().fail_all();
         self.connection.settled.notify_waiters();
     }
 
@@ -140,7 +139,7 @@ impl Peer {
         loop {
             let mut settled = std::pin::pin!(self.connection.settled.notified());
             settled.as_mut().enable();
-            if self.pending().is_empty() {
+            if self.connection.pending.lock().is_empty() {
                 return;
             }
             settled.await;
@@ -175,7 +174,7 @@ impl Peer {
 
     /// Forgets a request; `false` when it was answered before.
     fn forget(&self, id: u64) -> bool {
-        let mut pending = self.pending();
+        let mut pending = self.connection.pending.lock();
         let was_waiting = pending.forget(id);
         if was_waiting && pending.is_empty() {
             self.connection.settled.notify_waiters();
@@ -185,15 +184,11 @@ impl Peer {
 
     /// Hands an answer to the request that waits for it; `false` when none does.
     fn answer(&self, id: Option<&Id>, answer: Result<Outcome, CallError>) -> bool {
-        let mut pending = self.pending();
+        let mut pending = self.connection.pending.lock();
         let is_awaited = pending.answer(id, answer);
         if is_awaited && pending.is_empty() {
             self.connection.settled.notify_waiters();
         }
         is_awaited
-    }
-
-    fn pending(&self) -> std::sync::MutexGuard<'_, Pending> {
-        self.connection.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

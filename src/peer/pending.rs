@@ -1,14 +1,14 @@
 //! The requests that wait for an answer.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{CallError, ProgressSink};
-use crate::wire::{Id, Outcome, Raw, edit};
+use crate::{
+    base::Lock,
+    wire::{Id, Outcome, Raw, edit},
+};
 
 #[derive(Default)]
 pub(super) struct Pending {
@@ -24,20 +24,20 @@ struct Waiting {
 
 /// When the other side last showed that it works on a request; its deadline counts from there.
 #[derive(Clone)]
-pub struct Pulse(Arc<Mutex<Instant>>);
+pub struct Pulse(Arc<Lock<Instant>>);
 
 impl Pulse {
     fn now() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
+        Self(Arc::new(Lock::new(Instant::now())))
     }
 
     /// The other side has shown a sign of life.
     pub fn beat(&self) {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+        *self.0.lock() = Instant::now();
     }
 
     pub(super) fn last(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.0.lock()
     }
 }
 

@@ -102,7 +102,10 @@ fn take_response<H: Handler>(response: Response, peer: &Peer, handler: &H) {
 
 fn is_progress_of_ours(notification: &Notification, peer: &Peer) -> bool {
     notification.method == "notifications/progress"
-        && notification.params.as_ref().is_some_and(|params| peer.pending().progress(params))
+        && notification
+            .params
+            .as_ref()
+            .is_some_and(|params| peer.connection.pending.lock().progress(params))
 }
 
 fn take_oversized<H: Handler>(skimmed: Skimmed, limit: usize, peer: &Peer, handler: &H) {

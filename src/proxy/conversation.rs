@@ -4,7 +4,7 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use super::{
     tasks::Cancellation,
 };
 use crate::{
+    base::Lock,
     catalog::ServerId,
     peer::{CallError, CallOptions, Pulse},
     protocol::{Era, adapt, error},
@@ -53,7 +54,7 @@ pub(super) struct Conversation {
     asked: usize,
     pulse: Pulse,
     /// Who is to hear of progress.
-    audience: Arc<Mutex<Caller>>,
+    audience: Arc<Lock<Caller>>,
     entered: Entered,
     server: ServerId,
     method: String,
@@ -71,7 +72,7 @@ pub(super) async fn begin(
     if let Some(level) = request.caller.log_level {
         request.fleet.upstream(request.instance).raise_log_level(level).await;
     }
-    let audience = Arc::new(Mutex::new(request.caller.clone()));
+    let audience = Arc::new(Lock::new(request.caller.clone()));
     let options = CallOptions {
         silence: request.silence(),
         progress: request.caller.progress_token.is_some().then(|| progress_to(audience.clone())),
@@ -106,7 +107,7 @@ pub(super) async fn begin(
 }
 
 /// Progress goes to whoever waits for the call at the time.
-fn progress_to(audience: Arc<Mutex<Caller>>) -> crate::peer::ProgressSink {
+fn progress_to(audience: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
     Box::new(move |params| {
         let caller = lock(&audience).clone();
         if let Some(sink) = caller.progress_sink() {
@@ -227,6 +228,6 @@ impl Fleet {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock<T>(mutex: &Lock<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }

@@ -2,11 +2,12 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
 };
 
 use super::{Caller, Fleet, lists::has_cursor, resources::reply};
 use crate::{
+    base::Lock,
     catalog::{Resolved, ResourceRoute, ServerId},
     config::Mask,
     protocol::{adapt, error, extension},
@@ -26,20 +27,19 @@ const MAX_LOGGED: usize = 500;
 /// What servers have listed of their extensions, by server and method: it stands for a server that sleeps, and tells
 /// whose a URI is.
 #[derive(Default)]
-// A std mutex: held for a look or a change.
-pub(super) struct Listings(Mutex<ByMethod>);
+pub(super) struct Listings(Lock<ByMethod>);
 
 /// The entries that a server has listed, by server and method.
 type ByMethod = HashMap<(ServerId, String), Arc<Vec<Raw>>>;
 
 impl Listings {
     fn get(&self, server: ServerId, method: &str) -> Option<Arc<Vec<Raw>>> {
-        self.lock().get(&(server, method.to_owned())).cloned()
+        self.0.lock().get(&(server, method.to_owned())).cloned()
     }
 
     /// Keeps a list, unless too many are kept: hosts choose the names of methods.
     fn keep(&self, server: ServerId, method: &str, items: &Arc<Vec<Raw>>) {
-        let mut listings = self.lock();
+        let mut listings = self.0.lock();
         let key = (server, method.to_owned());
         if listings.len() < MAX_LISTINGS || listings.contains_key(&key) {
             listings.insert(key, items.clone());
@@ -48,12 +48,12 @@ impl Listings {
 
     /// Forgets the lists of servers that are not what they were.
     pub(super) fn retain(&self, is_kept: impl Fn(ServerId) -> bool) {
-        self.lock().retain(|(server, _), _| is_kept(*server));
+        self.0.lock().retain(|(server, _), _| is_kept(*server));
     }
 
     /// The servers that have listed this URI, or a skill in whose directory it lies (SEP-2640, Resource Mapping).
     fn having(&self, uri: &str) -> HashSet<ServerId> {
-        let listings = self.lock();
+        let listings = self.0.lock();
         let has = |items: &Arc<Vec<Raw>>| {
             items.iter().filter_map(|item| edit::get_str(item, "uri")).any(|listed| {
                 let directory = listed.strip_suffix("/SKILL.md").map(|root| uri.strip_prefix(root));
@@ -62,10 +62,6 @@ impl Listings {
             })
         };
         listings.iter().filter(|(_, items)| has(items)).map(|((server, _), _)| *server).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ByMethod> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
+    base::Lock,
     base::run_blocking,
     catalog::{Cache, Collision, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, Mask, ServerConfig, Settings, Startup, Wrapping},
@@ -49,24 +50,22 @@ pub struct Fleet {
     pub(super) this: Weak<Self>,
     pub(super) context: Context,
     pub(super) roster: ArcSwap<Roster>,
-    // A std mutex: held to find or make one; nothing is awaited under it.
-    own: Mutex<HashMap<Instance, Upstream>>,
+    pub(super) own: Lock<HashMap<Instance, Upstream>>,
     pub(super) snapshot: ArcSwap<Snapshot>,
-    // A std mutex: orders publications and their announcements; nothing is awaited under it.
-    publishing: Mutex<()>,
-    // A std mutex: held to copy or edit it. In the order in which they came.
-    hosts: Mutex<BTreeMap<HostId, Weak<dyn Host>>>,
-    // As above. The peers of those that servers wait for.
-    waited_for: Mutex<BTreeMap<HostId, Peer>>,
-    // A std mutex: held to copy or edit the list. Hosts that wait for a list at this moment.
-    listing: Mutex<Vec<HostId>>,
+    /// Held while a snapshot is published and announced, so that announcements keep its order.
+    pub(super) publishing: Lock<()>,
+    /// In the order in which they came.
+    hosts: Lock<BTreeMap<HostId, Weak<dyn Host>>>,
+    /// The peers of those that servers wait for.
+    waited_for: Lock<BTreeMap<HostId, Peer>>,
+    /// Hosts that wait for a list at this moment.
+    listing: Lock<Vec<HostId>>,
     /// Eager and hybrid servers whose first attempt is not over.
     starting: watch::Sender<usize>,
     /// The servers that no list waits for at the start, since they hung in the last run.
     unwaited: HashSet<ServerId>,
     started_at: Instant,
-    // A std mutex: held for one look or change.
-    pub(super) subscribers: Mutex<Subscribers>,
+    pub(super) subscribers: Lock<Subscribers>,
     pub(super) in_flight: InFlight,
     pub(super) parked: Parked,
     pub(super) passed: Passed,
@@ -143,16 +142,16 @@ impl Fleet {
                 this: this.clone(),
                 context,
                 roster: ArcSwap::from_pointee(roster),
-                own: Mutex::default(),
+                own: Lock::default(),
                 snapshot: ArcSwap::from_pointee(snapshot),
-                publishing: Mutex::default(),
-                hosts: Mutex::default(),
-                waited_for: Mutex::default(),
-                listing: Mutex::default(),
+                publishing: Lock::default(),
+                hosts: Lock::default(),
+                waited_for: Lock::default(),
+                listing: Lock::default(),
                 starting: watch::Sender::new(starting),
                 unwaited,
                 started_at: Instant::now(),
-                subscribers: Mutex::default(),
+                subscribers: Lock::default(),
                 in_flight: InFlight::default(),
                 parked: Parked::new(),
                 passed: Passed::default(),
@@ -304,15 +303,6 @@ impl Fleet {
         self.roster.load().slot(server).config.clone()
     }
 
-    /// Nothing else is published while what is returned lives.
-    pub(super) fn lock_publishing(&self) -> MutexGuard<'_, ()> {
-        self.publishing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    pub(super) fn lock_own(&self) -> MutexGuard<'_, HashMap<Instance, Upstream>> {
-        self.own.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     pub(super) fn another_first_attempt(&self) {
         self.starting.send_modify(|starting| *starting += 1);
     }
@@ -357,44 +347,36 @@ impl Fleet {
     }
 
     pub fn attach(&self, host: &Arc<dyn Host>) {
-        self.lock_hosts().insert(host.id(), Arc::downgrade(host));
+        self.hosts.lock().insert(host.id(), Arc::downgrade(host));
         if host.peer().holds_up() {
-            self.lock_waited_for().insert(host.id(), host.peer().clone());
+            self.waited_for.lock().insert(host.id(), host.peer().clone());
         }
     }
 
     /// Forgets a session of a host.
     pub(super) fn remove_host(&self, id: HostId) {
-        self.lock_hosts().remove(&id);
-        self.lock_waited_for().remove(&id);
+        self.hosts.lock().remove(&id);
+        self.waited_for.lock().remove(&id);
         if self.levels.forget(id) {
             self.tell_log_level();
         }
     }
 
     pub(super) fn hosts(&self) -> Vec<Arc<dyn Host>> {
-        self.lock_hosts().values().filter_map(Weak::upgrade).collect()
-    }
-
-    fn lock_hosts(&self) -> MutexGuard<'_, BTreeMap<HostId, Weak<dyn Host>>> {
-        self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn lock_waited_for(&self) -> MutexGuard<'_, BTreeMap<HostId, Peer>> {
-        self.waited_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.hosts.lock().values().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether the only host does not keep up with what servers send. Of several hosts none is waited for, since
     /// the others would wait with it: what one of them does not read is queued, and dropped when it is too much.
     pub(super) fn is_congested(&self) -> bool {
-        self.lock_hosts().len() <= 1 && self.lock_waited_for().values().any(Peer::is_full)
+        self.hosts.lock().len() <= 1 && self.waited_for.lock().values().any(Peer::is_full)
     }
 
     /// Waits until that host can take more or another comes, but not for ever.
     pub(super) async fn hosts_ready(&self) {
         let deadline = Instant::now() + HOST_TIMEOUT;
         while self.is_congested() && Instant::now() < deadline {
-            let peers: Vec<Peer> = self.lock_waited_for().values().cloned().collect();
+            let peers: Vec<Peer> = self.waited_for.lock().values().cloned().collect();
             for peer in peers {
                 peer.ready(LOOK_AGAIN).await;
             }
@@ -403,12 +385,8 @@ impl Fleet {
 
     /// Takes note that a host waits for a list, for as long as what is returned lives.
     pub(super) fn listing(&self, host: HostId) -> Listed<'_> {
-        self.lock_listing().push(host);
+        self.listing.lock().push(host);
         Listed { fleet: self, host }
-    }
-
-    fn lock_listing(&self) -> MutexGuard<'_, Vec<HostId>> {
-        self.listing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Adds what is known of servers that have not been loaded, as `roster` has them. Nobody is told: it is looked at
@@ -418,7 +396,7 @@ impl Fleet {
         roster: &Arc<Roster>,
         known: Vec<(ServerId, Arc<Exposed>)>,
     ) {
-        let _order = self.lock_publishing();
+        let _order = self.publishing.lock();
         if !Arc::ptr_eq(&self.roster(), roster) {
             return;
         }
@@ -444,7 +422,7 @@ impl Fleet {
         if seeds.is_empty() {
             return;
         }
-        let _order = self.lock_publishing();
+        let _order = self.publishing.lock();
         let seeded = self.snapshot.load().seeded(seeds);
         self.report_collisions(&seeded, |_| true);
         self.snapshot.store(Arc::new(seeded));
@@ -453,7 +431,7 @@ impl Fleet {
 
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
     pub(super) fn note_failure(&self, from: Instance, cause: String) {
-        let _order = self.lock_publishing();
+        let _order = self.publishing.lock();
         if !self.is_current(from) {
             return;
         }
@@ -469,7 +447,7 @@ impl Fleet {
         audience: Audience,
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
-        let _order = self.lock_publishing();
+        let _order = self.publishing.lock();
         if !self.is_current(from) {
             return;
         }
@@ -502,7 +480,7 @@ impl Fleet {
         let is_spared = |host: &dyn Host| match audience {
             Audience::All => false,
             Audience::Unaware => host.endpoint().passes_through() == Some(server),
-            Audience::NotListing => self.lock_listing().contains(&host.id()),
+            Audience::NotListing => self.listing.lock().contains(&host.id()),
         };
         for host in self.hosts() {
             if self.concerns(host.as_ref(), server, &presence) && !is_spared(host.as_ref()) {
@@ -526,7 +504,7 @@ pub(super) struct Listed<'a> {
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
-        let mut listing = self.fleet.lock_listing();
+        let mut listing = self.fleet.listing.lock();
         if let Some(position) = listing.iter().position(|host| *host == self.host) {
             listing.swap_remove(position);
         }

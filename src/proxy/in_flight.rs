@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::{Caller, instance::Instance};
 use crate::{
+    base::Lock,
     peer::{Peer, Pulse},
     upstream::Question,
 };
@@ -40,8 +41,7 @@ type Entries = HashMap<Instance, BTreeMap<u64, Entry>>;
 
 #[derive(Default)]
 struct Shared {
-    // A std mutex: held to add, remove or copy entries.
-    entries: Mutex<Entries>,
+    entries: Lock<Entries>,
     last: AtomicU64,
 }
 
@@ -49,13 +49,13 @@ impl InFlight {
     /// Enters a call for as long as what is returned lives.
     pub(super) fn enter(&self, instance: Instance, entry: Entry) -> Entered {
         let number = self.0.last.fetch_add(1, Ordering::Relaxed);
-        self.lock().entry(instance).or_default().insert(number, entry);
+        self.0.entries.lock().entry(instance).or_default().insert(number, entry);
         Entered { registry: self.clone(), instance, number }
     }
 
     /// The calls that something may belong to: the one that the transport names, else all of the instance.
     pub(super) fn candidates(&self, instance: Instance, cause: Option<u64>) -> Vec<Entry> {
-        let entries = self.lock();
+        let entries = self.0.entries.lock();
         let Some(all) = entries.get(&instance) else { return Vec::new() };
         let is_meant = |entry: &Entry| match cause {
             // Of a connection that is gone nothing comes any more.
@@ -63,10 +63,6 @@ impl InFlight {
             Some(call) => entry.call == call,
         };
         all.values().filter(|entry| is_meant(entry)).cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -80,7 +76,7 @@ pub(super) struct Entered {
 impl Entered {
     /// Nobody works on the call before its host comes back.
     pub(super) fn park(&self) {
-        let mut entries = self.registry.lock();
+        let mut entries = self.registry.0.entries.lock();
         let entry = entries.get_mut(&self.instance).and_then(|all| all.get_mut(&self.number));
         if let Some(entry) = entry {
             entry.is_parked = true;
@@ -90,7 +86,7 @@ impl Entered {
     /// The call goes on, as another request's, which has begun after all others.
     pub(super) fn pass_to(&mut self, caller: &Caller) {
         let number = self.registry.0.last.fetch_add(1, Ordering::Relaxed);
-        let mut entries = self.registry.lock();
+        let mut entries = self.registry.0.entries.lock();
         let Some(all) = entries.get_mut(&self.instance) else { return };
         if let Some(entry) = all.remove(&self.number) {
             all.insert(number, Entry { caller: caller.clone(), is_parked: false, ..entry });
@@ -101,7 +97,7 @@ impl Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let mut entries = self.registry.lock();
+        let mut entries = self.registry.0.entries.lock();
         if let Some(all) = entries.get_mut(&self.instance) {
             all.remove(&self.number);
             if all.is_empty() && self.instance.owner.is_some() {

@@ -42,7 +42,7 @@ impl Fleet {
         if instance.owner.is_none() {
             return shared.clone();
         }
-        let mut own = self.lock_own();
+        let mut own = self.own.lock();
         let start = || {
             let snapshot = self.snapshot();
             let known = match snapshot.view(instance.server).map(|view| &view.presence) {
@@ -64,7 +64,7 @@ impl Fleet {
     pub(super) fn existing(&self, instance: Instance) -> Option<Upstream> {
         match instance.owner {
             None => Some(self.shared(instance.server).clone()),
-            Some(_) => self.lock_own().get(&instance).cloned(),
+            Some(_) => self.own.lock().get(&instance).cloned(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Fleet {
         let shared = roster.all().map(|(server, Slot { upstream, version, .. })| {
             (Instance { server, version: *version, owner: None }, upstream.clone())
         });
-        let own = self.lock_own();
+        let own = self.own.lock();
         shared.chain(own.iter().map(|(at, upstream)| (*at, upstream.clone()))).collect()
     }
 
@@ -84,7 +84,7 @@ impl Fleet {
         self.results.forget(owner);
         self.unsubscribe(self.tasks.forget(owner));
         self.app_reads.forget(owner);
-        self.lock_own().retain(|instance, upstream| {
+        self.own.lock().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);
             if is_theirs {
                 upstream.stop();

@@ -5,11 +5,12 @@ use std::{
     fs::File,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
 };
 
 use super::{Fleet, Host, Principal};
 use crate::{
+    base::Lock,
     base::run_blocking,
     catalog::{Origin, Presence, ServerId, Snapshot},
     config,
@@ -18,35 +19,34 @@ use crate::{
 /// Who has loaded which servers.
 pub(super) struct Loads {
     policy: config::Loads,
-    // A std mutex: held for a look or a change.
-    by_principal: Mutex<HashMap<Principal, HashSet<ServerId>>>,
+    by_principal: Lock<HashMap<Principal, HashSet<ServerId>>>,
     /// Where what is loaded is remembered from one run to the next, if it is.
     file: Option<PathBuf>,
 }
 
 impl Loads {
     pub(super) fn new(policy: config::Loads, file: Option<PathBuf>) -> Self {
-        Self { policy, by_principal: Mutex::default(), file }
+        Self { policy, by_principal: Lock::default(), file }
     }
 
     /// Whether a host sees what hosts have loaded of this server.
     fn are_seen_by(&self, principal: Principal, server: ServerId) -> bool {
         self.policy == config::Loads::Process
-            || self.lock().get(&principal).is_some_and(|loaded| loaded.contains(&server))
+            || self
+                .by_principal
+                .lock()
+                .get(&principal)
+                .is_some_and(|loaded| loaded.contains(&server))
     }
 
     /// Takes note that a host has loaded a server; whether that is new to it alone.
     fn add(&self, principal: Principal, server: ServerId) -> bool {
         self.policy == config::Loads::Session
-            && self.lock().entry(principal).or_default().insert(server)
+            && self.by_principal.lock().entry(principal).or_default().insert(server)
     }
 
     pub(super) fn forget(&self, principal: Principal) {
-        self.lock().remove(&principal);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashSet<ServerId>>> {
-        self.by_principal.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.by_principal.lock().remove(&principal);
     }
 }
 

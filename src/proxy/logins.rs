@@ -6,7 +6,7 @@ mod page;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     auth::can_open_browser,
+    base::Lock,
     catalog::ServerId,
     config::Browser,
     protocol::Era,
@@ -45,8 +46,8 @@ const KEY: &str = "login";
 
 /// The logins that are under way.
 pub(super) struct Logins {
-    // A std mutex: held to find or make one. By server; everyone who needs it shares one.
-    open: Mutex<HashMap<ServerId, Opening>>,
+    /// By server; everyone who needs it shares one.
+    open: Lock<HashMap<ServerId, Opening>>,
     /// Counts them.
     opened: AtomicU64,
     /// The modern hosts that were asked.
@@ -156,7 +157,7 @@ impl Fleet {
     /// Where somebody can log in to a server: the page that is open already, or a new one.
     async fn login_page(&self, server: ServerId) -> Result<Waiter, String> {
         let opening = {
-            let mut open = self.logins.lock_open();
+            let mut open = self.logins.open.lock();
             open.entry(server).or_insert_with(|| open_page(self, server)).clone()
         };
         let opened = opening.page.await;
@@ -252,7 +253,7 @@ impl Logins {
 
     /// Closes the pages of servers that are not what they were.
     pub(super) fn close_all_but(&self, is_kept: impl Fn(ServerId) -> bool) {
-        self.lock_open().retain(|server, opening| {
+        self.open.lock().retain(|server, opening| {
             let is_kept = is_kept(*server);
             if !is_kept {
                 opening.closing.cancel();
@@ -263,13 +264,9 @@ impl Logins {
 
     /// Takes an opening out that is over, and no later one.
     fn forget(&self, server: ServerId, number: u64) {
-        let mut open = self.lock_open();
+        let mut open = self.open.lock();
         if open.get(&server).is_some_and(|opening| opening.number == number) {
             open.remove(&server);
         }
-    }
-
-    fn lock_open(&self) -> MutexGuard<'_, HashMap<ServerId, Opening>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, OnceLock},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{Fleet, fleet::has_first_attempt, host::first_era, instance::Instance};
 use crate::{
+    base::Lock,
     base::run_blocking,
     catalog::{
         Cache, CatalogKey, Digests, Exposed, Naming, Pins, Presence, Record, ServerCatalog,
@@ -42,16 +43,14 @@ impl Keyed {
 pub(super) struct Memory {
     /// `None` where there is no place to keep anything.
     cache: Option<Cache>,
-    // A std mutex: held for a look or a change.
-    keys: Mutex<HashMap<ServerId, Arc<Keyed>>>,
-    // A std mutex: held for a look or a change.
-    kept: Mutex<Seen>,
-    // As above. Of the servers whose tools have to be approved when they change: what they were.
-    pins: Mutex<HashMap<ServerId, Pins>>,
-    // As above. What was read at the start of servers that are shown from the start, until they are begun with it.
-    seeds: Mutex<HashMap<ServerId, Vec<Record>>>,
-    // As above. What has been said of a tool once is not said again.
-    reported: Mutex<HashSet<(ServerId, String)>>,
+    keys: Lock<HashMap<ServerId, Arc<Keyed>>>,
+    kept: Lock<Seen>,
+    /// Of the servers whose tools have to be approved when they change: what they were.
+    pins: Lock<HashMap<ServerId, Pins>>,
+    /// What was read at the start of servers that are shown from the start, until they are begun with it.
+    seeds: Lock<HashMap<ServerId, Vec<Record>>>,
+    /// What has been said of a tool once is not said again.
+    reported: Lock<HashSet<(ServerId, String)>>,
     /// Counts the catalogs that have become known or are new.
     learned: watch::Sender<u64>,
 }
@@ -68,7 +67,7 @@ impl Memory {
     /// Takes a server as its config has it from now on.
     pub(super) fn adopt(&self, server: ServerId, config: &Arc<ServerConfig>) {
         let keyed = Arc::new(Keyed { config: config.clone(), key: OnceLock::new() });
-        let was = self.lock_keys().insert(server, keyed.clone());
+        let was = self.keys.lock().insert(server, keyed.clone());
         if was.is_some_and(|was| was.key().is_none() || was.key() != keyed.key()) {
             self.forget(server);
         }
@@ -81,27 +80,27 @@ impl Memory {
                 );
             }
             let pins = self.pins_now(server);
-            self.lock_pins().insert(server, pins);
+            self.pins.lock().insert(server, pins);
         } else {
-            self.lock_pins().remove(&server);
+            self.pins.lock().remove(&server);
         }
     }
 
     /// What it was matters no more.
     pub(super) fn forget(&self, server: ServerId) {
-        self.lock_kept().retain(|(other, _), _| *other != server);
-        self.lock_pins().remove(&server);
-        self.lock_seeds().remove(&server);
+        self.kept.lock().retain(|(other, _), _| *other != server);
+        self.pins.lock().remove(&server);
+        self.seeds.lock().remove(&server);
     }
 
     fn place(&self, server: ServerId) -> Option<(&Cache, CatalogKey)> {
-        let keyed = self.lock_keys().get(&server)?.clone();
+        let keyed = self.keys.lock().get(&server)?.clone();
         Some((self.cache.as_ref()?, keyed.key()?.clone()))
     }
 
     /// What a server had, best as it shows itself to those who declare this.
     fn read(&self, server: ServerId, declared: &[String]) -> Option<Record> {
-        let seeds = self.lock_seeds().remove(&server);
+        let seeds = self.seeds.lock().remove(&server);
         if let Some(records) = seeds {
             return Cache::best(records, Some(declared));
         }
@@ -120,12 +119,8 @@ impl Memory {
         let (cache, key) = self.place(server)?;
         let records = cache.records(&key);
         let catalog = Arc::new(records.first()?.catalog.clone());
-        self.lock_seeds().insert(server, records);
+        self.seeds.lock().insert(server, records);
         Some(catalog)
-    }
-
-    fn lock_seeds(&self) -> MutexGuard<'_, HashMap<ServerId, Vec<Record>>> {
-        self.seeds.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// What the tools of a server were, as the file has it now; and those of which it has nothing, because it could
@@ -137,7 +132,7 @@ impl Memory {
     }
 
     fn pins_seen(&self, server: ServerId) -> Pins {
-        self.lock_pins().get(&server).cloned().unwrap_or_default()
+        self.pins.lock().get(&server).cloned().unwrap_or_default()
     }
 
     /// The tools that are not what they were when they were first seen, and, where those are blocked, the tools of
@@ -153,11 +148,11 @@ impl Memory {
 
     /// The tools that must not be called before they are approved. What is seen first is pinned by that.
     pub(super) fn blocked(&self, server: ServerId, catalog: &ServerCatalog) -> BTreeSet<String> {
-        if !self.lock_pins().contains_key(&server) {
+        if !self.pins.lock().contains_key(&server) {
             return BTreeSet::new();
         }
         let now = Digests::of(catalog);
-        let mut pins = self.lock_pins();
+        let mut pins = self.pins.lock();
         let pins = pins.entry(server).or_default();
         pins.see(&now);
         pins.unverified(&now)
@@ -165,7 +160,7 @@ impl Memory {
 
     /// Whether this catalog has to be written.
     fn is_news(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> bool {
-        let mut kept = self.lock_kept();
+        let mut kept = self.kept.lock();
         let place = (server, catalog.discovery.declared.clone());
         let is_kept = kept
             .get(&place)
@@ -181,12 +176,12 @@ impl Memory {
     fn write(&self, server: ServerId, name: &str, declared: &[String]) -> Option<BTreeSet<String>> {
         let (cache, key) = self.place(server)?;
         let place = (server, declared.to_vec());
-        let newest = self.lock_kept().get(&place)?.0.clone();
+        let newest = self.kept.lock().get(&place)?.0.clone();
         match cache.learn(&key, name, &newest, &self.pins_seen(server)) {
             Ok(changed) => Some(changed),
             Err(error) => {
                 tracing::warn!(server = name, %error, "cannot keep the catalog");
-                self.lock_kept().remove(&place);
+                self.kept.lock().remove(&place);
                 None
             }
         }
@@ -208,21 +203,9 @@ impl Memory {
         self.learned.send_modify(|count| *count += 1);
     }
 
-    fn lock_keys(&self) -> MutexGuard<'_, HashMap<ServerId, Arc<Keyed>>> {
-        self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn lock_pins(&self) -> MutexGuard<'_, HashMap<ServerId, Pins>> {
-        self.pins.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     fn is_first_report(&self, server: ServerId, what: String) -> bool {
-        let mut reported = self.reported.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut reported = self.reported.lock();
         reported.insert((server, what))
-    }
-
-    fn lock_kept(&self) -> MutexGuard<'_, Seen> {
-        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -258,7 +241,7 @@ impl Fleet {
 
     fn reread_pins(&self, server: ServerId) {
         let pins = self.memory.pins_now(server);
-        self.memory.lock_pins().insert(server, pins);
+        self.memory.pins.lock().insert(server, pins);
         self.expose_anew(server);
     }
 

@@ -108,7 +108,7 @@ impl Fleet {
     /// `anew`: the name of a server that is started anew whatever has changed. `config` is asked while nobody else
     /// changes what is in force.
     fn reload_with(&self, anew: Option<&str>, config: impl FnOnce(&Self) -> Config) -> Reloaded {
-        let order = self.lock_publishing();
+        let order = self.publishing.lock();
         let Config { settings: wanted, servers, .. } = config(self);
         let before = self.snapshot();
         let difference = self.difference(&before, servers, anew);
@@ -212,7 +212,7 @@ impl Fleet {
         }
         self.logins.close_all_but(|server| difference.keeps_connection(server));
         self.listings.retain(|server| difference.keeps_connection(server));
-        self.lock_own().retain(|instance, upstream| {
+        self.own.lock().retain(|instance, upstream| {
             let is_kept = difference.keeps_connection(instance.server);
             if !is_kept {
                 upstream.retire();
@@ -224,7 +224,7 @@ impl Fleet {
     /// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told
     /// when it is made.
     fn move_subscriptions(&self, server: ServerId, from: u32, slot: &Slot, era: Era) {
-        let mut subscribers = self.lock_subscribers();
+        let mut subscribers = self.subscribers.lock();
         let of_old = |(instance, _): &&(Instance, String)| {
             instance.server == server && instance.version == from
         };

@@ -5,10 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use rmcp::model::ErrorCode;
 
 use super::{
-    Caller, Fleet, Host, HostId,
-    fleet::{Subscriber, Subscribers},
-    forward::ForwardError,
-    instance::Instance,
+    Caller, Fleet, Host, HostId, fleet::Subscriber, forward::ForwardError, instance::Instance,
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},
@@ -111,7 +108,7 @@ impl Fleet {
         };
         // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
         let key = (instance, uri.to_owned());
-        self.lock_subscribers().entry(key).or_default().insert(subscriber.clone());
+        self.subscribers.lock().entry(key).or_default().insert(subscriber.clone());
         let answer = self.upstream(instance).subscribe(&lease, uri, params).await;
         let outcome = answer.unwrap_or_else(|cause| Err(error::internal(cause.to_string())));
         if outcome.is_err() {
@@ -183,13 +180,13 @@ impl Fleet {
 
     /// The resources of an instance that hosts want to hear of.
     pub(super) fn wanted_of(&self, instance: Instance) -> Vec<String> {
-        let subscribers = self.lock_subscribers();
+        let subscribers = self.subscribers.lock();
         let of_instance = subscribers.keys().filter(|(of, _)| *of == instance);
         of_instance.map(|(_, uri)| uri.clone()).collect()
     }
 
     fn is_wanted(&self, instance: Instance, uri: &str) -> bool {
-        self.lock_subscribers().contains_key(&(instance, uri.to_owned()))
+        self.subscribers.lock().contains_key(&(instance, uri.to_owned()))
     }
 
     /// Takes out the subscribers that are meant, and returns what nobody is left to hear of.
@@ -198,7 +195,7 @@ impl Fleet {
         is_meant: impl Fn(&(Instance, String), &Subscriber) -> bool,
     ) -> Vec<(Instance, String)> {
         let mut unwanted = Vec::new();
-        self.lock_subscribers().retain(|wanted, of| {
+        self.subscribers.lock().retain(|wanted, of| {
             of.retain(|subscriber| !is_meant(wanted, subscriber));
             if of.is_empty() {
                 unwanted.push(wanted.clone());
@@ -210,17 +207,13 @@ impl Fleet {
 
     pub(super) fn relay_update(&self, instance: Instance, uri: &str, params: &Raw) {
         let wanted_by: HashSet<HostId> =
-            match self.lock_subscribers().get(&(instance, uri.to_owned())) {
+            match self.subscribers.lock().get(&(instance, uri.to_owned())) {
                 Some(subscribers) => subscribers.iter().map(|subscriber| subscriber.host).collect(),
                 None => return,
             };
         for host in self.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
             host.resource_updated(uri, params);
         }
-    }
-
-    pub(super) fn lock_subscribers(&self) -> std::sync::MutexGuard<'_, Subscribers> {
-        self.subscribers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -1,15 +1,13 @@
 //! What does not fit into a tool's result (`maxResultBytes`): kept for the session that asked, and read page by
 //! page as a resource of our own.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard},
-};
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::json;
 
 use super::{Caller, Fleet, Principal};
 use crate::{
+    base::Lock,
     catalog::ServerId,
     protocol::{adapt, error, random_token},
     wire::{Outcome, Raw, edit},
@@ -22,8 +20,7 @@ const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Results {
-    // A std mutex: held for a look or a change.
-    by_principal: Mutex<HashMap<Principal, VecDeque<Rest>>>,
+    by_principal: Lock<HashMap<Principal, VecDeque<Rest>>>,
 }
 
 /// The part of a result's text that was not given.
@@ -36,7 +33,7 @@ struct Rest {
 
 impl Results {
     fn keep(&self, principal: Principal, rest: Rest) {
-        let mut all = self.lock();
+        let mut all = self.by_principal.lock();
         let kept = all.entry(principal).or_default();
         kept.push_back(rest);
         let bytes = |kept: &VecDeque<Rest>| kept.iter().map(|rest| rest.text.len()).sum::<usize>();
@@ -46,11 +43,7 @@ impl Results {
     }
 
     pub(super) fn forget(&self, principal: Principal) {
-        self.lock().remove(&principal);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, VecDeque<Rest>>> {
-        self.by_principal.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.by_principal.lock().remove(&principal);
     }
 }
 
@@ -82,7 +75,7 @@ impl Fleet {
             None => (name, Some(1)),
             Some((id, page)) => (id, page.parse().ok().filter(|page| *page > 0)),
         };
-        let all = self.results.lock();
+        let all = self.results.by_principal.lock();
         let mut kept = all.get(&caller.host.principal()).into_iter().flatten();
         let Some(rest) = kept.find(|rest| rest.id == id) else {
             let message = format!("{uri} is not kept (any more)");

@@ -1,16 +1,14 @@
 //! What waits for modern hosts that are to come back with an answer, by the `requestState` that they were given
 //! (2026-07-28, basic/patterns/mrtr).
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, VecDeque};
 
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::{Caller, Principal};
 use crate::{
+    base::Lock,
     protocol::{Era, error, random_token},
     wire::{Raw, edit},
 };
@@ -23,8 +21,7 @@ pub(super) struct States<T> {
     /// How the states begin that are given out here. By it they are told from a server's own, which may be another
     /// dormouse.
     prefix: String,
-    // A std mutex: held to put or take one.
-    waiting: Mutex<HashMap<String, Waiting<T>>>,
+    waiting: Lock<HashMap<String, Waiting<T>>>,
 }
 
 /// How the states of every dormouse begin.
@@ -35,8 +32,8 @@ const BEGINNING: &str = "dormouse-";
 /// basic/patterns/mrtr, Security).
 #[derive(Default)]
 pub(super) struct Passed {
-    // A std mutex: held for a look or a change. The oldest first.
-    states: Mutex<VecDeque<String>>,
+    /// The oldest first.
+    states: Lock<VecDeque<String>>,
 }
 
 impl Passed {
@@ -47,7 +44,7 @@ impl Passed {
         if state.len() > MAX_STATE {
             return;
         }
-        let mut states = self.lock();
+        let mut states = self.states.lock();
         if states.len() >= MAX_STATES {
             states.pop_front();
         }
@@ -65,13 +62,9 @@ impl Passed {
         let is_of_server = match server {
             // It gives none.
             Era::Legacy => false,
-            Era::Modern => !state.starts_with(BEGINNING) || self.lock().contains(&state),
+            Era::Modern => !state.starts_with(BEGINNING) || self.states.lock().contains(&state),
         };
         if is_of_server { Ok(()) } else { Err(error::invalid_params(GONE)) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,14 +88,14 @@ struct Binding {
 impl<T> States<T> {
     pub(super) fn new() -> Self {
         let prefix = format!("{BEGINNING}{}.", random_token::<6>());
-        Self { prefix, waiting: Mutex::default() }
+        Self { prefix, waiting: Lock::default() }
     }
 
     /// Keeps something for this caller's host; the state to give to it.
     pub(super) fn keep(&self, caller: &Caller, until: Instant, what: T) -> String {
         let state = format!("{}{}", self.prefix, random_token::<32>());
         let now = Instant::now();
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let mut ended: Vec<Waiting<T>> =
             waiting.extract_if(|_, waiting| waiting.until <= now).map(|(_, ended)| ended).collect();
         if waiting.len() >= MAX_STATES {
@@ -125,7 +118,7 @@ impl<T> States<T> {
         let params = caller.request.as_ref()?.params.as_ref()?;
         let state = edit::get_str(params, "requestState").filter(|state| self.is_ours(state))?;
         let binding = Binding::of(caller);
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         // Somebody else's is left to whom it belongs to.
         let is_theirs = waiting.get(&state).is_some_and(|waiting| waiting.binding == binding);
         let taken = if is_theirs { waiting.remove(&state) } else { None };
@@ -146,22 +139,18 @@ impl<T> States<T> {
 
     /// Ends what waits with this state, if it does.
     pub(super) fn end(&self, state: &str) {
-        let ended = self.lock().remove(state);
+        let ended = self.waiting.lock().remove(state);
         drop(ended);
     }
 
     /// Ends all of them.
     pub(super) fn clear(&self) {
-        let all = std::mem::take(&mut *self.lock());
+        let all = std::mem::take(&mut *self.waiting.lock());
         drop(all);
     }
 
     fn is_ours(&self, state: &str) -> bool {
         state.starts_with(&self.prefix)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting<T>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,17 +1,15 @@
 //! Whether anything uses a connection, and since when nothing does.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Notify, time::Instant};
+
+use crate::base::Lock;
 
 /// Counts the uses of one connection.
 #[derive(Debug)]
 pub(super) struct Activity {
-    // A std mutex: held for one look or change.
-    state: Mutex<State>,
+    state: Lock<State>,
     unused: Notify,
 }
 
@@ -31,13 +29,13 @@ pub(super) struct InUse(Arc<Activity>);
 
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
-        let state = Mutex::new(State::Unused { since: Instant::now() });
+        let state = Lock::new(State::Unused { since: Instant::now() });
         Arc::new(Self { state, unused: Notify::new() })
     }
 
     /// Begins a use; `None` when the connection is being closed.
     pub(super) fn begin(self: &Arc<Self>) -> Option<InUse> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         *state = match *state {
             State::InUse(uses) => State::InUse(uses + 1),
             State::Unused { .. } => State::InUse(1),
@@ -48,7 +46,7 @@ impl Activity {
 
     /// Bars new uses, unless there is one at this moment.
     pub(super) fn try_close(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_in_use = matches!(*state, State::InUse(_));
         if !is_in_use {
             *state = State::Closed;
@@ -58,13 +56,13 @@ impl Activity {
 
     /// Bars new uses.
     pub(super) fn close(&self) {
-        *self.lock() = State::Closed;
+        *self.state.lock() = State::Closed;
     }
 
     /// Resolves once nothing has used the connection for `timeout`.
     pub(super) async fn idle_for(&self, timeout: Duration) {
         loop {
-            let due = match *self.lock() {
+            let due = match *self.state.lock() {
                 State::InUse(_) => None,
                 State::Unused { since } => Some(since + timeout),
                 State::Closed => return,
@@ -76,15 +74,11 @@ impl Activity {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         match *state {
             State::InUse(1) => {
                 *state = State::Unused { since: Instant::now() };

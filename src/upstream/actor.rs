@@ -129,7 +129,7 @@ impl Actor {
 
     fn first_state(shared: &Shared) -> State<Link> {
         let state = State::initial(shared.config.enabled, shared.is_known());
-        shared.lock_status().follow(&state);
+        shared.status.lock().follow(&state);
         state
     }
 
@@ -339,7 +339,7 @@ impl Actor {
                     self.host = host;
                     return self.play(Event::Mismatched(link));
                 }
-                let mut status = self.shared.lock_status();
+                let mut status = self.shared.status.lock();
                 status.last_wake = Some((SystemTime::now(), timing));
                 status.last_error = None;
                 drop(status);
@@ -348,7 +348,7 @@ impl Actor {
             Err(error) => {
                 // It may be another server by now, one that speaks another era.
                 self.spoken = Some(Spoken::default());
-                self.shared.lock_status().last_error = Some(error.to_string());
+                self.shared.status.lock().last_error = Some(error.to_string());
                 self.play(Event::Failed(Arc::new(error)));
                 self.look_later();
             }
@@ -394,7 +394,7 @@ impl Actor {
         let startup = self.surroundings.config.startup;
         let now = Instant::now().into_std();
         let (state, effects) = state.step(event, startup, now, fastrand::f64());
-        self.shared.lock_status().follow(&state);
+        self.shared.status.lock().follow(&state);
         self.state = Some(state);
         for effect in effects {
             self.perform(effect);

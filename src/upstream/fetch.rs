@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU8, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -14,6 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use super::{AttemptError, connection::Terms};
 use crate::{
+    base::Lock,
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     config::{Mask, ServerConfig, Transport},
     peer::{CallOptions, Peer},
@@ -170,7 +168,7 @@ async fn fetch_all(
 ) -> Result<Lists, AttemptError> {
     let is_mirrored = repeats_in_headers(server, greeting.era);
     let server = server.name.as_str();
-    let lister = Lister { server, peer, greeting, silence, fresh_for: Mutex::default() };
+    let lister = Lister { server, peer, greeting, silence, fresh_for: Lock::default() };
     let (tools, resources, templates, prompts) = tokio::try_join!(
         lister.list("tools/list", "tools", kinds.intersects(Kinds::TOOLS)),
         lister.list("resources/list", "resources", kinds.intersects(Kinds::RESOURCES)),
@@ -181,7 +179,7 @@ async fn fetch_all(
         let can_be_called = |tool: &Tool| !is_mirrored || has_proper_marks(server, tool);
         tools.into_iter().filter(can_be_called).collect()
     });
-    let fresh_for = *lister.lock_fresh_for();
+    let fresh_for = *lister.fresh_for.lock();
     Ok(Lists {
         greeting: greeting.clone(),
         terms: terms.clone(),
@@ -200,7 +198,7 @@ pub(super) async fn list(
     (method, member): (&'static str, &str),
     silence: Duration,
 ) -> Result<Vec<Raw>, AttemptError> {
-    let lister = Lister { server: method, peer, greeting, silence, fresh_for: Mutex::default() };
+    let lister = Lister { server: method, peer, greeting, silence, fresh_for: Lock::default() };
     lister.pages(method, member).await
 }
 
@@ -244,8 +242,7 @@ struct Lister<'a> {
     peer: &'a Peer,
     greeting: &'a Greeting,
     silence: Duration,
-    // A std mutex: held for one look or change; the lists are read side by side.
-    fresh_for: Mutex<Option<Duration>>,
+    fresh_for: Lock<Option<Duration>>,
 }
 
 impl Lister<'_> {
@@ -334,12 +331,8 @@ impl Lister<'_> {
     fn note_ttl(&self, page: &Raw) {
         let ttl = edit::get(page, "ttlMs").and_then(|ttl| ttl.read::<u64>().ok());
         let Some(ttl) = ttl.filter(|ttl| *ttl > 0).map(Duration::from_millis) else { return };
-        let mut fresh_for = self.lock_fresh_for();
+        let mut fresh_for = self.fresh_for.lock();
         *fresh_for = Some(fresh_for.map_or(ttl, |known| known.min(ttl)));
-    }
-
-    fn lock_fresh_for(&self) -> MutexGuard<'_, Option<Duration>> {
-        self.fresh_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     async fn page(

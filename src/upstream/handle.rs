@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     auth::Auth,
+    base::Lock,
     catalog::{Origin, ServerCatalog},
     config::ServerConfig,
     peer::{CallError, CallOptions, Peer},
@@ -56,16 +57,14 @@ pub(super) struct Shared {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) current: ArcSwapOption<Connection>,
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    // A std mutex: a refresh and a host's list request may merge at once; nothing is awaited under it.
-    merging: Mutex<()>,
+    /// Held while lists are merged: a refresh and a host's list request may do so at once.
+    merging: Lock<()>,
     pub(super) subscriptions: Arc<Subscriptions>,
     /// The lists that the server has said to have changed.
     pub(super) stale: Arc<Stale>,
     /// Of the log messages that hosts want; a connection made later is told as well.
-    // A std mutex: held for a look or a change.
-    log_level: Mutex<Option<LogLevel>>,
-    // A std mutex: held for a look or a change.
-    status: Mutex<Status>,
+    log_level: Lock<Option<LogLevel>>,
+    pub(super) status: Lock<Status>,
     commands: mpsc::UnboundedSender<Command>,
     stop: CancellationToken,
 }
@@ -119,8 +118,7 @@ impl Lease {
 /// What hosts want to hear of.
 #[derive(Default)]
 pub(super) struct Subscriptions {
-    // A std mutex: held for one set operation.
-    wanted: Mutex<Wanted>,
+    wanted: Lock<Wanted>,
     changed: Notify,
 }
 
@@ -134,11 +132,11 @@ pub(super) struct Wanted {
 
 impl Subscriptions {
     pub(super) fn wanted(&self) -> Wanted {
-        self.lock().clone()
+        self.wanted.lock().clone()
     }
 
     pub(super) fn uris(&self) -> BTreeSet<String> {
-        self.lock().uris.clone()
+        self.wanted.lock().uris.clone()
     }
 
     pub(super) async fn changed(&self) {
@@ -159,17 +157,13 @@ impl Subscriptions {
         item: &str,
         wanted: bool,
     ) {
-        let mut all = self.lock();
+        let mut all = self.wanted.lock();
         let items = part(&mut all);
         let differs = if wanted { items.insert(item.to_owned()) } else { items.remove(item) };
         drop(all);
         if differs {
             self.changed.notify_one();
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -191,11 +185,11 @@ impl Upstream {
             observer: observer.clone(),
             current: ArcSwapOption::empty(),
             catalog: catalog.clone(),
-            merging: Mutex::default(),
+            merging: Lock::default(),
             subscriptions: Arc::default(),
             stale: stale.clone(),
-            log_level: Mutex::default(),
-            status: Mutex::new(Status::new()),
+            log_level: Lock::default(),
+            status: Lock::new(Status::new()),
             commands,
             stop: stop.clone(),
         });
@@ -266,7 +260,7 @@ impl Upstream {
     pub fn status(&self) -> Status {
         let noise =
             self.0.current.load().as_ref().and_then(|connection| connection.noise.described());
-        Status { noise, ..self.0.lock_status().clone() }
+        Status { noise, ..self.0.status.lock().clone() }
     }
 
     /// The server, awake: connected already, or woken or loaded for this, in one attempt that everyone
@@ -317,7 +311,7 @@ impl Upstream {
 
     /// Sets the level of the log messages that a legacy server sends after every later start.
     pub fn want_log_level(&self, level: LogLevel) {
-        *self.0.lock_log_level() = Some(level);
+        *self.0.log_level.lock() = Some(level);
     }
 
     /// Tells the server what is wanted, if it is awake.
@@ -329,7 +323,7 @@ impl Upstream {
 
     /// Sets the level unless the server sends as much already.
     pub async fn raise_log_level(&self, level: LogLevel) {
-        let is_enough = self.0.lock_log_level().is_some_and(|known| known <= level);
+        let is_enough = self.0.log_level.lock().is_some_and(|known| known <= level);
         if !is_enough {
             self.want_log_level(level);
             self.tell_log_level().await;
@@ -416,7 +410,7 @@ impl Shared {
     }
 
     pub(super) async fn tell_log_level(&self, connection: &Connection) {
-        let Some(level) = *self.lock_log_level() else { return };
+        let Some(level) = *self.log_level.lock() else { return };
         let greeting = &connection.greeting;
         if greeting.era == Era::Legacy && greeting.offers("logging") {
             let options = CallOptions::silent_for(self.config.timeouts.request);
@@ -428,13 +422,9 @@ impl Shared {
         }
     }
 
-    fn lock_log_level(&self) -> std::sync::MutexGuard<'_, Option<LogLevel>> {
-        self.log_level.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     /// Publishes the known catalog with these lists in place of its own.
     pub(super) fn merge(&self, lists: Lists, audience: Audience) {
-        let _order = self.merging.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _order = self.merging.lock();
         if let Some(known) = self.catalog.load_full() {
             let merged = lists.merged_into(ServerCatalog::clone(&known));
             self.publish(merged, Origin::OwnAccord, audience);
@@ -453,9 +443,5 @@ impl Shared {
     pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
         self.catalog.store(Some(catalog.clone()));
         self.observer.live(catalog, origin, Audience::All);
-    }
-
-    pub(super) fn lock_status(&self) -> std::sync::MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -1,10 +1,6 @@
 //! What a server sends of its own accord: questions, notifications, and noise.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +11,7 @@ use super::{
     noise::Noise,
 };
 use crate::{
+    base::Lock,
     peer::{Handler, Peer, Unreadable},
     protocol::error,
     wire::{Id, Invalid, Notification, Outcome, Raw, Request, edit},
@@ -59,12 +56,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The questions that a server waits for.
 #[derive(Default)]
-struct Asked(Mutex<HashMap<Id, CancellationToken>>);
+struct Asked(Lock<HashMap<Id, CancellationToken>>);
 
 impl Asked {
     /// `false` when the id is in use, or too many questions are open already.
     fn insert(&self, id: &Id, token: &CancellationToken) -> bool {
-        let mut asked = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut asked = self.0.lock();
         let is_new = asked.len() < MAX_QUESTIONS && !asked.contains_key(id);
         if is_new {
             asked.insert(id.clone(), token.clone());
@@ -73,7 +70,7 @@ impl Asked {
     }
 
     fn forget(&self, id: &Id) -> Option<CancellationToken> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(id)
+        self.0.lock().remove(id)
     }
 }
 

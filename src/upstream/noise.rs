@@ -1,13 +1,11 @@
 //! What a server writes where its messages belong, and is none.
 
-use std::sync::{Mutex, MutexGuard};
-
-use crate::config::Mask;
+use crate::{base::Lock, config::Mask};
 
 /// Counted, and the first of it kept: it mostly tells what is wrong.
 #[derive(Debug, Default)]
 pub(super) struct Noise {
-    heard: Mutex<Heard>,
+    heard: Lock<Heard>,
     /// Takes out what the server was given and repeats.
     mask: Mask,
 }
@@ -20,13 +18,13 @@ struct Heard {
 
 impl Noise {
     pub(super) fn new(mask: Mask) -> Self {
-        Self { heard: Mutex::default(), mask }
+        Self { heard: Lock::default(), mask }
     }
 
     /// Counts it; returns what may be logged of it, and whether it is the first.
     pub(super) fn hear(&self, what: &str) -> (String, bool) {
         let what = self.mask.masked(what);
-        let mut heard = self.lock();
+        let mut heard = self.heard.lock();
         heard.count += 1;
         let is_first = heard.first.is_none();
         heard.first.get_or_insert_with(|| what.clone());
@@ -35,16 +33,11 @@ impl Noise {
 
     /// What was heard, in a few words.
     pub(super) fn described(&self) -> Option<String> {
-        let heard = self.lock();
+        let heard = self.heard.lock();
         let first = heard.first.as_ref()?;
         Some(match heard.count {
             1 => format!("it sent {first}"),
             count => format!("it sent {first}, and {} more of the like", count - 1),
         })
-    }
-
-    // A std mutex: held for one look or change.
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

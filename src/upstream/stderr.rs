@@ -2,13 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, MutexGuard},
     time::{Duration, Instant},
 };
 
 use tokio::{process::ChildStderr, task::AbortHandle};
 
 use crate::{
+    base::Lock,
     config::{Mask, visible},
     wire::{Line, LineReader},
 };
@@ -27,8 +28,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// The lines of one process.
 pub(super) struct Stderr {
-    // A std mutex: held for a look or a change.
-    lines: Arc<Mutex<Lines>>,
+    lines: Arc<Lock<Lines>>,
     listener: AbortHandle,
 }
 
@@ -42,7 +42,7 @@ struct Lines {
 impl Stderr {
     /// `mask`: takes out what the server was given and repeats.
     pub(super) fn listen(server: String, stderr: ChildStderr, mask: Mask) -> Self {
-        let lines = Arc::<Mutex<Lines>>::default();
+        let lines = Arc::<Lock<Lines>>::default();
         // Aborted on drop, since a grandchild may keep the pipe open for ever.
         let listener = tokio::spawn(listen(server, stderr, mask, lines.clone())).abort_handle();
         Self { lines, listener }
@@ -108,7 +108,7 @@ fn names_error(line: &str) -> bool {
             .any(|word| lower.contains(word))
 }
 
-async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Mutex<Lines>>) {
+async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<Lines>>) {
     let mut lines = LineReader::new(stderr, MAX_LINE);
     let mut allowance = Allowance::new();
     while let Ok(Some(line)) = lines.next().await {
@@ -170,8 +170,8 @@ impl Allowance {
     }
 }
 
-fn lock(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
-    lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock(lines: &Lock<Lines>) -> MutexGuard<'_, Lines> {
+    lines.lock()
 }
 
 #[cfg(test)]

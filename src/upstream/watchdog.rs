@@ -10,13 +10,15 @@ use std::{
     io::{self, BufRead, Write},
     process::{Child, Command, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::strays::{self, MARK_VARIABLE};
+
+use crate::base::Lock;
 
 /// The hidden argument that makes the program a watchdog; the mark of its dormouse follows.
 pub const ARGUMENT: &str = "__watchdog";
@@ -37,8 +39,7 @@ struct Shared {
     mark: String,
     /// Servers that were started so far.
     starts: AtomicU64,
-    // A std mutex: held for one short write to a pipe whose reader does nothing but read.
-    state: Mutex<State>,
+    state: Lock<State>,
 }
 
 #[derive(Default)]
@@ -63,7 +64,7 @@ impl Default for Watchdog {
         Self(Arc::new(Shared {
             mark: format!("{}-{:x}", std::process::id(), since_epoch.as_nanos()),
             starts: AtomicU64::new(0),
-            state: Mutex::default(),
+            state: Lock::default(),
         }))
     }
 }
@@ -71,7 +72,7 @@ impl Default for Watchdog {
 impl Watchdog {
     /// Makes sure that the watchdog runs, before a server is started; returns the mark for its environment.
     pub(super) fn prepare(&self) -> String {
-        self.lock().ensure(&self.0.mark);
+        self.0.state.lock().ensure(&self.0.mark);
         let number = self.0.starts.fetch_add(1, Ordering::Relaxed);
         // The end of the number must not be the beginning of another.
         format!("{}/{number}/", self.0.mark)
@@ -79,14 +80,14 @@ impl Watchdog {
 
     /// Names a process group that must not outlive dormouse.
     pub(super) fn guard(&self, group: u32) {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         state.groups.insert(group);
         state.tell(&self.0.mark, '+', group);
     }
 
     /// Takes back what `guard` said.
     pub(super) fn release(&self, group: u32) {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         state.groups.remove(&group);
         state.tell(&self.0.mark, '-', group);
     }
@@ -99,7 +100,7 @@ impl Watchdog {
 
             let Ok(mut child_ended) = signal(SignalKind::child()) else { return };
             while child_ended.recv().await.is_some() {
-                let mut state = self.lock();
+                let mut state = self.0.state.lock();
                 if !state.groups.is_empty() {
                     state.ensure(&self.0.mark);
                 }
@@ -109,15 +110,13 @@ impl Watchdog {
 
     /// Ends the watchdog once nothing is left to guard. It ends what servers have left behind.
     pub fn end(&self) {
-        if let Pipe::Open(mut child) = std::mem::replace(&mut self.lock().pipe, Pipe::Missing) {
+        if let Pipe::Open(mut child) =
+            std::mem::replace(&mut self.0.state.lock().pipe, Pipe::Missing)
+        {
             drop(child.stdin.take());
             // It ends at once when it guards nothing; one that cannot be waited for is init's.
             let _ = child.wait();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,8 @@ use tokio::{
 };
 
 use super::Message;
+
+use crate::base::Lock;
 
 /// Above this many waiting bytes those who feed the queue wait.
 const HIGH_WATER: usize = 16 * 1024 * 1024;
@@ -28,8 +30,7 @@ pub struct Outbox(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    // A std mutex: held for a push or a swap only, never across an await.
-    queue: Mutex<Queue>,
+    queue: Lock<Queue>,
     filled: Notify,
     written: Notify,
     /// Above this many waiting bytes notifications are dropped; `None` where those who cause them may wait, and
@@ -71,7 +72,7 @@ impl Outbox {
 
     /// Queues a message; `false` when the connection is closed and the message will not be sent.
     pub fn push(&self, message: Message) -> bool {
-        let mut queue = self.queue();
+        let mut queue = self.0.queue.lock();
         if queue.closed {
             return false;
         }
@@ -92,12 +93,12 @@ impl Outbox {
 
     /// Whether more waits than those who feed the queue should add to.
     pub fn is_full(&self) -> bool {
-        self.queue().waiting > HIGH_WATER
+        self.0.queue.lock().waiting > HIGH_WATER
     }
 
     /// Whether the other side has stopped reading, or lags too far behind.
     pub fn is_stalled(&self) -> bool {
-        let queue = self.queue();
+        let queue = self.0.queue.lock();
         if let Some(most) = self.0.drops_above {
             return queue.waiting > most;
         }
@@ -111,7 +112,7 @@ impl Outbox {
 
     /// Lets what is queued be written, and then closes the stream.
     pub fn close(&self) {
-        self.queue().closed = true;
+        self.0.queue.lock().closed = true;
         self.0.filled.notify_one();
         self.0.written.notify_waiters();
     }
@@ -120,25 +121,21 @@ impl Outbox {
         loop {
             let mut written = std::pin::pin!(self.0.written.notified());
             written.as_mut().enable();
-            if reached(&self.queue()) {
+            if reached(&self.0.queue.lock()) {
                 return;
             }
             written.await;
         }
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     /// Bytes that wait to be written.
     pub fn waiting(&self) -> usize {
-        self.queue().waiting
+        self.0.queue.lock().waiting
     }
 
     /// Whether nothing more can be queued.
     pub fn is_closed(&self) -> bool {
-        self.queue().closed
+        self.0.queue.lock().closed
     }
 
     /// Swaps what is queued into the empty `taken`; `false` when that is nothing and never will be. Only one
@@ -146,7 +143,7 @@ impl Outbox {
     pub async fn take(&self, taken: &mut VecDeque<Message>) -> bool {
         loop {
             {
-                let mut queue = self.queue();
+                let mut queue = self.0.queue.lock();
                 if !queue.messages.is_empty() {
                     std::mem::swap(&mut queue.messages, taken);
                     return true;
@@ -160,19 +157,19 @@ impl Outbox {
     }
 
     fn moved(&self) {
-        self.queue().moved = Instant::now();
+        self.0.queue.lock().moved = Instant::now();
     }
 
     /// Takes note that messages of this weight have left.
     pub fn wrote(&self, bytes: usize) {
-        let mut queue = self.queue();
+        let mut queue = self.0.queue.lock();
         queue.waiting = queue.waiting.saturating_sub(bytes);
         drop(queue);
         self.0.written.notify_waiters();
     }
 
     fn abandon(&self) {
-        let mut queue = self.queue();
+        let mut queue = self.0.queue.lock();
         queue.closed = true;
         queue.waiting = 0;
         queue.messages.clear();

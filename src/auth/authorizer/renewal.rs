@@ -31,7 +31,7 @@ impl Authorizer {
                 Ok(())
             }
             Task::Renew => {
-                let shown = match &self.lock().shown {
+                let shown = match &self.memory.lock().shown {
                     Shown::Token(token) => Some(token.authorization.clone()),
                     _ => None,
                 };
@@ -91,7 +91,7 @@ impl Authorizer {
             // It was refused, which may be a mistake.
             Some(login) if login.tokens.is_some() && !login.is_expired(SystemTime::now()) => {
                 let is_new = login.age().is_some_and(|age| age < TRIAL)
-                    && login.authorization() != self.lock().accepted;
+                    && login.authorization() != self.memory.lock().accepted;
                 self.show(Some(login), stamp);
                 return if is_new {
                     self.not_now(ON_TRIAL)
@@ -109,7 +109,7 @@ impl Authorizer {
 
     /// What is newer than what is kept, if nobody else has kept anything since.
     fn unkept(&self, stamp: Stamp) -> Option<Credential> {
-        let memory = self.lock();
+        let memory = self.memory.lock();
         match &memory.shown {
             Shown::Token(token) if memory.is_unkept && memory.stamp == stamp => {
                 Some(token.login.clone())
@@ -270,7 +270,7 @@ impl Authorizer {
             // Its secrets are elsewhere, and what it is may be known all the same.
             Err(_) => self.store.facts(&self.site.slot),
         };
-        self.lock().login_id = known.and_then(|known| known.login_id);
+        self.memory.lock().login_id = known.and_then(|known| known.login_id);
         let read = match read {
             // It gets another.
             Err(StoreError::Keychain(_)) if self.is_machine() => Ok(None),
@@ -287,7 +287,7 @@ impl Authorizer {
             read => read.map_err(unavailable),
         };
         if read.is_ok() {
-            self.lock().is_unkept = false;
+            self.memory.lock().is_unkept = false;
         }
         read
     }
@@ -297,7 +297,7 @@ impl Authorizer {
         let (slot, held, kept) = (&self.site.slot, held.clone(), login.clone());
         let written = self.store.at(slot, move |store, slot| store.write(slot, &held, &kept)).await;
         self.show(Some(login), self.store.stamp(&self.site.slot));
-        self.lock().is_unkept = written.is_err();
+        self.memory.lock().is_unkept = written.is_err();
         if let Err(error) = written {
             tracing::error!(server = self.site.name, %error, "the login cannot be kept");
         }
@@ -305,7 +305,7 @@ impl Authorizer {
 
     /// The same, where it was given just now.
     async fn keep_given(&self, held: &Held, login: Credential) {
-        self.lock().given = login.authorization().map(|token| (token, Instant::now()));
+        self.memory.lock().given = login.authorization().map(|token| (token, Instant::now()));
         self.keep(held, login).await;
     }
 
@@ -318,12 +318,12 @@ impl Authorizer {
         if refused.is_none() {
             return self.replace_refused(None, challenge).await;
         }
-        let stamp = self.lock().stamp;
+        let stamp = self.memory.lock().stamp;
         if self.store.stamp(&self.site.slot) != stamp {
             // Somebody has just logged in.
             self.fly(Task::Read).await?;
         }
-        let Shown::Token(token) = self.lock().shown.clone() else { return Ok(()) };
+        let Shown::Token(token) = self.memory.lock().shown.clone() else { return Ok(()) };
         if Some(&token.authorization) != refused {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -23,6 +23,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
+
+use crate::base::Lock;
 
 /// How long a connection may take for the head of a request, and stay open without one.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -136,8 +138,7 @@ fn is_about_health(request: &Request) -> bool {
 /// The connections that are open.
 struct Connections {
     max: usize,
-    // A std mutex: held for a look or a change.
-    open: Mutex<Open>,
+    open: Lock<Open>,
 }
 
 #[derive(Default)]
@@ -152,21 +153,21 @@ struct Open {
 struct Slot {
     /// Whether it is beyond the limit.
     is_surplus: bool,
-    // A std mutex: held for a look or a change. Requests that have come as a whole, and whose answers are not complete.
-    requests: Mutex<usize>,
+    /// Requests that have come as a whole, and whose answers are not complete.
+    requests: Lock<usize>,
     /// Cancelled when the connection has to make room.
     unwanted: CancellationToken,
 }
 
 impl Connections {
     fn new(max: usize) -> Self {
-        Self { max, open: Mutex::default() }
+        Self { max, open: Lock::default() }
     }
 
     /// A place for one more connection. Where there is none, the oldest connection on which nothing is asked
     /// makes room; `None` where all are in use, and the surplus too.
     fn admit(self: Arc<Self>) -> Option<Admitted> {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let surplus = open.slots.values().filter(|slot| slot.is_surplus).count();
         let is_full = open.slots.len() - surplus >= self.max;
         let is_surplus = is_full && !open.end_idle(false);
@@ -178,10 +179,6 @@ impl Connections {
         open.slots.insert(number, slot.clone());
         drop(open);
         Some(Admitted { connections: self, number, slot })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -201,16 +198,12 @@ impl Open {
 
 impl Slot {
     fn begin(self: &Arc<Self>) -> Busy {
-        *self.lock() += 1;
+        *self.requests.lock() += 1;
         Busy(self.clone())
     }
 
     fn is_idle(&self) -> bool {
-        *self.lock() == 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.requests.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.requests.lock() == 0
     }
 }
 
@@ -223,7 +216,7 @@ struct Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.connections.lock().slots.remove(&self.number);
+        self.connections.open.lock().slots.remove(&self.number);
     }
 }
 
@@ -232,7 +225,7 @@ struct Busy(Arc<Slot>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.lock() -= 1;
+        *self.0.requests.lock() -= 1;
     }
 }
 
@@ -240,8 +233,7 @@ impl Drop for Busy {
 #[derive(Clone)]
 struct Asked {
     slot: Arc<Slot>,
-    // A std mutex: held for a look or a change.
-    busy: Arc<Mutex<Option<Busy>>>,
+    busy: Arc<Lock<Option<Busy>>>,
 }
 
 impl Asked {
@@ -257,7 +249,7 @@ impl Asked {
     }
 
     fn begin(&self) {
-        let mut busy = self.busy.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut busy = self.busy.lock();
         busy.get_or_insert_with(|| self.slot.begin());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -23,6 +23,7 @@ use url::Url;
 
 use super::request::refusal;
 use crate::{
+    base::Lock,
     config::is_loopback,
     proxy::{Fleet, User},
 };
@@ -63,7 +64,7 @@ pub(super) struct Gate {
 
 /// Requests without a good token, which are logged, and not so often that the log is flooded.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<Refused>);
+pub(super) struct Refusals(Lock<Refused>);
 
 #[derive(Default)]
 struct Refused {
@@ -77,8 +78,7 @@ impl Refusals {
 
     /// What was shown is not for the log: it may be a good token with a slip in it.
     fn note(&self, path: &str) {
-        // A std mutex: held for a look and a change.
-        let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.0.lock();
         refused.count += 1;
         if refused.last_logged.is_some_and(|last| last.elapsed() < Self::PAUSE) {
             return;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -22,6 +22,7 @@ use super::{
     stream::MessageStream,
 };
 use crate::{
+    base::Lock,
     catalog::ServerId,
     downstream::{
         Identity, Session,
@@ -40,8 +41,7 @@ const MAX_PRINCIPALS: usize = 10_000;
 /// The hosts without sessions, as far as they can be told apart: by what they came in with, where, and
 /// what they say of themselves.
 #[derive(Default)]
-// A std mutex: held to find or make one.
-pub(super) struct Principals(Mutex<HashMap<Likeness, Known>>);
+pub(super) struct Principals(Lock<HashMap<Likeness, Known>>);
 
 /// What requests of the same host have in common.
 type Likeness = (Pass, Option<ServerId>, [u8; 32]);
@@ -62,7 +62,7 @@ impl Principals {
         client: &Raw,
     ) -> Identity {
         let client = Sha256::digest(client.as_bytes()).into();
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let now = Instant::now();
         let new =
             || Known { principal: Principal::new(), relisting: Arc::default(), last_used: now };
@@ -81,7 +81,7 @@ impl Principals {
 
     /// Takes out the hosts that have not been heard of for `timeout`, and beyond a number the oldest.
     pub(super) fn take_expired(&self, timeout: Duration) -> Vec<Principal> {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let mut ages: Vec<Instant> = all.values().map(|known| known.last_used).collect();
         ages.sort_unstable_by(|one, other| other.cmp(one));
         let oldest = ages.get(MAX_PRINCIPALS).copied();
@@ -95,10 +95,6 @@ impl Principals {
             stays
         });
         expired
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Likeness, Known>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

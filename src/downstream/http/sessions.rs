@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,9 @@ use super::{
     guard::Pass,
     stream::{MAX_WAITING_BYTES, MessageStream},
 };
-use crate::{downstream::Session, protocol::random_token, proxy::Endpoint, wire::Outbox};
+use crate::{
+    base::Lock, downstream::Session, protocol::random_token, proxy::Endpoint, wire::Outbox,
+};
 
 /// Sessions at once; the one that was unused for longest gives way.
 const MAX_SESSIONS: usize = 10_000;
@@ -26,8 +28,7 @@ const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 const NEWS: u64 = 0;
 
 pub(super) struct Sessions {
-    // A std mutex: held for a look or a change.
-    by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
+    by_id: Lock<HashMap<String, Arc<HttpSession>>>,
     timeout: Duration,
 }
 
@@ -40,8 +41,7 @@ pub(super) struct HttpSession {
     pub(super) endpoint: Endpoint,
     /// Whether its host can read an event that carries an id and nothing else.
     is_primed: bool,
-    // A std mutex: held for a look or a change.
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Ends the streams of requests; the stream for news may end before them.
     stop: CancellationToken,
     stop_news: CancellationToken,
@@ -82,7 +82,7 @@ pub(super) struct InUse(Arc<HttpSession>);
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.uses = match state.uses {
             Uses::Open(1) | Uses::None { .. } => Uses::None { since: Instant::now() },
             Uses::Open(uses) => Uses::Open(uses - 1),
@@ -107,12 +107,12 @@ impl HttpSession {
         let state = State { streams: vec![(NEWS, news)], last_stream: NEWS, uses };
         // Of characters that a header may carry (2025-11-25, basic/transports, Session Management).
         let id = random_token::<24>();
-        let state = Mutex::new(state);
+        let state = Lock::new(state);
         Arc::new(Self { session, id, pass, endpoint, is_primed, state, stop, stop_news })
     }
 
     pub(super) fn begin_use(self: &Arc<Self>) -> InUse {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.uses = match state.uses {
             Uses::Open(uses) => Uses::Open(uses + 1),
             Uses::None { .. } => Uses::Open(1),
@@ -123,7 +123,7 @@ impl HttpSession {
 
     /// A stream for the answer to a POST.
     pub(super) fn new_stream(&self) -> Arc<MessageStream> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.forget_old_streams();
         state.last_stream += 1;
         let number = state.last_stream;
@@ -134,17 +134,17 @@ impl HttpSession {
 
     pub(super) fn news(&self) -> Arc<MessageStream> {
         // It is the first one, and is never taken out.
-        self.lock().streams[0].1.clone()
+        self.state.lock().streams[0].1.clone()
     }
 
     pub(super) fn stream(&self, number: u64) -> Option<Arc<MessageStream>> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.streams.iter().find(|(of, _)| *of == number).map(|(_, stream)| stream.clone())
     }
 
     /// Whether more waits for the host than it should be given on top of.
     pub(super) fn is_behind(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let read = state.streams.iter().filter(|(_, stream)| stream.is_read());
         let waiting: usize = read.map(|(_, stream)| stream.outbox().waiting()).sum();
         waiting > 16 * MAX_WAITING_BYTES
@@ -158,25 +158,21 @@ impl HttpSession {
     }
 
     fn unused_since(&self) -> Option<Instant> {
-        match self.lock().uses {
+        match self.state.lock().uses {
             Uses::Open(_) => None,
             Uses::None { since } => Some(since),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
 impl Sessions {
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { by_id: Mutex::default(), timeout }
+        Self { by_id: Lock::default(), timeout }
     }
 
     /// Adds a session; returns one that had to give way.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> Option<Arc<HttpSession>> {
-        let mut by_id = self.lock();
+        let mut by_id = self.by_id.lock();
         let surplus = (by_id.len() >= MAX_SESSIONS).then(|| {
             let unused = by_id.values().filter_map(|other| Some((other.unused_since()?, other)));
             unused.min_by_key(|(since, _)| *since).map(|(_, other)| other.id.clone())
@@ -187,16 +183,16 @@ impl Sessions {
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
-        self.lock().get(id).cloned()
+        self.by_id.lock().get(id).cloned()
     }
 
     pub(super) fn remove(&self, id: &str) -> Option<Arc<HttpSession>> {
-        self.lock().remove(id)
+        self.by_id.lock().remove(id)
     }
 
     /// Takes out the sessions whose hosts have not been heard of for too long.
     fn take_expired(&self) -> Vec<Arc<HttpSession>> {
-        let mut by_id = self.lock();
+        let mut by_id = self.by_id.lock();
         let is_expired = |session: &HttpSession| {
             session.unused_since().is_some_and(|since| since.elapsed() >= self.timeout)
         };
@@ -209,12 +205,9 @@ impl Sessions {
     }
 
     pub(super) async fn end_all(&self) {
-        let all: Vec<Arc<HttpSession>> = self.lock().drain().map(|(_, session)| session).collect();
+        let all: Vec<Arc<HttpSession>> =
+            self.by_id.lock().drain().map(|(_, session)| session).collect();
         futures_util::future::join_all(all.iter().map(|session| session.end())).await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
-        self.by_id.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -1,18 +1,15 @@
 //! The messages that leave on one response, and on those that resume it.
 
-use std::{
-    any::Any,
-    collections::VecDeque,
-    convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{any::Any, collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::{Message, Outbox, sse};
+use crate::{
+    base::Lock,
+    wire::{Message, Outbox, sse},
+};
 
 /// After so long without an event a comment shows that the connection lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(25);
@@ -26,8 +23,7 @@ const KEPT_EVENTS: usize = 512;
 
 pub(super) struct MessageStream {
     outbox: Outbox,
-    // A std mutex: held for a look or a change.
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Ends the stream though more could come.
     stop: CancellationToken,
     /// Its number among the streams of a session; `None` where it cannot be resumed.
@@ -63,7 +59,7 @@ impl MessageStream {
 
     fn new(stop: CancellationToken, number: Option<u64>, is_primed: bool) -> Self {
         let outbox = Outbox::dropping_above(MAX_WAITING_BYTES);
-        Self { outbox, state: Mutex::default(), stop, number, is_primed }
+        Self { outbox, state: Lock::default(), stop, number, is_primed }
     }
 
     pub(super) fn outbox(&self) -> &Outbox {
@@ -72,11 +68,11 @@ impl MessageStream {
 
     /// Whether nothing can come any more, and nobody reads what there is: a host may come back for it.
     pub(super) fn is_left(&self) -> bool {
-        self.outbox.is_closed() && !self.lock().is_read
+        self.outbox.is_closed() && !self.state.lock().is_read
     }
 
     pub(super) fn is_read(&self) -> bool {
-        self.lock().is_read
+        self.state.lock().is_read
     }
 
     /// The next messages; `None` when there will be none.
@@ -85,19 +81,19 @@ impl MessageStream {
         if !self.outbox.take(&mut messages).await {
             return None;
         }
-        self.lock().taken += messages.iter().map(Message::weight).sum::<usize>();
+        self.state.lock().taken += messages.iter().map(Message::weight).sum::<usize>();
         Some(messages.into())
     }
 
     /// What was taken has left.
     pub(super) fn wrote_all(&self) {
-        let taken = std::mem::take(&mut self.lock().taken);
+        let taken = std::mem::take(&mut self.state.lock().taken);
         self.outbox.wrote(taken);
     }
 
     /// Whether everything after the event `after` can still be had.
     pub(super) fn reaches_back_to(&self, after: u64) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let oldest = state.kept.front().map_or(state.last_event + 1, |(event, _)| *event);
         after <= state.last_event && oldest <= after.saturating_add(1)
     }
@@ -113,7 +109,7 @@ impl MessageStream {
         let reader = CancellationToken::new();
         let mut ready = VecDeque::new();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             std::mem::replace(&mut state.reader, reader.clone()).cancel();
             state.is_read = true;
             match (after, self.number) {
@@ -141,7 +137,7 @@ impl MessageStream {
     /// The event of a message, which is kept for whoever comes back.
     fn encode(&self, message: &Message) -> Vec<Bytes> {
         let Some(number) = self.number else { return sse::message_event(message, None) };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.last_event += 1;
         let event = state.last_event;
         let chunks = sse::message_event(message, Some(&format!("{number}-{event}")));
@@ -156,10 +152,6 @@ impl MessageStream {
         }
         chunks
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }
 
 /// One response that reads a stream.
@@ -173,7 +165,7 @@ struct Reading<K> {
 impl<K> Drop for Reading<K> {
     fn drop(&mut self) {
         if !self.reader.is_cancelled() {
-            self.stream.lock().is_read = false;
+            self.stream.state.lock().is_read = false;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ops::Deref,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -21,6 +21,7 @@ use url::Url;
 
 use crate::{
     auth::{Login, open_in_browser},
+    base::Lock,
     peer::{CallError, CallOptions},
     protocol::random_token,
     proxy::{Caller, HostId},
@@ -50,12 +51,12 @@ pub(super) struct Page {
     asks_for: String,
     /// By which legacy hosts know it.
     id: String,
-    // A std mutex: held to find or make one. Gone when nobody there needs the login any more.
-    dialogs: Mutex<HashMap<Place, WeakShared<Dialog>>>,
+    /// Gone when nobody there needs the login any more.
+    dialogs: Lock<HashMap<Place, WeakShared<Dialog>>>,
     /// Those who need the login.
     waiting: AtomicUsize,
-    // A std mutex: held for a look or a change. How long the page is open.
-    until: Arc<Mutex<Instant>>,
+    /// How long the page is open.
+    until: Arc<Lock<Instant>>,
     closing: CancellationToken,
     finished: Shared<BoxFuture<'static, Finished>>,
 }
@@ -91,7 +92,7 @@ impl Page {
         when_finished: impl FnOnce() + Send + 'static,
     ) -> Arc<Self> {
         let (address, asks_for) = (login.address().clone(), login.asks_for());
-        let until = Arc::new(Mutex::new(Instant::now() + LOGIN_TIMEOUT));
+        let until = Arc::new(Lock::new(Instant::now() + LOGIN_TIMEOUT));
         let waiting = tasks.spawn({
             let (until, closing) = (until.clone(), closing.clone());
             async move {
@@ -126,7 +127,7 @@ impl Page {
     where
         F: Future<Output = DialogEnd> + Send + 'static,
     {
-        let mut dialogs = self.lock_dialogs();
+        let mut dialogs = self.dialogs.lock();
         let open = dialogs.get(&place).and_then(WeakShared::upgrade);
         if let Some(open) = open.filter(|dialog| dialog.peek().is_none()) {
             return (open, false);
@@ -175,10 +176,6 @@ impl Page {
                 Err(error) => DialogEnd::Declined(format!("its host does not answer: {error}")),
             }
         }
-    }
-
-    fn lock_dialogs(&self) -> MutexGuard<'_, HashMap<Place, WeakShared<Dialog>>> {
-        self.dialogs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -250,7 +247,7 @@ impl Deref for Waiter {
 
 /// Waits until a browser has come back with what belongs to this login, and takes that to its end; or until somebody
 /// has logged in elsewhere.
-async fn wait(mut login: Login, until: &Mutex<Instant>, closing: CancellationToken) -> Finished {
+async fn wait(mut login: Login, until: &Lock<Instant>, closing: CancellationToken) -> Finished {
     let mut elsewhere = std::pin::pin!(login.made_elsewhere());
     loop {
         let deadline = *lock(until);
@@ -272,6 +269,6 @@ async fn wait(mut login: Login, until: &Mutex<Instant>, closing: CancellationTok
     }
 }
 
-fn lock(until: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
-    until.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(until: &Lock<Instant>) -> MutexGuard<'_, Instant> {
+    until.lock()
 }

@@ -1,13 +1,11 @@
 //! The tasks that are known, by the ids under which hosts know them.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard},
-};
+use std::collections::{HashMap, HashSet};
 
 use tokio::time::Instant;
 
 use crate::{
+    base::Lock,
     proxy::{Principal, User, fleet::Subscriber, instance::Instance},
     upstream::Lease,
 };
@@ -21,8 +19,7 @@ const MAX_ID_BYTES: usize = 1024;
 
 /// The tasks that servers have created for hosts.
 #[derive(Default)]
-// A std mutex: held for a look or a change.
-pub(in crate::proxy) struct Tasks(Mutex<Table>);
+pub(in crate::proxy) struct Tasks(Lock<Table>);
 
 #[derive(Default)]
 struct Table {
@@ -95,7 +92,7 @@ impl Tasks {
         expires: Instant,
     ) -> Added {
         let Owner { principal: owner, user } = owner;
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let key = table.free_key(owner, &origin);
         let shown = key.shown.clone();
         if shown.len() > MAX_ID_BYTES {
@@ -115,18 +112,18 @@ impl Tasks {
 
     /// Where the task is worked on that this host knows by this id.
     pub(super) fn find(&self, owner: Principal, shown: &str) -> Option<Origin> {
-        self.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
+        self.0.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
     }
 
     /// One more lease on the connection on which a task was created, while that lives.
     pub(super) fn lease(&self, owner: Principal, shown: &str) -> Option<Lease> {
-        let table = self.lock();
+        let table = self.0.lock();
         table.known.get(&Key::new(owner, shown))?.lease.as_ref()?.another()
     }
 
     /// Whether this host may not know of a task: another host has created it, or an ended session of another user.
     pub(super) fn is_of_another(&self, host: Owner, origin: &Origin) -> bool {
-        let table = self.lock();
+        let table = self.0.lock();
         let Owner { principal: owner, user } = host;
         let mut known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         let mut left = table.left.iter().filter(|left| left.origin.is_same_task(origin));
@@ -137,28 +134,28 @@ impl Tasks {
 
     /// The hosts that know this task, each with the id under which it does.
     pub(super) fn owners(&self, origin: &Origin) -> Vec<(Principal, String)> {
-        let table = self.lock();
+        let table = self.0.lock();
         let known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         known.map(|(key, _)| (key.owner, key.shown.clone())).collect()
     }
 
     /// Lets the server of a task sleep: its host has what the task came to.
     pub(super) fn settle(&self, owner: Principal, shown: &str) {
-        if let Some(task) = self.lock().known.get_mut(&Key::new(owner, shown)) {
+        if let Some(task) = self.0.lock().known.get_mut(&Key::new(owner, shown)) {
             task.lease = None;
         }
     }
 
     /// Forgets a task that its server does not know any more.
     pub(super) fn remove(&self, owner: Principal, shown: &str) -> Unheard {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let removed = table.known.remove(&Key::new(owner, shown));
         table.unheard(removed.into_iter().collect())
     }
 
     /// Forgets a host. Its tasks are left to its user.
     pub(in crate::proxy) fn forget(&self, owner: Principal) -> Unheard {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let theirs = table.known.extract_if(|key, _| key.owner == owner);
         let theirs: Vec<Task> = theirs.map(|(_, task)| task).collect();
         table.left.extend(theirs.iter().map(|Task { origin, user, expires, .. }| Left {
@@ -174,7 +171,7 @@ impl Tasks {
     /// Forgets the tasks whose time is over, and returns when that of the next one is; `None` where there is none, and
     /// nobody needs to come back.
     pub(super) fn expire(&self) -> (Unheard, Option<Instant>) {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let now = Instant::now();
         let over = table.known.extract_if(|_, task| task.expires <= now);
         let over: Vec<Task> = over.map(|(_, task)| task).collect();
@@ -192,7 +189,7 @@ impl Tasks {
         shown: &str,
         stream: Subscriber,
     ) -> Option<Origin> {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let task = table.known.get_mut(&Key::new(owner, shown))?;
         task.listeners.insert(stream);
         Some(task.origin.clone())
@@ -200,7 +197,7 @@ impl Tasks {
 
     /// Takes streams away.
     pub(super) fn leave(&self, is_meant: impl Fn(&Subscriber) -> bool) -> Unheard {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let mut left = Vec::new();
         for task in table.known.values_mut().filter(|task| !task.listeners.is_empty()) {
             task.listeners.retain(|listener| !is_meant(listener));
@@ -209,10 +206,6 @@ impl Tasks {
             }
         }
         table.unheard_of(left)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -38,7 +38,7 @@ impl Actor {
                     if !link.is_expired() {
                         let epitaph = link.epitaph().await;
                         tracing::warn!(server, "the server ended{epitaph}");
-                        shared.lock_status().last_error = Some(format!("it ended{epitaph}"));
+                        shared.status.lock().last_error = Some(format!("it ended{epitaph}"));
                     }
                     link.end(Grace::QUICK).await;
                 });

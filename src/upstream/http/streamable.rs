@@ -1,10 +1,6 @@
 //! Streamable HTTP, both eras: each message is a POST, and each request is answered on its own response.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -23,6 +19,7 @@ use super::{
     standalone::{self, Cursor, End},
 };
 use crate::{
+    base::Lock,
     catalog::ServerCatalog,
     peer::{CallError, Peer, receive},
     wire::{
@@ -45,10 +42,8 @@ pub(super) struct Streamable {
     endpoint: Endpoint,
     inbound: Inbound,
     catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    // A std mutex: held for a look or a change.
-    session: Mutex<Session>,
-    // As above.
-    in_flight: Mutex<HashMap<u64, AbortHandle>>,
+    session: Lock<Session>,
+    in_flight: Lock<HashMap<u64, AbortHandle>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -79,7 +74,7 @@ impl Streamable {
     }
 
     pub(super) fn is_expired(&self) -> bool {
-        self.session().is_expired
+        self.session.lock().is_expired
     }
 
     /// Takes what the connection has to send until it is closed.
@@ -114,14 +109,14 @@ impl Streamable {
         // Every id of a request of ours is a number of our own.
         let Some(id) = request.id.as_u64() else { return };
         let carrier = self.clone();
-        let mut in_flight = self.lock_in_flight();
+        let mut in_flight = self.in_flight.lock();
         let task = self.tasks.spawn(async move {
             let stop = carrier.stop.clone();
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = carrier.exchange(id, request, unsent) => {}
             }
-            carrier.lock_in_flight().remove(&id);
+            carrier.in_flight.lock().remove(&id);
         });
         in_flight.insert(id, task.abort_handle());
     }
@@ -130,8 +125,8 @@ impl Streamable {
     /// (2026-07-28 and 2025-11-25, basic/transports).
     fn cancel(self: &Arc<Self>, notification: Notification, unsent: Unsent) {
         let id = notification.params.as_ref().and_then(|params| edit::get(params, "requestId"));
-        let task = id.and_then(Id::new).and_then(|id| self.lock_in_flight().remove(&id.as_u64()?));
-        if self.session().version.is_some() {
+        let task = id.and_then(Id::new).and_then(|id| self.in_flight.lock().remove(&id.as_u64()?));
+        if self.session.lock().version.is_some() {
             self.tell_later(Message::Notification(notification), unsent);
         }
         if let Some(task) = task {
@@ -208,7 +203,7 @@ impl Streamable {
             return self.read_refusal(id, &Refusal::read(response).await);
         }
         if is_initialize {
-            self.session().id = response.headers().get(&SESSION).cloned();
+            self.session.lock().id = response.headers().get(&SESSION).cloned();
         }
         let silence = is_stream.then_some(SILENCE_TIMEOUT);
         let status = response.status().as_u16();
@@ -255,7 +250,7 @@ impl Streamable {
 
     /// Whether this status means that the server has forgotten the session.
     pub(super) fn notice_expiry(&self, status: StatusCode) -> bool {
-        let mut session = self.session();
+        let mut session = self.session.lock();
         if status != StatusCode::NOT_FOUND || session.id.is_none() {
             return false;
         }
@@ -315,7 +310,7 @@ impl Streamable {
             if let Ok(Message::Response(Reply { outcome: Ok(result), .. })) = message
                 && let Some(version) = edit::get_str(&result, "protocolVersion")
             {
-                self.session().version = HeaderValue::try_from(version).ok();
+                self.session.lock().version = HeaderValue::try_from(version).ok();
             }
         }
     }
@@ -345,7 +340,7 @@ impl Streamable {
 
     /// Ends the session, where there is one.
     pub(super) async fn say_farewell(&self) {
-        let session = self.session().clone();
+        let session = self.session.lock().clone();
         if session.id.is_some() && !session.is_expired {
             // A server that cannot end sessions by request forgets them in time.
             let _ = self.endpoint.delete(self.headers()).await;
@@ -354,16 +349,8 @@ impl Streamable {
 
     /// The headers of a legacy session.
     fn headers(&self) -> HeaderMap {
-        let session = self.session();
+        let session = self.session.lock();
         let headers = [(SESSION, &session.id), (VERSION, &session.version)];
         headers.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
-    }
-
-    fn session(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn lock_in_flight(&self) -> MutexGuard<'_, HashMap<u64, AbortHandle>> {
-        self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
