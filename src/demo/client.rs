@@ -11,6 +11,7 @@ use tokio::{
 use crate::{
     base::Lock,
     peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
+    protocol::method,
     wire::{LineReader, Notification, Outbox, Raw, Request, write_messages},
 };
 
@@ -98,8 +99,8 @@ impl Client {
             "capabilities": {},
             "clientInfo": {"name": "dormouse demo", "version": env!("CARGO_PKG_VERSION")},
         });
-        let greeting = client.request("initialize", hello).await?;
-        client.peer.notify("notifications/initialized", None);
+        let greeting = client.request(method::INITIALIZE, hello).await?;
+        client.peer.notify(method::INITIALIZED, None);
         Ok((client, greeting))
     }
 
@@ -117,7 +118,7 @@ impl Client {
     }
 
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, DemoError> {
-        self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
+        self.request(method::TOOLS_CALL, json!({"name": tool, "arguments": arguments})).await
     }
 
     /// The notifications since this was last asked.

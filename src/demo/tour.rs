@@ -10,6 +10,7 @@ use super::{
     client::{Client, DemoError},
     themes::THEMES,
 };
+use crate::protocol::method;
 
 /// One thing that the demo shows.
 #[derive(Debug, Serialize)]
@@ -65,7 +66,7 @@ async fn cost_without() -> Result<usize, DemoError> {
     let mut bytes = 0;
     for theme in &THEMES {
         let (client, _) = Client::start(&[SERVER_ARGUMENT, theme.name]).await?;
-        bytes += size(&client.request("tools/list", json!({})).await?);
+        bytes += size(&client.request(method::TOOLS_LIST, json!({})).await?);
         client.end().await;
     }
     Ok(bytes)
@@ -96,7 +97,7 @@ fn config() -> Result<tempfile::NamedTempFile, DemoError> {
 }
 
 async fn first_list(client: &Client, greeting: &Value, without: usize) -> Result<Step, DemoError> {
-    let list = client.request("tools/list", json!({})).await?;
+    let list = client.request(method::TOOLS_LIST, json!({})).await?;
     let bytes = size(&list) + greeting["instructions"].as_str().map_or(0, str::len);
     let mut lines = vec![
         format!(
@@ -130,7 +131,7 @@ async fn load(client: &Client) -> Result<Step, DemoError> {
 }
 
 async fn list_after(client: &Client) -> Result<Step, DemoError> {
-    let list = client.request("tools/list", json!({})).await?;
+    let list = client.request(method::TOOLS_LIST, json!({})).await?;
     let description = list["tools"][0]["description"].as_str().unwrap_or_default();
     Ok(Step::new(
         "the list after it",

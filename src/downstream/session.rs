@@ -26,7 +26,7 @@ use crate::{
     peer::{Handler, Peer, Unreadable},
     protocol::{
         Client, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize, error,
-        extension,
+        extension, method,
     },
     proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber, User},
     wire::{Id, Invalid, Notification, Raw, Request, edit},
@@ -168,7 +168,7 @@ impl Session {
         let capabilities = self.fleet.capabilities(self, MODERN_VERSION.as_str());
         let instructions = self.fleet.instructions(self);
         let answer = answer_discover(&capabilities, &instructions);
-        adapt::own_result("server/discover", Era::Modern, answer)
+        adapt::own_result(method::SERVER_DISCOVER, Era::Modern, answer)
     }
 
     /// Takes a request, and sees to it that it is answered.
@@ -178,10 +178,10 @@ impl Session {
         let is_modern =
             meta.as_ref().is_some_and(|meta| edit::get(meta, Meta::PROTOCOL_VERSION).is_some());
         match request.method.as_str() {
-            "initialize" if !is_modern => {
+            method::INITIALIZE if !is_modern => {
                 return self.initialize(&request, meta.as_ref(), reply);
             }
-            "ping" if !is_modern => {
+            method::PING if !is_modern => {
                 return reply.peer.respond(request.id, Ok(Raw::empty_object()));
             }
             _ => {}
@@ -193,14 +193,14 @@ impl Session {
         self.opened.send_replace(true);
         let id = request.id.clone();
         match (request.method.as_str(), caller.client.era) {
-            ("server/discover", Era::Modern) => {
+            (method::SERVER_DISCOVER, Era::Modern) => {
                 self.introduce(caller, id, reply, |session, _| session.discover());
             }
             // A modern host has no session to open or to keep alive.
-            ("initialize" | "ping", Era::Modern) => {
+            (method::INITIALIZE | method::PING, Era::Modern) => {
                 reply.peer.respond(id, Err(error::method_not_found(&request.method)));
             }
-            ("subscriptions/listen", Era::Modern) => {
+            (method::SUBSCRIPTIONS_LISTEN, Era::Modern) => {
                 let params = params.cloned().unwrap_or_else(Raw::empty_object);
                 let (listen, wanted) = Listen::read(request.id, &params, reply.response.clone());
                 if !wanted.tasks.is_empty() && !caller.client.declares_extension(extension::TASKS) {
@@ -223,7 +223,7 @@ impl Session {
 
     async fn handle(self: Arc<Self>, caller: Caller, request: Request, announced: u64) {
         let Request { id, method, params } = request;
-        let is_tool_list = method == "tools/list";
+        let is_tool_list = method == method::TOOLS_LIST;
         let outcome = self.fleet.handle(&caller, &method, params).await;
         caller.peer.respond(id, outcome);
         if is_tool_list {
@@ -336,8 +336,8 @@ impl Handler for Inbound {
     fn notification(&self, notification: Notification) {
         let session = &self.session;
         match notification.method.as_str() {
-            "notifications/initialized" => session.standing.lock().ready(),
-            "notifications/cancelled" => {
+            method::INITIALIZED => session.standing.lock().ready(),
+            method::CANCELLED => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
                 if let Some(id) = id.and_then(Id::new) {
                     session.cancel(&id);
@@ -420,7 +420,7 @@ impl Host for Session {
     fn announce(&self, changes: Changes) {
         let announcements = self.standing.lock().announcements(changes);
         for announcement in announcements {
-            if announcement.method == "notifications/tools/list_changed" {
+            if announcement.method == method::TOOLS_LIST_CHANGED {
                 self.identity.relisting.announce();
             }
             self.tell(announcement);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::reply::Open;
 use crate::{
     catalog::Changes,
-    protocol::{Client, Meta},
+    protocol::{Client, Meta, method},
     wire::{Id, Notification, Raw, edit},
 };
 
@@ -98,9 +98,9 @@ impl Standing {
     /// The notifications by which this host learns of `changes`: tools, then resources, then prompts.
     pub(super) fn announcements(&self, changes: Changes) -> Vec<Notification> {
         let lists = [
-            (changes.tools, "notifications/tools/list_changed", Listen::wants_tools as Wants),
-            (changes.resources, "notifications/resources/list_changed", Listen::wants_resources),
-            (changes.prompts, "notifications/prompts/list_changed", Listen::wants_prompts),
+            (changes.tools, method::TOOLS_LIST_CHANGED, Listen::wants_tools as Wants),
+            (changes.resources, method::RESOURCES_LIST_CHANGED, Listen::wants_resources),
+            (changes.prompts, method::PROMPTS_LIST_CHANGED, Listen::wants_prompts),
         ];
         let to_tell = lists.into_iter().filter(|(is_changed, ..)| *is_changed);
         to_tell.flat_map(|(_, method, wants)| self.told(method, None, wants)).collect()
@@ -108,7 +108,7 @@ impl Standing {
 
     /// The notifications by which this host learns that `uri` was updated.
     pub(super) fn update(&self, uri: &str, params: &Raw) -> Vec<Notification> {
-        let method = "notifications/resources/updated";
+        let method = method::RESOURCE_UPDATED;
         let bare = without_stream(params);
         self.told(method, Some(&bare), |listen| listen.uris.iter().any(|other| other == uri))
     }
@@ -116,7 +116,7 @@ impl Standing {
     /// The notifications by which this host learns how the task of the id `shown` is.
     pub(super) fn task_update(&self, shown: &str, params: &Raw) -> Vec<Notification> {
         let bare = without_stream(params);
-        self.told("notifications/tasks", Some(&bare), |listen| {
+        self.told(method::TASK_UPDATED, Some(&bare), |listen| {
             listen.tasks.iter().any(|other| other == shown)
         })
     }
@@ -222,7 +222,7 @@ impl Listen {
         }
         let params = Raw::encode(&json!({"notifications": accepted}));
         Notification {
-            method: "notifications/subscriptions/acknowledged".to_owned(),
+            method: method::SUBSCRIPTIONS_ACKNOWLEDGED.to_owned(),
             params: Some(self.marked(&params)),
         }
     }

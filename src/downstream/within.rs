@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{Identity, Session, reply::Reply, session::Inbound};
 use crate::{
     peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
-    protocol::error,
+    protocol::{error, method},
     proxy::Fleet,
     wire::{LineReader, Notification, Outbox, Outcome, Raw, Request, write_messages},
 };
@@ -51,11 +51,11 @@ async fn talk(peer: &Peer, params: Raw) -> Result<Outcome, CallError> {
     }));
     // The server's own deadlines are what counts.
     let patient = || CallOptions::silent_for(Duration::ZERO);
-    if let Err(refusal) = peer.request("initialize", Some(hello), patient()).await? {
+    if let Err(refusal) = peer.request(method::INITIALIZE, Some(hello), patient()).await? {
         return Ok(Err(refusal));
     }
-    peer.notify("notifications/initialized", None);
-    peer.request("tools/call", Some(params), patient()).await
+    peer.notify(method::INITIALIZED, None);
+    peer.request(method::TOOLS_CALL, Some(params), patient()).await
 }
 
 /// Serves the host at the other end of the stream until that is closed.

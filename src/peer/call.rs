@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Peer, Pulse, pending::Registered};
-use crate::wire::{Outcome, Raw, credentials::CredentialError, edit};
+use crate::{
+    protocol::method,
+    wire::{Outcome, Raw, credentials::CredentialError, edit},
+};
 
 /// Receives the `params` of each progress notification of a request, in order, before its result.
 pub type ProgressSink = Box<dyn Fn(Raw) + Send>;
@@ -114,7 +117,8 @@ impl Call {
         if !self.peer.send_request(id, method, params) {
             return Err(CallError::NotSent);
         }
-        self.sent = if method == "initialize" { Sent::Uncancellable } else { Sent::Cancellable };
+        self.sent =
+            if method == method::INITIALIZE { Sent::Uncancellable } else { Sent::Cancellable };
         self.answered().await
     }
 
@@ -146,7 +150,7 @@ impl Drop for Call {
         let unanswered = self.peer.forget(id);
         if unanswered && self.sent == Sent::Cancellable {
             let params = json!({"requestId": id, "reason": "no longer needed"});
-            self.peer.notify("notifications/cancelled", Some(Raw::encode(&params)));
+            self.peer.notify(method::CANCELLED, Some(Raw::encode(&params)));
         }
     }
 }

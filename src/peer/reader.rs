@@ -6,8 +6,11 @@ use bytes::Bytes;
 use tokio::io::AsyncRead;
 
 use super::{CallError, Peer};
-use crate::wire::{
-    Invalid, Line, LineReader, Message, Notification, Request, Response, Skimmed, parse_line,
+use crate::{
+    protocol::method,
+    wire::{
+        Invalid, Line, LineReader, Message, Notification, Request, Response, Skimmed, parse_line,
+    },
 };
 
 /// What the owner of a connection does with what the other side sends of its own accord.
@@ -101,7 +104,7 @@ fn take_response<H: Handler>(response: Response, peer: &Peer, handler: &H) {
 }
 
 fn is_progress_of_ours(notification: &Notification, peer: &Peer) -> bool {
-    notification.method == "notifications/progress"
+    notification.method == method::PROGRESS
         && notification
             .params
             .as_ref()

@@ -6,7 +6,7 @@
 use rmcp::model::ErrorCode;
 use serde_json::json;
 
-use super::{Client, Era, LogLevel, Meta, client_meta, implementation};
+use super::{Client, Era, LogLevel, Meta, client_meta, implementation, method};
 use crate::wire::{Outcome, Raw, edit};
 
 /// Members of a modern request's `_meta` that a legacy server does not know.
@@ -15,15 +15,15 @@ const MODERN_META: [&str; 4] =
 
 /// Methods whose results carry `ttlMs` and `cacheScope` in 2026-07-28 (`CacheableResult`).
 const CACHEABLE: [&str; 8] = [
-    "server/discover",
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
+    method::SERVER_DISCOVER,
+    method::TOOLS_LIST,
+    method::PROMPTS_LIST,
+    method::RESOURCES_LIST,
+    method::RESOURCE_TEMPLATES_LIST,
+    method::RESOURCES_READ,
     // SEP-2640.
-    "skills/list",
-    "skills/get",
+    method::SKILLS_LIST,
+    method::SKILLS_GET,
 ];
 
 /// The `params` of `client`'s request in the form that a server of era `to` expects. `level`: of the log
@@ -87,7 +87,7 @@ pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
                 Ok(edit::without(&result, &["resultType", "ttlMs", "cacheScope"]))
             }
             Ok(result) => Ok(edit::without(&result, &["resultType"])),
-            Err(error) if method == "resources/read" => {
+            Err(error) if method == method::RESOURCES_READ => {
                 Err(recoded(&error, ErrorCode::INVALID_PARAMS, ErrorCode::RESOURCE_NOT_FOUND))
             }
             Err(error) => Err(error),
@@ -146,7 +146,7 @@ pub fn input_response(answer: &Raw) -> Raw {
 /// The `params` of a modern server's question as a legacy host expects them: one that sends a person to a
 /// page has an id there (2025-11-25, client/elicitation).
 pub fn question(method: &str, params: &Raw) -> Raw {
-    let is_page = method == "elicitation/create"
+    let is_page = method == method::ELICITATION_CREATE
         && edit::get_str(params, "mode").as_deref() == Some("url")
         && edit::get(params, "elicitationId").is_none();
     if is_page {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Era, Greeting, Meta, adapt, extension, handshake, supported_versions};
+use super::{Era, Greeting, Meta, adapt, extension, handshake, method, supported_versions};
 use crate::wire::{Raw, edit};
 
 /// The result of a host's `initialize` or `server/discover` in the words of the server. `version`: that which the
@@ -41,7 +41,7 @@ pub fn introduced(greeting: &Greeting, host: Era, version: &str) -> Option<Raw> 
                 info.map(|info| edit::set(&Raw::encode(&json!({})), Meta::SERVER_INFO, &info));
             members.extend(meta.as_ref().map(|meta| ("_meta", meta)));
             let result = edit::set_each(&Raw::empty_object(), &members);
-            adapt::own_result("server/discover", Era::Modern, result)
+            adapt::own_result(method::SERVER_DISCOVER, Era::Modern, result)
         }
     })
 }

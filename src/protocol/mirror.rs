@@ -1,6 +1,7 @@
 //! What a modern HTTP request repeats of its message in headers (2026-07-28,
 //! basic/transports/streamable-http, Request Metadata), as pure functions of the message.
 
+use super::method;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
@@ -19,9 +20,9 @@ pub const PARAMETER: &str = "mcp-param-";
 /// Routing Headers.
 fn subject_member(method: &str) -> Option<&'static str> {
     match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        method::TOOLS_CALL | method::PROMPTS_GET => Some("name"),
+        method::RESOURCES_READ => Some("uri"),
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => Some("taskId"),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@ pub mod extension;
 mod handshake;
 mod introduction;
 mod level;
+pub mod method;
 pub mod mirror;
 pub mod task;
 mod token;

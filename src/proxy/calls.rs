@@ -11,7 +11,7 @@ use crate::{
     catalog::ServerId,
     config::{Listing, Pin},
     peer::CallError,
-    protocol::{Era, adapt},
+    protocol::{Era, adapt, method},
     surface::{Action, blocked, calls_another, failed},
     wire::{Outcome, Raw, edit},
 };
@@ -72,7 +72,7 @@ impl Fleet {
     ) -> Option<Outcome> {
         let Action::Forward { server, params: forwarded } = forward else { return None };
         let failed_with = |error: ForwardError| Some(self.called(caller, *server, Err(error)));
-        if let Err(error) = self.check_feature(*server, "tools/call") {
+        if let Err(error) = self.check_feature(*server, method::TOOLS_CALL) {
             return failed_with(error);
         }
         for _ in 0..MAX_CONNECTIONS {
@@ -89,7 +89,8 @@ impl Fleet {
             }
             let sent = self.as_called(caller, *server, params, forwarded);
             let is_task = sent.is_task;
-            match self.request(lease, instance, caller, "tools/call", Some(sent.params)).await {
+            match self.request(lease, instance, caller, method::TOOLS_CALL, Some(sent.params)).await
+            {
                 Err(cause) => match self.can_repeat(*server, caller, &cause).await {
                     Ok(true) => {}
                     Ok(false) => {
@@ -152,7 +153,7 @@ impl Fleet {
     ) -> Outcome {
         let sent = self.as_called(caller, server, params, forwarded);
         let is_task = sent.is_task;
-        let answered = self.forward(server, caller, "tools/call", Some(sent.params)).await;
+        let answered = self.forward(server, caller, method::TOOLS_CALL, Some(sent.params)).await;
         self.completed(caller, server, is_task, answered).await
     }
 
@@ -202,7 +203,7 @@ impl Fleet {
         forwarded: Result<Outcome, ForwardError>,
     ) -> Outcome {
         match method {
-            "tools/call" => self.called(caller, server, forwarded),
+            method::TOOLS_CALL => self.called(caller, server, forwarded),
             _ => reply(forwarded),
         }
     }
@@ -248,5 +249,5 @@ struct Sent {
 
 /// A tool result of our own in the form that the caller's era has for it.
 pub(super) fn own(caller: &Caller, result: Raw) -> Raw {
-    adapt::own_result("tools/call", caller.client.era, result)
+    adapt::own_result(method::TOOLS_CALL, caller.client.era, result)
 }

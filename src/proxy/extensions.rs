@@ -10,7 +10,7 @@ use crate::{
     base::Lock,
     catalog::{Resolved, ResourceRoute, ServerId},
     config::Mask,
-    protocol::{adapt, error, extension},
+    protocol::{adapt, error, extension, method},
     surface::shortened,
     wire::{Outcome, Raw, edit},
 };
@@ -115,7 +115,7 @@ impl Fleet {
             all.map(|(server, _)| *server).collect()
         };
         // `resources/directory/read` is of the extension for skills.
-        let is_directory = method == "resources/directory/read";
+        let is_directory = method == method::RESOURCES_DIRECTORY_READ;
         let named = having(&|name| {
             extension::has_method(name, method) || is_directory && name == extension::SKILLS
         });

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     catalog::ServerId,
     peer::{CallError, CallOptions},
-    protocol::{Era, adapt},
+    protocol::{Era, adapt, method},
     upstream::{Lease, LoadError},
     wire::{Outcome, Raw, credentials::CredentialError, edit},
 };
@@ -240,7 +240,7 @@ impl Forwarded<'_> {
     pub(super) fn silence(&self) -> Duration {
         let timeouts = self.fleet.config_of(self.instance.server).timeouts;
         // `tasks/result` is answered when the work is done.
-        let is_work = matches!(self.method, "tools/call" | "tasks/result");
+        let is_work = matches!(self.method, method::TOOLS_CALL | method::TASKS_RESULT);
         if is_work { timeouts.call } else { timeouts.request }
     }
 
@@ -257,7 +257,9 @@ impl Forwarded<'_> {
     /// The result as its host is to see it, where it stands for a task.
     fn with_task(&self, result: Raw) -> Raw {
         match self.method {
-            "tools/call" => self.fleet.with_task(&self.lease, self.instance, self.caller, result),
+            method::TOOLS_CALL => {
+                self.fleet.with_task(&self.lease, self.instance, self.caller, result)
+            }
             _ => result,
         }
     }
@@ -311,5 +313,5 @@ fn beat(caller: &Caller, message: &str) {
         "message": message,
     }));
     let params = edit::set(&params, "progressToken", token);
-    caller.peer.notify("notifications/progress", Some(params));
+    caller.peer.notify(method::PROGRESS, Some(params));
 }

@@ -12,7 +12,7 @@ use super::Endpoint;
 use crate::{
     catalog::Changes,
     peer::{Peer, ProgressSink},
-    protocol::{Client, Era, LogLevel},
+    protocol::{Client, Era, LogLevel, method},
     wire::{Raw, Request, edit},
 };
 
@@ -122,7 +122,7 @@ impl Caller {
         let peer = self.peer.clone();
         Some(Box::new(move |params| {
             let params = edit::set(&params, "progressToken", &token);
-            peer.notify("notifications/progress", Some(params));
+            peer.notify(method::PROGRESS, Some(params));
         }))
     }
 }

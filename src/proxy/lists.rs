@@ -9,7 +9,7 @@ use super::{Caller, Fleet, resources::reply};
 use crate::{
     catalog::{Presence, Snapshot},
     config::{AlwaysLoad, Features, Isolation, Pin, Startup},
-    protocol::error,
+    protocol::{error, method},
     upstream::{Kinds, Phase, offerable},
     wire::{Outcome, Raw, edit},
 };
@@ -91,7 +91,7 @@ impl Fleet {
             return None;
         }
         let listed = reply(self.forward(server, caller, method, params.cloned()).await);
-        let catalog = upstream.catalog().filter(|_| method == "tools/list");
+        let catalog = upstream.catalog().filter(|_| method == method::TOOLS_LIST);
         Some(match catalog {
             Some(catalog) => listed.map(|page| offerable(&config, catalog.greeting.era, page)),
             None => listed,

@@ -30,7 +30,7 @@ use crate::{
     base::Lock,
     catalog::ServerId,
     config::Browser,
-    protocol::Era,
+    protocol::{Era, method},
     wire::{Outcome, Raw, edit},
 };
 use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
@@ -130,7 +130,8 @@ impl Fleet {
     pub(super) fn way(&self, caller: &Caller) -> Option<Way> {
         // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
         let may_ask = caller.request.as_ref().is_none_or(|request| {
-            ["tools/call", "prompts/get", "resources/read"].contains(&request.method.as_str())
+            [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ]
+                .contains(&request.method.as_str())
         });
         // The browser has to come back to this machine.
         let can_show = caller.host.is_on_this_machine()
@@ -177,7 +178,7 @@ impl Fleet {
     ) -> Raw {
         let mut result = json!({"resultType": "input_required"});
         if is_asked {
-            let question = json!({"method": "elicitation/create", "params": page.question()});
+            let question = json!({"method": method::ELICITATION_CREATE, "params": page.question()});
             result["inputRequests"] = json!({KEY: question});
         }
         let until = Instant::now() + QUESTION_TIMEOUT;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     catalog::Changes,
     config::Wrapping,
-    protocol::{Era, LogLevel, error},
+    protocol::{Era, LogLevel, error, method},
     wire::{Notification, Outcome, Raw, edit},
 };
 
@@ -32,29 +32,29 @@ impl Fleet {
         }
         let none = Changes::default();
         match method.as_str() {
-            "notifications/tools/list_changed" => {
+            method::TOOLS_LIST_CHANGED => {
                 self.relay_list_change(instance, Changes { tools: true, ..none });
             }
-            "notifications/resources/list_changed" => {
+            method::RESOURCES_LIST_CHANGED => {
                 self.relay_list_change(instance, Changes { resources: true, ..none });
             }
-            "notifications/prompts/list_changed" => {
+            method::PROMPTS_LIST_CHANGED => {
                 self.relay_list_change(instance, Changes { prompts: true, ..none });
             }
-            "notifications/resources/updated" => {
+            method::RESOURCE_UPDATED => {
                 let Some(params) = params else { return };
                 let Some(uri) = edit::get_str(params, "uri") else { return };
                 self.relay_update(instance, &uri, params);
             }
-            "notifications/message" => {
+            method::MESSAGE => {
                 let level = params.as_ref().and_then(LogLevel::of_params);
                 self.relay_to_callers(instance, notification, cause, |caller| {
                     self.wants_log(caller, level)
                 });
             }
-            "notifications/tasks" | "notifications/tasks/status"
+            method::TASK_UPDATED | method::TASK_STATUS
                 if self.relay_task(instance, notification) => {}
-            "notifications/elicitation/complete" => {
+            method::ELICITATION_COMPLETE => {
                 self.relay_to_callers(instance, notification, cause, |_| true);
             }
             // What is new passes where it is clear which server it is from.
@@ -125,10 +125,7 @@ impl Fleet {
 
     fn relay_to_hosts(&self, instance: Instance, notification: &Notification) {
         let Notification { method, params } = notification;
-        let is_known = matches!(
-            method.as_str(),
-            "notifications/message" | "notifications/elicitation/complete"
-        );
+        let is_known = matches!(method.as_str(), method::MESSAGE | method::ELICITATION_COMPLETE);
         let level = params.as_ref().and_then(LogLevel::of_params);
         let is_concerned = |host: &dyn Host| {
             let endpoint = host.endpoint();
@@ -136,7 +133,7 @@ impl Fleet {
                 && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
                 && self.has_loaded(host, instance.server)
                 && host.client().is_some_and(|client| client.era == Era::Legacy)
-                && (method != "notifications/message" || self.levels.wants(host.id(), level))
+                && (method != method::MESSAGE || self.levels.wants(host.id(), level))
         };
         for host in self.hosts().into_iter().filter(|host| is_concerned(host.as_ref())) {
             host.peer().notify(method, params.clone());
@@ -155,7 +152,7 @@ impl Fleet {
 
     /// Takes a notification of a host that concerns servers.
     pub fn notice(&self, host: &dyn Host, notification: &Notification) {
-        let is_roots = notification.method == "notifications/roots/list_changed";
+        let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
         let only = host.endpoint().only;
         for (instance, upstream) in self.instances() {
             let is_theirs = instance.owner.is_none_or(|owner| owner == host.principal());
@@ -184,7 +181,8 @@ impl Fleet {
             self.tell_log_level();
             return Ok(Raw::empty_object());
         };
-        let accepted = reply(self.forward(server, caller, "logging/setLevel", params).await)?;
+        let accepted =
+            reply(self.forward(server, caller, method::LOGGING_SET_LEVEL, params).await)?;
         if let Some(level) = level {
             self.levels.set(host, level);
             if let Some(upstream) = self.existing(self.instance(server, caller)) {
@@ -207,9 +205,6 @@ impl Fleet {
 fn is_stateless(method: &str) -> bool {
     !matches!(
         method,
-        "notifications/message"
-            | "notifications/tasks"
-            | "notifications/tasks/status"
-            | "notifications/elicitation/complete"
+        method::MESSAGE | method::TASK_UPDATED | method::TASK_STATUS | method::ELICITATION_COMPLETE
     )
 }

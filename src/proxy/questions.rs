@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     peer::{CallOptions, Peer, Pulse},
-    protocol::{Client, Era, error},
+    protocol::{Client, Era, error, method},
     upstream::Question,
     wire::edit,
 };
@@ -121,7 +121,7 @@ fn addressee(
     let mut hosts = fleet.hosts_of(instance);
     hosts.retain(|host| is_owner(host.as_ref()));
     let is_alone = is_sole(&hosts);
-    if method == "roots/list" && !is_alone {
+    if method == method::ROOTS_LIST && !is_alone {
         // They were not offered.
         return None;
     }
@@ -149,9 +149,9 @@ fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) 
 /// Whether a client has declared the capability for `method`; `None` where there is none for it.
 pub(super) fn declares(client: &Client, method: &str) -> Option<bool> {
     let capability = match method {
-        "sampling/createMessage" => "sampling",
-        "elicitation/create" => "elicitation",
-        "roots/list" => "roots",
+        method::SAMPLING_CREATE_MESSAGE => "sampling",
+        method::ELICITATION_CREATE => "elicitation",
+        method::ROOTS_LIST => "roots",
         _ => return None,
     };
     Some(edit::get(&client.capabilities, capability).is_some())

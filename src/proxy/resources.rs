@@ -9,24 +9,25 @@ use super::{
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},
-    protocol::{Era, error},
+    protocol::{Era, error, method},
     wire::{Outcome, Raw, edit},
 };
 
 impl Fleet {
     pub(super) async fn read_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let uri = uri_of(&params, "resources/read")?;
+        let uri = uri_of(&params, method::RESOURCES_READ)?;
         if let Some(kept) = self.read_result(caller, &uri) {
             return kept;
         }
         match self.route_resource(caller, &uri) {
             ResourceRoute::Server(server) => {
                 self.app_reads.note(caller.host.principal(), server, &uri);
-                reply(self.forward(server, caller, "resources/read", Some(params)).await)
+                reply(self.forward(server, caller, method::RESOURCES_READ, Some(params)).await)
             }
             ResourceRoute::Unlisted => {
-                let is_asked = |server| self.check_feature(server, "resources/read").is_ok();
-                self.ask_for_unlisted(caller, ("resources/read", &uri), &params, is_asked).await
+                let is_asked = |server| self.check_feature(server, method::RESOURCES_READ).is_ok();
+                self.ask_for_unlisted(caller, (method::RESOURCES_READ, &uri), &params, is_asked)
+                    .await
             }
         }
     }
@@ -78,7 +79,7 @@ impl Fleet {
     }
 
     pub(super) async fn subscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let uri = uri_of(&params, "resources/subscribe")?;
+        let uri = uri_of(&params, method::RESOURCES_SUBSCRIBE)?;
         let subscriber = Subscriber { host: caller.host.id(), stream: None };
         self.subscribe(caller, subscriber, &uri, Some(params)).await
     }
@@ -100,7 +101,7 @@ impl Fleet {
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
         let refused = |error: ForwardError| error::internal(error.to_string());
-        self.check_feature(server, "resources/subscribe").map_err(refused)?;
+        self.check_feature(server, method::RESOURCES_SUBSCRIBE).map_err(refused)?;
         let leased = self.lease(server, caller).await;
         let (instance, lease) = match leased {
             Ok(leased) => leased,
@@ -119,7 +120,7 @@ impl Fleet {
 
     /// Takes a host's subscription back; the server hears of it, and answers, when it was the last one.
     pub(super) async fn unsubscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let uri = uri_of(&params, "resources/unsubscribe")?;
+        let uri = uri_of(&params, method::RESOURCES_UNSUBSCRIBE)?;
         let subscriber = Subscriber { host: caller.host.id(), stream: None };
         let unwanted = self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
         let mut outcome = Ok(Raw::empty_object());

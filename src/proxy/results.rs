@@ -9,7 +9,7 @@ use super::{Caller, Fleet, Principal};
 use crate::{
     base::Lock,
     catalog::ServerId,
-    protocol::{adapt, error, random_token},
+    protocol::{adapt, error, method, random_token},
     wire::{Outcome, Raw, edit},
 };
 
@@ -88,7 +88,7 @@ impl Fleet {
         let contents =
             [text, &note].map(|text| json!({"uri": uri, "mimeType": "text/plain", "text": text}));
         let result = edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents));
-        Some(Ok(adapt::own_result("resources/read", caller.client.era, result)))
+        Some(Ok(adapt::own_result(method::RESOURCES_READ, caller.client.era, result)))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{forward::Forwarded, questions};
 use crate::{
     peer::{CallError, CallOptions},
-    protocol::{adapt, error},
+    protocol::{adapt, error, method},
     wire::{Outcome, Raw, edit},
 };
 
@@ -85,7 +85,7 @@ async fn ask(request: &Forwarded<'_>, question: &Raw) -> Result<Raw, String> {
     match request.caller.peer.request(&method, params, options).await {
         Ok(Ok(answer)) => Ok(answer),
         // A host that cannot show a form says so by an error; to the server nobody has filled it in.
-        Ok(Err(_)) if method == "elicitation/create" => {
+        Ok(Err(_)) if method == method::ELICITATION_CREATE => {
             Ok(Raw::encode(&json!({"action": "cancel"})))
         }
         Ok(Err(refusal)) => Err(format!("the host refuses {method}: {}", error::message(&refusal))),

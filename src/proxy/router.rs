@@ -3,7 +3,7 @@
 use super::{Caller, Fleet, lists::has_cursor, resources::reply, tasks::is_of_tasks};
 use crate::{
     catalog::{ResourceRoute, ServerId},
-    protocol::{Era, adapt, error},
+    protocol::{Era, adapt, error, method},
     wire::{Outcome, Raw, edit},
 };
 
@@ -25,7 +25,9 @@ impl Fleet {
         }
         let params = params.map(|params| self.logins.without_answer(params));
         match params {
-            Some(params) if method == "tools/call" && !is_left_to_sole(caller, method, &params) => {
+            Some(params)
+                if method == method::TOOLS_CALL && !is_left_to_sole(caller, method, &params) =>
+            {
                 self.call_tool(caller, &params).await
             }
             params => Box::pin(self.handle_other(caller, method, params)).await,
@@ -50,26 +52,31 @@ impl Fleet {
             (method, _) if is_list(method) && has_cursor(&given()) => {
                 Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
             }
-            ("tools/list", _) => own(self.list_tools(caller).await?),
-            ("tools/call", _) => self.call_tool(caller, &given()).await,
-            ("resources/list", _) => own(self.list_resources(caller).await?),
-            ("resources/templates/list", _) => own(self.list_templates(caller).await?),
-            ("resources/read", _) => self.read_resource(caller, given()).await,
-            ("resources/subscribe", Era::Legacy) => self.subscribe_resource(caller, given()).await,
-            ("resources/unsubscribe", Era::Legacy) => {
+            (method::TOOLS_LIST, _) => own(self.list_tools(caller).await?),
+            (method::TOOLS_CALL, _) => self.call_tool(caller, &given()).await,
+            (method::RESOURCES_LIST, _) => own(self.list_resources(caller).await?),
+            (method::RESOURCE_TEMPLATES_LIST, _) => own(self.list_templates(caller).await?),
+            (method::RESOURCES_READ, _) => self.read_resource(caller, given()).await,
+            (method::RESOURCES_SUBSCRIBE, Era::Legacy) => {
+                self.subscribe_resource(caller, given()).await
+            }
+            (method::RESOURCES_UNSUBSCRIBE, Era::Legacy) => {
                 self.unsubscribe_resource(caller, given()).await
             }
-            ("prompts/list", _) => own(self.list_prompts(caller).await?),
-            ("prompts/get", _) => self.get_prompt(caller, given()).await,
-            ("completion/complete", _) => self.complete(caller, given()).await,
-            ("logging/setLevel", Era::Legacy) => self.set_log_level(caller, params).await,
+            (method::PROMPTS_LIST, _) => own(self.list_prompts(caller).await?),
+            (method::PROMPTS_GET, _) => self.get_prompt(caller, given()).await,
+            (method::COMPLETION_COMPLETE, _) => self.complete(caller, given()).await,
+            (method::LOGGING_SET_LEVEL, Era::Legacy) => self.set_log_level(caller, params).await,
             (method, era) if is_of_tasks(era, method) => {
                 self.handle_task(caller, method, given()).await
             }
             // These belong to a legacy session.
-            ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe", Era::Modern) => {
-                Err(error::method_not_found(method))
-            }
+            (
+                method::LOGGING_SET_LEVEL
+                | method::RESOURCES_SUBSCRIBE
+                | method::RESOURCES_UNSUBSCRIBE,
+                Era::Modern,
+            ) => Err(error::method_not_found(method)),
             _ => match caller.endpoint().only {
                 Some(server) => reply(self.forward(server, caller, method, params).await),
                 None => self.call_extension(caller, method, params).await,
@@ -84,7 +91,7 @@ impl Fleet {
         match self.resolve_prompt(caller, &name) {
             Some((server, own_name)) => {
                 let params = renamed(&params, &name, &own_name);
-                reply(self.forward(server, caller, "prompts/get", Some(params)).await)
+                reply(self.forward(server, caller, method::PROMPTS_GET, Some(params)).await)
             }
             None => Err(error::invalid_params(format!("unknown prompt: {name}"))),
         }
@@ -122,12 +129,18 @@ impl Fleet {
             return Err(error::internal(refusal.to_string()));
         }
         let params = edit::set(&params, "ref", &reference);
-        reply(self.forward(server, caller, "completion/complete", Some(params)).await)
+        reply(self.forward(server, caller, method::COMPLETION_COMPLETE, Some(params)).await)
     }
 }
 
 fn is_list(method: &str) -> bool {
-    matches!(method, "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list")
+    matches!(
+        method,
+        method::TOOLS_LIST
+            | method::RESOURCES_LIST
+            | method::RESOURCE_TEMPLATES_LIST
+            | method::PROMPTS_LIST
+    )
 }
 
 /// Whether a request is malformed, and the server of a host that talks to it alone has its own words for that.
@@ -138,9 +151,9 @@ fn is_left_to_sole(caller: &Caller, method: &str, params: &Raw) -> bool {
 /// Whether the params of a request for something that a server has do not tell what.
 fn lacks_address(method: &str, params: &Raw) -> bool {
     match method {
-        "tools/call" | "prompts/get" => edit::get_str(params, "name").is_none(),
-        "resources/read" => edit::get_str(params, "uri").is_none(),
-        "completion/complete" => edit::get(params, "ref").is_none(),
+        method::TOOLS_CALL | method::PROMPTS_GET => edit::get_str(params, "name").is_none(),
+        method::RESOURCES_READ => edit::get_str(params, "uri").is_none(),
+        method::COMPLETION_COMPLETE => edit::get(params, "ref").is_none(),
         _ => false,
     }
 }

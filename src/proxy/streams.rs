@@ -4,11 +4,9 @@
 use super::{Caller, Fleet, in_flight::Entry, instance::Instance, resources::reply};
 use crate::{
     config::Wrapping,
-    protocol::{Era, Meta},
+    protocol::{Era, Meta, method},
     wire::{Id, Notification, Outcome, Raw, edit},
 };
-
-const LISTEN: &str = "subscriptions/listen";
 
 impl Fleet {
     /// Opens a stream at the wrapped server, and returns what ends it; `None` where dormouse has to answer, since the
@@ -22,7 +20,9 @@ impl Fleet {
         if lease.greeting().era == Era::Legacy {
             return None;
         }
-        let ended = reply(self.forward(server, caller, LISTEN, Some(params.clone())).await);
+        let ended = reply(
+            self.forward(server, caller, method::SUBSCRIPTIONS_LISTEN, Some(params.clone())).await,
+        );
         Some(match host_id(caller) {
             Some(id) => ended.map(|result| marked(&result, &id)),
             None => ended,
@@ -46,7 +46,11 @@ impl Fleet {
         let stream = edit::get(&meta, Meta::SUBSCRIPTION_ID).and_then(Id::new)?.as_u64()?;
         let mut calls = self.in_flight.candidates(instance, Some(stream)).into_iter();
         calls.find(|entry| {
-            entry.caller.request.as_ref().is_some_and(|request| request.method == LISTEN)
+            entry
+                .caller
+                .request
+                .as_ref()
+                .is_some_and(|request| request.method == method::SUBSCRIPTIONS_LISTEN)
         })
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     catalog::ServerId,
     config::Mask,
     peer::CallOptions,
-    protocol::{Era, error, extension, task},
+    protocol::{Era, error, extension, method, task},
     surface::shortened,
     upstream::Lease,
     wire::{Notification, Outcome, Raw, edit},
@@ -50,9 +50,9 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Whether a method is about tasks in this era.
 pub(super) fn is_of_tasks(era: Era, method: &str) -> bool {
     match method {
-        "tasks/get" | "tasks/cancel" => true,
-        "tasks/result" | "tasks/list" => era == Era::Legacy,
-        "tasks/update" => era == Era::Modern,
+        method::TASKS_GET | method::TASKS_CANCEL => true,
+        method::TASKS_RESULT | method::TASKS_LIST => era == Era::Legacy,
+        method::TASKS_UPDATE => era == Era::Modern,
         _ => false,
     }
 }
@@ -120,7 +120,7 @@ impl Fleet {
 
     /// Answers a request about a task, or about all of them.
     pub(super) async fn handle_task(&self, caller: &Caller, method: &str, params: Raw) -> Outcome {
-        if method == "tasks/list" {
+        if method == method::TASKS_LIST {
             return self.list_tasks(caller, params).await;
         }
         let Some(shown) = edit::get_str(&params, "taskId") else {
@@ -162,12 +162,14 @@ impl Fleet {
     fn note_answer(&self, caller: &Caller, method: &str, shown: &str, outcome: &Outcome) {
         let owner = caller.host.principal();
         match (method, outcome) {
-            ("tasks/result" | "tasks/cancel", Ok(_)) => self.tasks.settle(owner, shown),
+            (method::TASKS_RESULT | method::TASKS_CANCEL, Ok(_)) => self.tasks.settle(owner, shown),
             // The result is in the task itself.
-            ("tasks/get", Ok(task)) if caller.client.era == Era::Modern && task::is_over(task) => {
+            (method::TASKS_GET, Ok(task))
+                if caller.client.era == Era::Modern && task::is_over(task) =>
+            {
                 self.tasks.settle(owner, shown);
             }
-            ("tasks/get", Err(problem))
+            (method::TASKS_GET, Err(problem))
                 if error::code(problem) == i64::from(ErrorCode::INVALID_PARAMS.0) =>
             {
                 self.unsubscribe(self.tasks.remove(owner, shown));
@@ -192,7 +194,8 @@ impl Fleet {
         let params = Raw::encode(&json!({"taskId": id}));
         let asked = self.with_tasks(caller).into_iter().filter_map(|(instance, lease)| {
             let (origin, kept) = (at(instance)?, lease.another());
-            let asked = self.request(lease, instance, caller, "tasks/get", Some(params.clone()));
+            let asked =
+                self.request(lease, instance, caller, method::TASKS_GET, Some(params.clone()));
             Some(async move { matches!(asked.await, Ok(Ok(_))).then_some((origin, kept)) })
         });
         // Together, since one of them may not answer.
@@ -227,13 +230,13 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only
             && is_sole(&self.hosts_of(self.instance(server, caller)))
         {
-            return reply(self.forward(server, caller, "tasks/list", Some(params)).await);
+            return reply(self.forward(server, caller, method::TASKS_LIST, Some(params)).await);
         }
         if has_cursor(&params) {
             return Err(error::invalid_params("unknown cursor: the list of tasks has one page"));
         }
         let lists = self.with_tasks(caller).into_iter().map(|(instance, lease)| async move {
-            let listed = lease.list("tasks/list", "tasks", LIST_TIMEOUT);
+            let listed = lease.list(method::TASKS_LIST, "tasks", LIST_TIMEOUT);
             (instance, tokio::time::timeout(LIST_TIMEOUT, listed).await)
         });
         let mut tasks = Vec::new();
@@ -373,8 +376,8 @@ impl Fleet {
             Era::Legacy => (Some(cancellation), None),
             Era::Modern => (None, Some(cancellation)),
         };
-        let ending = Ending { answered_as: Some("tools/call"), cancellation: parked };
-        let method = "tasks/result";
+        let ending = Ending { answered_as: Some(method::TOOLS_CALL), cancellation: parked };
+        let method = method::TASKS_RESULT;
         let forwarded = Forwarded { fleet: self, lease, instance, caller, method };
         let answered = self.send_forwarded(forwarded, Some(params), ending).await;
         if let Some(cancellation) = here {
@@ -405,7 +408,7 @@ impl Drop for Cancellation {
         let Some((lease, params)) = self.armed.take() else { return };
         self.tasks.spawn(async move {
             let options = CallOptions::silent_for(CANCEL_TIMEOUT);
-            let cancelled = lease.peer().request("tasks/cancel", Some(params), options).await;
+            let cancelled = lease.peer().request(method::TASKS_CANCEL, Some(params), options).await;
             tracing::debug!(?cancelled, "cancelled a task whose caller has gone");
         });
     }

@@ -14,7 +14,7 @@ use super::{
     activity::Activity,
     connection::{Carrier, Connection, Link, Terms},
     fetch::{self, Stale},
-    greet::{Approach, DISCOVER, Meeting},
+    greet::{Approach, Meeting},
     http,
     inbound::Inbound,
     noise::Noise,
@@ -24,7 +24,7 @@ use crate::{
     catalog::{ServerCatalog, Spoken},
     config::{Framing, Launch, Mask, ServerConfig, Transport},
     peer::{CallError, Peer, read_messages},
-    protocol::{Era, Greeting},
+    protocol::{Era, Greeting, method},
     wire::{LineReader, Outbox, Raw, credentials::Credentials, edit, write_messages},
 };
 
@@ -70,7 +70,7 @@ pub(super) async fn connect(
             older.map_err(|error| if error.is_refusal() { refusal } else { error })
         }
         // Some legacy servers exit at a probe. Starting them anew is part of the same attempt.
-        Err(AttemptError::Exited { phase: DISCOVER, .. })
+        Err(AttemptError::Exited { phase: method::SERVER_DISCOVER, .. })
             if approach == Approach::First(Era::Modern) =>
         {
             let spoken = Spoken { modern: Some(false), ..spoken };

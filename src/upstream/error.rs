@@ -4,13 +4,11 @@ use std::{io, sync::Arc, time::Duration};
 
 use rmcp::model::ErrorCode;
 
-use super::greet::INITIALIZE;
-
 use crate::{
     base::is_exhaustion,
     config::{Mask, Unavailable},
     peer::CallError,
-    protocol::error,
+    protocol::{error, method},
     wire::{Raw, credentials::CredentialError},
 };
 
@@ -69,7 +67,7 @@ impl AttemptError {
     /// The error with which the server has answered `initialize`.
     pub fn refused_handshake(&self) -> Option<Raw> {
         match self {
-            Self::Refused { phase, code, message } if *phase == INITIALIZE => {
+            Self::Refused { phase, code, message } if *phase == method::INITIALIZE => {
                 let code = i32::try_from(*code).unwrap_or(ErrorCode::INTERNAL_ERROR.0);
                 Some(error::error(ErrorCode(code), message))
             }

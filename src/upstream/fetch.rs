@@ -15,7 +15,7 @@ use crate::{
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     config::{Mask, ServerConfig, Transport},
     peer::{CallOptions, Peer},
-    protocol::{Client, Era, Greeting, adapt, error, mirror},
+    protocol::{Client, Era, Greeting, adapt, error, method, mirror},
     wire::{Raw, edit},
 };
 
@@ -33,9 +33,9 @@ impl Kinds {
     /// The lists that a notification of a server says to have changed.
     pub(super) fn changed_by(method: &str) -> Option<Self> {
         match method {
-            "notifications/tools/list_changed" => Some(Self::TOOLS),
-            "notifications/resources/list_changed" => Some(Self::RESOURCES.and(Self::TEMPLATES)),
-            "notifications/prompts/list_changed" => Some(Self::PROMPTS),
+            method::TOOLS_LIST_CHANGED => Some(Self::TOOLS),
+            method::RESOURCES_LIST_CHANGED => Some(Self::RESOURCES.and(Self::TEMPLATES)),
+            method::PROMPTS_LIST_CHANGED => Some(Self::PROMPTS),
             _ => None,
         }
     }
@@ -170,10 +170,14 @@ async fn fetch_all(
     let server = server.name.as_str();
     let lister = Lister { server, peer, greeting, silence, fresh_for: Lock::default() };
     let (tools, resources, templates, prompts) = tokio::try_join!(
-        lister.list("tools/list", "tools", kinds.intersects(Kinds::TOOLS)),
-        lister.list("resources/list", "resources", kinds.intersects(Kinds::RESOURCES)),
-        lister.list("resources/templates/list", "resources", kinds.intersects(Kinds::TEMPLATES)),
-        lister.list("prompts/list", "prompts", kinds.intersects(Kinds::PROMPTS)),
+        lister.list(method::TOOLS_LIST, "tools", kinds.intersects(Kinds::TOOLS)),
+        lister.list(method::RESOURCES_LIST, "resources", kinds.intersects(Kinds::RESOURCES)),
+        lister.list(
+            method::RESOURCE_TEMPLATES_LIST,
+            "resources",
+            kinds.intersects(Kinds::TEMPLATES)
+        ),
+        lister.list(method::PROMPTS_LIST, "prompts", kinds.intersects(Kinds::PROMPTS)),
     )?;
     let tools = tools.map(|tools| {
         let can_be_called = |tool: &Tool| !is_mirrored || has_proper_marks(server, tool);
@@ -298,7 +302,7 @@ impl Lister<'_> {
             items.extend(
                 elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?,
             );
-            let max = if method == "resources/list" { MAX_RESOURCES } else { MAX_ITEMS };
+            let max = if method == method::RESOURCES_LIST { MAX_RESOURCES } else { MAX_ITEMS };
             if items.len() > max {
                 return Err(refused(format!("it lists more than {max} items")));
             }
@@ -319,7 +323,7 @@ impl Lister<'_> {
     /// A server may declare a capability without every method of it: what it does not know is empty.
     fn report_unknown(&self, method: &str) {
         // Many servers with resources know no templates.
-        if method != "resources/templates/list" {
+        if method != method::RESOURCE_TEMPLATES_LIST {
             tracing::warn!(
                 server = self.server,
                 "it declares what {method} lists and does not know the method; the list is empty"

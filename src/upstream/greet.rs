@@ -9,16 +9,13 @@ use crate::{
     peer::{CallError, CallOptions, Peer},
     protocol::{
         DiscoverAnswer, Era, Greeting, discover_params, error, initialize_params, invites_retry,
-        is_modern_initialize, read_discover, read_initialize,
+        is_modern_initialize, method, read_discover, read_initialize,
     },
     wire::{Outcome, Raw},
 };
 
 /// How long a probe may stay unanswered before `initialize` follows it (DESIGN.md section 5).
 const PROBE_SILENCE: Duration = Duration::from_secs(3);
-
-pub(super) const DISCOVER: &str = "server/discover";
-pub(super) const INITIALIZE: &str = "initialize";
 
 /// Which handshakes to try, in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,12 +167,12 @@ impl Meeting<'_> {
 
     async fn discover_once(&self) -> Result<Outcome, AttemptError> {
         let params = discover_params(&self.modern, self.client_info.clone());
-        match call(self.peer, DISCOVER, params).await {
+        match call(self.peer, method::SERVER_DISCOVER, params).await {
             // A legacy server behind a URL may refuse what it does not know before it reads it.
             Err(AttemptError::Call { cause: CallError::Refused { status, .. }, .. })
                 if is_incomprehension(status) =>
             {
-                Ok(Err(error::method_not_found(DISCOVER)))
+                Ok(Err(error::method_not_found(method::SERVER_DISCOVER)))
             }
             answer => answer,
         }
@@ -183,7 +180,7 @@ impl Meeting<'_> {
 
     async fn initialize(&self) -> Result<Outcome, AttemptError> {
         let params = initialize_params(&self.legacy, self.client_info.as_ref());
-        call(self.peer, INITIALIZE, params).await
+        call(self.peer, method::INITIALIZE, params).await
     }
 }
 
@@ -210,12 +207,12 @@ fn initialized(
     spoken: &mut Spoken,
 ) -> Result<Greeting, AttemptError> {
     let result = answer.map_err(|refusal| AttemptError::Refused {
-        phase: INITIALIZE,
+        phase: method::INITIALIZE,
         code: error::code(&refusal),
         message: error::message(&refusal),
     })?;
     let greeting = read_initialize(&result).map_err(AttemptError::Incompatible)?;
-    peer.notify("notifications/initialized", None);
+    peer.notify(method::INITIALIZED, None);
     spoken.legacy = Some(true);
     Ok(greeting)
 }

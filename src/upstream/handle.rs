@@ -27,7 +27,7 @@ use crate::{
     catalog::{Origin, ServerCatalog},
     config::ServerConfig,
     peer::{CallError, CallOptions, Peer},
-    protocol::{Era, Greeting, LogLevel},
+    protocol::{Era, Greeting, LogLevel, method},
     wire::{Outcome, Raw},
 };
 
@@ -341,7 +341,8 @@ impl Upstream {
         uri: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, CallError> {
-        let outcome = self.request_subscription(lease, "resources/subscribe", uri, params).await?;
+        let outcome =
+            self.request_subscription(lease, method::RESOURCES_SUBSCRIBE, uri, params).await?;
         if outcome.is_ok() {
             self.set_subscription(uri, true);
         }
@@ -360,7 +361,7 @@ impl Upstream {
     ) -> Result<Outcome, CallError> {
         // Whatever it answers, nobody wants to hear of it any more.
         self.forget_subscription(uri);
-        self.request_subscription(lease, "resources/unsubscribe", uri, params).await
+        self.request_subscription(lease, method::RESOURCES_UNSUBSCRIBE, uri, params).await
     }
 
     async fn request_subscription(
@@ -415,7 +416,8 @@ impl Shared {
         if greeting.era == Era::Legacy && greeting.offers("logging") {
             let options = CallOptions::silent_for(self.config.timeouts.request);
             let params = Raw::encode(&serde_json::json!({"level": level.name()}));
-            let told = connection.peer.request("logging/setLevel", Some(params), options).await;
+            let told =
+                connection.peer.request(method::LOGGING_SET_LEVEL, Some(params), options).await;
             if !matches!(told, Ok(Ok(_))) {
                 tracing::debug!(server = self.config.name, ?told, "refused the log level");
             }

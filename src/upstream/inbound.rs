@@ -13,7 +13,7 @@ use super::{
 use crate::{
     base::Lock,
     peer::{Handler, Peer, Unreadable},
-    protocol::error,
+    protocol::{error, method},
     wire::{Id, Invalid, Notification, Outcome, Raw, Request, edit},
 };
 
@@ -133,7 +133,7 @@ impl Source {
 impl Handler for Inbound {
     fn request(&self, request: Request) {
         let Source { peer, asked, activity, observer, .. } = self.source.as_ref();
-        if request.method == "ping" {
+        if request.method == method::PING {
             return peer.respond(request.id, Ok(Raw::empty_object()));
         }
         let cancelled = peer.token();
@@ -160,19 +160,19 @@ impl Handler for Inbound {
             return observer.notification(notification, self.cause);
         }
         match notification.method.as_str() {
-            "notifications/cancelled" => {
+            method::CANCELLED => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
                 if let Some(token) = id.and_then(Id::new).and_then(|id| asked.forget(&id)) {
                     token.cancel();
                 }
             }
             // The server tells us of changes from now on; of what it changed since it was listed it has not.
-            "notifications/subscriptions/acknowledged" => {
+            method::SUBSCRIPTIONS_ACKNOWLEDGED => {
                 stale.mark(Kinds::ALL);
                 observer.notification(notification, self.cause);
             }
             // No request of ours asked for it.
-            "notifications/progress" => {}
+            method::PROGRESS => {}
             _ => observer.notification(notification, self.cause),
         }
     }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     peer::{CallOptions, Peer},
-    protocol::{Client, Era, Greeting, adapt, extension},
+    protocol::{Client, Era, Greeting, adapt, extension, method},
     wire::Raw,
 };
 
@@ -45,7 +45,7 @@ pub(super) fn resume(shared: &Arc<Shared>, tasks: &TaskTracker, connection: &Arc
 async fn subscribe_again(peer: &Peer, uri: String, silence: Duration) {
     let params = Raw::encode(&json!({"uri": uri}));
     let options = CallOptions::silent_for(silence);
-    let renewed = peer.request("resources/subscribe", Some(params), options).await;
+    let renewed = peer.request(method::RESOURCES_SUBSCRIBE, Some(params), options).await;
     if !matches!(renewed, Ok(Ok(_))) {
         tracing::warn!(uri, ?renewed, "cannot renew a subscription");
     }
@@ -66,7 +66,7 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
         };
         let options = CallOptions::silent_for(Duration::ZERO);
         let began = Instant::now();
-        let request = peer.request("subscriptions/listen", Some(params), options);
+        let request = peer.request(method::SUBSCRIPTIONS_LISTEN, Some(params), options);
         tokio::select! {
             biased;
             () = peer.closed() => return,

@@ -24,7 +24,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
         ],
     ),
     ("apps", &["config", "base"]),
-    ("demo", &["peer", "protocol", "wire"]),
+    ("demo", &["peer", "protocol", "wire", "base"]),
     ("control", &["proxy", "upstream", "auth", "catalog", "config", "base"]),
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config", "base"]),
     (
@@ -33,7 +33,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ),
     ("surface", &["catalog", "config", "protocol", "wire"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
-    ("peer", &["wire", "base"]),
+    ("peer", &["protocol", "wire", "base"]),
     ("auth", &["protocol", "wire", "config", "base"]),
     ("catalog", &["config", "protocol", "wire", "base"]),
     ("protocol", &["wire"]),

@@ -23,7 +23,7 @@ use crate::{
         session::Inbound,
     },
     peer::{Peer, receive_message},
-    protocol::{Era, error, mirror},
+    protocol::{Era, error, method, mirror},
     proxy::Endpoint,
     wire::{Id, Message, Request, edit},
 };
@@ -39,7 +39,7 @@ pub(super) async fn post(
     pass: Pass,
     posted: Posted,
 ) -> Response {
-    let is_initialize = |message: &Message| matches!(message, Message::Request(Request { method, .. }) if method == "initialize");
+    let is_initialize = |message: &Message| matches!(message, Message::Request(Request { method, .. }) if method == method::INITIALIZE);
     match posted.messages.as_slice() {
         [message] if is_initialize(message) => open(front, endpoint, pass, posted).await,
         messages if messages.iter().any(is_initialize) => {

@@ -30,7 +30,7 @@ use crate::{
         reply::{Open, Reply},
     },
     peer::Peer,
-    protocol::{Era, MODERN_VERSION, Meta, error, mirror},
+    protocol::{Era, MODERN_VERSION, Meta, error, method, mirror},
     proxy::{Endpoint, Principal},
     wire::{Message, Raw, Request, edit},
 };
@@ -123,7 +123,7 @@ pub(super) async fn post(
     let client = client.unwrap_or_else(Raw::empty_object);
     let is_here = front.is_from_here(&posted.headers, posted.version);
     let identity = front.principals.identity(pass, endpoint, is_here, &client);
-    let is_listen = request.method == "subscriptions/listen";
+    let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == Accepts::Json {
         let message = "subscriptions/listen is answered with text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(&request.id), message);
@@ -217,7 +217,7 @@ fn validate(
         let subject = subject.unwrap_or_default();
         return Err(mismatch(format!("Mcp-Name is not {subject:?}")));
     }
-    let tool = subject.filter(|_| request.method == "tools/call");
+    let tool = subject.filter(|_| request.method == method::TOOLS_CALL);
     match tool.and_then(|name| front.fleet.listed_tool(endpoint, &name)) {
         Some(tool) => validate_parameters(posted, &tool, &params).map_err(mismatch),
         None => Ok(()),

@@ -23,7 +23,7 @@ use crate::{
     auth::{Login, open_in_browser},
     base::Lock,
     peer::{CallError, CallOptions},
-    protocol::random_token,
+    protocol::{method, random_token},
     proxy::{Caller, HostId},
     wire::{Raw, edit},
 };
@@ -156,7 +156,8 @@ impl Page {
         params["elicitationId"] = json!(id);
         async move {
             let options = CallOptions::silent_for(DIALOG_TIMEOUT);
-            let asking = peer.request("elicitation/create", Some(Raw::encode(&params)), options);
+            let asking =
+                peer.request(method::ELICITATION_CREATE, Some(Raw::encode(&params)), options);
             let answer = tokio::select! {
                 biased;
                 // Somebody has logged in elsewhere; the question is withdrawn.
@@ -167,7 +168,7 @@ impl Page {
                 Ok(Ok(answer)) if is_accepted(&answer) => {
                     let finished = finished.await;
                     let done = Raw::encode(&json!({"elicitationId": id}));
-                    peer.notify("notifications/elicitation/complete", Some(done));
+                    peer.notify(method::ELICITATION_COMPLETE, Some(done));
                     DialogEnd::Finished(finished)
                 }
                 Ok(Ok(_)) => DialogEnd::Declined(DECLINED.to_owned()),

@@ -4,7 +4,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{
     catalog::ServerCatalog,
-    protocol::{Meta, mirror},
+    protocol::{Meta, method, mirror},
     wire::{Request, edit},
 };
 
@@ -26,7 +26,7 @@ pub(super) fn headers(request: &Request, catalog: Option<&ServerCatalog>) -> Opt
     put(mirror::METHOD, &request.method);
     let Some(subject) = mirror::subject(&request.method, params) else { return Some(headers) };
     put(mirror::NAME, &subject);
-    let tool = (request.method == "tools/call")
+    let tool = (request.method == method::TOOLS_CALL)
         .then(|| catalog?.tools.iter().find(|tool| tool.name == subject))
         .flatten();
     if let (Some(tool), Some(arguments)) = (tool, arguments) {

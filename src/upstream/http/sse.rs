@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     peer::{CallError, CallOptions, Peer, receive},
+    protocol::method,
     wire::{
         Message, Outbox,
         sse::{EventReader, StreamError},
@@ -112,7 +113,7 @@ impl Posts {
         loop {
             tokio::time::sleep(SILENCE_TIMEOUT).await;
             let options = CallOptions::silent_for(PING);
-            if self.peer().request("ping", None, options).await.is_err() {
+            if self.peer().request(method::PING, None, options).await.is_err() {
                 return;
             }
         }
@@ -122,7 +123,7 @@ impl Posts {
         while let Some(messages) = queue::next(&outbox, &self.stop).await {
             for (message, unsent) in messages {
                 let is_initialized = matches!(&message,
-                    Message::Notification(said) if said.method == "notifications/initialized");
+                    Message::Notification(said) if said.method == method::INITIALIZED);
                 let posting = self.clone().post(message, unsent);
                 if is_initialized {
                     // Nothing may overtake it.

@@ -22,6 +22,7 @@ use crate::{
     base::Lock,
     catalog::ServerCatalog,
     peer::{CallError, Peer, receive},
+    protocol::method,
     wire::{
         Id, Invalid, Message, Notification, Outbox, Request, Response as Reply, edit, parse_line,
         sse::{EventReader, StreamError},
@@ -94,11 +95,11 @@ impl Streamable {
             Message::Request(request) => self.begin(request, unsent),
             Message::Notification(notification) => match notification.method.as_str() {
                 // Nothing may overtake it.
-                "notifications/initialized" => {
+                method::INITIALIZED => {
                     self.tell(Message::Notification(notification), unsent).await;
                     self.spawn(standalone::listen(self.clone()));
                 }
-                "notifications/cancelled" => self.cancel(notification, unsent),
+                method::CANCELLED => self.cancel(notification, unsent),
                 _ => self.tell_later(Message::Notification(notification), unsent),
             },
             Message::Response(reply) => self.tell_later(Message::Response(reply), unsent),
@@ -173,13 +174,13 @@ impl Streamable {
     /// Posts a request, and sees to it that it is answered or failed.
     async fn exchange(&self, id: u64, request: Request, unsent: Unsent) {
         let mirrored = mirror::headers(&request, self.catalog.load().as_deref());
-        let is_initialize = request.method == "initialize";
+        let is_initialize = request.method == method::INITIALIZE;
         let headers = match mirrored {
             Some(headers) => headers,
             None if is_initialize => HeaderMap::new(),
             None => self.headers(),
         };
-        let is_stream = request.method == "subscriptions/listen";
+        let is_stream = request.method == method::SUBSCRIPTIONS_LISTEN;
         let posted = self.endpoint.post(&Message::Request(request), headers).await;
         drop(unsent);
         let exchanged = match posted {
