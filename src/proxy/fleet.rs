@@ -1,10 +1,9 @@
 //! All servers and the one live snapshot of what they have.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     path::PathBuf,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -12,14 +11,13 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Endpoint, Host, HostId,
+    Endpoint, Host,
     apps::AppReads,
+    audience::Audience,
     conversation::Parked,
     extensions::Listings,
-    host::first_era,
     in_flight::InFlight,
     instance::{Instance, with_missing},
-    levels::Levels,
     loads::Loads,
     logins::Logins,
     memory::Memory,
@@ -34,17 +32,11 @@ use crate::{
     base::run_blocking,
     catalog::{Cache, Collision, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{Config, Isolation, Listing, Mask, ServerConfig, Settings, Startup, Wrapping},
-    peer::Peer,
     protocol::{extension, offered_capabilities, routed_capabilities},
     surface::{Apps, View, shortened},
-    upstream::{Audience, Context, HttpClient, Phase, Upstream, Watchdog},
-    wire::{Id, Raw, edit},
+    upstream::{Audience as Notified, Context, HttpClient, Phase, Upstream, Watchdog},
+    wire::{Raw, edit},
 };
-
-/// How often it is looked whether a host is still the only one.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How long one message of a server waits for a host that does not read.
-const HOST_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Fleet {
     pub(super) this: Weak<Self>,
@@ -54,25 +46,18 @@ pub struct Fleet {
     pub(super) snapshot: ArcSwap<Snapshot>,
     /// Held while a snapshot is published and announced, so that announcements keep its order.
     pub(super) publishing: Lock<()>,
-    /// In the order in which they came.
-    hosts: Lock<BTreeMap<HostId, Weak<dyn Host>>>,
-    /// The peers of those that servers wait for.
-    waited_for: Lock<BTreeMap<HostId, Peer>>,
-    /// Hosts that wait for a list at this moment.
-    listing: Lock<Vec<HostId>>,
+    pub(super) audience: Audience,
     /// Eager and hybrid servers whose first attempt is not over.
     starting: watch::Sender<usize>,
     /// The servers that no list waits for at the start, since they hung in the last run.
     unwaited: HashSet<ServerId>,
     started_at: Instant,
-    pub(super) subscribers: Lock<Subscribers>,
     pub(super) in_flight: InFlight,
     pub(super) parked: Parked,
     pub(super) passed: Passed,
     pub(super) tasks: Tasks,
     pub(super) listings: Listings,
     pub(super) app_reads: AppReads,
-    pub(super) levels: Levels,
     pub(super) memory: Memory,
     pub(super) loads: Loads,
     pub(super) results: Results,
@@ -87,17 +72,6 @@ pub struct Storage {
     pub catalogs: Option<Cache>,
     /// The file with the names of what hosts have loaded.
     pub loads: Option<PathBuf>,
-}
-
-/// Who wants to hear of a resource of a server.
-pub(super) type Subscribers = HashMap<(Instance, String), HashSet<Subscriber>>;
-
-/// A legacy host, or one stream of a modern one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Subscriber {
-    pub host: HostId,
-    /// The id of the `subscriptions/listen` request.
-    pub stream: Option<Id>,
 }
 
 /// Collisions of names that are logged at once, and characters of each.
@@ -145,20 +119,16 @@ impl Fleet {
                 own: Lock::default(),
                 snapshot: ArcSwap::from_pointee(snapshot),
                 publishing: Lock::default(),
-                hosts: Lock::default(),
-                waited_for: Lock::default(),
-                listing: Lock::default(),
+                audience: Audience::default(),
                 starting: watch::Sender::new(starting),
                 unwaited,
                 started_at: Instant::now(),
-                subscribers: Lock::default(),
                 in_flight: InFlight::default(),
                 parked: Parked::new(),
                 passed: Passed::default(),
                 tasks: Tasks::default(),
                 listings: Listings::default(),
                 app_reads: AppReads::default(),
-                levels: Levels::default(),
                 memory,
                 loads,
                 results: Results::default(),
@@ -173,7 +143,7 @@ impl Fleet {
     /// Connects the eager servers in the background, in the era of the host that is there, if one is; finds out
     /// what the hybrid ones have; takes up again what was loaded when dormouse last ended.
     pub fn start(&self) {
-        let era = first_era(&self.hosts());
+        let era = self.audience.first_era();
         let remembered = self.remembered_loads();
         for (_, slot) in self.roster().all() {
             let config = &slot.config;
@@ -346,49 +316,6 @@ impl Fleet {
         }));
     }
 
-    pub fn attach(&self, host: &Arc<dyn Host>) {
-        self.hosts.lock().insert(host.id(), Arc::downgrade(host));
-        if host.peer().holds_up() {
-            self.waited_for.lock().insert(host.id(), host.peer().clone());
-        }
-    }
-
-    /// Forgets a session of a host.
-    pub(super) fn remove_host(&self, id: HostId) {
-        self.hosts.lock().remove(&id);
-        self.waited_for.lock().remove(&id);
-        if self.levels.forget(id) {
-            self.tell_log_level();
-        }
-    }
-
-    pub(super) fn hosts(&self) -> Vec<Arc<dyn Host>> {
-        self.hosts.lock().values().filter_map(Weak::upgrade).collect()
-    }
-
-    /// Whether the only host does not keep up with what servers send. Of several hosts none is waited for, since
-    /// the others would wait with it: what one of them does not read is queued, and dropped when it is too much.
-    pub(super) fn is_congested(&self) -> bool {
-        self.hosts.lock().len() <= 1 && self.waited_for.lock().values().any(Peer::is_full)
-    }
-
-    /// Waits until that host can take more or another comes, but not for ever.
-    pub(super) async fn hosts_ready(&self) {
-        let deadline = Instant::now() + HOST_TIMEOUT;
-        while self.is_congested() && Instant::now() < deadline {
-            let peers: Vec<Peer> = self.waited_for.lock().values().cloned().collect();
-            for peer in peers {
-                peer.ready(LOOK_AGAIN).await;
-            }
-        }
-    }
-
-    /// Takes note that a host waits for a list, for as long as what is returned lives.
-    pub(super) fn listing(&self, host: HostId) -> Listed<'_> {
-        self.listing.lock().push(host);
-        Listed { fleet: self, host }
-    }
-
     /// Adds what is known of servers that have not been loaded, as `roster` has them. Nobody is told: it is looked at
     /// when somebody asks.
     pub(super) fn publish_recalled(
@@ -444,7 +371,7 @@ impl Fleet {
     pub(super) fn publish(
         &self,
         from: Instance,
-        audience: Audience,
+        notified: Notified,
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
         let _order = self.publishing.lock();
@@ -477,16 +404,13 @@ impl Fleet {
         if !is_listed || !changes.any() {
             return;
         }
-        let is_spared = |host: &dyn Host| match audience {
-            Audience::All => false,
-            Audience::Unaware => host.endpoint().passes_through() == Some(server),
-            Audience::NotListing => self.listing.lock().contains(&host.id()),
+        let is_spared = |host: &dyn Host| match notified {
+            Notified::All => false,
+            Notified::Unaware => host.endpoint().passes_through() == Some(server),
+            Notified::NotListing => self.audience.is_listing(host.id()),
         };
-        for host in self.hosts() {
-            if self.concerns(host.as_ref(), server, &presence) && !is_spared(host.as_ref()) {
-                host.announce(changes);
-            }
-        }
+        self.audience
+            .announce(changes, |host| self.concerns(host, server, &presence) && !is_spared(host));
     }
 }
 
@@ -494,19 +418,4 @@ impl Fleet {
 /// before there is a host.
 pub(super) fn has_first_attempt(server: &ServerConfig) -> bool {
     server.enabled && server.startup != Startup::Lazy && server.isolation == Isolation::Shared
-}
-
-/// A host that waits for a list.
-pub(super) struct Listed<'a> {
-    fleet: &'a Fleet,
-    host: HostId,
-}
-
-impl Drop for Listed<'_> {
-    fn drop(&mut self) {
-        let mut listing = self.fleet.listing.lock();
-        if let Some(position) = listing.iter().position(|host| *host == self.host) {
-            listing.swap_remove(position);
-        }
-    }
 }

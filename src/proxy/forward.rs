@@ -250,7 +250,8 @@ impl Forwarded<'_> {
         let client = &self.caller.client;
         // What a legacy host has set once, a modern server is told with each request.
         let crosses = (client.era, era) == (Era::Legacy, Era::Modern);
-        let level = crosses.then(|| self.fleet.levels.of(self.caller.host.id())).flatten();
+        let level =
+            crosses.then(|| self.fleet.audience.levels().of(self.caller.host.id())).flatten();
         adapt::params(client, era, level, params)
     }
 

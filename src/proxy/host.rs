@@ -73,12 +73,6 @@ pub trait Host: Send + Sync + 'static {
     fn task_updated(&self, shown: &str, params: &Raw);
 }
 
-/// In which era the first of the hosts speaks; where there is none, a server is connected for nobody in particular.
-pub(super) fn first_era(hosts: &[Arc<dyn Host>]) -> Era {
-    let client = hosts.iter().find_map(|host| host.client());
-    client.map_or(Era::Legacy, |client| client.era)
-}
-
 /// One request of a host, beside its method and params.
 #[derive(Clone)]
 pub struct Caller {

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use super::{Caller, Fleet, Host, Principal, questions, roster::Slot};
+use super::{Caller, Fleet, Host, Principal, audience::is_sole, questions, roster::Slot};
 use crate::{
     catalog::{Origin, Presence, ServerCatalog, ServerId},
     config::{Isolation, Wrapping},
@@ -54,7 +54,7 @@ impl Fleet {
             Upstream::start(config, Arc::new(observer), &self.context, known)
         };
         let upstream = own.entry(instance).or_insert_with(start).clone();
-        for uri in self.wanted_of(instance) {
+        for uri in self.audience.subscriptions().uris_of(instance) {
             upstream.want(&uri);
         }
         upstream
@@ -191,13 +191,13 @@ impl Observer for InstanceObserver {
     }
 
     fn is_congested(&self) -> bool {
-        self.fleet.upgrade().is_some_and(|fleet| fleet.is_congested())
+        self.fleet.upgrade().is_some_and(|fleet| fleet.audience.is_congested())
     }
 
     fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             if let Some(fleet) = self.fleet.upgrade() {
-                fleet.hosts_ready().await;
+                fleet.audience.ready().await;
             }
         })
     }
@@ -214,7 +214,7 @@ fn for_nobody() -> Raw {
 impl Fleet {
     /// The union of what hosts have declared, for an instance to which all of it may be of use.
     pub(super) fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
-        let hosts = self.hosts_of(instance);
+        let hosts = self.audience.hosts_of(instance);
         let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
         if clients.peek().is_none() {
             return for_nobody();
@@ -237,7 +237,7 @@ impl Fleet {
         let is_alone =
             |host: &Arc<dyn Host>| host.endpoint().passes_through() == Some(instance.server);
         declared == declared_names(&for_nobody())
-            && self.hosts_of(instance).iter().all(is_alone)
+            && self.audience.hosts_of(instance).iter().all(is_alone)
             && declared_names(&self.capabilities_for(instance, era))
                 .iter()
                 .any(|name| !declared.contains(name))
@@ -245,7 +245,7 @@ impl Fleet {
 
     /// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.
     fn client_info_for(&self, instance: Instance) -> Option<Raw> {
-        let hosts = self.hosts_of(instance);
+        let hosts = self.audience.hosts_of(instance);
         let is_of_one = instance.owner.is_some() || self.settings().wrapping != Wrapping::None;
         if !is_of_one || !is_sole(&hosts) {
             return None;
@@ -256,23 +256,8 @@ impl Fleet {
     /// The server that this caller talks to as if dormouse were not there, where it has the instance for itself.
     pub(super) fn sole_of(&self, caller: &Caller) -> Option<ServerId> {
         let server = caller.endpoint().passes_through()?;
-        is_sole(&self.hosts_of(self.instance(server, caller))).then_some(server)
+        is_sole(&self.audience.hosts_of(self.instance(server, caller))).then_some(server)
     }
-
-    /// The hosts to which an instance may be of use.
-    pub(super) fn hosts_of(&self, instance: Instance) -> Vec<Arc<dyn Host>> {
-        let mut hosts = self.hosts();
-        hosts.retain(|host| {
-            instance.owner.is_none_or(|owner| owner == host.principal())
-                && host.endpoint().shows(instance.server)
-        });
-        hosts
-    }
-}
-
-/// Whether all of these are one host: one without sessions has one for each request.
-pub(super) fn is_sole(hosts: &[Arc<dyn Host>]) -> bool {
-    hosts.windows(2).all(|pair| pair[0].principal() == pair[1].principal())
 }
 
 /// `object` with those members of `other` that it does not have.

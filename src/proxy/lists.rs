@@ -154,7 +154,7 @@ impl Fleet {
         self.started().await;
         self.load_sole(caller).await?;
         let endpoint = caller.endpoint();
-        let _listing = self.listing(caller.host.id());
+        let _listing = self.audience.begin_listing(caller.host.id());
         let quiet_until = Instant::now() + LIST_TIMEOUT;
         let asking = TaskTracker::new();
         for server in self.roster().ids().filter(|server| endpoint.shows(*server)) {

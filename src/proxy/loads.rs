@@ -88,11 +88,9 @@ impl Fleet {
         else {
             return;
         };
-        for host in self.hosts() {
-            if host.principal() == principal && host.endpoint().shows(server) {
-                host.announce(exposed.catalog.brings());
-            }
-        }
+        self.audience.announce(exposed.catalog.brings(), |host| {
+            host.principal() == principal && host.endpoint().shows(server)
+        });
     }
 
     /// The servers that were loaded when dormouse last ended.

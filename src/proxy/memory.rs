@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Fleet, fleet::has_first_attempt, host::first_era, instance::Instance};
+use super::{Fleet, audience::first_era, fleet::has_first_attempt, instance::Instance};
 use crate::{
     base::Lock,
     base::run_blocking,
@@ -356,7 +356,7 @@ impl Fleet {
     }
 
     fn declared(&self, instance: Instance) -> Vec<String> {
-        let era = first_era(&self.hosts_of(instance));
+        let era = first_era(&self.audience.hosts_of(instance));
         declared_names(&self.capabilities_for(instance, era))
     }
 

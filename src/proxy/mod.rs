@@ -4,6 +4,7 @@
 //! It must not know how a host is connected: a host is a [`Host`], made by `downstream`.
 
 mod apps;
+mod audience;
 mod calls;
 mod conversation;
 mod endpoint;
@@ -14,7 +15,6 @@ mod host;
 mod in_flight;
 mod instance;
 mod introduction;
-mod levels;
 mod lists;
 mod loads;
 mod logins;
@@ -33,8 +33,9 @@ mod states;
 mod streams;
 mod tasks;
 
+pub use audience::Subscriber;
 pub use endpoint::Endpoint;
-pub use fleet::{Fleet, Storage, Subscriber};
+pub use fleet::{Fleet, Storage};
 pub use host::{Caller, Host, HostId, Principal, User};
 pub use operate::OperateError;
 pub use overview::Overview;

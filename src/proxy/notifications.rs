@@ -3,10 +3,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Caller, Fleet, Host,
-    in_flight::Entry,
-    instance::{Instance, is_sole},
-    resources::reply,
+    Caller, Fleet, Host, audience::is_sole, in_flight::Entry, instance::Instance, resources::reply,
 };
 use crate::{
     catalog::Changes,
@@ -70,7 +67,7 @@ impl Fleet {
     /// Passes a notification on as it is to the only host of a server, where both speak the same era. Returns whether it
     /// did. A modern host hears on its streams alone, but for that of a wrapped server.
     fn relay_unchanged(&self, instance: Instance, notification: &Notification) -> bool {
-        let hosts = self.hosts_of(instance);
+        let hosts = self.audience.hosts_of(instance);
         let ([host], Some(upstream)) = (hosts.as_slice(), self.existing(instance)) else {
             return false;
         };
@@ -96,9 +93,7 @@ impl Fleet {
                 && instance.owner.is_none_or(|owner| owner == host.principal())
                 && self.has_loaded(host, instance.server)
         };
-        for host in self.hosts().into_iter().filter(|host| is_told(host.as_ref())) {
-            host.announce(changes);
-        }
+        self.audience.announce(changes, is_told);
     }
 
     /// What belongs to a call goes to its host; what belongs to none, to the legacy hosts that see the
@@ -133,16 +128,16 @@ impl Fleet {
                 && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
                 && self.has_loaded(host, instance.server)
                 && host.client().is_some_and(|client| client.era == Era::Legacy)
-                && (method != method::MESSAGE || self.levels.wants(host.id(), level))
+                && (method != method::MESSAGE || self.audience.levels().wants(host.id(), level))
         };
-        for host in self.hosts().into_iter().filter(|host| is_concerned(host.as_ref())) {
+        for host in self.audience.hosts().into_iter().filter(|host| is_concerned(host.as_ref())) {
             host.peer().notify(method, params.clone());
         }
     }
 
     fn wants_log(&self, caller: &Caller, level: Option<LogLevel>) -> bool {
         match caller.client.era {
-            Era::Legacy => self.levels.wants(caller.host.id(), level),
+            Era::Legacy => self.audience.levels().wants(caller.host.id(), level),
             // A server must not send them where they are not asked for (2026-07-28, server/utilities/logging).
             Era::Modern => {
                 caller.log_level.is_some_and(|wanted| level.is_none_or(|of| of >= wanted))
@@ -159,7 +154,8 @@ impl Fleet {
             let is_concerned = is_theirs
                 && if is_roots {
                     // Roots are offered to a server by one host alone.
-                    host.endpoint().shows(instance.server) && is_sole(&self.hosts_of(instance))
+                    host.endpoint().shows(instance.server)
+                        && is_sole(&self.audience.hosts_of(instance))
                 } else {
                     only == Some(instance.server)
                 };
@@ -177,14 +173,14 @@ impl Fleet {
         let host = caller.host.id();
         let Some(server) = self.sole_of(caller) else {
             let unknown = || error::invalid_params("logging/setLevel needs a known \"level\"");
-            self.levels.set(host, level.ok_or_else(unknown)?);
+            self.audience.levels().set(host, level.ok_or_else(unknown)?);
             self.tell_log_level();
             return Ok(Raw::empty_object());
         };
         let accepted =
             reply(self.forward(server, caller, method::LOGGING_SET_LEVEL, params).await)?;
         if let Some(level) = level {
-            self.levels.set(host, level);
+            self.audience.levels().set(host, level);
             if let Some(upstream) = self.existing(self.instance(server, caller)) {
                 upstream.want_log_level(level);
             }
@@ -193,7 +189,7 @@ impl Fleet {
     }
 
     pub(super) fn tell_log_level(&self) {
-        let Some(level) = self.levels.most_verbose() else { return };
+        let Some(level) = self.audience.levels().most_verbose() else { return };
         for (_, upstream) in self.instances() {
             upstream.want_log_level(level);
             self.context.tasks.spawn(async move { upstream.tell_log_level().await });

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::{Fleet, host::first_era};
+use super::Fleet;
 use crate::{
     catalog::ServerId,
     config::Loads,
@@ -43,7 +43,7 @@ impl Fleet {
         if self.settings().loads == Loads::Session {
             return Err(OperateError::OfSessions);
         }
-        self.shared(server).lease(first_era(&self.hosts())).await?;
+        self.shared(server).lease(self.audience.first_era()).await?;
         Ok(())
     }
 

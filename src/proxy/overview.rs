@@ -52,6 +52,6 @@ impl Fleet {
 
     /// How many hosts there are.
     pub fn host_count(&self) -> usize {
-        self.hosts().len()
+        self.audience.hosts().len()
     }
 }

@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Caller, Fleet, Host, Principal,
-    in_flight::Entry,
-    instance::{Instance, is_sole},
+    Caller, Fleet, Host, Principal, audience::is_sole, in_flight::Entry, instance::Instance,
 };
 use crate::{
     peer::{CallOptions, Peer, Pulse},
@@ -118,7 +116,7 @@ fn addressee(
         return None;
     }
     // Nobody's call: a server asks for roots as soon as it is connected, say.
-    let mut hosts = fleet.hosts_of(instance);
+    let mut hosts = fleet.audience.hosts_of(instance);
     hosts.retain(|host| is_owner(host.as_ref()));
     let is_alone = is_sole(&hosts);
     if method == method::ROOTS_LIST && !is_alone {

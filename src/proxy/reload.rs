@@ -5,8 +5,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Fleet,
     fleet::has_first_attempt,
-    host::first_era,
-    instance::Instance,
     roster::{Roster, Slot},
 };
 use crate::{
@@ -184,9 +182,9 @@ impl Fleet {
 
     /// Starts what is new, lets what was there before finish, and gives to the one what hosts wanted of the other.
     fn hand_over(&self, before: &Snapshot, difference: &Difference) {
-        let era = first_era(&self.hosts());
+        let era = self.audience.first_era();
         for (id, slot) in difference.started() {
-            if let Some(level) = self.levels.most_verbose() {
+            if let Some(level) = self.audience.levels().most_verbose() {
                 slot.upstream.want_log_level(level);
             }
             let was_loaded = before.view(id).is_some_and(|view| {
@@ -224,22 +222,14 @@ impl Fleet {
     /// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told
     /// when it is made.
     fn move_subscriptions(&self, server: ServerId, from: u32, slot: &Slot, era: Era) {
-        let mut subscribers = self.subscribers.lock();
-        let of_old = |(instance, _): &&(Instance, String)| {
+        let moved = self.audience.subscriptions().move_to(slot.version, |instance| {
             instance.server == server && instance.version == from
-        };
-        let moved: Vec<(Instance, String)> = subscribers.keys().filter(of_old).cloned().collect();
+        });
         let mut is_wanted = false;
-        for key in moved {
-            let Some(of) = subscribers.remove(&key) else { continue };
-            let (instance, uri) = key;
-            if instance.owner.is_none() {
-                slot.upstream.want(&uri);
-                is_wanted = true;
-            }
-            subscribers.insert((Instance { version: slot.version, ..instance }, uri), of);
+        for (_, uri) in moved.iter().filter(|(instance, _)| instance.owner.is_none()) {
+            slot.upstream.want(uri);
+            is_wanted = true;
         }
-        drop(subscribers);
         if is_wanted {
             slot.upstream.begin(era);
         }
@@ -248,7 +238,7 @@ impl Fleet {
     /// Tells each host which of its lists are not what they were.
     fn announce_difference(&self, before: &Arc<Snapshot>) {
         let after = self.snapshot();
-        for host in self.hosts() {
+        for host in self.audience.hosts() {
             let lists = |snapshot: &Arc<Snapshot>| {
                 let snapshot = self.seen_from(snapshot.clone(), host.as_ref());
                 let prompts = snapshot.prompts();

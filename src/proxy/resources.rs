@@ -1,12 +1,10 @@
 //! Reading resources and subscribing to them.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use rmcp::model::ErrorCode;
 
-use super::{
-    Caller, Fleet, Host, HostId, fleet::Subscriber, forward::ForwardError, instance::Instance,
-};
+use super::{Caller, Fleet, Host, Subscriber, forward::ForwardError, instance::Instance};
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, error, method},
@@ -109,11 +107,11 @@ impl Fleet {
         };
         // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
         let key = (instance, uri.to_owned());
-        self.subscribers.lock().entry(key).or_default().insert(subscriber.clone());
+        self.audience.subscriptions().add(key, subscriber.clone());
         let answer = self.upstream(instance).subscribe(&lease, uri, params).await;
         let outcome = answer.unwrap_or_else(|cause| Err(error::internal(cause.to_string())));
         if outcome.is_err() {
-            self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
+            self.audience.subscriptions().remove(|wanted, of| wanted.1 == uri && *of == subscriber);
         }
         outcome
     }
@@ -122,7 +120,8 @@ impl Fleet {
     pub(super) async fn unsubscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
         let uri = uri_of(&params, method::RESOURCES_UNSUBSCRIBE)?;
         let subscriber = Subscriber { host: caller.host.id(), stream: None };
-        let unwanted = self.leave(|wanted, of| wanted.1 == uri && *of == subscriber);
+        let unwanted =
+            self.audience.subscriptions().remove(|wanted, of| wanted.1 == uri && *of == subscriber);
         let mut outcome = Ok(Raw::empty_object());
         for (instance, uri) in unwanted {
             outcome = self.end_subscription(instance, &uri, Some(params.clone())).await;
@@ -133,16 +132,22 @@ impl Fleet {
     /// Takes all subscriptions of a stream back, without waiting for servers.
     pub fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
         self.end_task_streams(|of| of == subscriber);
-        let unwanted = self.leave(|_, of| of == subscriber);
+        let unwanted = self.audience.subscriptions().remove(|_, of| of == subscriber);
         self.end_later(unwanted);
+    }
+
+    pub fn attach(&self, host: &Arc<dyn Host>) {
+        self.audience.attach(host);
     }
 
     /// Forgets a session of a host: its subscriptions end with it. No server is waited for.
     pub fn detach(self: &Arc<Self>, host: &dyn Host) {
         let id = host.id();
-        self.remove_host(id);
+        if self.audience.detach(id) {
+            self.tell_log_level();
+        }
         self.end_task_streams(|of| of.host == id);
-        let unwanted = self.leave(|_, of| of.host == id);
+        let unwanted = self.audience.subscriptions().remove(|_, of| of.host == id);
         self.end_later(unwanted);
     }
 
@@ -153,7 +158,7 @@ impl Fleet {
         let fleet = self.clone();
         self.context.tasks.spawn(async move {
             for (instance, uri) in unwanted {
-                if fleet.is_wanted(instance, &uri) {
+                if fleet.audience.subscriptions().contains(&(instance, uri.clone())) {
                     // Somebody has subscribed in the meantime.
                     continue;
                 }
@@ -179,40 +184,9 @@ impl Fleet {
         ended.unwrap_or_else(|cause| Err(error::internal(cause.to_string())))
     }
 
-    /// The resources of an instance that hosts want to hear of.
-    pub(super) fn wanted_of(&self, instance: Instance) -> Vec<String> {
-        let subscribers = self.subscribers.lock();
-        let of_instance = subscribers.keys().filter(|(of, _)| *of == instance);
-        of_instance.map(|(_, uri)| uri.clone()).collect()
-    }
-
-    fn is_wanted(&self, instance: Instance, uri: &str) -> bool {
-        self.subscribers.lock().contains_key(&(instance, uri.to_owned()))
-    }
-
-    /// Takes out the subscribers that are meant, and returns what nobody is left to hear of.
-    fn leave(
-        &self,
-        is_meant: impl Fn(&(Instance, String), &Subscriber) -> bool,
-    ) -> Vec<(Instance, String)> {
-        let mut unwanted = Vec::new();
-        self.subscribers.lock().retain(|wanted, of| {
-            of.retain(|subscriber| !is_meant(wanted, subscriber));
-            if of.is_empty() {
-                unwanted.push(wanted.clone());
-            }
-            !of.is_empty()
-        });
-        unwanted
-    }
-
     pub(super) fn relay_update(&self, instance: Instance, uri: &str, params: &Raw) {
-        let wanted_by: HashSet<HostId> =
-            match self.subscribers.lock().get(&(instance, uri.to_owned())) {
-                Some(subscribers) => subscribers.iter().map(|subscriber| subscriber.host).collect(),
-                None => return,
-            };
-        for host in self.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
+        let wanted_by = self.audience.subscriptions().hosts_of(&(instance, uri.to_owned()));
+        for host in self.audience.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
             host.resource_updated(uri, params);
         }
     }

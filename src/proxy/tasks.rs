@@ -16,9 +16,10 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Caller, Fleet, Principal, Subscriber,
+    audience::is_sole,
     conversation::Ending,
     forward::{ForwardError, Forwarded},
-    instance::{Instance, is_sole},
+    instance::Instance,
     lists::has_cursor,
     resources::reply,
 };
@@ -228,7 +229,7 @@ impl Fleet {
     /// The tasks of all servers that are awake, but for those of other hosts. A server that sleeps has none.
     async fn list_tasks(&self, caller: &Caller, params: Raw) -> Outcome {
         if let Some(server) = caller.endpoint().only
-            && is_sole(&self.hosts_of(self.instance(server, caller)))
+            && is_sole(&self.audience.hosts_of(self.instance(server, caller)))
         {
             return reply(self.forward(server, caller, method::TASKS_LIST, Some(params)).await);
         }
@@ -282,7 +283,7 @@ impl Fleet {
         let owners = self.tasks.owners(&Origin { instance, id: id.clone() });
         for (owner, shown) in &owners {
             let params = task::renamed(params, &id, shown);
-            for host in self.hosts().iter().filter(|host| host.principal() == *owner) {
+            for host in self.audience.sessions_of(*owner) {
                 match host.client().map(|client| client.era) {
                     Some(Era::Legacy) => host.peer().notify(method, Some(params.clone())),
                     Some(Era::Modern) => host.task_updated(shown, &params),

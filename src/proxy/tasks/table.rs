@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     base::Lock,
-    proxy::{Principal, User, fleet::Subscriber, instance::Instance},
+    proxy::{Principal, Subscriber, User, instance::Instance},
     upstream::Lease,
 };
 
