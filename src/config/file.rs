@@ -240,7 +240,7 @@ pub(super) struct TimeoutsEntry {
 }
 
 /// The form in which the servers are shown to the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Surface {
     /// `discover_tool`, `use_tool` and `load_mcp`: the smallest context, and works on every host.

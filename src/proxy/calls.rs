@@ -131,8 +131,8 @@ impl Fleet {
 
     /// Looks at the request. A search is looked at again once its index is made, which takes a thread of its own.
     async fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
-        let snapshot = self.snapshot_for(caller.host.as_ref());
-        let action = self.view(caller.host.as_ref(), &snapshot).call(params);
+        let snapshot = self.board.snapshot_for(caller.viewer());
+        let action = self.board.view(caller.viewer(), &snapshot).call(params);
         if action != Action::Index {
             return action;
         }
@@ -140,7 +140,7 @@ impl Fleet {
         let indexing = run_blocking(move || indexed.prepare_search());
         // Without an outcome everything ends.
         let _ = Box::pin(self.context.tasks.track_future(indexing)).await;
-        self.view(caller.host.as_ref(), &snapshot).call(params)
+        self.board.view(caller.viewer(), &snapshot).call(params)
     }
 
     /// `params`: those of the host's request; `forwarded`: those for the server.
@@ -223,20 +223,14 @@ impl Fleet {
     /// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
     /// which the host has to fetch the list before it is given the result.
     async fn load(&self, caller: &Caller, server: ServerId) -> Result<Option<u64>, ForwardError> {
-        let names_before = self.listed_tool_names(caller);
+        let names_before = self.board.tools(caller.viewer()).names;
         let announced_before = caller.host.tool_lists_announced();
         self.lease(server, caller).await?;
         self.loaded_by(caller.host.principal(), server);
         let announced = caller.host.tool_lists_announced();
         let must_hold =
-            announced > announced_before && self.listed_tool_names(caller) != names_before;
+            announced > announced_before && self.board.tools(caller.viewer()).names != names_before;
         Ok(must_hold.then_some(announced))
-    }
-
-    fn listed_tool_names(&self, caller: &Caller) -> Vec<Option<Raw>> {
-        let snapshot = self.snapshot_for(caller.host.as_ref());
-        let tools = self.view(caller.host.as_ref(), &snapshot).tools();
-        tools.iter().map(|tool| edit::get(tool, "name")).collect()
     }
 }
 

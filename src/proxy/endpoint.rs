@@ -1,12 +1,6 @@
 //! What part of the fleet a host has connected to, and the form in which it is shown.
 
-use std::sync::Arc;
-
-use crate::{
-    catalog::{ServerId, Snapshot},
-    config::Surface,
-    surface::{Apps, View},
-};
+use crate::{catalog::ServerId, config::Surface};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -23,18 +17,5 @@ impl Endpoint {
     /// The one server that the host talks to as if dormouse were not there.
     pub fn passes_through(&self) -> Option<ServerId> {
         self.only.filter(|_| self.surface == Surface::Direct)
-    }
-
-    /// What of a snapshot there is to see here.
-    pub(super) fn narrow(&self, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
-        match self.only {
-            Some(server) if snapshot.sole.is_none() => Arc::new(snapshot.only(server)),
-            _ => snapshot,
-        }
-    }
-
-    /// `apps`: where the host can show the interfaces of tools.
-    pub(super) fn view<'a>(&self, snapshot: &'a Snapshot, apps: Option<Apps>) -> View<'a> {
-        View { snapshot, surface: self.surface, apps }
     }
 }

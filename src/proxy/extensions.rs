@@ -103,7 +103,7 @@ impl Fleet {
     /// The servers in use that declare an extension to which the method belongs; where none does, the only one that
     /// declares an extension of which dormouse knows nothing.
     fn with_extension(&self, caller: &Caller, method: &str) -> Vec<ServerId> {
-        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let snapshot = self.board.snapshot_for(caller.viewer());
         let declaring: Vec<(ServerId, Vec<String>)> = snapshot
             .live()
             .map(|(_, view, exposed)| {
@@ -263,7 +263,7 @@ impl Fleet {
         params: &Raw,
     ) -> Option<(ServerId, Raw)> {
         let name = edit::get_str(params, "name")?;
-        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let snapshot = self.board.snapshot_for(caller.viewer());
         let Resolved::Tool(at) = snapshot.resolve_tool(&name) else { return None };
         let (view, tool) = snapshot.tool(at);
         let params = edit::set(params, "name", &Raw::encode(&tool.name));
@@ -273,7 +273,7 @@ impl Fleet {
     /// The live server that has listed a URI for an extension, where no list of resources has it.
     pub(super) fn lister_of(&self, caller: &Caller, uri: &str) -> Option<ServerId> {
         let having = self.listings.having(uri);
-        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let snapshot = self.board.snapshot_for(caller.viewer());
         let mut live = snapshot.live();
         live.find(|(_, view, _)| having.contains(&view.id)).map(|(_, view, _)| view.id)
     }

@@ -11,14 +11,13 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Endpoint, Host,
-    apps::AppReads,
+    Endpoint, Host, Principal, Viewer,
     audience::Audience,
+    board::{Board, RememberedLoads},
     conversation::Parked,
     extensions::Listings,
     in_flight::InFlight,
     instance::{Instance, with_missing},
-    loads::Loads,
     logins::Logins,
     memory::Memory,
     results::Results,
@@ -30,10 +29,10 @@ use crate::{
     auth::Auth,
     base::Lock,
     base::run_blocking,
-    catalog::{Cache, Collision, Exposed, Origin, Presence, ServerId, Snapshot},
-    config::{Config, Isolation, Listing, Mask, ServerConfig, Settings, Startup, Wrapping},
-    protocol::{extension, offered_capabilities, routed_capabilities},
-    surface::{Apps, View, shortened},
+    catalog::{Cache, Collision, Exposed, Presence, ServerId, Snapshot},
+    config::{Config, Isolation, Mask, ServerConfig, Settings, Startup, Wrapping},
+    protocol::{offered_capabilities, routed_capabilities},
+    surface::shortened,
     upstream::{Audience as Notified, Context, HttpClient, Phase, Upstream, Watchdog},
     wire::{Raw, edit},
 };
@@ -43,9 +42,9 @@ pub struct Fleet {
     pub(super) context: Context,
     pub(super) roster: ArcSwap<Roster>,
     pub(super) own: Lock<HashMap<Instance, Upstream>>,
-    pub(super) snapshot: ArcSwap<Snapshot>,
-    /// Held while a snapshot is published and announced, so that announcements keep its order.
-    pub(super) publishing: Lock<()>,
+    pub(super) board: Board,
+    /// Where loads are remembered, if they are.
+    remembered: Option<RememberedLoads>,
     pub(super) audience: Audience,
     /// Eager and hybrid servers whose first attempt is not over.
     starting: watch::Sender<usize>,
@@ -57,9 +56,7 @@ pub struct Fleet {
     pub(super) passed: Passed,
     pub(super) tasks: Tasks,
     pub(super) listings: Listings,
-    pub(super) app_reads: AppReads,
     pub(super) memory: Memory,
-    pub(super) loads: Loads,
     pub(super) results: Results,
     pub(super) logins: Logins,
     /// Counts what has become otherwise, for those who look on.
@@ -97,7 +94,8 @@ impl Fleet {
         };
         let settings = Arc::new(settings);
         let memory = Memory::new(storage.catalogs);
-        let loads = Loads::new(settings.loads, storage.loads.filter(|_| settings.remember_loads));
+        let remembered = storage.loads.filter(|_| settings.remember_loads);
+        let remembered = remembered.map(RememberedLoads::at);
         let fleet = Arc::new_cyclic(|this| {
             let (mut starting, mut unwaited) = (0, HashSet::new());
             let roster = Roster::default().reconfigured(servers, |id, _, version, config| {
@@ -117,8 +115,8 @@ impl Fleet {
                 context,
                 roster: ArcSwap::from_pointee(roster),
                 own: Lock::default(),
-                snapshot: ArcSwap::from_pointee(snapshot),
-                publishing: Lock::default(),
+                board: Board::new(snapshot),
+                remembered,
                 audience: Audience::default(),
                 starting: watch::Sender::new(starting),
                 unwaited,
@@ -128,9 +126,7 @@ impl Fleet {
                 passed: Passed::default(),
                 tasks: Tasks::default(),
                 listings: Listings::default(),
-                app_reads: AppReads::default(),
                 memory,
-                loads,
                 results: Results::default(),
                 logins: Logins::new(),
                 changes: watch::Sender::default(),
@@ -144,7 +140,7 @@ impl Fleet {
     /// what the hybrid ones have; takes up again what was loaded when dormouse last ended.
     pub fn start(&self) {
         let era = self.audience.first_era();
-        let remembered = self.remembered_loads();
+        let remembered = self.remembered.as_ref().map(RememberedLoads::read).unwrap_or_default();
         for (_, slot) in self.roster().all() {
             let config = &slot.config;
             if config.startup == Startup::Lazy && remembered.contains(&config.name) {
@@ -166,7 +162,7 @@ impl Fleet {
     }
 
     pub fn settings(&self) -> Arc<Settings> {
-        self.snapshot.load().settings.clone()
+        self.board.settings()
     }
 
     /// What a host gets that asks for nothing else.
@@ -195,42 +191,22 @@ impl Fleet {
 
     /// The definition of a server's tool that is listed under this name.
     pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
-        let snapshot = endpoint.narrow(self.snapshot());
+        let snapshot = self.board.snapshot_at(endpoint);
         let (_, tool) = snapshot.tool(snapshot.listed(name)?);
         Some(tool.raw.clone())
     }
 
-    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
-        self.snapshot.load_full()
-    }
-
-    /// What there is to see for a host.
-    pub(super) fn snapshot_for(&self, host: &dyn Host) -> Arc<Snapshot> {
-        self.seen_from(self.snapshot(), host)
-    }
-
-    /// What of a snapshot a host sees.
-    pub(super) fn seen_from(&self, snapshot: Arc<Snapshot>, host: &dyn Host) -> Arc<Snapshot> {
-        host.endpoint().narrow(self.seen_by(snapshot, host.principal()))
-    }
-
-    /// What of a snapshot a host sees, in the form in which it is shown to it.
-    pub(super) fn view<'a>(&self, host: &dyn Host, snapshot: &'a Snapshot) -> View<'a> {
-        let can_show = host.client().is_some_and(|client| client.declares_extension(extension::UI));
-        let apps = can_show.then(|| Apps { last_read: self.app_reads.last(host.principal()) });
-        host.endpoint().view(snapshot, apps)
-    }
-
     /// The `instructions` for a host that connects now.
     pub fn instructions(&self, host: &dyn Host) -> String {
-        self.view(host, &self.snapshot_for(host)).instructions()
+        let viewer = Viewer::of(host);
+        self.board.view(viewer, &self.board.snapshot_for(viewer)).instructions()
     }
 
     /// The capabilities for a host that connects now and asks for the revision `version`: what servers have or may
     /// have, and what those whose catalog is known have beyond the common ones.
     pub fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
         let mut offered = Raw::encode(&offered_capabilities());
-        let snapshot = self.snapshot_for(host);
+        let snapshot = self.board.snapshot_for(Viewer::of(host));
         if host.endpoint().only.is_some() {
             for exposed in snapshot.servers.iter().filter_map(|server| server.exposed()) {
                 offered = with_missing(&offered, &exposed.catalog.greeting.capabilities);
@@ -323,12 +299,10 @@ impl Fleet {
         roster: &Arc<Roster>,
         known: Vec<(ServerId, Arc<Exposed>)>,
     ) {
-        let _order = self.publishing.lock();
-        if !Arc::ptr_eq(&self.roster(), roster) {
-            return;
+        let publication = self.board.publish();
+        if Arc::ptr_eq(&self.roster(), roster) {
+            publication.recall(known);
         }
-        let recalled = self.snapshot.load().recalled(known);
-        self.snapshot.store(Arc::new(recalled));
     }
 
     /// Logs what two servers list, without what they were given. `is_new`: by position in the snapshot.
@@ -349,21 +323,18 @@ impl Fleet {
         if seeds.is_empty() {
             return;
         }
-        let _order = self.publishing.lock();
-        let seeded = self.snapshot.load().seeded(seeds);
+        let publication = self.board.publish();
+        let seeded = publication.seed(seeds);
         self.report_collisions(&seeded, |_| true);
-        self.snapshot.store(Arc::new(seeded));
         self.changed();
     }
 
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
     pub(super) fn note_failure(&self, from: Instance, cause: String) {
-        let _order = self.publishing.lock();
-        if !self.is_current(from) {
-            return;
+        let publication = self.board.publish();
+        if self.is_current(from) {
+            publication.fail(from.server, cause);
         }
-        let after = self.snapshot.load().with_failure(from.server, cause);
-        self.snapshot.store(Arc::new(after));
     }
 
     /// Swaps the snapshot, and announces what differs before anything else can be published. What an instance says
@@ -374,34 +345,20 @@ impl Fleet {
         notified: Notified,
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
-        let _order = self.publishing.lock();
+        let publication = self.board.publish();
         if !self.is_current(from) {
             return;
         }
         let server = from.server;
-        let before = self.snapshot.load();
-        // What the config does not have any more shows nowhere.
-        let Some(position) = before.position(server) else { return };
-        let Some(presence) = presence(&before.servers[position].presence) else { return };
-        let is_listed = match before.settings.listing {
-            Listing::Growing => true,
-            Listing::Stable => {
-                matches!(presence, Presence::Live { origin: Origin::OwnAccord, .. })
-            }
-        };
-        let was_live = matches!(before.servers[position].presence, Presence::Live { .. });
-        let is_loaded =
-            matches!(presence, Presence::Live { origin: Origin::HostsRequest, .. }) && !was_live;
-        let (after, changes) = before.with(position, presence.clone());
-        if is_loaded {
+        let Some(published) = publication.present(server, presence) else { return };
+        if published.is_loaded {
             self.remember_load(server);
         }
-        if !was_live {
-            self.report_collisions(&after, |server| server == position);
+        if published.is_new {
+            self.report_collisions(&published.snapshot, |at| at == published.position);
         }
-        self.snapshot.store(Arc::new(after));
         self.changed();
-        if !is_listed || !changes.any() {
+        if !published.changes.any() {
             return;
         }
         let is_spared = |host: &dyn Host| match notified {
@@ -409,8 +366,30 @@ impl Fleet {
             Notified::Unaware => host.endpoint().passes_through() == Some(server),
             Notified::NotListing => self.audience.is_listing(host.id()),
         };
-        self.audience
-            .announce(changes, |host| self.concerns(host, server, &presence) && !is_spared(host));
+        self.audience.announce(published.changes, |host| {
+            self.board.concerns(Viewer::of(host), server, &published.presence) && !is_spared(host)
+        });
+    }
+
+    /// Remembers that a server was loaded, for the next run.
+    fn remember_load(&self, server: ServerId) {
+        let Some(remembered) = self.remembered.clone() else { return };
+        let name = self.config_of(server).name.clone();
+        self.context.tasks.spawn(run_blocking(move || {
+            if let Err(error) = remembered.add(name) {
+                let path = remembered.path().display();
+                tracing::warn!(%path, %error, "cannot remember what is loaded");
+            }
+        }));
+    }
+
+    /// Notes that a host has loaded a server, and tells the host where that is new to it alone.
+    pub(super) fn loaded_by(&self, principal: Principal, server: ServerId) {
+        if let Some(changes) = self.board.load(principal, server) {
+            self.audience.announce(changes, |host| {
+                host.principal() == principal && host.endpoint().shows(server)
+            });
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::Endpoint;
 use crate::{
     catalog::Changes,
     peer::{Peer, ProgressSink},
-    protocol::{Client, Era, LogLevel, method},
+    protocol::{Client, Era, LogLevel, extension, method},
     wire::{Raw, Request, edit},
 };
 
@@ -73,6 +73,26 @@ pub trait Host: Send + Sync + 'static {
     fn task_updated(&self, shown: &str, params: &Raw);
 }
 
+/// All of a host on which depends what it sees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Viewer {
+    pub(super) principal: Principal,
+    pub(super) endpoint: Endpoint,
+    /// Whether it can show user interfaces of tools (MCP Apps).
+    pub(super) shows_apps: bool,
+}
+
+impl Viewer {
+    pub(super) fn of(host: &dyn Host) -> Self {
+        let client = host.client();
+        Self {
+            principal: host.principal(),
+            endpoint: host.endpoint(),
+            shows_apps: client.is_some_and(|client| client.declares_extension(extension::UI)),
+        }
+    }
+}
+
 /// One request of a host, beside its method and params.
 #[derive(Clone)]
 pub struct Caller {
@@ -108,6 +128,10 @@ impl Caller {
 
     pub(super) fn endpoint(&self) -> Endpoint {
         self.host.endpoint()
+    }
+
+    pub(super) fn viewer(&self) -> Viewer {
+        Viewer::of(self.host.as_ref())
     }
 
     /// Passes progress on under the host's own token; `None` where the host wants none.

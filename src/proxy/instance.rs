@@ -44,7 +44,7 @@ impl Fleet {
         }
         let mut own = self.own.lock();
         let start = || {
-            let snapshot = self.snapshot();
+            let snapshot = self.board.snapshot();
             let known = match snapshot.view(instance.server).map(|view| &view.presence) {
                 Some(Presence::Live { .. }) => shared.catalog(),
                 _ => None,
@@ -80,10 +80,9 @@ impl Fleet {
 
     /// Ends the instances that nobody else uses.
     pub fn end_instances_of(&self, owner: Principal) {
-        self.loads.forget(owner);
+        self.board.forget(owner);
         self.results.forget(owner);
         self.unsubscribe(self.tasks.forget(owner));
-        self.app_reads.forget(owner);
         self.own.lock().retain(|instance, upstream| {
             let is_theirs = instance.owner == Some(owner);
             if is_theirs {

@@ -31,7 +31,7 @@ impl Fleet {
             }
             return self.greeting_of_started(server, caller).await;
         }
-        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let snapshot = self.board.snapshot_for(caller.viewer());
         if let Some(Presence::Live { exposed, .. }) =
             snapshot.view(server).map(|view| &view.presence)
             && exposed.whole.greeting.said.is_some()

@@ -27,12 +27,10 @@ impl Fleet {
         self.started().await;
         self.load_sole(caller).await?;
         self.caught_up(caller).await;
-        let host = caller.host.as_ref();
-        if self.view(host, &self.snapshot()).shows_known() {
+        if self.board.view(caller.viewer(), &self.board.snapshot()).shows_known() {
             self.recall_all().await;
         }
-        let snapshot = self.snapshot_for(host);
-        Ok(list("tools", &self.view(host, &snapshot).tools()))
+        Ok(self.board.tools(caller.viewer()).result.clone())
     }
 
     pub(super) async fn list_resources(&self, caller: &Caller) -> Outcome {
@@ -118,7 +116,7 @@ impl Fleet {
         let Some(server) = endpoint.passes_through() else {
             return Ok(());
         };
-        let snapshot = self.snapshot_for(caller.host.as_ref());
+        let snapshot = self.board.snapshot_for(caller.viewer());
         let presence = snapshot.view(server).map(|view| &view.presence);
         // An eager one is on its way, and is announced when it comes; unless somebody has to do something for that.
         let upstream = self.existing(self.instance(server, caller));
@@ -166,7 +164,7 @@ impl Fleet {
         asking.close();
         // What comes later is announced.
         let _ = tokio::time::timeout_at(quiet_until, asking.wait()).await;
-        Ok(self.snapshot_for(caller.host.as_ref()))
+        Ok(self.board.snapshot_for(caller.viewer()))
     }
 }
 

@@ -212,7 +212,7 @@ impl Memory {
 impl Fleet {
     /// What may be seen of a server's catalog.
     pub(super) fn expose(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> Arc<Exposed> {
-        let snapshot = self.snapshot();
+        let snapshot = self.board.snapshot();
         let naming = snapshot.position(server).map(|at| snapshot.naming(at));
         // One that is gone is not shown under any name.
         let naming = naming.unwrap_or(Naming::Bare);
@@ -246,7 +246,7 @@ impl Fleet {
     }
 
     fn expose_anew(&self, server: ServerId) {
-        let (roster, snapshot) = (self.roster(), self.snapshot());
+        let (roster, snapshot) = (self.roster(), self.board.snapshot());
         let Some(view) = snapshot.view(server) else { return };
         if let Some(known) = &view.known {
             self.publish_recalled(&roster, vec![(server, self.expose(server, &known.whole))]);
@@ -377,7 +377,7 @@ impl Fleet {
     /// Reads what is known of the servers that have not been loaded, once. It feeds search, counts and the
     /// `direct` surface.
     pub(super) async fn recall_all(&self) {
-        let (roster, snapshot) = (self.roster(), self.snapshot());
+        let (roster, snapshot) = (self.roster(), self.board.snapshot());
         if snapshot.is_recalled {
             return;
         }

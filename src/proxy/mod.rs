@@ -3,8 +3,8 @@
 //!
 //! It must not know how a host is connected: a host is a [`Host`], made by `downstream`.
 
-mod apps;
 mod audience;
+mod board;
 mod calls;
 mod conversation;
 mod endpoint;
@@ -16,7 +16,6 @@ mod in_flight;
 mod instance;
 mod introduction;
 mod lists;
-mod loads;
 mod logins;
 mod memory;
 mod notifications;
@@ -36,6 +35,7 @@ mod tasks;
 pub use audience::Subscriber;
 pub use endpoint::Endpoint;
 pub use fleet::{Fleet, Storage};
+use host::Viewer;
 pub use host::{Caller, Host, HostId, Principal, User};
 pub use operate::OperateError;
 pub use overview::Overview;

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::{
-    Caller, Fleet, Host, audience::is_sole, in_flight::Entry, instance::Instance, resources::reply,
+    Caller, Fleet, Host, Viewer, audience::is_sole, in_flight::Entry, instance::Instance,
+    resources::reply,
 };
 use crate::{
     catalog::Changes,
@@ -91,7 +92,7 @@ impl Fleet {
         let is_told = |host: &dyn Host| {
             host.endpoint().passes_through() == Some(instance.server)
                 && instance.owner.is_none_or(|owner| owner == host.principal())
-                && self.has_loaded(host, instance.server)
+                && self.board.has_loaded(Viewer::of(host), instance.server)
         };
         self.audience.announce(changes, is_told);
     }
@@ -126,7 +127,7 @@ impl Fleet {
             let endpoint = host.endpoint();
             instance.owner.is_none_or(|owner| owner == host.principal())
                 && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
-                && self.has_loaded(host, instance.server)
+                && self.board.has_loaded(Viewer::of(host), instance.server)
                 && host.client().is_some_and(|client| client.era == Era::Legacy)
                 && (method != method::MESSAGE || self.audience.levels().wants(host.id(), level))
         };

@@ -5,7 +5,6 @@ use tokio::sync::watch;
 use super::Fleet;
 use crate::{
     catalog::ServerId,
-    config::Loads,
     upstream::{LoadError, Phase, StaysAwake},
 };
 
@@ -40,7 +39,7 @@ impl Fleet {
     /// When there is none, or it cannot be connected.
     pub async fn load_for_all(&self, name: &str) -> Result<(), OperateError> {
         let server = self.known(name)?;
-        if self.settings().loads == Loads::Session {
+        if self.board.has_loads_of_sessions() {
             return Err(OperateError::OfSessions);
         }
         self.shared(server).lease(self.audience.first_era()).await?;

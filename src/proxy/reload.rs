@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Fleet,
+    Fleet, Viewer,
     fleet::has_first_attempt,
     roster::{Roster, Slot},
 };
@@ -106,16 +106,16 @@ impl Fleet {
     /// `anew`: the name of a server that is started anew whatever has changed. `config` is asked while nobody else
     /// changes what is in force.
     fn reload_with(&self, anew: Option<&str>, config: impl FnOnce(&Self) -> Config) -> Reloaded {
-        let order = self.publishing.lock();
+        let publication = self.board.publish();
         let Config { settings: wanted, servers, .. } = config(self);
-        let before = self.snapshot();
+        let before = self.board.snapshot();
         let difference = self.difference(&before, servers, anew);
         let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
         let are_settings_new = settings != *before.settings;
         let after = self.reconfigured(&before, settings, &difference);
         self.roster.store(Arc::new(difference.roster.clone()));
-        self.snapshot.store(Arc::new(after));
-        drop(order);
+        publication.swap(after);
+        drop(publication);
         self.seed(|server| !difference.keeps_connection(server));
         self.hand_over(&before, &difference);
         self.announce_difference(&before);
@@ -237,16 +237,17 @@ impl Fleet {
 
     /// Tells each host which of its lists are not what they were.
     fn announce_difference(&self, before: &Arc<Snapshot>) {
-        let after = self.snapshot();
+        let after = self.board.snapshot();
         for host in self.audience.hosts() {
+            let viewer = Viewer::of(host.as_ref());
             let lists = |snapshot: &Arc<Snapshot>| {
-                let snapshot = self.seen_from(snapshot.clone(), host.as_ref());
+                let snapshot = self.board.seen_in(snapshot, viewer);
                 let prompts = snapshot.prompts();
                 let prompts = prompts.iter().filter(|prompt| prompt.is_listed);
                 let prompts =
                     prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
                 (
-                    self.view(host.as_ref(), &snapshot).tools(),
+                    self.board.view(viewer, &snapshot).tools(),
                     (snapshot.resources(), snapshot.templates()),
                     prompts.collect::<Vec<_>>(),
                 )

@@ -19,7 +19,7 @@ impl Fleet {
         }
         match self.route_resource(caller, &uri) {
             ResourceRoute::Server(server) => {
-                self.app_reads.note(caller.host.principal(), server, &uri);
+                self.board.note_read(caller.host.principal(), server, &uri);
                 reply(self.forward(server, caller, method::RESOURCES_READ, Some(params)).await)
             }
             ResourceRoute::Unlisted => {
@@ -35,7 +35,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return ResourceRoute::Server(server);
         }
-        let route = self.snapshot_for(caller.host.as_ref()).route_resource(uri);
+        let route = self.board.snapshot_for(caller.viewer()).route_resource(uri);
         match route {
             ResourceRoute::Unlisted => {
                 self.lister_of(caller, uri).map_or(route, ResourceRoute::Server)

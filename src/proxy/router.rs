@@ -102,7 +102,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only {
             return Some((server, name.to_owned()));
         }
-        self.snapshot_for(caller.host.as_ref()).resolve_prompt(name)
+        self.board.snapshot_for(caller.viewer()).resolve_prompt(name)
     }
 
     async fn complete(&self, caller: &Caller, params: Raw) -> Outcome {

@@ -336,7 +336,7 @@ impl Fleet {
     /// `params` of a `tools/call` as a task's, where the tool can be called in no other way and its caller does not
     /// ask for one.
     pub(super) fn as_required_task(&self, server: ServerId, params: &Raw) -> Option<Raw> {
-        let snapshot = self.snapshot();
+        let snapshot = self.board.snapshot();
         let catalog = &snapshot.view(server)?.exposed()?.catalog;
         let name = edit::get_str(params, "name").unwrap_or_default();
         let tool = catalog.tools.iter().find(|tool| tool.name == name);

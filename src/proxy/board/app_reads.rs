@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Principal;
-use crate::{base::Lock, catalog::ServerId};
+use crate::{base::Lock, catalog::ServerId, proxy::Principal};
 
 /// An app calls its server's tools by their bare names, which servers may share; nothing else in such a call says
 /// whose app it is.

@@ -1,0 +1,208 @@
+//! The published snapshot of all servers, and the views of it that hosts have.
+
+mod app_reads;
+mod loads;
+mod remembered;
+mod views;
+
+use std::sync::{Arc, MutexGuard};
+
+use arc_swap::ArcSwap;
+
+use super::{Endpoint, Principal, Viewer};
+use crate::{
+    base::Lock,
+    catalog::{Changes, Exposed, Origin, Presence, ServerId, Snapshot},
+    config::{self, Listing, Settings},
+    surface::{Apps, View},
+};
+use app_reads::AppReads;
+use loads::Loads;
+use views::{Seen, ToolList, Views};
+
+pub(super) use remembered::RememberedLoads;
+
+/// The one snapshot that is in force. The board knows no connection: what hosts see depends on
+/// their [`Viewer`] alone.
+pub(super) struct Board {
+    snapshot: ArcSwap<Snapshot>,
+    /// Held while a snapshot is published and announced, so that announcements keep its order.
+    order: Lock<()>,
+    loads: Loads,
+    app_reads: AppReads,
+    views: Views,
+}
+
+impl Board {
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        let loads = Loads::new(snapshot.settings.loads);
+        let (order, app_reads, views) = Default::default();
+        Self { snapshot: ArcSwap::from_pointee(snapshot), order, loads, app_reads, views }
+    }
+
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        self.snapshot.load().settings.clone()
+    }
+
+    /// Returns the snapshot in force, with all servers and what all hosts have loaded.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Returns the part of the snapshot that a host sees.
+    pub(super) fn snapshot_for(&self, viewer: Viewer) -> Arc<Snapshot> {
+        self.seen_in(&self.snapshot(), viewer)
+    }
+
+    /// Returns the part of the snapshot that an endpoint shows, with what all hosts have loaded.
+    pub(super) fn snapshot_at(&self, endpoint: Endpoint) -> Arc<Snapshot> {
+        self.views.snapshot(&self.snapshot(), Seen { only: endpoint.only, loaded: None })
+    }
+
+    /// Returns the part of any snapshot that a host sees.
+    pub(super) fn seen_in(&self, snapshot: &Arc<Snapshot>, viewer: Viewer) -> Arc<Snapshot> {
+        self.views.snapshot(snapshot, self.seen(viewer))
+    }
+
+    /// Returns a snapshot in the form in which a host sees it.
+    pub(super) fn view<'a>(&self, viewer: Viewer, snapshot: &'a Snapshot) -> View<'a> {
+        let last_read = self.app_reads.last(viewer.principal);
+        let apps = viewer.shows_apps.then_some(Apps { last_read });
+        View { snapshot, surface: viewer.endpoint.surface, apps }
+    }
+
+    /// Returns the tool list of a host. It is composed once for all hosts that see the same.
+    pub(super) fn tools(&self, viewer: Viewer) -> Arc<ToolList> {
+        let snapshot = self.snapshot();
+        let (seen, form) = (self.seen(viewer), (viewer.endpoint.surface, viewer.shows_apps));
+        self.views.tools(&snapshot, (seen.clone(), form), || {
+            let snapshot = self.views.snapshot(&snapshot, seen);
+            self.view(viewer, &snapshot).tools()
+        })
+    }
+
+    fn seen(&self, viewer: Viewer) -> Seen {
+        Seen { only: viewer.endpoint.only, loaded: self.loads.of(viewer.principal) }
+    }
+
+    /// Begins a publication. No other can begin before the returned value is dropped.
+    pub(super) fn publish(&self) -> Publication<'_> {
+        Publication { board: self, _order: self.order.lock() }
+    }
+
+    /// Returns whether a server is loaded for a host, or needs no load.
+    pub(super) fn has_loaded(&self, viewer: Viewer, server: ServerId) -> bool {
+        let snapshot = self.snapshot();
+        let view = snapshot.view(server);
+        view.is_some_and(|view| self.concerns(viewer, server, &view.presence))
+    }
+
+    /// Returns whether a host is told that a server has this presence.
+    pub(super) fn concerns(&self, viewer: Viewer, server: ServerId, presence: &Presence) -> bool {
+        let is_a_load = matches!(presence, Presence::Live { origin: Origin::HostsRequest, .. });
+        viewer.endpoint.shows(server)
+            && (!is_a_load || self.loads.are_seen_by(viewer.principal, server))
+    }
+
+    /// Notes that a host has loaded a server, which other hosts may have loaded before. Returns the
+    /// lists that this changes for the host alone.
+    pub(super) fn load(&self, principal: Principal, server: ServerId) -> Option<Changes> {
+        if !self.loads.add(principal, server) {
+            return None;
+        }
+        match self.snapshot().view(server).map(|view| &view.presence) {
+            Some(Presence::Live { exposed, origin: Origin::HostsRequest }) => {
+                Some(exposed.catalog.brings())
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes that a host has read a resource of a server.
+    pub(super) fn note_read(&self, principal: Principal, server: ServerId, uri: &str) {
+        self.app_reads.note(principal, server, uri);
+    }
+
+    /// Forgets the loads and reads of a principal that has ended.
+    pub(super) fn forget(&self, principal: Principal) {
+        self.loads.forget(principal);
+        self.app_reads.forget(principal);
+    }
+
+    /// Returns whether sessions load their servers themselves.
+    pub(super) fn has_loads_of_sessions(&self) -> bool {
+        self.settings().loads == config::Loads::Session
+    }
+}
+
+/// The right to swap the snapshot. Announcements that are made while it lives keep its order.
+pub(super) struct Publication<'a> {
+    board: &'a Board,
+    _order: MutexGuard<'a, ()>,
+}
+
+impl Publication<'_> {
+    /// Puts a snapshot in force.
+    pub(super) fn swap(&self, snapshot: Snapshot) -> Arc<Snapshot> {
+        let snapshot = Arc::new(snapshot);
+        self.board.snapshot.store(snapshot.clone());
+        self.board.views.clear();
+        snapshot
+    }
+
+    /// Adds what is known of servers that have not been loaded.
+    pub(super) fn recall(&self, known: Vec<(ServerId, Arc<Exposed>)>) {
+        self.swap(self.board.snapshot().recalled(known));
+    }
+
+    /// Shows what hybrid servers had in another run.
+    pub(super) fn seed(&self, seeds: Vec<(ServerId, Arc<Exposed>)>) -> Arc<Snapshot> {
+        self.swap(self.board.snapshot().seeded(seeds))
+    }
+
+    /// Remembers why a load failed.
+    pub(super) fn fail(&self, server: ServerId, cause: String) {
+        self.swap(self.board.snapshot().with_failure(server, cause));
+    }
+
+    /// Gives a server another presence, if `presence` returns one for its present one. Returns
+    /// `None` where nothing is published: also for a server that the config no longer has.
+    pub(super) fn present(
+        &self,
+        server: ServerId,
+        presence: impl FnOnce(&Presence) -> Option<Presence>,
+    ) -> Option<Presented> {
+        let before = self.board.snapshot();
+        let position = before.position(server)?;
+        let was = &before.servers[position].presence;
+        let presence = presence(was)?;
+        let is_new = !matches!(was, Presence::Live { .. });
+        let origin = match &presence {
+            Presence::Live { origin, .. } => Some(*origin),
+            _ => None,
+        };
+        let is_listed = match before.settings.listing {
+            Listing::Growing => true,
+            Listing::Stable => origin == Some(Origin::OwnAccord),
+        };
+        let (after, changes) = before.with(position, presence.clone());
+        let snapshot = self.swap(after);
+        let changes = if is_listed { changes } else { Changes::default() };
+        let is_loaded = is_new && origin == Some(Origin::HostsRequest);
+        Some(Presented { snapshot, position, presence, changes, is_new, is_loaded })
+    }
+}
+
+/// A presence that was published.
+pub(super) struct Presented {
+    pub(super) snapshot: Arc<Snapshot>,
+    /// The server's position in the snapshot.
+    pub(super) position: usize,
+    pub(super) presence: Presence,
+    /// The lists that changed for hosts that see the server.
+    pub(super) changes: Changes,
+    /// Whether the server was not live before.
+    pub(super) is_new: bool,
+    /// Whether a host's request has made the server live.
+    pub(super) is_loaded: bool,
+}
