@@ -2,21 +2,15 @@
 //! gets the question as a result, and its retry goes on with the parked call (2026-07-28,
 //! basic/patterns/mrtr).
 
-use std::{
-    pin::Pin,
-    sync::{Arc, MutexGuard},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
-use serde_json::json;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::sync::mpsc;
 
 use super::{
     Caller, Fleet,
+    asking::{Continuation, HostQuestion, is_declared},
     forward::{ForwardError, Forwarded},
     in_flight::{Entered, Entry},
-    questions,
-    states::States,
     tasks::Cancellation,
 };
 use crate::{
@@ -32,9 +26,6 @@ use crate::{
 const PARK_TIMEOUT: Duration = Duration::from_mins(10);
 /// How long more questions are waited for once there is one: a server may ask several at once.
 const GATHERING: Duration = Duration::from_millis(5);
-
-/// The calls that wait for their hosts to come back.
-pub(super) type Parked = States<Conversation>;
 
 /// What becomes of a call that is parked, and that belongs to another request of the host than it is itself.
 #[derive(Default)]
@@ -109,7 +100,7 @@ pub(super) async fn begin(
 /// Progress goes to whoever waits for the call at the time.
 fn progress_to(audience: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
     Box::new(move |params| {
-        let caller = lock(&audience).clone();
+        let caller = audience.lock().clone();
         if let Some(sink) = caller.progress_sink() {
             sink(params);
         }
@@ -144,14 +135,14 @@ async fn go_on(
         }
         conversation.open.retain(|(_, question)| !question.cancelled.is_cancelled());
         if !conversation.open.is_empty() {
-            return Ok(Ok(fleet.park(conversation, caller)));
+            return Ok(Ok(park(fleet, conversation, caller)));
         }
     }
 }
 
 impl Conversation {
     fn take(&mut self, question: Question, caller: &Caller) {
-        if questions::declares(&caller.client, &question.request.method) != Some(true) {
+        if is_declared(&caller.client, &question.request.method) != Some(true) {
             let refusal = error::method_not_found(&question.request.method);
             return question.answer(Err(refusal));
         }
@@ -169,65 +160,48 @@ impl Conversation {
         }
     }
 
-    fn input_required(&self) -> Raw {
-        let mut wanted = Raw::empty_object();
-        for (key, question) in &self.open {
-            let mut request = Raw::encode(&json!({"method": question.request.method}));
-            if let Some(params) = &question.request.params {
-                request = edit::set(&request, "params", params);
-            }
-            wanted = edit::set(&wanted, key, &request);
-        }
-        let result = json!({"resultType": "input_required"});
-        edit::set(&Raw::encode(&result), "inputRequests", &wanted)
+    /// Returns the open questions under their keys.
+    fn questions(&self) -> Vec<(String, HostQuestion)> {
+        let open = self.open.iter();
+        open.map(|(key, Question { request, .. })| {
+            let (method, params) = (request.method.clone(), request.params.clone());
+            (key.clone(), HostQuestion { method, params })
+        })
+        .collect()
     }
 }
 
-impl Fleet {
-    /// Keeps the call until the host comes back with the answers, and returns what to tell it.
-    fn park(&self, conversation: Conversation, caller: &Caller) -> Raw {
-        conversation.entered.park();
-        let input_required = conversation.input_required();
-        let until = Instant::now() + PARK_TIMEOUT;
-        let state = self.parked.keep(caller, until, conversation);
-        let result = edit::set(&input_required, "requestState", &Raw::encode(&state));
-        let (fleet, stop) = (self.this.clone(), self.context.stop.clone());
-        self.context.tasks.spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep_until(until) => {}
-                () = stop.cancelled() => {}
-            }
-            if let Some(fleet) = fleet.upgrade() {
-                fleet.parked.end(&state);
-            }
-        });
-        result
-    }
-
-    /// Goes on with a parked call, where the request is the retry of one; `None` where it is none.
-    pub(super) async fn resume(&self, caller: &Caller) -> Option<Outcome> {
-        let params = caller.request.as_ref()?.params.as_ref()?;
-        let mut conversation = match self.parked.take(caller)? {
-            Ok(conversation) => conversation,
-            Err(gone) => return Some(Err(gone)),
-        };
-        conversation.pulse.beat();
-        conversation.entered.pass_to(caller);
-        *lock(&conversation.audience) = caller.clone();
-        let responses = edit::get(params, "inputResponses").unwrap_or_else(Raw::empty_object);
-        conversation.answer(&responses);
-        if !conversation.open.is_empty() {
-            return Some(Ok(self.park(conversation, caller)));
-        }
-        let server = conversation.server;
-        let method = conversation.ending.answered_as.unwrap_or(&conversation.method).to_owned();
-        let answered = go_on(self, conversation, caller).await;
-        let name = || self.config_of(server).name.clone();
-        let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
-        Some(self.answered(caller, server, &method, answered))
-    }
+/// Keeps the call until the host comes back with answers. Returns the result that asks for them.
+fn park(fleet: &Fleet, conversation: Conversation, caller: &Caller) -> Raw {
+    conversation.entered.park();
+    let (questions, fleet_later) = (conversation.questions(), fleet.this.clone());
+    let then: Continuation = Box::new(move |caller, responses| {
+        Box::pin(async move {
+            let fleet = fleet_later.upgrade()?;
+            Some(resume(&fleet, conversation, &caller, &responses).await)
+        })
+    });
+    fleet.asking.ask_by_result(caller, &questions, PARK_TIMEOUT, then)
 }
 
-fn lock<T>(mutex: &Lock<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
+/// Goes on with a parked call, whose host has come back with answers.
+async fn resume(
+    fleet: &Fleet,
+    mut conversation: Conversation,
+    caller: &Caller,
+    responses: &Raw,
+) -> Outcome {
+    conversation.pulse.beat();
+    conversation.entered.pass_to(caller);
+    *conversation.audience.lock() = caller.clone();
+    conversation.answer(responses);
+    if !conversation.open.is_empty() {
+        return Ok(park(fleet, conversation, caller));
+    }
+    let server = conversation.server;
+    let method = conversation.ending.answered_as.unwrap_or(&conversation.method).to_owned();
+    let answered = go_on(fleet, conversation, caller).await;
+    let name = || fleet.config_of(server).name.clone();
+    let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
+    fleet.answered(caller, server, &method, answered)
 }

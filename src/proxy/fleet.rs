@@ -12,9 +12,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Endpoint, Host, Principal, Viewer,
+    asking::Asking,
     audience::Audience,
     board::{Board, RememberedLoads},
-    conversation::Parked,
     extensions::Listings,
     in_flight::InFlight,
     instance::{Instance, with_missing},
@@ -22,7 +22,6 @@ use super::{
     memory::Memory,
     results::Results,
     roster::{Roster, Slot},
-    states::Passed,
     tasks::Tasks,
 };
 use crate::{
@@ -52,8 +51,7 @@ pub struct Fleet {
     unwaited: HashSet<ServerId>,
     started_at: Instant,
     pub(super) in_flight: InFlight,
-    pub(super) parked: Parked,
-    pub(super) passed: Passed,
+    pub(super) asking: Asking,
     pub(super) tasks: Tasks,
     pub(super) listings: Listings,
     pub(super) memory: Memory,
@@ -96,6 +94,7 @@ impl Fleet {
         let memory = Memory::new(storage.catalogs);
         let remembered = storage.loads.filter(|_| settings.remember_loads);
         let remembered = remembered.map(RememberedLoads::at);
+        let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {
             let (mut starting, mut unwaited) = (0, HashSet::new());
             let roster = Roster::default().reconfigured(servers, |id, _, version, config| {
@@ -122,8 +121,7 @@ impl Fleet {
                 unwaited,
                 started_at: Instant::now(),
                 in_flight: InFlight::default(),
-                parked: Parked::new(),
-                passed: Passed::default(),
+                asking,
                 tasks: Tasks::default(),
                 listings: Listings::default(),
                 memory,
@@ -155,7 +153,7 @@ impl Fleet {
     pub async fn stop(&self) {
         self.context.stop.cancel();
         self.end_logins();
-        self.parked.clear();
+        self.asking.clear();
         self.context.tasks.close();
         self.context.tasks.wait().await;
         self.context.auth.end().await;

@@ -174,7 +174,7 @@ impl Fleet {
     ) -> Result<Outcome, CallError> {
         let (caller, era) = (request.caller, request.lease.greeting().era);
         if caller.client.era == Era::Modern
-            && let Err(refusal) = self.passed.check(era, params.as_ref())
+            && let Err(refusal) = self.asking.check_state_of_server(era, params.as_ref())
         {
             return Ok(Err(refusal));
         }
@@ -192,7 +192,7 @@ impl Fleet {
                 if let Ok(result) = &outcome
                     && adapt::is_input_required(result)
                 {
-                    self.passed.note(result);
+                    self.asking.note_state_of_server(result);
                 }
                 Ok(outcome.map(|result| request.with_task(result)))
             }

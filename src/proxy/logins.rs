@@ -16,14 +16,12 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
-use serde_json::json;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Caller, Fleet,
+    asking::{Continuation, HostQuestion},
     forward::{ForwardError, with_beats},
-    states::States,
 };
 use crate::{
     auth::can_open_browser,
@@ -50,8 +48,6 @@ pub(super) struct Logins {
     open: Lock<HashMap<ServerId, Opening>>,
     /// Counts them.
     opened: AtomicU64,
-    /// The modern hosts that were asked.
-    asked: States<Asked>,
     /// Nobody is waited for any more.
     ending: CancellationToken,
 }
@@ -62,12 +58,6 @@ struct Opening {
     number: u64,
     page: Shared<BoxFuture<'static, Result<Arc<Page>, String>>>,
     closing: CancellationToken,
-}
-
-/// What a modern host was asked to show.
-struct Asked {
-    server: ServerId,
-    page: Waiter,
 }
 
 /// How somebody can be brought to log in.
@@ -176,27 +166,28 @@ impl Fleet {
         page: Waiter,
         is_asked: bool,
     ) -> Raw {
-        let mut result = json!({"resultType": "input_required"});
-        if is_asked {
-            let question = json!({"method": method::ELICITATION_CREATE, "params": page.question()});
-            result["inputRequests"] = json!({KEY: question});
-        }
-        let until = Instant::now() + QUESTION_TIMEOUT;
-        let state = self.logins.asked.keep(caller, until, Asked { server, page });
-        result["requestState"] = state.into();
-        Raw::encode(&result)
+        let questions: &[(String, HostQuestion)] =
+            if is_asked { &[(KEY.to_owned(), page.question())] } else { &[] };
+        let fleet = self.this.clone();
+        let then: Continuation = Box::new(move |caller, responses| {
+            Box::pin(async move {
+                fleet.upgrade()?.resume_login(server, page, &caller, &responses).await
+            })
+        });
+        self.asking.ask_by_result(caller, questions, QUESTION_TIMEOUT, then)
     }
 
-    /// Waits for the login that a modern host comes back from; what to answer it at once, if anything. `None`: the
-    /// request is to be handled as if it were new.
-    pub(super) async fn resume_login(&self, caller: &Caller) -> Option<Outcome> {
+    /// Waits for the login that a modern host comes back from. Returns what to answer it at once, if anything; `None`
+    /// where the request is to be handled as if it were new.
+    async fn resume_login(
+        &self,
+        server: ServerId,
+        page: Waiter,
+        caller: &Caller,
+        responses: &Raw,
+    ) -> Option<Outcome> {
         let request = caller.request.as_ref()?;
-        let params = request.params.as_ref()?;
-        let Asked { server, page } = match self.logins.asked.take(caller)? {
-            Ok(asked) => asked,
-            Err(gone) => return Some(Err(gone)),
-        };
-        let answer = edit::get(params, "inputResponses").and_then(|all| edit::get(&all, KEY));
+        let answer = edit::get(responses, KEY);
         // Who was not asked anything has nothing to answer.
         let is_awaited = answer.is_none_or(|answer| is_accepted(&answer));
         let patience = if is_awaited { RETRY_TIMEOUT } else { Duration::ZERO };
@@ -244,12 +235,7 @@ fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
 impl Logins {
     pub(super) fn new() -> Self {
         let (open, opened, ending) = Default::default();
-        Self { open, opened, asked: States::new(), ending }
-    }
-
-    /// The params of a request without what a host has come back with for us.
-    pub(super) fn without_answer(&self, params: Raw) -> Raw {
-        self.asked.taken_out_of(params)
+        Self { open, opened, ending }
     }
 
     /// Closes the pages of servers that are not what they were.

@@ -3,6 +3,7 @@
 //!
 //! It must not know how a host is connected: a host is a [`Host`], made by `downstream`.
 
+mod asking;
 mod audience;
 mod board;
 mod calls;
@@ -28,7 +29,6 @@ mod results;
 mod roster;
 mod rounds;
 mod router;
-mod states;
 mod streams;
 mod tasks;
 

@@ -3,13 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Caller, Fleet, Host, Principal, audience::is_sole, in_flight::Entry, instance::Instance,
+    Caller, Fleet, Host, Principal,
+    asking::{HostQuestion, Reaction, is_declared},
+    audience::is_sole,
+    in_flight::Entry,
+    instance::Instance,
 };
 use crate::{
-    peer::{CallOptions, Peer, Pulse},
-    protocol::{Client, Era, error, method},
+    peer::{Peer, Pulse},
+    protocol::{Era, error, method},
     upstream::Question,
-    wire::edit,
 };
 
 /// How long a host may take to answer: a person may have to. One that has left its response may never come
@@ -57,22 +60,22 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
 
 /// Asks a legacy host, and takes its answer back.
 async fn relay(host: Peer, question: Question, pulse: Option<Pulse>) {
-    let (method, params) = (&question.request.method, question.request.params.clone());
-    let patience = if pulse.is_some() { CAUSED_TIMEOUT } else { UNCAUSED_TIMEOUT };
-    let options = CallOptions::silent_for(patience);
-    let cancelled = question.cancelled.clone();
-    let asked = host.request(method, params, options);
-    let answer = tokio::select! {
-        answer = asked => answer,
+    let (method, params) = (question.request.method.clone(), question.request.params.clone());
+    let limit = if pulse.is_some() { CAUSED_TIMEOUT } else { UNCAUSED_TIMEOUT };
+    let asked = HostQuestion { method, params };
+    let asking = asked.ask(&host, limit, question.cancelled.cancelled());
+    let reaction = tokio::select! {
+        reaction = asking => reaction,
         () = keep_alive(pulse) => unreachable!("it never ends"),
-        // Dropping the request takes the question back from the host.
-        () = cancelled.cancelled() => return,
     };
-    question.answer(
-        answer.unwrap_or_else(|cause| {
+    question.answer(match reaction {
+        Reaction::Answered(answer) => Ok(answer),
+        Reaction::Refused(refusal) => Err(refusal),
+        Reaction::Failed(cause) => {
             Err(error::internal(format!("the host did not answer: {cause}")))
-        }),
-    );
+        }
+        Reaction::Withdrawn => return,
+    });
 }
 
 async fn keep_alive(pulse: Option<Pulse>) {
@@ -126,7 +129,7 @@ fn addressee(
     let mut able = hosts.into_iter().rev().filter(|host| {
         host.client().is_some_and(|client| {
             let passes = host.endpoint().passes_through() == Some(instance.server) && is_alone;
-            client.era == Era::Legacy && (passes || declares(&client, method) == Some(true))
+            client.era == Era::Legacy && (passes || is_declared(&client, method) == Some(true))
         })
     });
     able.next().map(Addressee::Host)
@@ -140,17 +143,6 @@ fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) 
     if refuses_itself {
         return true;
     }
-    declares(&caller.client, method)
+    is_declared(&caller.client, method)
         .unwrap_or_else(|| caller.endpoint().only == Some(instance.server))
-}
-
-/// Whether a client has declared the capability for `method`; `None` where there is none for it.
-pub(super) fn declares(client: &Client, method: &str) -> Option<bool> {
-    let capability = match method {
-        method::SAMPLING_CREATE_MESSAGE => "sampling",
-        method::ELICITATION_CREATE => "elicitation",
-        method::ROOTS_LIST => "roots",
-        _ => return None,
-    };
-    Some(edit::get(&client.capabilities, capability).is_some())
 }

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{forward::Forwarded, questions};
+use super::{
+    asking::{HostQuestion, Reaction, is_declared},
+    forward::Forwarded,
+};
 use crate::{
-    peer::{CallError, CallOptions},
+    peer::CallError,
     protocol::{adapt, error, method},
     wire::{Outcome, Raw, edit},
 };
@@ -76,19 +79,24 @@ async fn ask(request: &Forwarded<'_>, question: &Raw) -> Result<Raw, String> {
     let Some(method) = edit::get_str(question, "method") else {
         return Err("it asks something that has no method".to_owned());
     };
-    if questions::declares(&request.caller.client, &method) != Some(true) {
+    if is_declared(&request.caller.client, &method) != Some(true) {
         return Err(format!("it asks for {method}, which the host does not offer"));
     }
     let params = edit::get(question, "params").map(|params| adapt::question(&method, &params));
+    let question = HostQuestion { method, params };
     // A person may have to answer: there is no deadline but the end of either side.
-    let options = CallOptions::silent_for(Duration::ZERO);
-    match request.caller.peer.request(&method, params, options).await {
-        Ok(Ok(answer)) => Ok(answer),
+    let asking = question.ask(&request.caller.peer, Duration::ZERO, std::future::pending());
+    let method = &question.method;
+    match asking.await {
+        Reaction::Answered(answer) => Ok(answer),
         // A host that cannot show a form says so by an error; to the server nobody has filled it in.
-        Ok(Err(_)) if method == method::ELICITATION_CREATE => {
+        Reaction::Refused(_) if method == method::ELICITATION_CREATE => {
             Ok(Raw::encode(&json!({"action": "cancel"})))
         }
-        Ok(Err(refusal)) => Err(format!("the host refuses {method}: {}", error::message(&refusal))),
-        Err(cause) => Err(format!("the host does not answer {method}: {cause}")),
+        Reaction::Refused(refusal) => {
+            Err(format!("the host refuses {method}: {}", error::message(&refusal)))
+        }
+        Reaction::Failed(cause) => Err(format!("the host does not answer {method}: {cause}")),
+        Reaction::Withdrawn => unreachable!("nothing withdraws the question"),
     }
 }

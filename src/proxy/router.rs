@@ -13,17 +13,14 @@ impl Fleet {
     /// # Errors
     /// The error object to answer with: the server's own, or ours.
     pub async fn handle(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
-        // Only modern requests are retried. What is not on the way of every call is boxed: a task is as large as the
-        // largest way through it, and is moved when it is spawned.
-        if caller.request.is_some() {
-            if let Some(resumed) = Box::pin(self.resume(caller)).await {
-                return resumed;
-            }
-            if let Some(asked_again) = Box::pin(self.resume_login(caller)).await {
-                return asked_again;
-            }
+        // Requests other than calls are boxed: a task is as large as the largest way through it, and is
+        // moved when it is spawned.
+        if caller.request.is_some()
+            && let Some(resumed) = Box::pin(self.asking.resume(caller)).await
+        {
+            return resumed;
         }
-        let params = params.map(|params| self.logins.without_answer(params));
+        let params = params.map(|params| self.asking.without_answers(params));
         match params {
             Some(params)
                 if method == method::TOOLS_CALL && !is_left_to_sole(caller, method, &params) =>

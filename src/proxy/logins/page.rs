@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ops::Deref,
     sync::{
-        Arc, MutexGuard,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -22,9 +22,12 @@ use url::Url;
 use crate::{
     auth::{Login, open_in_browser},
     base::Lock,
-    peer::{CallError, CallOptions},
+    peer::CallError,
     protocol::{method, random_token},
-    proxy::{Caller, HostId},
+    proxy::{
+        Caller, HostId,
+        asking::{HostQuestion, Reaction},
+    },
     wire::{Raw, edit},
 };
 
@@ -112,14 +115,24 @@ impl Page {
         self.finished.clone()
     }
 
-    /// What a host is to show, as the params of `elicitation/create`.
-    pub(super) fn question(&self) -> Value {
+    /// Returns the question that has a host show the page.
+    pub(super) fn question(&self) -> HostQuestion {
+        self.question_with(&json!({}))
+    }
+
+    /// Returns the question with further members of its params.
+    fn question_with(&self, more: &Value) -> HostQuestion {
         let Self { server, asks_for, .. } = self;
         let message = format!(
             "The MCP server {server:?} wants you to log in. The page opens in your browser. {asks_for}"
         );
         let message = message.trim_end();
-        json!({"mode": "url", "message": message, "url": self.address.as_str()})
+        let mut params = json!({"mode": "url", "message": message, "url": self.address.as_str()});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            params[key] = value.clone();
+        }
+        let method = method::ELICITATION_CREATE.to_owned();
+        HostQuestion { method, params: Some(Raw::encode(&params)) }
     }
 
     /// The dialog that is open in this place, or else a new one; and whether it is new.
@@ -152,29 +165,26 @@ impl Page {
     /// Has a legacy host show the page to its user, and waits.
     fn ask(&self, caller: &Caller) -> impl Future<Output = DialogEnd> + Send + use<> {
         let (peer, finished, id) = (caller.peer.clone(), self.finished(), self.id.clone());
-        let mut params = self.question();
-        params["elicitationId"] = json!(id);
+        let question = self.question_with(&json!({"elicitationId": id}));
         async move {
-            let options = CallOptions::silent_for(DIALOG_TIMEOUT);
-            let asking =
-                peer.request(method::ELICITATION_CREATE, Some(Raw::encode(&params)), options);
-            let answer = tokio::select! {
-                biased;
-                // Somebody has logged in elsewhere; the question is withdrawn.
-                finished = finished.clone() => return DialogEnd::Finished(finished),
-                answer = asking => answer,
-            };
-            match answer {
-                Ok(Ok(answer)) if is_accepted(&answer) => {
+            // Where somebody logs in elsewhere, the question is withdrawn.
+            let elsewhere = async { drop(finished.clone().await) };
+            match question.ask(&peer, DIALOG_TIMEOUT, elsewhere).await {
+                Reaction::Withdrawn => DialogEnd::Finished(finished.await),
+                Reaction::Answered(answer) if is_accepted(&answer) => {
                     let finished = finished.await;
                     let done = Raw::encode(&json!({"elicitationId": id}));
                     peer.notify(method::ELICITATION_COMPLETE, Some(done));
                     DialogEnd::Finished(finished)
                 }
-                Ok(Ok(_)) => DialogEnd::Declined(DECLINED.to_owned()),
-                Ok(Err(_)) => DialogEnd::Declined("its host cannot ask anybody".to_owned()),
-                Err(CallError::Closed | CallError::NotSent) => DialogEnd::Gone,
-                Err(error) => DialogEnd::Declined(format!("its host does not answer: {error}")),
+                Reaction::Answered(_) => DialogEnd::Declined(DECLINED.to_owned()),
+                Reaction::Refused(_) => {
+                    DialogEnd::Declined("its host cannot ask anybody".to_owned())
+                }
+                Reaction::Failed(CallError::Closed | CallError::NotSent) => DialogEnd::Gone,
+                Reaction::Failed(error) => {
+                    DialogEnd::Declined(format!("its host does not answer: {error}"))
+                }
             }
         }
     }
@@ -188,7 +198,7 @@ impl Waiter {
     /// Somebody more who needs the login, and has as much time for it as the first.
     pub(super) fn of(page: Arc<Page>) -> Self {
         page.waiting.fetch_add(1, Ordering::Relaxed);
-        *lock(&page.until) = Instant::now() + LOGIN_TIMEOUT;
+        *page.until.lock() = Instant::now() + LOGIN_TIMEOUT;
         Self(page)
     }
 
@@ -251,12 +261,12 @@ impl Deref for Waiter {
 async fn wait(mut login: Login, until: &Lock<Instant>, closing: CancellationToken) -> Finished {
     let mut elsewhere = std::pin::pin!(login.made_elsewhere());
     loop {
-        let deadline = *lock(until);
+        let deadline = *until.lock();
         let returned = tokio::select! {
             returned = login.returned() => returned,
             () = &mut elsewhere => return Ok(()),
             () = tokio::time::sleep_until(deadline) => {
-                if *lock(until) > deadline {
+                if *until.lock() > deadline {
                     // Somebody else needs it by now.
                     continue;
                 }
@@ -268,8 +278,4 @@ async fn wait(mut login: Login, until: &Lock<Instant>, closing: CancellationToke
             return outcome.map_err(|error| error.to_string());
         }
     }
-}
-
-fn lock(until: &Lock<Instant>) -> MutexGuard<'_, Instant> {
-    until.lock()
 }

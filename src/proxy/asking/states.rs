@@ -6,10 +6,10 @@ use std::collections::{HashMap, VecDeque};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{Caller, Principal};
 use crate::{
     base::Lock,
     protocol::{Era, error, random_token},
+    proxy::{Caller, Principal},
     wire::{Raw, edit},
 };
 
@@ -31,12 +31,12 @@ const BEGINNING: &str = "dormouse-";
 /// that begins so comes from a process that has ended, or from nowhere, and must be refused (2026-07-28,
 /// basic/patterns/mrtr, Security).
 #[derive(Default)]
-pub(super) struct Passed {
+pub(super) struct ServerStates {
     /// The oldest first.
     states: Lock<VecDeque<String>>,
 }
 
-impl Passed {
+impl ServerStates {
     /// Remembers the state in a server's result, if it has one of that kind.
     pub(super) fn note(&self, result: &Raw) {
         let state = edit::get_str(result, "requestState");
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_state_of_nobody_known_is_refused_whatever_the_era_of_the_server() {
-        let passed = Passed::default();
+        let passed = ServerStates::default();
         let with = |state: &str| Raw::encode(&json!({"requestState": state}));
         let check = |era, state: &str| passed.check(era, Some(&with(state))).is_ok();
         assert!(passed.check(Era::Legacy, Some(&Raw::empty_object())).is_ok());
