@@ -58,7 +58,7 @@ impl Fleet {
 
     /// Whether no tool of the server may be called before it is known to be what was approved.
     fn must_compare(&self, server: ServerId) -> bool {
-        self.config_of(server).pin == Pin::Block
+        self.servers.config(server).pin == Pin::Block
     }
 
     /// Calls a server whose tools have to be what was approved. What it has may change with each connection, so the
@@ -85,7 +85,7 @@ impl Fleet {
             }
             let tool = edit::get_str(forwarded, "name").unwrap_or_default();
             if self.has_changed(instance, &tool) {
-                return Some(Ok(own(caller, blocked(&self.config_of(*server).name, &tool))));
+                return Some(Ok(own(caller, blocked(&self.servers.config(*server).name, &tool))));
             }
             let sent = self.as_called(caller, *server, params, forwarded);
             let is_task = sent.is_task;
@@ -94,19 +94,19 @@ impl Fleet {
                 Err(cause) => match self.can_repeat(*server, caller, &cause).await {
                     Ok(true) => {}
                     Ok(false) => {
-                        let name = self.config_of(*server).name.clone();
+                        let name = self.servers.config(*server).name.clone();
                         return failed_with(ForwardError::new(name, cause));
                     }
                     Err(error) => return failed_with(error),
                 },
                 answered => {
-                    let name = &self.config_of(*server).name;
+                    let name = &self.servers.config(*server).name;
                     let answered = answered.map_err(|cause| ForwardError::new(name.clone(), cause));
                     return Some(self.completed(caller, *server, is_task, answered).await);
                 }
             }
         }
-        let name = self.config_of(*server).name.clone();
+        let name = self.servers.config(*server).name.clone();
         failed_with(ForwardError::new(name, CallError::NotSent))
     }
 
@@ -122,7 +122,7 @@ impl Fleet {
         match action {
             Action::Answer(result) | Action::Reexamine { result, .. } => result,
             Action::Load { server } | Action::Forward { server, .. } => {
-                let name = &self.config_of(server).name;
+                let name = &self.servers.config(server).name;
                 failed(format!("server {name:?} was loaded, and what was asked for is not there"))
             }
             Action::Recall | Action::Index => failed("what is known of the servers cannot be read"),

@@ -201,7 +201,7 @@ async fn resume(
     let server = conversation.server;
     let method = conversation.ending.answered_as.unwrap_or(&conversation.method).to_owned();
     let answered = go_on(fleet, conversation, caller).await;
-    let name = || fleet.config_of(server).name.clone();
+    let name = || fleet.servers.config(server).name.clone();
     let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
     fleet.answered(caller, server, &method, answered)
 }

@@ -150,7 +150,7 @@ impl Fleet {
             for item in listed.iter() {
                 match edit::get_str(item, "uri") {
                     Some(uri) if !taken.insert(uri.clone()) => {
-                        let server = &self.config_of(*server).name;
+                        let server = &self.servers.config(*server).name;
                         tracing::warn!(server, uri, "an entry is hidden by that of another server");
                     }
                     _ => items.push(item.clone()),
@@ -171,12 +171,12 @@ impl Fleet {
         params: Raw,
     ) -> Arc<Vec<Raw>> {
         let known = self.listings.get(server, method);
-        let upstream = self.existing(self.instance(server, caller));
+        let upstream = self.servers.existing(self.instance(server, caller));
         let is_awake = upstream.is_some_and(|upstream| upstream.awake().is_some());
         if let Some(known) = known.clone().filter(|_| !is_awake) {
             return known;
         }
-        let limit = self.config_of(server).timeouts.request;
+        let limit = self.servers.config(server).timeouts.request;
         let pages = self.pages(caller, server, (method, member), params);
         let pages = async {
             if limit.is_zero() {
@@ -192,7 +192,7 @@ impl Fleet {
                 items
             }
             Err(why) => {
-                let config = self.config_of(server);
+                let config = self.servers.config(server);
                 let why = shortened(&Mask::of(&config).masked(&why), MAX_LOGGED);
                 let method = shortened(method, MAX_LOGGED);
                 tracing::warn!(server = config.name, why, method, "cannot read a list");
@@ -284,7 +284,7 @@ impl Fleet {
         }
         let names: Vec<String> = having
             .iter()
-            .map(|server| format!("/servers/{}/mcp", self.config_of(*server).name))
+            .map(|server| format!("/servers/{}/mcp", self.servers.config(*server).name))
             .collect();
         error::method_not_found(&format!(
             "{method} does not say which of several servers it is for; each is reached alone over HTTP: {}",

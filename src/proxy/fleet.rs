@@ -1,55 +1,48 @@
 //! All servers and the one live snapshot of what they have.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     path::PathBuf,
     sync::{Arc, Weak},
 };
 
-use arc_swap::ArcSwap;
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Endpoint, Host, Principal, Viewer,
+    Caller, Endpoint, Host, Principal, Viewer,
     asking::Asking,
     audience::Audience,
     board::{Board, RememberedLoads},
     extensions::Listings,
     in_flight::InFlight,
-    instance::{Instance, with_missing},
+    instance::Instance,
     logins::Logins,
     memory::Memory,
+    observer::{InstanceObserver, with_missing},
     results::Results,
-    roster::{Roster, Slot},
+    servers::{Observe, Roster, Servers, has_first_attempt},
     tasks::Tasks,
 };
 use crate::{
     auth::Auth,
-    base::Lock,
     base::run_blocking,
     catalog::{Cache, Collision, Exposed, Presence, ServerId, Snapshot},
-    config::{Config, Isolation, Mask, ServerConfig, Settings, Startup, Wrapping},
+    config::{Config, Mask, ServerConfig, Settings, Wrapping},
     protocol::{offered_capabilities, routed_capabilities},
     surface::shortened,
-    upstream::{Audience as Notified, Context, HttpClient, Phase, Upstream, Watchdog},
+    upstream::{Audience as Notified, Context, HttpClient, Upstream, Watchdog},
     wire::{Raw, edit},
 };
 
 pub struct Fleet {
     pub(super) this: Weak<Self>,
     pub(super) context: Context,
-    pub(super) roster: ArcSwap<Roster>,
-    pub(super) own: Lock<HashMap<Instance, Upstream>>,
+    pub(super) servers: Servers,
     pub(super) board: Board,
     /// Where loads are remembered, if they are.
     remembered: Option<RememberedLoads>,
     pub(super) audience: Audience,
-    /// Eager and hybrid servers whose first attempt is not over.
-    starting: watch::Sender<usize>,
-    /// The servers that no list waits for at the start, since they hung in the last run.
-    unwaited: HashSet<ServerId>,
-    started_at: Instant,
     pub(super) in_flight: InFlight,
     pub(super) asking: Asking,
     pub(super) tasks: Tasks,
@@ -96,30 +89,22 @@ impl Fleet {
         let remembered = remembered.map(RememberedLoads::at);
         let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {
-            let (mut starting, mut unwaited) = (0, HashSet::new());
-            let roster = Roster::default().reconfigured(servers, |id, _, version, config| {
-                memory.adopt(id, &config);
-                if has_first_attempt(&config) {
-                    if memory.was_hung(id) {
-                        unwaited.insert(id);
-                    } else {
-                        starting += 1;
-                    }
-                }
-                Slot::start(this, &context, id, version, config)
+            let fleet = this.clone();
+            let observe: Observe = Box::new(move |instance| {
+                Arc::new(InstanceObserver { fleet: fleet.clone(), instance })
             });
-            let snapshot = Snapshot::new(settings, &roster.configs());
+            let servers = Servers::new(context.clone(), observe, servers, |id, config| {
+                memory.adopt(id, config);
+                has_first_attempt(config) && memory.was_hung(id)
+            });
+            let snapshot = Snapshot::new(settings, &servers.roster().configs());
             Self {
                 this: this.clone(),
                 context,
-                roster: ArcSwap::from_pointee(roster),
-                own: Lock::default(),
+                servers,
                 board: Board::new(snapshot),
                 remembered,
                 audience: Audience::default(),
-                starting: watch::Sender::new(starting),
-                unwaited,
-                started_at: Instant::now(),
                 in_flight: InFlight::default(),
                 asking,
                 tasks: Tasks::default(),
@@ -137,16 +122,8 @@ impl Fleet {
     /// Connects the eager servers in the background, in the era of the host that is there, if one is; finds out
     /// what the hybrid ones have; takes up again what was loaded when dormouse last ended.
     pub fn start(&self) {
-        let era = self.audience.first_era();
         let remembered = self.remembered.as_ref().map(RememberedLoads::read).unwrap_or_default();
-        for (_, slot) in self.roster().all() {
-            let config = &slot.config;
-            if config.startup == Startup::Lazy && remembered.contains(&config.name) {
-                slot.upstream.restore();
-            } else {
-                slot.begin(era);
-            }
-        }
+        self.servers.begin(self.audience.first_era(), |name| remembered.contains(name));
     }
 
     /// Ends every server, and waits until all that was started is gone.
@@ -167,21 +144,18 @@ impl Fleet {
     pub fn endpoint(&self) -> Endpoint {
         let settings = self.settings();
         let is_wrapped = settings.wrapping != Wrapping::None;
-        let only = is_wrapped.then(|| self.roster().ids().next()).flatten();
+        let only = is_wrapped.then(|| self.servers.roster().ids().next()).flatten();
         Endpoint { surface: settings.surface, only }
     }
 
     /// The id and config of the server of this name, unless it is switched off.
     pub fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
-        let roster = self.roster();
-        let mut configs = roster.all().map(|(id, slot)| (id, &slot.config));
-        let found = configs.find(|(_, config)| config.enabled && config.name == name);
-        found.map(|(id, config)| (id, config.clone()))
+        self.servers.find(name)
     }
 
     /// The bearer tokens that open one server's endpoints alone, under its name.
     pub fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
-        let roster = self.roster();
+        let roster = self.servers.roster();
         let configs = roster.all().map(|(_, slot)| &slot.config);
         let with_tokens = configs.filter(|config| !config.auth_tokens.is_empty());
         with_tokens.map(|config| (config.name.clone(), config.auth_tokens.clone())).collect()
@@ -228,60 +202,40 @@ impl Fleet {
         edit::set_within(&offered, "extensions", &extensions)
     }
 
-    pub(super) fn roster(&self) -> Arc<Roster> {
-        self.roster.load_full()
-    }
-
-    /// The instance of a server that hosts share.
-    pub(super) fn shared(&self, server: ServerId) -> Upstream {
-        self.roster.load().slot(server).upstream.clone()
-    }
-
-    /// Whether an instance is of the config that is in force.
-    pub(super) fn is_current(&self, instance: Instance) -> bool {
-        let roster = self.roster.load();
-        roster.has(instance.server) && roster.slot(instance.server).version == instance.version
-    }
-
-    pub(super) fn config_of(&self, server: ServerId) -> Arc<ServerConfig> {
-        self.roster.load().slot(server).config.clone()
-    }
-
-    pub(super) fn another_first_attempt(&self) {
-        self.starting.send_modify(|starting| *starting += 1);
-    }
-
-    pub(super) fn first_attempt_over(&self, server: ServerId) {
-        if self.unwaited.contains(&server) {
-            return;
+    /// Returns the handle of an instance, which is made at the first use.
+    pub(super) fn upstream(&self, instance: Instance) -> Upstream {
+        let upstream = self.servers.upstream(instance, || {
+            let snapshot = self.board.snapshot();
+            let is_live = snapshot
+                .view(instance.server)
+                .is_some_and(|view| matches!(view.presence, Presence::Live { .. }));
+            is_live.then(|| self.servers.shared(instance.server).catalog()).flatten()
+        });
+        if instance.owner.is_some() {
+            for uri in self.audience.subscriptions().uris_of(instance) {
+                upstream.want(&uri);
+            }
         }
-        self.starting.send_modify(|starting| *starting = starting.saturating_sub(1));
+        upstream
+    }
+
+    /// Returns the instance of a server that a caller uses.
+    pub(super) fn instance(&self, server: ServerId, caller: &Caller) -> Instance {
+        self.servers.instance(server, caller.host.principal())
+    }
+
+    /// Ends what belongs to a principal alone.
+    pub fn end_instances_of(&self, owner: Principal) {
+        self.board.forget(owner);
+        self.results.forget(owner);
+        self.unsubscribe(self.tasks.forget(owner));
+        self.servers.stop_owned_by(owner);
     }
 
     /// Waits for eager and hybrid servers that are still on their first attempt, but not beyond `startupWait`.
+    /// Remembers those that have hung, so that the next start does not wait for them.
     pub(super) async fn started(&self) {
-        let mut starting = self.starting.subscribe();
-        let all = starting.wait_for(|starting| *starting == 0);
-        // Late ones are announced when they come.
-        let deadline = self.started_at + self.settings().startup_wait;
-        let is_first_wait = Instant::now() < deadline;
-        if tokio::time::timeout_at(deadline, all).await.is_err() && is_first_wait {
-            self.note_hung();
-        }
-    }
-
-    /// Remembers the eager and hybrid servers that are still to say what they have, so that the next start does not wait for them.
-    fn note_hung(&self) {
-        let roster = self.roster();
-        let hung: Vec<ServerId> = roster
-            .all()
-            .filter(|(_, slot)| {
-                has_first_attempt(&slot.config)
-                    && slot.upstream.catalog().is_none()
-                    && slot.upstream.status().phase == Phase::Loading
-            })
-            .map(|(server, _)| server)
-            .collect();
+        let hung = self.servers.started(self.settings().startup_wait).await;
         let Some(fleet) = self.this.upgrade().filter(|_| !hung.is_empty()) else { return };
         self.context.tasks.spawn(run_blocking(move || {
             for server in hung {
@@ -298,7 +252,7 @@ impl Fleet {
         known: Vec<(ServerId, Arc<Exposed>)>,
     ) {
         let publication = self.board.publish();
-        if Arc::ptr_eq(&self.roster(), roster) {
+        if Arc::ptr_eq(&self.servers.roster(), roster) {
             publication.recall(known);
         }
     }
@@ -309,7 +263,7 @@ impl Fleet {
             snapshot.collisions(is_new).into_iter().take(MAX_REPORTED)
         {
             let mask = |text: String, server: usize| {
-                Mask::of(&self.config_of(snapshot.servers[server].id)).masked(&text)
+                Mask::of(&self.servers.config(snapshot.servers[server].id)).masked(&text)
             };
             let text = servers.into_iter().fold(text, mask);
             tracing::warn!("{}", shortened(&text, MAX_REPORT));
@@ -330,7 +284,7 @@ impl Fleet {
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
     pub(super) fn note_failure(&self, from: Instance, cause: String) {
         let publication = self.board.publish();
-        if self.is_current(from) {
+        if self.servers.is_current(from) {
             publication.fail(from.server, cause);
         }
     }
@@ -344,7 +298,7 @@ impl Fleet {
         presence: impl FnOnce(&Presence) -> Option<Presence>,
     ) {
         let publication = self.board.publish();
-        if !self.is_current(from) {
+        if !self.servers.is_current(from) {
             return;
         }
         let server = from.server;
@@ -372,7 +326,7 @@ impl Fleet {
     /// Remembers that a server was loaded, for the next run.
     fn remember_load(&self, server: ServerId) {
         let Some(remembered) = self.remembered.clone() else { return };
-        let name = self.config_of(server).name.clone();
+        let name = self.servers.config(server).name.clone();
         self.context.tasks.spawn(run_blocking(move || {
             if let Err(error) = remembered.add(name) {
                 let path = remembered.path().display();
@@ -389,10 +343,4 @@ impl Fleet {
             });
         }
     }
-}
-
-/// Whether lists wait a while for the server. One of which each host has its own has nobody to be started for
-/// before there is a host.
-pub(super) fn has_first_attempt(server: &ServerConfig) -> bool {
-    server.enabled && server.startup != Startup::Lazy && server.isolation == Isolation::Shared
 }

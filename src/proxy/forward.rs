@@ -69,7 +69,7 @@ impl Fleet {
         params: Option<Raw>,
     ) -> Result<Outcome, ForwardError> {
         self.check_feature(server, method)?;
-        let failed = |cause| ForwardError::new(self.config_of(server).name.clone(), cause);
+        let failed = |cause| ForwardError::new(self.servers.config(server).name.clone(), cause);
         let mut last = CallError::NotSent;
         for _ in 0..MAX_CONNECTIONS {
             let (instance, lease) = self.lease(server, caller).await?;
@@ -139,7 +139,7 @@ impl Fleet {
 
     /// Whether the config lets the part of a server be used that a method is for.
     pub(super) fn check_feature(&self, server: ServerId, method: &str) -> Result<(), ForwardError> {
-        let config = self.config_of(server);
+        let config = self.servers.config(server);
         let (feature, is_on) = match method.split_once('/') {
             Some(("tools", _)) => ("tools", config.features.tools),
             Some(("resources", _)) => ("resources", config.features.resources),
@@ -207,12 +207,12 @@ impl Fleet {
     ) -> Result<(Instance, Lease), LoadError> {
         loop {
             let instance = self.instance(server, caller);
-            if !self.is_current(instance) {
-                return Err(LoadError::Gone { server: self.config_of(server).name.clone() });
+            if !self.servers.is_current(instance) {
+                return Err(LoadError::Gone { server: self.servers.config(server).name.clone() });
             }
             match self.wake(instance, caller).await {
                 // The config has changed meanwhile, and it is another instance's turn.
-                Err(_) if !self.is_current(instance) => {}
+                Err(_) if !self.servers.is_current(instance) => {}
                 leased => return leased.map(|lease| (instance, lease)),
             }
         }
@@ -238,7 +238,7 @@ pub(super) struct Forwarded<'a> {
 impl Forwarded<'_> {
     /// How long the server may be silent.
     pub(super) fn silence(&self) -> Duration {
-        let timeouts = self.fleet.config_of(self.instance.server).timeouts;
+        let timeouts = self.fleet.servers.config(self.instance.server).timeouts;
         // `tasks/result` is answered when the work is done.
         let is_work = matches!(self.method, method::TOOLS_CALL | method::TASKS_RESULT);
         if is_work { timeouts.call } else { timeouts.request }

@@ -23,8 +23,8 @@ impl Fleet {
 
     async fn greeting_of_sole(&self, caller: &Caller) -> Option<Result<Greeting, Raw>> {
         let server = caller.endpoint().passes_through()?;
-        let own = self.existing(self.instance(server, caller));
-        if self.config_of(server).isolation == Isolation::Session {
+        let own = self.servers.existing(self.instance(server, caller));
+        if self.servers.config(server).isolation == Isolation::Session {
             let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
             if let Some(greeting) = known.filter(|greeting| greeting.said.is_some()) {
                 return Some(Ok(greeting));

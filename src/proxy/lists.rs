@@ -69,7 +69,7 @@ impl Fleet {
     ) -> Option<Outcome> {
         let endpoint = caller.endpoint();
         let server = endpoint.passes_through()?;
-        let config = self.config_of(server);
+        let config = self.servers.config(server);
         let is_edited = !config.tools.allows_all()
             || config.features != Features::default()
             || config.pin == Pin::Block
@@ -81,7 +81,7 @@ impl Fleet {
         if let Err(refusal) = self.load_sole(caller).await {
             return Some(Err(refusal));
         }
-        let upstream = self.existing(self.instance(server, caller))?;
+        let upstream = self.servers.existing(self.instance(server, caller))?;
         // What another host's instance has listed is not this host's.
         let is_shared = config.isolation == Isolation::Shared;
         let is_known = is_shared && self.context.reads_lists && !params.is_some_and(has_cursor);
@@ -99,9 +99,10 @@ impl Fleet {
     /// Waits for servers that have just said that their lists have changed: what is listed then is what they mean.
     async fn caught_up(&self, caller: &Caller) {
         let endpoint = caller.endpoint();
-        let roster = self.roster();
+        let roster = self.servers.roster();
         let shown = roster.ids().filter(|server| endpoint.shows(*server));
-        let upstreams = shown.filter_map(|server| self.existing(self.instance(server, caller)));
+        let upstreams =
+            shown.filter_map(|server| self.servers.existing(self.instance(server, caller)));
         let all = futures_util::future::join_all(upstreams.map(|upstream| async move {
             upstream.caught_up().await;
         }));
@@ -119,8 +120,8 @@ impl Fleet {
         let snapshot = self.board.snapshot_for(caller.viewer());
         let presence = snapshot.view(server).map(|view| &view.presence);
         // An eager one is on its way, and is announced when it comes; unless somebody has to do something for that.
-        let upstream = self.existing(self.instance(server, caller));
-        let is_own = self.config_of(server).isolation == Isolation::Session;
+        let upstream = self.servers.existing(self.instance(server, caller));
+        let is_own = self.servers.config(server).isolation == Isolation::Session;
         let is_unknown = if is_own {
             upstream.as_ref().is_none_or(|upstream| upstream.catalog().is_none())
         } else {
@@ -131,7 +132,7 @@ impl Fleet {
             .is_some_and(|upstream| upstream.status().phase == Phase::AwaitingLogin);
         let has_failed =
             upstream.is_some_and(|upstream| upstream.status().phase == Phase::BackingOff);
-        let is_eager = self.config_of(server).startup == Startup::Eager && !is_own;
+        let is_eager = self.servers.config(server).startup == Startup::Eager && !is_own;
         let is_coming = is_eager && !wants_login && !has_failed;
         if !is_unknown || is_coming {
             return Ok(());
@@ -155,8 +156,8 @@ impl Fleet {
         let _listing = self.audience.begin_listing(caller.host.id());
         let quiet_until = Instant::now() + LIST_TIMEOUT;
         let asking = TaskTracker::new();
-        for server in self.roster().ids().filter(|server| endpoint.shows(*server)) {
-            let upstream = self.existing(self.instance(server, caller));
+        for server in self.servers.roster().ids().filter(|server| endpoint.shows(*server)) {
+            let upstream = self.servers.existing(self.instance(server, caller));
             if let Some(upstream) = upstream.filter(|upstream| upstream.awake().is_some()) {
                 asking.spawn(async move { upstream.relist(kinds, quiet_until).await });
             }

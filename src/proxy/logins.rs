@@ -101,7 +101,7 @@ impl Fleet {
             }
             Ok(LoginOutcome::LoggedIn)
         };
-        let name = &self.config_of(server).name;
+        let name = &self.servers.config(server).name;
         let message = format!("waiting for a login to server {name}");
         match with_beats(caller, &message, waiting).await {
             Ok(outcome) => outcome,
@@ -110,7 +110,7 @@ impl Fleet {
     }
 
     fn not_logged_in(&self, server: ServerId, why: String) -> ForwardError {
-        let server = self.config_of(server).name.clone();
+        let server = self.servers.config(server).name.clone();
         tracing::warn!(server, why, "nobody has logged in");
         let command = self.context.auth.command(&server);
         ForwardError::NotLoggedIn { server, why, command }
@@ -208,7 +208,7 @@ impl Fleet {
 
 /// Begins a login, which goes on whatever becomes of those who have asked for it.
 fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
-    let (auth, config) = (fleet.context.auth.clone(), fleet.config_of(server));
+    let (auth, config) = (fleet.context.auth.clone(), fleet.servers.config(server));
     let (tasks, closing) = (fleet.context.tasks.clone(), fleet.logins.ending.child_token());
     let number = fleet.logins.opened.fetch_add(1, Ordering::Relaxed);
     let fleet = fleet.this.clone();

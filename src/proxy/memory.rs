@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Fleet, audience::first_era, fleet::has_first_attempt, instance::Instance};
+use super::{Fleet, audience::first_era, instance::Instance, servers::has_first_attempt};
 use crate::{
     base::Lock,
     base::run_blocking,
@@ -216,7 +216,7 @@ impl Fleet {
         let naming = snapshot.position(server).map(|at| snapshot.naming(at));
         // One that is gone is not shown under any name.
         let naming = naming.unwrap_or(Naming::Bare);
-        self.expose_as(server, catalog, &self.config_of(server), naming)
+        self.expose_as(server, catalog, &self.servers.config(server), naming)
     }
 
     /// The same as a config has it that is not in force yet.
@@ -246,7 +246,7 @@ impl Fleet {
     }
 
     fn expose_anew(&self, server: ServerId) {
-        let (roster, snapshot) = (self.roster(), self.board.snapshot());
+        let (roster, snapshot) = (self.servers.roster(), self.board.snapshot());
         let Some(view) = snapshot.view(server) else { return };
         if let Some(known) = &view.known {
             self.publish_recalled(&roster, vec![(server, self.expose(server, &known.whole))]);
@@ -273,17 +273,19 @@ impl Fleet {
     pub(super) fn keep(&self, instance: Instance, catalog: &Arc<ServerCatalog>) {
         let server = instance.server;
         let is_whole = self.context.reads_lists;
-        if !is_whole || !self.is_current(instance) || !self.memory.is_news(server, catalog) {
+        if !is_whole || !self.servers.is_current(instance) || !self.memory.is_news(server, catalog)
+        {
             return;
         }
         let (fleet, catalog) = (self.this.clone(), catalog.clone());
         self.context.tasks.spawn(run_blocking(move || {
-            let Some(fleet) = fleet.upgrade().filter(|fleet| fleet.is_current(instance)) else {
+            let Some(fleet) = fleet.upgrade().filter(|fleet| fleet.servers.is_current(instance))
+            else {
                 return;
             };
             fleet.report_hidden(server, &catalog);
             fleet.memory.note_hung(server, false);
-            let config = fleet.config_of(server);
+            let config = fleet.servers.config(server);
             let Some(changed) =
                 fleet.memory.write(server, &config.name, &catalog.discovery.declared)
             else {
@@ -307,13 +309,13 @@ impl Fleet {
 
     /// What the servers that are in use have, as far as that is known.
     pub fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
-        let roster = self.roster();
+        let roster = self.servers.roster();
         let enabled = roster.all().filter(|(_, slot)| slot.config.enabled);
         enabled.map(|(_, slot)| (slot.config.clone(), slot.upstream.catalog())).collect()
     }
 
     fn report_changed(&self, server: ServerId, changed: &BTreeSet<String>) {
-        let config = self.config_of(server);
+        let config = self.servers.config(server);
         let blocked =
             if config.pin == Pin::Block { "; it cannot be called before that" } else { "" };
         if changed.len() > MAX_REPORTED {
@@ -339,7 +341,7 @@ impl Fleet {
     fn report_hidden(&self, server: ServerId, catalog: &ServerCatalog) {
         for (place, hidden) in hidden_characters(catalog) {
             if self.memory.is_first_report(server, format!("hidden {place}")) {
-                let server = &self.config_of(server).name;
+                let server = &self.servers.config(server).name;
                 let character = format!("U+{:04X}", u32::from(hidden));
                 tracing::warn!(server, place, character, "holds characters that cannot be seen");
             }
@@ -363,7 +365,7 @@ impl Fleet {
     /// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
     /// `is_meant`: whether a server has just been taken into the config.
     pub(super) fn seed(&self, is_meant: impl Fn(ServerId) -> bool) {
-        let roster = self.roster();
+        let roster = self.servers.roster();
         let hybrid = roster.all().filter(|(server, slot)| {
             let is_hybrid = slot.config.startup == Startup::Hybrid;
             is_meant(*server) && is_hybrid && has_first_attempt(&slot.config)
@@ -377,7 +379,7 @@ impl Fleet {
     /// Reads what is known of the servers that have not been loaded, once. It feeds search, counts and the
     /// `direct` surface.
     pub(super) async fn recall_all(&self) {
-        let (roster, snapshot) = (self.roster(), self.board.snapshot());
+        let (roster, snapshot) = (self.servers.roster(), self.board.snapshot());
         if snapshot.is_recalled {
             return;
         }

@@ -20,15 +20,16 @@ mod lists;
 mod logins;
 mod memory;
 mod notifications;
+mod observer;
 mod operate;
 mod overview;
 mod questions;
 mod reload;
 mod resources;
 mod results;
-mod roster;
 mod rounds;
 mod router;
+mod servers;
 mod streams;
 mod tasks;
 

@@ -69,7 +69,7 @@ impl Fleet {
     /// did. A modern host hears on its streams alone, but for that of a wrapped server.
     fn relay_unchanged(&self, instance: Instance, notification: &Notification) -> bool {
         let hosts = self.audience.hosts_of(instance);
-        let ([host], Some(upstream)) = (hosts.as_slice(), self.existing(instance)) else {
+        let ([host], Some(upstream)) = (hosts.as_slice(), self.servers.existing(instance)) else {
             return false;
         };
         let era = upstream.awake().map(|lease| lease.greeting().era);
@@ -150,7 +150,7 @@ impl Fleet {
     pub fn notice(&self, host: &dyn Host, notification: &Notification) {
         let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
         let only = host.endpoint().only;
-        for (instance, upstream) in self.instances() {
+        for (instance, upstream) in self.servers.instances() {
             let is_theirs = instance.owner.is_none_or(|owner| owner == host.principal());
             let is_concerned = is_theirs
                 && if is_roots {
@@ -182,7 +182,7 @@ impl Fleet {
             reply(self.forward(server, caller, method::LOGGING_SET_LEVEL, params).await)?;
         if let Some(level) = level {
             self.audience.levels().set(host, level);
-            if let Some(upstream) = self.existing(self.instance(server, caller)) {
+            if let Some(upstream) = self.servers.existing(self.instance(server, caller)) {
                 upstream.want_log_level(level);
             }
         }
@@ -191,7 +191,7 @@ impl Fleet {
 
     pub(super) fn tell_log_level(&self) {
         let Some(level) = self.audience.levels().most_verbose() else { return };
-        for (_, upstream) in self.instances() {
+        for (_, upstream) in self.servers.instances() {
             upstream.want_log_level(level);
             self.context.tasks.spawn(async move { upstream.tell_log_level().await });
         }

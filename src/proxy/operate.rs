@@ -42,7 +42,7 @@ impl Fleet {
         if self.board.has_loads_of_sessions() {
             return Err(OperateError::OfSessions);
         }
-        self.shared(server).lease(self.audience.first_era()).await?;
+        self.servers.shared(server).lease(self.audience.first_era()).await?;
         Ok(())
     }
 
@@ -53,7 +53,9 @@ impl Fleet {
     pub async fn put_to_sleep(&self, name: &str) -> Result<(), OperateError> {
         let server = self.known(name)?;
         let mut outcome = Ok(());
-        for (_, upstream) in self.instances().into_iter().filter(|(at, _)| at.server == server) {
+        for (_, upstream) in
+            self.servers.instances().into_iter().filter(|(at, _)| at.server == server)
+        {
             if let Err(why) = upstream.sleep().await {
                 outcome = Err(OperateError::Awake { server: name.to_owned(), why });
             }
@@ -68,7 +70,7 @@ impl Fleet {
     /// When there is none.
     pub fn reset(&self, name: &str) -> Result<(), OperateError> {
         let server = self.known(name)?;
-        let status = self.shared(server).status();
+        let status = self.servers.shared(server).status();
         if status.strikes > 0 || matches!(status.phase, Phase::Evicted | Phase::BackingOff) {
             self.start_anew(name);
         }
@@ -76,7 +78,7 @@ impl Fleet {
     }
 
     fn known(&self, name: &str) -> Result<ServerId, OperateError> {
-        let roster = self.roster();
+        let roster = self.servers.roster();
         let found = roster.all().find(|(_, slot)| slot.config.name == name);
         match found {
             Some((id, slot)) if slot.config.enabled => Ok(id),

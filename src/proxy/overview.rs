@@ -26,15 +26,15 @@ pub struct Overview {
 impl Fleet {
     /// All servers, in config order. Reads from disk what is known of those that have not been loaded.
     pub fn overview(&self) -> Vec<Overview> {
-        let instances = self.instances();
-        self.roster().ids().map(|server| self.overview_of(server, &instances)).collect()
+        let instances = self.servers.instances();
+        self.servers.roster().ids().map(|server| self.overview_of(server, &instances)).collect()
     }
 
     fn overview_of(&self, server: ServerId, instances: &[(Instance, Upstream)]) -> Overview {
         let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
         let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
         let is_awake = |status: &&Status| status.phase == Phase::Awake;
-        let (shared, config) = (self.shared(server), self.config_of(server));
+        let (shared, config) = (self.servers.shared(server), self.servers.config(server));
         let catalog = shared.catalog();
         let recalled = || Some(Arc::new(self.memory.last(server)?));
         let inventory = catalog.or_else(recalled).map(|catalog| {

@@ -106,7 +106,7 @@ fn addressee(
         let is_others = |entry: &Entry| entry.caller.host.id() != last.caller.host.id();
         if in_flight.iter().any(is_others) {
             tracing::warn!(
-                server = fleet.config_of(instance.server).name,
+                server = fleet.servers.config(instance.server).name,
                 method,
                 host = last.caller.host.id().0,
                 "several hosts have calls in flight; the question is taken for that of the last one"

@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Fleet, Viewer,
-    fleet::has_first_attempt,
-    roster::{Roster, Slot},
+    servers::{Roster, Slot, has_first_attempt},
 };
 use crate::{
     catalog::{CatalogKey, Changes, Origin, Presence, ServerId, Snapshot},
@@ -97,7 +96,7 @@ impl Fleet {
     /// Starts a server anew, whose config stays what it is.
     pub(super) fn start_anew(&self, name: &str) {
         self.reload_with(Some(name), |fleet| {
-            let roster = fleet.roster();
+            let roster = fleet.servers.roster();
             let servers = roster.all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
             Config { settings: fleet.settings().as_ref().clone(), servers, ..Config::default() }
         });
@@ -113,7 +112,7 @@ impl Fleet {
         let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
         let are_settings_new = settings != *before.settings;
         let after = self.reconfigured(&before, settings, &difference);
-        self.roster.store(Arc::new(difference.roster.clone()));
+        self.servers.replace(difference.roster.clone());
         publication.swap(after);
         drop(publication);
         self.seed(|server| !difference.keeps_connection(server));
@@ -129,7 +128,7 @@ impl Fleet {
         servers: Vec<ServerConfig>,
         anew: Option<&str>,
     ) -> Difference {
-        let before = self.roster();
+        let before = self.servers.roster();
         let mut fates = BTreeMap::new();
         let roster = before.reconfigured(servers, |id, was, version, config| {
             let presence = snapshot.view(id).map(|view| &view.presence);
@@ -150,7 +149,7 @@ impl Fleet {
                         stays_live: matches!(presence, Some(Presence::Live { .. }))
                             && has_same_catalog(&config, &was.config),
                     });
-                    (fate, Slot::start(&self.this, &self.context, id, version, config))
+                    (fate, self.servers.start(id, version, config))
                 }
             };
             fates.insert(id, fate);
@@ -191,7 +190,7 @@ impl Fleet {
                 matches!(view.presence, Presence::Live { origin: Origin::HostsRequest, .. })
             });
             if has_first_attempt(&slot.config) {
-                self.another_first_attempt();
+                self.servers.expect_first_attempt();
             }
             if was_loaded && slot.config.startup == Startup::Lazy {
                 // What hosts have loaded stays loaded where it is known what that comes to.
@@ -210,13 +209,7 @@ impl Fleet {
         }
         self.logins.close_all_but(|server| difference.keeps_connection(server));
         self.listings.retain(|server| difference.keeps_connection(server));
-        self.own.lock().retain(|instance, upstream| {
-            let is_kept = difference.keeps_connection(instance.server);
-            if !is_kept {
-                upstream.retire();
-            }
-            is_kept
-        });
+        self.servers.retire_owned(|server| difference.keeps_connection(server));
     }
 
     /// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told

@@ -54,10 +54,10 @@ impl Fleet {
         is_asked: impl Fn(ServerId) -> bool,
     ) -> Outcome {
         let mut refusals = Vec::new();
-        let roster = self.roster();
+        let roster = self.servers.roster();
         for server in roster.ids().filter(|server| is_asked(*server)) {
             let instance = self.instance(server, caller);
-            let Some(upstream) = self.existing(instance) else { continue };
+            let Some(upstream) = self.servers.existing(instance) else { continue };
             let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
             else {
                 continue;
@@ -175,7 +175,9 @@ impl Fleet {
         uri: &str,
         params: Option<Raw>,
     ) -> Outcome {
-        let Some(upstream) = self.existing(instance) else { return Ok(Raw::empty_object()) };
+        let Some(upstream) = self.servers.existing(instance) else {
+            return Ok(Raw::empty_object());
+        };
         let Some(lease) = upstream.awake() else {
             upstream.forget_subscription(uri);
             return Ok(Raw::empty_object());

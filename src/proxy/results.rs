@@ -50,7 +50,7 @@ impl Results {
 impl Fleet {
     /// A tool's result with no more text than the config allows.
     pub(super) fn bounded(&self, caller: &Caller, server: ServerId, result: Raw) -> Raw {
-        let config = self.config_of(server);
+        let config = self.servers.config(server);
         let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
             return result;
         };

@@ -113,7 +113,7 @@ impl Fleet {
     /// Has servers tell nothing more of tasks to which nobody listens.
     pub(super) fn unsubscribe(&self, Unheard(origins): Unheard) {
         for Origin { instance, id } in origins {
-            if let Some(upstream) = self.existing(instance) {
+            if let Some(upstream) = self.servers.existing(instance) {
                 upstream.set_task_subscription(&id, false);
             }
         }
@@ -156,7 +156,7 @@ impl Fleet {
             return self.forward(server, caller, method, Some(params)).await;
         };
         let answered = self.request(lease, origin.instance, caller, method, Some(params)).await;
-        answered.map_err(|cause| ForwardError::new(self.config_of(server).name.clone(), cause))
+        answered.map_err(|cause| ForwardError::new(self.servers.config(server).name.clone(), cause))
     }
 
     /// Lets the server sleep when its host has what the task came to, and forgets what the server has forgotten.
@@ -213,11 +213,11 @@ impl Fleet {
     /// The caller's instances that are awake, have tasks, and speak its era.
     fn with_tasks(&self, caller: &Caller) -> Vec<(Instance, Lease)> {
         let era = caller.client.era;
-        let roster = self.roster();
+        let roster = self.servers.roster();
         let shown = roster.ids().filter(|server| caller.endpoint().shows(*server));
         let awake = shown.filter_map(|server| {
             let instance = self.instance(server, caller);
-            Some((instance, self.existing(instance)?.awake()?))
+            Some((instance, self.servers.existing(instance)?.awake()?))
         });
         let has_tasks = |lease: &Lease| match era {
             Era::Legacy => lease.greeting().offers("tasks"),
@@ -248,13 +248,13 @@ impl Fleet {
                     tasks.extend(listed.iter().filter_map(visible));
                 }
                 Ok(Err(error)) => {
-                    let config = self.config_of(instance.server);
+                    let config = self.servers.config(instance.server);
                     let error = Mask::of(&config).masked(&error.to_string());
                     let error = shortened(&error, MAX_LOGGED);
                     tracing::warn!(server = config.name, error, "cannot list its tasks");
                 }
                 Err(_) => {
-                    let server = &self.config_of(instance.server).name;
+                    let server = &self.servers.config(instance.server).name;
                     tracing::warn!(
                         server,
                         "its tasks are left out: it takes too long to list them"
@@ -315,7 +315,7 @@ impl Fleet {
             self.add_task(caller, origin, None, Instant::now() + MAX_TTL);
         }
         let Some(origin) = self.tasks.listen(owner, shown, stream) else { return false };
-        if let Some(upstream) = self.existing(origin.instance) {
+        if let Some(upstream) = self.servers.existing(origin.instance) {
             upstream.set_task_subscription(&origin.id, true);
         }
         true
@@ -385,7 +385,7 @@ impl Fleet {
             cancellation.disarm();
         }
         self.unsubscribe(self.tasks.remove(owner, &task.id));
-        let name = self.config_of(server).name.clone();
+        let name = self.servers.config(server).name.clone();
         let answered = answered.map_err(|cause| ForwardError::new(name, cause));
         self.called(caller, server, answered)
     }

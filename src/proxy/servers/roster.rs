@@ -1,22 +1,19 @@
 //! Which servers there are, and the handle on each.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use super::{
-    Fleet,
-    fleet::has_first_attempt,
-    instance::{Instance, InstanceObserver},
-};
+use super::{Observe, has_first_attempt};
 use crate::{
     catalog::ServerId,
     config::{ServerConfig, Startup},
     protocol::Era,
+    proxy::instance::Instance,
     upstream::{Context, Upstream},
 };
 
 /// Immutable, and swapped as a whole when the config changes.
 #[derive(Clone, Default)]
-pub(super) struct Roster {
+pub(in crate::proxy) struct Roster {
     /// By id. A server that the config does not have any more keeps its place: what is in flight refers to it.
     slots: Vec<Slot>,
     /// Those that the config has, in its order.
@@ -24,31 +21,28 @@ pub(super) struct Roster {
 }
 
 #[derive(Clone)]
-pub(super) struct Slot {
+pub(in crate::proxy) struct Slot {
     /// The instance that hosts share.
-    pub(super) upstream: Upstream,
+    pub(in crate::proxy) upstream: Upstream,
     /// As it is now. What of it concerns the connection is as it was when the instance was started.
-    pub(super) config: Arc<ServerConfig>,
+    pub(in crate::proxy) config: Arc<ServerConfig>,
     /// How often that has changed.
-    pub(super) version: u32,
+    pub(in crate::proxy) version: u32,
 }
 
 impl Slot {
-    pub(super) fn start(
-        fleet: &Weak<Fleet>,
+    pub(in crate::proxy) fn start(
         context: &Context,
-        id: ServerId,
-        version: u32,
+        observe: &Observe,
+        instance: Instance,
         config: Arc<ServerConfig>,
     ) -> Self {
-        let instance = Instance { server: id, version, owner: None };
-        let observer = InstanceObserver { fleet: fleet.clone(), instance };
-        let upstream = Upstream::start(config.clone(), Arc::new(observer), context, None);
-        Self { upstream, config, version }
+        let upstream = Upstream::start(config.clone(), observe(instance), context, None);
+        Self { upstream, config, version: instance.version }
     }
 
     /// Connects an eager server in the background, or finds out what a hybrid one has.
-    pub(super) fn begin(&self, era: Era) {
+    pub(in crate::proxy) fn begin(&self, era: Era) {
         match self.config.startup {
             Startup::Eager if has_first_attempt(&self.config) => self.upstream.begin(era),
             Startup::Hybrid if has_first_attempt(&self.config) => self.upstream.learn(),
@@ -58,31 +52,31 @@ impl Slot {
 }
 
 impl Roster {
-    pub(super) fn slot(&self, id: ServerId) -> &Slot {
+    pub(in crate::proxy) fn slot(&self, id: ServerId) -> &Slot {
         &self.slots[id.0]
     }
 
     /// Whether the config has it at this moment.
-    pub(super) fn has(&self, id: ServerId) -> bool {
+    pub(in crate::proxy) fn has(&self, id: ServerId) -> bool {
         self.order.contains(&id)
     }
 
     /// The instance of a server that hosts share.
-    pub(super) fn shared(&self, id: ServerId) -> Instance {
-        Instance { server: id, version: self.slot(id).version, owner: None }
+    pub(in crate::proxy) fn shared(&self, id: ServerId) -> Instance {
+        Instance::shared(id, self.slot(id).version)
     }
 
     /// The servers that there are, in config order.
-    pub(super) fn ids(&self) -> impl Iterator<Item = ServerId> {
+    pub(in crate::proxy) fn ids(&self) -> impl Iterator<Item = ServerId> {
         self.order.iter().copied()
     }
 
     /// What the config says of each, in its order.
-    pub(super) fn configs(&self) -> Vec<(ServerId, &ServerConfig)> {
+    pub(in crate::proxy) fn configs(&self) -> Vec<(ServerId, &ServerConfig)> {
         self.all().map(|(id, slot)| (id, slot.config.as_ref())).collect()
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (ServerId, &Slot)> {
+    pub(in crate::proxy) fn all(&self) -> impl Iterator<Item = (ServerId, &Slot)> {
         self.order.iter().map(|id| (*id, self.slot(*id)))
     }
 
@@ -93,7 +87,7 @@ impl Roster {
 
     /// The roster for these servers. `replace` says what becomes of one, given its place, and what was there if
     /// the config has it at this moment.
-    pub(super) fn reconfigured(
+    pub(in crate::proxy) fn reconfigured(
         &self,
         servers: Vec<ServerConfig>,
         mut replace: impl FnMut(ServerId, Option<&Slot>, u32, Arc<ServerConfig>) -> Slot,

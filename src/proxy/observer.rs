@@ -1,0 +1,191 @@
+//! What an instance tells the fleet, and what the fleet declares to its server.
+
+use std::{
+    collections::HashSet,
+    pin::Pin,
+    sync::{Arc, Weak},
+};
+
+use super::{Caller, Fleet, Host, audience::is_sole, instance::Instance, questions};
+use crate::{
+    catalog::{Origin, Presence, ServerCatalog, ServerId},
+    config::Wrapping,
+    protocol::Era,
+    upstream::{Audience, Observer, Question, Recalled, declared_names},
+    wire::{Notification, Raw, edit},
+};
+
+/// Tells the fleet what becomes of an instance.
+pub(super) struct InstanceObserver {
+    pub(super) fleet: Weak<Fleet>,
+    pub(super) instance: Instance,
+}
+
+impl InstanceObserver {
+    fn tell(&self, tell: impl FnOnce(&Fleet, ServerId)) {
+        // The fleet is gone only when everything ends.
+        if let Some(fleet) = self.fleet.upgrade() {
+            tell(&fleet, self.instance.server);
+        }
+    }
+}
+
+impl Observer for InstanceObserver {
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: Audience) {
+        self.tell(|fleet, server| {
+            fleet.memory.tell_learned();
+            let exposed = fleet.expose(server, &catalog);
+            fleet.publish(self.instance, audience, |before| {
+                let origin = match before {
+                    // Whose doing it was that a server is live does not change while it is.
+                    Presence::Live { origin, .. } => *origin,
+                    _ => origin,
+                };
+                Some(Presence::Live { exposed, origin })
+            });
+        });
+    }
+
+    fn learned(&self, catalog: &Arc<ServerCatalog>) {
+        self.tell(|fleet, _| fleet.keep(self.instance, catalog));
+    }
+
+    fn recall(&self) -> Option<Recalled> {
+        self.fleet.upgrade()?.recall(self.instance)
+    }
+
+    fn troubled(&self, trouble: Option<String>) {
+        self.tell(|fleet, _| {
+            fleet.publish(self.instance, Audience::All, |before| match before {
+                // What is known of it stays: a call tries to reach it again.
+                Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
+                Presence::Offered { .. } => Some(Presence::Offered { trouble }),
+            });
+        });
+    }
+
+    fn failed(&self, cause: String) {
+        self.tell(|fleet, _| fleet.note_failure(self.instance, cause));
+    }
+
+    fn evicted(&self) {
+        self.tell(|fleet, _| {
+            fleet.publish(self.instance, Audience::All, |before| match before {
+                // Another host's own instance has shown that it can be had.
+                Presence::Live { .. } => None,
+                _ => Some(Presence::Evicted),
+            });
+        });
+    }
+
+    fn moved(&self) {
+        self.tell(|fleet, _| fleet.changed());
+    }
+
+    fn first_attempt_over(&self) {
+        // Only shared instances are started eagerly.
+        if self.instance.owner.is_none() {
+            self.tell(|fleet, server| fleet.servers.first_attempt_over(server));
+        }
+    }
+
+    fn notification(&self, notification: Notification, cause: Option<u64>) {
+        self.tell(|fleet, _| fleet.relay(self.instance, &notification, cause));
+    }
+
+    fn question(&self, question: Question) {
+        self.tell(|fleet, _| questions::ask(fleet, self.instance, question));
+    }
+
+    fn capabilities(&self, era: Era) -> Raw {
+        let Some(fleet) = self.fleet.upgrade() else { return Raw::empty_object() };
+        fleet.capabilities_for(self.instance, era)
+    }
+
+    fn declares_more(&self, declared: &[String], era: Era) -> bool {
+        let Some(fleet) = self.fleet.upgrade() else { return false };
+        fleet.declares_more(self.instance, declared, era)
+    }
+
+    fn client_info(&self) -> Option<Raw> {
+        self.fleet.upgrade()?.client_info_for(self.instance)
+    }
+
+    fn is_congested(&self) -> bool {
+        self.fleet.upgrade().is_some_and(|fleet| fleet.audience.is_congested())
+    }
+
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            if let Some(fleet) = self.fleet.upgrade() {
+                fleet.audience.ready().await;
+            }
+        })
+    }
+}
+
+/// What can be asked through us when nobody in particular is connected: whoever makes a call later may be
+/// able to answer, and a question that its host cannot answer is refused.
+const FOR_NOBODY: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+
+fn for_nobody() -> Raw {
+    Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object())
+}
+
+impl Fleet {
+    /// The union of what hosts have declared, for an instance to which all of it may be of use.
+    pub(super) fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
+        let hosts = self.audience.hosts_of(instance);
+        let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
+        if clients.peek().is_none() {
+            return for_nobody();
+        }
+        let mut union = Raw::empty_object();
+        for client in clients {
+            for (name, value) in edit::entries(&client.capabilities_for(era)) {
+                let both = match edit::get(&union, &name) {
+                    Some(known) => with_missing(&known, &value),
+                    None => value,
+                };
+                union = edit::set(&union, &name, &both);
+            }
+        }
+        // The roots of one host are nothing that another's server should work in.
+        if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
+    }
+
+    fn declares_more(&self, instance: Instance, declared: &[String], era: Era) -> bool {
+        let is_alone =
+            |host: &Arc<dyn Host>| host.endpoint().passes_through() == Some(instance.server);
+        declared == declared_names(&for_nobody())
+            && self.audience.hosts_of(instance).iter().all(is_alone)
+            && declared_names(&self.capabilities_for(instance, era))
+                .iter()
+                .any(|name| !declared.contains(name))
+    }
+
+    /// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.
+    fn client_info_for(&self, instance: Instance) -> Option<Raw> {
+        let hosts = self.audience.hosts_of(instance);
+        let is_of_one = instance.owner.is_some() || self.settings().wrapping != Wrapping::None;
+        if !is_of_one || !is_sole(&hosts) {
+            return None;
+        }
+        hosts.iter().find_map(|host| host.client())?.info.clone()
+    }
+
+    /// The server that this caller talks to as if dormouse were not there, where it has the instance for itself.
+    pub(super) fn sole_of(&self, caller: &Caller) -> Option<ServerId> {
+        let server = caller.endpoint().passes_through()?;
+        is_sole(&self.audience.hosts_of(self.instance(server, caller))).then_some(server)
+    }
+}
+
+/// `object` with those members of `other` that it does not have.
+pub(super) fn with_missing(object: &Raw, other: &Raw) -> Raw {
+    let known: HashSet<String> = edit::entries(object).into_iter().map(|(name, _)| name).collect();
+    let mut missing = edit::entries(other);
+    missing.retain(|(name, _)| !known.contains(name));
+    let missing: Vec<_> = missing.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    if missing.is_empty() { object.clone() } else { edit::set_each(object, &missing) }
+}

@@ -1,0 +1,202 @@
+//! All servers of the config, and the instances of them that run.
+
+mod first_attempts;
+mod roster;
+
+use std::{collections::HashMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+use tokio::time::Instant;
+
+use super::{Principal, instance::Instance};
+use crate::{
+    base::Lock,
+    catalog::{ServerCatalog, ServerId},
+    config::{Isolation, ServerConfig, Startup},
+    protocol::Era,
+    upstream::{Context, Observer, Phase, Upstream},
+};
+use first_attempts::FirstAttempts;
+
+pub(super) use first_attempts::has_first_attempt;
+pub(super) use roster::{Roster, Slot};
+
+/// Makes the observer of an instance.
+pub(super) type Observe = Box<dyn Fn(Instance) -> Arc<dyn Observer> + Send + Sync>;
+
+/// The roster of servers and their instances. It knows no host: an instance belongs to a
+/// [`Principal`] or to all.
+pub(super) struct Servers {
+    context: Context,
+    observe: Observe,
+    roster: ArcSwap<Roster>,
+    /// The instances that belong to one principal each.
+    owned: Lock<HashMap<Instance, Upstream>>,
+    first_attempts: FirstAttempts,
+}
+
+impl Servers {
+    /// Makes the servers of a config; connects none. `adopt` is told of each, and returns whether
+    /// the server hung in the last run.
+    pub(super) fn new(
+        context: Context,
+        observe: Observe,
+        configs: Vec<ServerConfig>,
+        mut adopt: impl FnMut(ServerId, &Arc<ServerConfig>) -> bool,
+    ) -> Self {
+        let mut first_attempts = FirstAttempts::default();
+        let roster = Roster::default().reconfigured(configs, |id, _, version, config| {
+            let has_hung = adopt(id, &config);
+            if has_first_attempt(&config) {
+                first_attempts.expect(id, has_hung);
+            }
+            Slot::start(&context, &observe, Instance::shared(id, version), config)
+        });
+        let roster = ArcSwap::from_pointee(roster);
+        Self { context, observe, roster, owned: Lock::default(), first_attempts }
+    }
+
+    pub(super) fn roster(&self) -> Arc<Roster> {
+        self.roster.load_full()
+    }
+
+    /// Puts another roster in force.
+    pub(super) fn replace(&self, roster: Roster) {
+        self.roster.store(Arc::new(roster));
+    }
+
+    /// Starts the handle of a server for a roster that is not in force yet.
+    pub(super) fn start(&self, id: ServerId, version: u32, config: Arc<ServerConfig>) -> Slot {
+        Slot::start(&self.context, &self.observe, Instance::shared(id, version), config)
+    }
+
+    pub(super) fn config(&self, server: ServerId) -> Arc<ServerConfig> {
+        self.roster.load().slot(server).config.clone()
+    }
+
+    /// Returns the id and config of the enabled server of this name.
+    pub(super) fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
+        let roster = self.roster.load();
+        let mut configs = roster.all().map(|(id, slot)| (id, &slot.config));
+        let found = configs.find(|(_, config)| config.enabled && config.name == name);
+        found.map(|(id, config)| (id, config.clone()))
+    }
+
+    /// Returns whether an instance has the config that is in force.
+    pub(super) fn is_current(&self, instance: Instance) -> bool {
+        let roster = self.roster.load();
+        roster.has(instance.server) && roster.slot(instance.server).version == instance.version
+    }
+
+    /// Returns the instance of a server that a principal uses.
+    pub(super) fn instance(&self, server: ServerId, principal: Principal) -> Instance {
+        let roster = self.roster.load();
+        let Slot { config, version, .. } = roster.slot(server);
+        let owner = match config.isolation {
+            Isolation::Shared => None,
+            Isolation::Session => Some(principal),
+        };
+        Instance { owner, ..Instance::shared(server, *version) }
+    }
+
+    /// Returns the handle of the shared instance of a server.
+    pub(super) fn shared(&self, server: ServerId) -> Upstream {
+        self.roster.load().slot(server).upstream.clone()
+    }
+
+    /// Returns the handle of an instance, which is made at the first use. `known` is the catalog
+    /// with which it begins.
+    pub(super) fn upstream(
+        &self,
+        instance: Instance,
+        known: impl FnOnce() -> Option<Arc<ServerCatalog>>,
+    ) -> Upstream {
+        if instance.owner.is_none() {
+            return self.shared(instance.server);
+        }
+        let mut owned = self.owned.lock();
+        let start = || {
+            let observer = (self.observe)(instance);
+            Upstream::start(self.config(instance.server), observer, &self.context, known())
+        };
+        owned.entry(instance).or_insert_with(start).clone()
+    }
+
+    /// Returns the handle of an instance that has been made.
+    pub(super) fn existing(&self, instance: Instance) -> Option<Upstream> {
+        match instance.owner {
+            None => Some(self.shared(instance.server)),
+            Some(_) => self.owned.lock().get(&instance).cloned(),
+        }
+    }
+
+    /// Returns all instances that have been made: the shared ones in config order, then the others.
+    pub(super) fn instances(&self) -> Vec<(Instance, Upstream)> {
+        let roster = self.roster.load();
+        let shared = roster
+            .all()
+            .map(|(id, slot)| (Instance::shared(id, slot.version), slot.upstream.clone()));
+        let owned = self.owned.lock();
+        shared.chain(owned.iter().map(|(of, upstream)| (*of, upstream.clone()))).collect()
+    }
+
+    /// Stops the instances of a principal.
+    pub(super) fn stop_owned_by(&self, owner: Principal) {
+        self.owned.lock().retain(|instance, upstream| {
+            let is_theirs = instance.owner == Some(owner);
+            if is_theirs {
+                upstream.stop();
+            }
+            !is_theirs
+        });
+    }
+
+    /// Retires the instances of principals whose servers are not kept: they finish what is in flight.
+    pub(super) fn retire_owned(&self, is_kept: impl Fn(ServerId) -> bool) {
+        self.owned.lock().retain(|instance, upstream| {
+            let is_kept = is_kept(instance.server);
+            if !is_kept {
+                upstream.retire();
+            }
+            is_kept
+        });
+    }
+
+    /// Connects the eager servers in the background, for hosts of this era, and learns what the
+    /// hybrid ones have. Lazy servers for which `is_remembered` holds are loaded again.
+    pub(super) fn begin(&self, era: Era, is_remembered: impl Fn(&str) -> bool) {
+        for (_, slot) in self.roster().all() {
+            if slot.config.startup == Startup::Lazy && is_remembered(&slot.config.name) {
+                slot.upstream.restore();
+            } else {
+                slot.begin(era);
+            }
+        }
+    }
+
+    /// Counts another first attempt, of a server that is new in the config.
+    pub(super) fn expect_first_attempt(&self) {
+        self.first_attempts.add();
+    }
+
+    /// Counts a first attempt of a server as over.
+    pub(super) fn first_attempt_over(&self, server: ServerId) {
+        self.first_attempts.finish(server);
+    }
+
+    /// Waits until the first attempts of eager and hybrid servers are over, but not beyond `limit`
+    /// after the start. Returns the servers that have hung, once.
+    pub(super) async fn started(&self, limit: std::time::Duration) -> Vec<ServerId> {
+        let began = Instant::now();
+        if self.first_attempts.over(limit).await || began >= self.first_attempts.deadline(limit) {
+            return Vec::new();
+        }
+        let roster = self.roster();
+        let hung = roster.all().filter(|(_, slot)| {
+            has_first_attempt(&slot.config)
+                && slot.upstream.catalog().is_none()
+                && slot.upstream.status().phase == Phase::Loading
+        });
+        hung.map(|(server, _)| server).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! The first attempts to connect eager and hybrid servers, for which the first lists wait a while.
+
+use std::{collections::HashSet, time::Duration};
+
+use tokio::{sync::watch, time::Instant};
+
+use crate::{
+    catalog::ServerId,
+    config::{Isolation, ServerConfig, Startup},
+};
+
+/// Returns whether lists wait for the first attempt of a server. An instance of one host cannot be
+/// started before there is the host.
+pub(in crate::proxy) fn has_first_attempt(server: &ServerConfig) -> bool {
+    server.enabled && server.startup != Startup::Lazy && server.isolation == Isolation::Shared
+}
+
+pub(super) struct FirstAttempts {
+    /// The number of first attempts that are not over.
+    open: watch::Sender<usize>,
+    /// The servers that hung in the last run; no list waits for them.
+    unwaited: HashSet<ServerId>,
+    began: Instant,
+}
+
+impl Default for FirstAttempts {
+    fn default() -> Self {
+        Self { open: watch::Sender::new(0), unwaited: HashSet::new(), began: Instant::now() }
+    }
+}
+
+impl FirstAttempts {
+    /// Expects the first attempt of a server of the first config.
+    pub(super) fn expect(&mut self, server: ServerId, has_hung: bool) {
+        if has_hung {
+            self.unwaited.insert(server);
+        } else {
+            self.add();
+        }
+    }
+
+    pub(super) fn add(&self) {
+        self.open.send_modify(|open| *open += 1);
+    }
+
+    pub(super) fn finish(&self, server: ServerId) {
+        if !self.unwaited.contains(&server) {
+            self.open.send_modify(|open| *open = open.saturating_sub(1));
+        }
+    }
+
+    /// Waits until all are over, at most until the deadline. Returns whether they are.
+    pub(super) async fn over(&self, limit: Duration) -> bool {
+        let mut open = self.open.subscribe();
+        let all = open.wait_for(|open| *open == 0);
+        tokio::time::timeout_at(self.deadline(limit), all).await.is_ok()
+    }
+
+    pub(super) fn deadline(&self, limit: Duration) -> Instant {
+        self.began + limit
+    }
+}
