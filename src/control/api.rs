@@ -19,7 +19,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
 use super::{Change, ChangeError, Changed, Changes, Report, ServerReport, openapi::document};
@@ -27,7 +27,7 @@ use crate::{
     base::run_blocking,
     catalog::Stock,
     config::ConfigEdit,
-    proxy::{Fleet, OperateError},
+    proxy::{self, Fleet, OperateError},
 };
 
 /// Several changes that follow each other at once are one event.
@@ -287,12 +287,12 @@ async fn events(
     State(control): State<Control>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let stop = control.stop.clone();
-    let mut changes = control.fleet.changes();
-    changes.mark_changed();
-    let looks = stream::unfold((control, changes, None), |(control, mut changes, before)| async {
-        let (events, servers) = next_events(&control, &mut changes, before).await?;
-        Some((stream::iter(events), (control, changes, Some(servers))))
-    });
+    let happened = control.fleet.events();
+    let looks =
+        stream::unfold((control, happened, None), |(control, mut happened, before)| async {
+            let (events, servers) = next_events(&control, &mut happened, before).await?;
+            Some((stream::iter(events), (control, happened, Some(servers))))
+        });
     let events = looks.flatten().take_until(stop.cancelled_owned());
     Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }
@@ -300,21 +300,33 @@ async fn events(
 /// What has changed since `before`, once something has; and how the servers are then.
 async fn next_events(
     control: &Control,
-    changes: &mut watch::Receiver<u64>,
+    happened: &mut broadcast::Receiver<proxy::Event>,
     before: Option<Vec<ServerReport>>,
 ) -> Option<(Vec<Event>, Vec<ServerReport>)> {
+    let Some(before) = before else {
+        let report = control.report().await;
+        return Some((vec![event("status", &report)], report.servers));
+    };
     loop {
-        changes.changed().await.ok()?;
-        let Some(before) = &before else {
-            let report = control.report().await;
-            return Some((vec![event("status", &report)], report.servers));
-        };
+        wait_for_change(happened).await?;
         tokio::time::sleep(PAUSE).await;
-        changes.mark_unchanged();
+        // The report shows the changes of the pause too.
+        *happened = happened.resubscribe();
         let servers = control.report().await.servers;
-        let events = differences(before, &servers);
+        let events = differences(&before, &servers);
         if !events.is_empty() {
             return Some((events, servers));
+        }
+    }
+}
+
+/// Waits for an event that reports of servers may show. Returns `None` when there will be no more.
+async fn wait_for_change(happened: &mut broadcast::Receiver<proxy::Event>) -> Option<()> {
+    loop {
+        match happened.recv().await {
+            Ok(proxy::Event::CallEnded(_)) => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => return Some(()),
+            Err(RecvError::Closed) => return None,
         }
     }
 }

@@ -1,20 +1,31 @@
 //! `tools/call`: evaluated by the surface, answered by us or by a server.
 
-use super::{
-    Caller, Fleet,
-    forward::{ForwardError, MAX_CONNECTIONS},
-    instance::Instance,
-    resources::reply,
-};
+mod approval;
+mod conversation;
+mod forward;
+mod in_flight;
+mod lease;
+mod results;
+mod rounds;
+mod send;
+
+use super::{Caller, Fleet, resources::reply};
 use crate::{
     base::run_blocking,
     catalog::ServerId,
-    config::{Listing, Pin},
-    peer::CallError,
+    config::Listing,
     protocol::{Era, adapt, method},
     surface::{Action, blocked, calls_another, failed},
-    wire::{Outcome, Raw, edit},
+    wire::{Outcome, Raw},
 };
+use approval::Approval;
+
+pub(super) use conversation::Ending;
+pub(super) use forward::{ForwardError, Outbound};
+pub(super) use in_flight::{Entry, InFlight};
+pub(super) use lease::{AskLogin, with_beats};
+pub(super) use results::Results;
+pub(super) use send::Forwarded;
 
 impl Fleet {
     /// Answers a `tools/call`: evaluates it, does what that says has to be done first, and evaluates it again,
@@ -29,14 +40,12 @@ impl Fleet {
             }
             match &action {
                 Action::Answer(result) => break Ok(own(caller, result.clone())),
-                Action::Forward { server, .. } if self.must_compare(*server) => {
-                    match Box::pin(self.call_compared(caller, params, &action)).await {
+                Action::Forward { server, .. } => {
+                    match self.call_server(caller, *server, params, &action).await {
                         Some(outcome) => break outcome,
+                        // What the request comes to has changed meanwhile.
                         None => continue,
                     }
-                }
-                Action::Forward { server, params: forwarded } => {
-                    break self.call_server(caller, *server, params, forwarded).await;
                 }
                 Action::Load { server } => match Box::pin(self.load_first(caller, *server)).await {
                     Ok(announced) => hold = announced,
@@ -56,67 +65,6 @@ impl Fleet {
         outcome
     }
 
-    /// Whether no tool of the server may be called before it is known to be what was approved.
-    fn must_compare(&self, server: ServerId) -> bool {
-        self.servers.config(server).pin == Pin::Block
-    }
-
-    /// Calls a server whose tools have to be what was approved. What it has may change with each connection, so the
-    /// request is looked at once more when the server is awake, and sent on that connection or not at all; `None`
-    /// where it comes to something else now.
-    async fn call_compared(
-        &self,
-        caller: &Caller,
-        params: &Raw,
-        forward: &Action,
-    ) -> Option<Outcome> {
-        let Action::Forward { server, params: forwarded } = forward else { return None };
-        let failed_with = |error: ForwardError| Some(self.called(caller, *server, Err(error)));
-        if let Err(error) = self.check_feature(*server, method::TOOLS_CALL) {
-            return failed_with(error);
-        }
-        for _ in 0..MAX_CONNECTIONS {
-            let (instance, lease) = match self.lease(*server, caller).await {
-                Ok(leased) => leased,
-                Err(error) => return failed_with(error),
-            };
-            if self.evaluate(caller, params).await != *forward {
-                return None;
-            }
-            let tool = edit::get_str(forwarded, "name").unwrap_or_default();
-            if self.has_changed(instance, &tool) {
-                return Some(Ok(own(caller, blocked(&self.servers.config(*server).name, &tool))));
-            }
-            let sent = self.as_called(caller, *server, params, forwarded);
-            let is_task = sent.is_task;
-            match self.request(lease, instance, caller, method::TOOLS_CALL, Some(sent.params)).await
-            {
-                Err(cause) => match self.can_repeat(*server, caller, &cause).await {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        let name = self.servers.config(*server).name.clone();
-                        return failed_with(ForwardError::new(name, cause));
-                    }
-                    Err(error) => return failed_with(error),
-                },
-                answered => {
-                    let name = &self.servers.config(*server).name;
-                    let answered = answered.map_err(|cause| ForwardError::new(name.clone(), cause));
-                    return Some(self.completed(caller, *server, is_task, answered).await);
-                }
-            }
-        }
-        let name = self.servers.config(*server).name.clone();
-        failed_with(ForwardError::new(name, CallError::NotSent))
-    }
-
-    /// Whether a host's own instance has another tool than was approved. All hosts share one snapshot, so it may
-    /// show what another instance has.
-    fn has_changed(&self, instance: Instance, tool: &str) -> bool {
-        let catalog = instance.owner.and_then(|_| self.upstream(instance).catalog());
-        catalog.is_some_and(|catalog| self.memory.blocked(instance.server, &catalog).contains(tool))
-    }
-
     /// The result of a call for which all was done that could be.
     fn in_vain(&self, action: Action) -> Raw {
         match action {
@@ -130,7 +78,7 @@ impl Fleet {
     }
 
     /// Looks at the request. A search is looked at again once its index is made, which takes a thread of its own.
-    async fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
+    pub(super) async fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
         let snapshot = self.board.snapshot_for(caller.viewer());
         let action = self.board.view(caller.viewer(), &snapshot).call(params);
         if action != Action::Index {
@@ -143,18 +91,24 @@ impl Fleet {
         self.board.view(caller.viewer(), &snapshot).call(params)
     }
 
-    /// `params`: those of the host's request; `forwarded`: those for the server.
+    /// Sends a call to its server. `params` are those of the host's request. Returns `None` where
+    /// nothing was sent because the request comes to something else now.
     async fn call_server(
         &self,
         caller: &Caller,
         server: ServerId,
         params: &Raw,
-        forwarded: &Raw,
-    ) -> Outcome {
-        let sent = self.as_called(caller, server, params, forwarded);
-        let is_task = sent.is_task;
-        let answered = self.forward(server, caller, method::TOOLS_CALL, Some(sent.params)).await;
-        self.completed(caller, server, is_task, answered).await
+        action: &Action,
+    ) -> Option<Outcome> {
+        let Action::Forward { params: forwarded, .. } = action else { return None };
+        let Sent { params: sent, is_task } = self.as_called(caller, server, params, forwarded);
+        let approval = self.must_compare(server).then_some(Approval { params, action });
+        let outbound =
+            Outbound { approval, ..Outbound::new(server, caller, method::TOOLS_CALL, Some(sent)) };
+        match self.forward(outbound).await {
+            Err(ForwardError::Superseded) => None,
+            answered => Some(self.completed(caller, server, is_task, answered).await),
+        }
     }
 
     /// What the server gets. A tool that takes only calls as tasks is called as one also where the host
@@ -190,6 +144,7 @@ impl Fleet {
         match forwarded {
             Ok(outcome) => outcome.map(|result| self.bounded(caller, server, result)),
             Err(ForwardError::Asks(result)) => Ok(result),
+            Err(ForwardError::Blocked { server, tool }) => Ok(own(caller, blocked(&server, &tool))),
             Err(error) => Ok(own(caller, failed(error.to_string()))),
         }
     }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Caller, Fleet, lists::has_cursor, resources::reply};
+use super::{Caller, Fleet, calls::Outbound, lists::has_cursor, resources::reply};
 use crate::{
     base::Lock,
     catalog::{Resolved, ResourceRoute, ServerId},
@@ -92,10 +92,10 @@ impl Fleet {
             return self.call_about_resource(caller, &having, method, (&uri, given)).await;
         }
         if let Some((server, params)) = self.about_tool(caller, &having, &given) {
-            return reply(self.forward(server, caller, method, Some(params)).await);
+            return reply(self.forward(Outbound::new(server, caller, method, Some(params))).await);
         }
         match having.as_slice() {
-            [server] => reply(self.forward(*server, caller, method, params).await),
+            [server] => reply(self.forward(Outbound::new(*server, caller, method, params)).await),
             _ => Err(self.no_such_method(method, &having)),
         }
     }
@@ -215,7 +215,8 @@ impl Fleet {
         let mut items = Vec::new();
         let mut bytes = 0;
         for _ in 0..MAX_PAGES {
-            let forwarded = self.forward(server, caller, method, Some(params.clone())).await;
+            let forwarded =
+                self.forward(Outbound::new(server, caller, method, Some(params.clone()))).await;
             let page = forwarded.map_err(|error| error.to_string())?;
             let page = page.map_err(|refusal| error::message(&refusal))?;
             bytes += page.len();
@@ -243,11 +244,13 @@ impl Fleet {
         (uri, params): (&str, Raw),
     ) -> Outcome {
         if let ResourceRoute::Server(server) = self.route_resource(caller, uri) {
-            return reply(self.forward(server, caller, method, Some(params)).await);
+            return reply(self.forward(Outbound::new(server, caller, method, Some(params))).await);
         }
         match having {
             [] => Err(self.no_such_method(method, having)),
-            [server] => reply(self.forward(*server, caller, method, Some(params)).await),
+            [server] => {
+                reply(self.forward(Outbound::new(*server, caller, method, Some(params))).await)
+            }
             several => {
                 let is_asked = |server| several.contains(&server);
                 self.ask_for_unlisted(caller, (method, uri), &params, is_asked).await

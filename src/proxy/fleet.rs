@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -14,13 +13,13 @@ use super::{
     asking::Asking,
     audience::Audience,
     board::{Board, RememberedLoads},
+    calls::{InFlight, Results},
+    events::{Event, Events},
     extensions::Listings,
-    in_flight::InFlight,
     instance::Instance,
     logins::Logins,
     memory::Memory,
     observer::{InstanceObserver, with_missing},
-    results::Results,
     servers::{Observe, Roster, Servers, has_first_attempt},
     tasks::Tasks,
 };
@@ -50,8 +49,7 @@ pub struct Fleet {
     pub(super) memory: Memory,
     pub(super) results: Results,
     pub(super) logins: Logins,
-    /// Counts what has become otherwise, for those who look on.
-    pub(super) changes: watch::Sender<u64>,
+    pub(super) events: Events,
 }
 
 /// Where a fleet keeps what outlives it; nowhere by default.
@@ -112,7 +110,7 @@ impl Fleet {
                 memory,
                 results: Results::default(),
                 logins: Logins::new(),
-                changes: watch::Sender::default(),
+                events: Events::default(),
             }
         });
         fleet.seed(|_| true);
@@ -278,7 +276,7 @@ impl Fleet {
         let publication = self.board.publish();
         let seeded = publication.seed(seeds);
         self.report_collisions(&seeded, |_| true);
-        self.changed();
+        self.events.send(Event::Published);
     }
 
     /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
@@ -309,7 +307,7 @@ impl Fleet {
         if published.is_new {
             self.report_collisions(&published.snapshot, |at| at == published.position);
         }
-        self.changed();
+        self.events.send(Event::Published);
         if !published.changes.any() {
             return;
         }

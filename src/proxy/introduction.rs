@@ -1,6 +1,9 @@
 //! What a host is told of the one server that it talks to as if dormouse were not there.
 
-use super::{Caller, Fleet, forward::ForwardError};
+use super::{
+    Caller, Fleet,
+    calls::{AskLogin, ForwardError},
+};
 use crate::{
     catalog::{Presence, ServerId},
     config::Isolation,
@@ -47,7 +50,7 @@ impl Fleet {
         caller: &Caller,
     ) -> Option<Result<Greeting, Raw>> {
         // Hosts connect when they start, and are not to ask their users then.
-        match self.lease_asking(server, caller, self.way_without_host()).await {
+        match self.lease_asking(server, caller, AskLogin::InBrowser).await {
             Ok((_, lease)) => {
                 self.loaded_by(caller.host.principal(), server);
                 Some(Ok(lease.greeting().clone()))

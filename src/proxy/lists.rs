@@ -5,7 +5,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::{Caller, Fleet, resources::reply};
+use super::{
+    Caller, Fleet,
+    calls::{AskLogin, Outbound},
+    resources::reply,
+};
 use crate::{
     catalog::{Presence, Snapshot},
     config::{AlwaysLoad, Features, Isolation, Pin, Startup},
@@ -88,7 +92,8 @@ impl Fleet {
         if upstream.awake().is_none() && is_known {
             return None;
         }
-        let listed = reply(self.forward(server, caller, method, params.cloned()).await);
+        let listed =
+            reply(self.forward(Outbound::new(server, caller, method, params.cloned())).await);
         let catalog = upstream.catalog().filter(|_| method == method::TOOLS_LIST);
         Some(match catalog {
             Some(catalog) => listed.map(|page| offerable(&config, catalog.greeting.era, page)),
@@ -138,7 +143,7 @@ impl Fleet {
             return Ok(());
         }
         // Hosts list when they start, and are not to ask their users then.
-        match self.lease_asking(server, caller, self.way_without_host()).await {
+        match self.lease_asking(server, caller, AskLogin::InBrowser).await {
             Ok(_) => {
                 self.loaded_by(caller.host.principal(), server);
                 Ok(())

@@ -19,9 +19,9 @@ use futures_util::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Caller, Fleet,
+    Caller, Event, Fleet,
     asking::{Continuation, HostQuestion},
-    forward::{ForwardError, with_beats},
+    calls::{AskLogin, ForwardError, with_beats},
 };
 use crate::{
     auth::can_open_browser,
@@ -103,10 +103,12 @@ impl Fleet {
         };
         let name = &self.servers.config(server).name;
         let message = format!("waiting for a login to server {name}");
-        match with_beats(caller, &message, waiting).await {
-            Ok(outcome) => outcome,
-            Err(why) => LoginOutcome::Failed(self.not_logged_in(server, why)),
+        let outcome = with_beats(caller, &message, waiting).await;
+        if !matches!(outcome, Ok(LoginOutcome::Asks(_))) {
+            let is_logged_in = outcome.is_ok();
+            self.events.send(Event::LoginEnded { server, is_logged_in });
         }
+        outcome.unwrap_or_else(|why| LoginOutcome::Failed(self.not_logged_in(server, why)))
     }
 
     fn not_logged_in(&self, server: ServerId, why: String) -> ForwardError {
@@ -117,14 +119,15 @@ impl Fleet {
     }
 
     /// How the user of this request's host can be brought to log in; `None` where nobody can be asked.
-    pub(super) fn way(&self, caller: &Caller) -> Option<Way> {
+    pub(super) fn way(&self, caller: &Caller, ask: AskLogin) -> Option<Way> {
         // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
         let may_ask = caller.request.as_ref().is_none_or(|request| {
             [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ]
                 .contains(&request.method.as_str())
         });
         // The browser has to come back to this machine.
-        let can_show = caller.host.is_on_this_machine()
+        let can_show = ask == AskLogin::ThroughHost
+            && caller.host.is_on_this_machine()
             && may_ask
             && edit::get(&caller.client.capabilities, "elicitation")
                 .and_then(|elicitation| edit::get(&elicitation, "url"))
@@ -135,7 +138,7 @@ impl Fleet {
         self.way_without_host()
     }
 
-    pub(super) fn way_without_host(&self) -> Option<Way> {
+    fn way_without_host(&self) -> Option<Way> {
         let may_open = self.settings().browser == Browser::WhenNeeded && can_open_browser();
         may_open.then_some(Way::Browser)
     }

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use super::{
-    Caller, Fleet, Host, Viewer, audience::is_sole, in_flight::Entry, instance::Instance,
+    Caller, Fleet, Host, Viewer,
+    audience::is_sole,
+    calls::{Entry, Outbound},
+    instance::Instance,
     resources::reply,
 };
 use crate::{
@@ -178,8 +181,9 @@ impl Fleet {
             self.tell_log_level();
             return Ok(Raw::empty_object());
         };
-        let accepted =
-            reply(self.forward(server, caller, method::LOGGING_SET_LEVEL, params).await)?;
+        let accepted = reply(
+            self.forward(Outbound::new(server, caller, method::LOGGING_SET_LEVEL, params)).await,
+        )?;
         if let Some(level) = level {
             self.audience.levels().set(host, level);
             if let Some(upstream) = self.servers.existing(self.instance(server, caller)) {

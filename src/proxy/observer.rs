@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use super::{Caller, Fleet, Host, audience::is_sole, instance::Instance, questions};
+use super::{Caller, Event, Fleet, Host, audience::is_sole, instance::Instance, questions};
 use crate::{
     catalog::{Origin, Presence, ServerCatalog, ServerId},
     config::Wrapping,
@@ -79,7 +79,7 @@ impl Observer for InstanceObserver {
     }
 
     fn moved(&self) {
-        self.tell(|fleet, _| fleet.changed());
+        self.tell(|fleet, server| fleet.events.send(Event::ServerMoved(server)));
     }
 
     fn first_attempt_over(&self) {

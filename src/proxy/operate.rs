@@ -1,8 +1,8 @@
 //! What an operator does to servers, beside what hosts do.
 
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
-use super::Fleet;
+use super::{Event, Fleet};
 use crate::{
     catalog::ServerId,
     upstream::{LoadError, Phase, StaysAwake},
@@ -24,13 +24,9 @@ pub enum OperateError {
 }
 
 impl Fleet {
-    /// Changes whenever a server does, or what there is of it.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
-    }
-
-    pub(super) fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
+    /// Returns a receiver of all events from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.events.listen()
     }
 
     /// Loads a server for all hosts, or wakes it.

@@ -6,7 +6,7 @@ use super::{
     Caller, Fleet, Host, Principal,
     asking::{HostQuestion, Reaction, is_declared},
     audience::is_sole,
-    in_flight::Entry,
+    calls::Entry,
     instance::Instance,
 };
 use crate::{

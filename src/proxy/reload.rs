@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Fleet, Viewer,
+    Event, Fleet, Viewer,
     servers::{Roster, Slot, has_first_attempt},
 };
 use crate::{
@@ -118,7 +118,7 @@ impl Fleet {
         self.seed(|server| !difference.keeps_connection(server));
         self.hand_over(&before, &difference);
         self.announce_difference(&before);
-        self.changed();
+        self.events.send(Event::Reloaded);
         difference.report(are_settings_new, at_next_start)
     }
 

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use rmcp::model::ErrorCode;
 
-use super::{Caller, Fleet, Host, Subscriber, forward::ForwardError, instance::Instance};
+use super::{
+    Caller, Event, Fleet, Host, Subscriber,
+    calls::{ForwardError, Outbound},
+    instance::Instance,
+};
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, error, method},
@@ -20,7 +24,15 @@ impl Fleet {
         match self.route_resource(caller, &uri) {
             ResourceRoute::Server(server) => {
                 self.board.note_read(caller.host.principal(), server, &uri);
-                reply(self.forward(server, caller, method::RESOURCES_READ, Some(params)).await)
+                reply(
+                    self.forward(Outbound::new(
+                        server,
+                        caller,
+                        method::RESOURCES_READ,
+                        Some(params),
+                    ))
+                    .await,
+                )
             }
             ResourceRoute::Unlisted => {
                 let is_asked = |server| self.check_feature(server, method::RESOURCES_READ).is_ok();
@@ -138,6 +150,7 @@ impl Fleet {
 
     pub fn attach(&self, host: &Arc<dyn Host>) {
         self.audience.attach(host);
+        self.events.send(Event::HostAttached(host.id()));
     }
 
     /// Forgets a session of a host: its subscriptions end with it. No server is waited for.
@@ -146,6 +159,7 @@ impl Fleet {
         if self.audience.detach(id) {
             self.tell_log_level();
         }
+        self.events.send(Event::HostDetached(id));
         self.end_task_streams(|of| of.host == id);
         let unwanted = self.audience.subscriptions().remove(|_, of| of.host == id);
         self.end_later(unwanted);

@@ -1,6 +1,8 @@
 //! From a host's request to whoever answers it.
 
-use super::{Caller, Fleet, lists::has_cursor, resources::reply, tasks::is_of_tasks};
+use super::{
+    Caller, Fleet, calls::Outbound, lists::has_cursor, resources::reply, tasks::is_of_tasks,
+};
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error, method},
@@ -43,7 +45,7 @@ impl Fleet {
         if let Some(server) = caller.endpoint().passes_through()
             && is_left_to_sole(caller, method, &given())
         {
-            return reply(self.forward(server, caller, method, params).await);
+            return reply(self.forward(Outbound::new(server, caller, method, params)).await);
         }
         match (method, era) {
             (method, _) if is_list(method) && has_cursor(&given()) => {
@@ -75,7 +77,9 @@ impl Fleet {
                 Era::Modern,
             ) => Err(error::method_not_found(method)),
             _ => match caller.endpoint().only {
-                Some(server) => reply(self.forward(server, caller, method, params).await),
+                Some(server) => {
+                    reply(self.forward(Outbound::new(server, caller, method, params)).await)
+                }
                 None => self.call_extension(caller, method, params).await,
             },
         }
@@ -88,7 +92,10 @@ impl Fleet {
         match self.resolve_prompt(caller, &name) {
             Some((server, own_name)) => {
                 let params = renamed(&params, &name, &own_name);
-                reply(self.forward(server, caller, method::PROMPTS_GET, Some(params)).await)
+                reply(
+                    self.forward(Outbound::new(server, caller, method::PROMPTS_GET, Some(params)))
+                        .await,
+                )
             }
             None => Err(error::invalid_params(format!("unknown prompt: {name}"))),
         }
@@ -126,7 +133,10 @@ impl Fleet {
             return Err(error::internal(refusal.to_string()));
         }
         let params = edit::set(&params, "ref", &reference);
-        reply(self.forward(server, caller, method::COMPLETION_COMPLETE, Some(params)).await)
+        reply(
+            self.forward(Outbound::new(server, caller, method::COMPLETION_COMPLETE, Some(params)))
+                .await,
+        )
     }
 }
 

@@ -1,7 +1,12 @@
 //! Streams of notifications (2026-07-28, basic/patterns, Subscribe and Notify) between a wrapped server and its one
 //! host: they are the server's own. In all other places dormouse answers `subscriptions/listen` itself.
 
-use super::{Caller, Fleet, in_flight::Entry, instance::Instance, resources::reply};
+use super::{
+    Caller, Fleet,
+    calls::{AskLogin, Entry, Outbound},
+    instance::Instance,
+    resources::reply,
+};
 use crate::{
     config::Wrapping,
     protocol::{Era, Meta, method},
@@ -16,12 +21,18 @@ impl Fleet {
         if self.settings().wrapping != Wrapping::Exclusive {
             return None;
         }
-        let (_, lease) = self.lease_asking(server, caller, self.way_without_host()).await.ok()?;
+        let (_, lease) = self.lease_asking(server, caller, AskLogin::InBrowser).await.ok()?;
         if lease.greeting().era == Era::Legacy {
             return None;
         }
         let ended = reply(
-            self.forward(server, caller, method::SUBSCRIPTIONS_LISTEN, Some(params.clone())).await,
+            self.forward(Outbound::new(
+                server,
+                caller,
+                method::SUBSCRIPTIONS_LISTEN,
+                Some(params.clone()),
+            ))
+            .await,
         );
         Some(match host_id(caller) {
             Some(id) => ended.map(|result| marked(&result, &id)),

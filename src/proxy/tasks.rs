@@ -17,8 +17,8 @@ use tokio_util::task::TaskTracker;
 use super::{
     Caller, Fleet, Principal, Subscriber,
     audience::is_sole,
-    conversation::Ending,
-    forward::{ForwardError, Forwarded},
+    calls::{Ending, Outbound},
+    calls::{ForwardError, Forwarded},
     instance::Instance,
     lists::has_cursor,
     resources::reply,
@@ -153,7 +153,7 @@ impl Fleet {
         let server = origin.instance.server;
         let kept = self.tasks.lease(caller.host.principal(), shown);
         let Some(lease) = kept.filter(|lease| !lease.peer().is_closed()) else {
-            return self.forward(server, caller, method, Some(params)).await;
+            return self.forward(Outbound::new(server, caller, method, Some(params))).await;
         };
         let answered = self.request(lease, origin.instance, caller, method, Some(params)).await;
         answered.map_err(|cause| ForwardError::new(self.servers.config(server).name.clone(), cause))
@@ -231,7 +231,9 @@ impl Fleet {
         if let Some(server) = caller.endpoint().only
             && is_sole(&self.audience.hosts_of(self.instance(server, caller)))
         {
-            return reply(self.forward(server, caller, method::TASKS_LIST, Some(params)).await);
+            return reply(
+                self.forward(Outbound::new(server, caller, method::TASKS_LIST, Some(params))).await,
+            );
         }
         if has_cursor(&params) {
             return Err(error::invalid_params("unknown cursor: the list of tasks has one page"));

@@ -5,11 +5,11 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::json;
 
-use super::{Caller, Fleet, Principal};
 use crate::{
     base::Lock,
     catalog::ServerId,
     protocol::{adapt, error, method, random_token},
+    proxy::{Caller, Fleet, Principal},
     wire::{Outcome, Raw, edit},
 };
 
@@ -19,7 +19,7 @@ const MAX_RESULTS: usize = 64;
 const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
 
 #[derive(Default)]
-pub(super) struct Results {
+pub(in crate::proxy) struct Results {
     by_principal: Lock<HashMap<Principal, VecDeque<Rest>>>,
 }
 
@@ -42,14 +42,14 @@ impl Results {
         }
     }
 
-    pub(super) fn forget(&self, principal: Principal) {
+    pub(in crate::proxy) fn forget(&self, principal: Principal) {
         self.by_principal.lock().remove(&principal);
     }
 }
 
 impl Fleet {
     /// A tool's result with no more text than the config allows.
-    pub(super) fn bounded(&self, caller: &Caller, server: ServerId, result: Raw) -> Raw {
+    pub(in crate::proxy) fn bounded(&self, caller: &Caller, server: ServerId, result: Raw) -> Raw {
         let config = self.servers.config(server);
         let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
             return result;
@@ -69,7 +69,7 @@ impl Fleet {
     }
 
     /// Answers a `resources/read` of what was kept of a result; `None` for any other resource.
-    pub(super) fn read_result(&self, caller: &Caller, uri: &str) -> Option<Outcome> {
+    pub(in crate::proxy) fn read_result(&self, caller: &Caller, uri: &str) -> Option<Outcome> {
         let name = uri.strip_prefix(PLACE)?;
         let (id, page) = match name.split_once("?page=") {
             None => (name, Some(1)),

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{
-    asking::{HostQuestion, Reaction, is_declared},
-    forward::Forwarded,
-};
+use super::send::Forwarded;
 use crate::{
     peer::CallError,
     protocol::{adapt, error, method},
+    proxy::asking::{HostQuestion, Reaction, is_declared},
     wire::{Outcome, Raw, edit},
 };
 
@@ -21,7 +19,7 @@ const MAX_QUESTIONS: usize = 32;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Sends the request, and again with the host's answers as long as the server asks.
-pub(super) async fn play(
+pub(in crate::proxy) async fn play(
     request: &Forwarded<'_>,
     params: Option<Raw>,
 ) -> Result<Outcome, CallError> {

@@ -7,17 +7,20 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use super::{
-    Caller, Fleet,
-    asking::{Continuation, HostQuestion, is_declared},
-    forward::{ForwardError, Forwarded},
+    forward::ForwardError,
     in_flight::{Entered, Entry},
-    tasks::Cancellation,
+    send::Forwarded,
 };
 use crate::{
     base::Lock,
     catalog::ServerId,
     peer::{CallError, CallOptions, Pulse},
     protocol::{Era, adapt, error},
+    proxy::{
+        Caller, Fleet,
+        asking::{Continuation, HostQuestion, is_declared},
+        tasks::Cancellation,
+    },
     upstream::{Lease, Question},
     wire::{Outcome, Raw, edit},
 };
@@ -29,15 +32,15 @@ const GATHERING: Duration = Duration::from_millis(5);
 
 /// What becomes of a call that is parked, and that belongs to another request of the host than it is itself.
 #[derive(Default)]
-pub(super) struct Ending {
+pub(in crate::proxy) struct Ending {
     /// The method of the host's request; `None` for that of the call.
-    pub(super) answered_as: Option<&'static str>,
+    pub(in crate::proxy) answered_as: Option<&'static str>,
     /// What is cancelled when the host does not come back.
-    pub(super) cancellation: Option<Cancellation>,
+    pub(in crate::proxy) cancellation: Option<Cancellation>,
 }
 
 /// A call to a legacy server, with the questions that it has asked.
-pub(super) struct Conversation {
+pub(in crate::proxy) struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
     questions: mpsc::UnboundedReceiver<Question>,
     /// Asked and not answered yet, by the key under which the host knows them.
@@ -55,7 +58,7 @@ pub(super) struct Conversation {
 }
 
 /// Sends the request. The answer may be a question of the server.
-pub(super) async fn begin(
+pub(in crate::proxy) async fn begin(
     request: Forwarded<'_>,
     params: Option<Raw>,
     ending: Ending,

@@ -10,31 +10,31 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::{Caller, instance::Instance};
 use crate::{
     base::Lock,
     peer::{Peer, Pulse},
+    proxy::{Caller, instance::Instance},
     upstream::Question,
 };
 
 /// A call in flight.
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(in crate::proxy) struct Entry {
     /// Its id towards the server, which begins anew with each connection.
-    pub(super) call: u64,
+    pub(in crate::proxy) call: u64,
     /// The connection that it is on.
-    pub(super) upstream: Peer,
-    pub(super) caller: Caller,
-    pub(super) pulse: Pulse,
+    pub(in crate::proxy) upstream: Peer,
+    pub(in crate::proxy) caller: Caller,
+    pub(in crate::proxy) pulse: Pulse,
     /// Where its questions are gathered, when its host cannot be asked directly.
-    pub(super) questions: Option<mpsc::UnboundedSender<Question>>,
+    pub(in crate::proxy) questions: Option<mpsc::UnboundedSender<Question>>,
     /// Whether its host has been asked, and has not come back yet.
-    pub(super) is_parked: bool,
+    pub(in crate::proxy) is_parked: bool,
 }
 
 /// All of them, per instance in the order in which they began.
 #[derive(Clone, Default)]
-pub(super) struct InFlight(Arc<Shared>);
+pub(in crate::proxy) struct InFlight(Arc<Shared>);
 
 /// The calls of each instance by number, which is in the order in which they began.
 type Entries = HashMap<Instance, BTreeMap<u64, Entry>>;
@@ -47,14 +47,18 @@ struct Shared {
 
 impl InFlight {
     /// Enters a call for as long as what is returned lives.
-    pub(super) fn enter(&self, instance: Instance, entry: Entry) -> Entered {
+    pub(in crate::proxy) fn enter(&self, instance: Instance, entry: Entry) -> Entered {
         let number = self.0.last.fetch_add(1, Ordering::Relaxed);
         self.0.entries.lock().entry(instance).or_default().insert(number, entry);
         Entered { registry: self.clone(), instance, number }
     }
 
     /// The calls that something may belong to: the one that the transport names, else all of the instance.
-    pub(super) fn candidates(&self, instance: Instance, cause: Option<u64>) -> Vec<Entry> {
+    pub(in crate::proxy) fn candidates(
+        &self,
+        instance: Instance,
+        cause: Option<u64>,
+    ) -> Vec<Entry> {
         let entries = self.0.entries.lock();
         let Some(all) = entries.get(&instance) else { return Vec::new() };
         let is_meant = |entry: &Entry| match cause {
@@ -67,7 +71,7 @@ impl InFlight {
 }
 
 /// Takes the call out when it is dropped.
-pub(super) struct Entered {
+pub(in crate::proxy) struct Entered {
     registry: InFlight,
     instance: Instance,
     number: u64,
@@ -75,7 +79,7 @@ pub(super) struct Entered {
 
 impl Entered {
     /// Nobody works on the call before its host comes back.
-    pub(super) fn park(&self) {
+    pub(in crate::proxy) fn park(&self) {
         let mut entries = self.registry.0.entries.lock();
         let entry = entries.get_mut(&self.instance).and_then(|all| all.get_mut(&self.number));
         if let Some(entry) = entry {
@@ -84,7 +88,7 @@ impl Entered {
     }
 
     /// The call goes on, as another request's, which has begun after all others.
-    pub(super) fn pass_to(&mut self, caller: &Caller) {
+    pub(in crate::proxy) fn pass_to(&mut self, caller: &Caller) {
         let number = self.registry.0.last.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.registry.0.entries.lock();
         let Some(all) = entries.get_mut(&self.instance) else { return };

@@ -1,0 +1,129 @@
+//! A request to a server that is awake, carried over into the era of the server.
+
+use std::time::Duration;
+
+use super::{
+    conversation::{self, Ending},
+    in_flight::Entry,
+    rounds,
+};
+use crate::{
+    peer::{CallError, CallOptions},
+    protocol::{Era, adapt, method},
+    proxy::{Caller, Fleet, instance::Instance},
+    upstream::Lease,
+    wire::{Outcome, Raw},
+};
+
+impl Fleet {
+    /// Sends a request to a server that is awake, in whatever number of steps the two eras need for it.
+    pub(in crate::proxy) async fn request(
+        &self,
+        lease: Lease,
+        instance: Instance,
+        caller: &Caller,
+        method: &str,
+        params: Option<Raw>,
+    ) -> Result<Outcome, CallError> {
+        let forwarded = Forwarded { fleet: self, lease, instance, caller, method };
+        self.send_forwarded(forwarded, params, Ending::default()).await
+    }
+
+    /// The same, where a call to a legacy server may outlive this future: see [`Ending`].
+    pub(in crate::proxy) async fn send_forwarded(
+        &self,
+        request: Forwarded<'_>,
+        params: Option<Raw>,
+        ending: Ending,
+    ) -> Result<Outcome, CallError> {
+        let (caller, era) = (request.caller, request.lease.greeting().era);
+        if caller.client.era == Era::Modern
+            && let Err(refusal) = self.asking.check_state_of_server(era, params.as_ref())
+        {
+            return Ok(Err(refusal));
+        }
+        match (caller.client.era, era) {
+            (Era::Modern, Era::Legacy) => {
+                Box::pin(conversation::begin(request, params, ending)).await
+            }
+            (Era::Legacy, Era::Modern) => Box::pin(rounds::play(&request, params)).await,
+            (Era::Legacy, Era::Legacy) => {
+                let outcome = request.send(params).await?;
+                Ok(outcome.map(|result| request.with_task(result)))
+            }
+            (Era::Modern, Era::Modern) => {
+                let outcome = request.send(params).await?;
+                if let Ok(result) = &outcome
+                    && adapt::is_input_required(result)
+                {
+                    self.asking.note_state_of_server(result);
+                }
+                Ok(outcome.map(|result| request.with_task(result)))
+            }
+        }
+    }
+}
+
+/// A request of a host on its way to a server that is awake.
+pub(in crate::proxy) struct Forwarded<'a> {
+    pub(in crate::proxy) fleet: &'a Fleet,
+    pub(in crate::proxy) lease: Lease,
+    pub(in crate::proxy) instance: Instance,
+    pub(in crate::proxy) caller: &'a Caller,
+    pub(in crate::proxy) method: &'a str,
+}
+
+impl Forwarded<'_> {
+    /// How long the server may be silent.
+    pub(in crate::proxy) fn silence(&self) -> Duration {
+        let timeouts = self.fleet.servers.config(self.instance.server).timeouts;
+        // `tasks/result` is answered when the work is done.
+        let is_work = matches!(self.method, method::TOOLS_CALL | method::TASKS_RESULT);
+        if is_work { timeouts.call } else { timeouts.request }
+    }
+
+    /// The `params` as the server's era has them.
+    pub(in crate::proxy) fn adapted(&self, params: Option<Raw>) -> Option<Raw> {
+        let era = self.lease.greeting().era;
+        let client = &self.caller.client;
+        // What a legacy host has set once, a modern server is told with each request.
+        let crosses = (client.era, era) == (Era::Legacy, Era::Modern);
+        let level =
+            crosses.then(|| self.fleet.audience.levels().of(self.caller.host.id())).flatten();
+        adapt::params(client, era, level, params)
+    }
+
+    /// The result as its host is to see it, where it stands for a task.
+    fn with_task(&self, result: Raw) -> Raw {
+        match self.method {
+            method::TOOLS_CALL => {
+                self.fleet.with_task(&self.lease, self.instance, self.caller, result)
+            }
+            _ => result,
+        }
+    }
+
+    /// The answer as the host's era has it.
+    pub(in crate::proxy) fn answered(&self, outcome: Outcome) -> Outcome {
+        let era = self.lease.greeting().era;
+        adapt::outcome(self.method, era, self.caller.client.era, outcome)
+    }
+
+    /// Sends the request once, and waits for the answer.
+    pub(in crate::proxy) async fn send(&self, params: Option<Raw>) -> Result<Outcome, CallError> {
+        let options =
+            CallOptions { silence: self.silence(), progress: self.caller.progress_sink() };
+        let call = self.lease.peer().prepare(options);
+        let entry = Entry {
+            call: call.id(),
+            upstream: self.lease.peer().clone(),
+            caller: self.caller.clone(),
+            pulse: call.pulse(),
+            questions: None,
+            is_parked: false,
+        };
+        let _entered = self.fleet.in_flight.enter(self.instance, entry);
+        let outcome = call.send(self.method, self.adapted(params)).await?;
+        Ok(self.answered(outcome))
+    }
+}

@@ -1,0 +1,81 @@
+//! Everything that happens in the fleet, told to whoever listens.
+
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+
+use super::HostId;
+use crate::catalog::ServerId;
+
+/// Events that a listener may be behind before it misses some.
+const MAX_BEHIND: usize = 256;
+
+/// Something that has happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// An instance of a server has moved to another phase of its life.
+    ServerMoved(ServerId),
+    /// Another snapshot is in force.
+    Published,
+    /// Another config is in force.
+    Reloaded,
+    HostAttached(HostId),
+    HostDetached(HostId),
+    /// A login that a request needed has ended.
+    LoginEnded {
+        server: ServerId,
+        is_logged_in: bool,
+    },
+    CallEnded(EndedCall),
+}
+
+/// A request that a server has answered, or has not.
+#[derive(Clone, Debug)]
+pub struct EndedCall {
+    pub host: HostId,
+    pub server: ServerId,
+    pub method: String,
+    /// The tool, prompt or URI that the request names, in the server's own words.
+    pub subject: Option<String>,
+    /// The time from the host's request to the answer, with waking and logging in.
+    pub took: Duration,
+    pub ending: CallEnding,
+}
+
+/// How a request to a server has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnding {
+    /// With a result.
+    Succeeded,
+    /// With a result that says `isError`.
+    Failed,
+    /// With an error object.
+    Refused,
+    /// Without an answer of the server.
+    Unanswered,
+}
+
+/// The sender of events. Sending costs next to nothing while nobody listens.
+#[derive(Clone)]
+pub(super) struct Events(broadcast::Sender<Event>);
+
+impl Default for Events {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(MAX_BEHIND))
+    }
+}
+
+impl Events {
+    pub(super) fn send(&self, event: Event) {
+        // An error says only that nobody listens.
+        let _ = self.0.send(event);
+    }
+
+    pub(super) fn has_listeners(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
+    pub(super) fn listen(&self) -> broadcast::Receiver<Event> {
+        self.0.subscribe()
+    }
+}
