@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{client::Client, discovery::Discovered, guard::shown};
+use super::{auth_client::AuthClient, discovery::AuthServer, guarded_client::redacted};
 use crate::{config::Secret, wire::credentials::Authorization};
 
 /// A login, as it is kept. It is for one resource, and its secrets go to one issuer only.
 #[derive(Clone, Debug)]
 pub(super) struct Credential {
-    pub(super) facts: Facts,
+    pub(super) facts: LoginFacts,
     pub(super) client_secret: Option<Secret>,
     /// `None` when there is none that is good for anything any more.
     pub(super) tokens: Option<Tokens>,
@@ -29,7 +29,7 @@ pub(super) struct Tokens {
 /// All of a login that is not secret. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Facts {
+pub(super) struct LoginFacts {
     /// The server's URL, as the config had it.
     pub(super) server: String,
     pub(super) issuer: String,
@@ -80,9 +80,9 @@ pub(super) enum AuthMethod {
     PrivateKeyJwt,
 }
 
-impl Facts {
+impl LoginFacts {
     /// Whether somebody is logged in with all that the server has asked for, and was to get these scopes, or has them.
-    pub(super) fn is_enough(&self, scopes: &[String]) -> bool {
+    pub(super) fn satisfies(&self, scopes: &[String]) -> bool {
         let is_asked = |scope: &String| self.asked.contains(scope) || self.scopes.contains(scope);
         self.is_usable && self.wanted.is_empty() && scopes.iter().all(is_asked)
     }
@@ -98,7 +98,7 @@ impl AuthMethod {
         }
     }
 
-    pub(super) fn of_name(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         let all =
             [Self::None, Self::ClientSecretBasic, Self::ClientSecretPost, Self::PrivateKeyJwt];
         all.into_iter().find(|method| method.name() == name)
@@ -107,13 +107,13 @@ impl AuthMethod {
 
 impl Credential {
     /// No more than a client that was registered, for a login that is still to come.
-    pub(super) fn of_client(server: &Url, discovered: &Discovered, client: Client) -> Self {
-        let facts = Facts {
-            server: shown(server),
-            issuer: discovered.issuer.clone(),
-            resource: discovered.resource.clone(),
-            token_endpoint: discovered.metadata.token_endpoint.clone(),
-            revocation_endpoint: discovered.text("revocation_endpoint"),
+    pub(super) fn from_client(server: &Url, auth_server: &AuthServer, client: AuthClient) -> Self {
+        let facts = LoginFacts {
+            server: redacted(server),
+            issuer: auth_server.issuer.clone(),
+            resource: auth_server.resource.clone(),
+            token_endpoint: auth_server.metadata.token_endpoint.clone(),
+            revocation_endpoint: auth_server.string_field("revocation_endpoint"),
             client_id: client.id,
             method: client.method,
             redirect_uri: client.redirect_uri,
@@ -135,7 +135,7 @@ impl Credential {
     }
 
     /// Whether anybody has ever logged in.
-    pub(super) fn was_given(&self) -> bool {
+    pub(super) fn was_granted(&self) -> bool {
         self.facts.obtained_at > 0
     }
 
@@ -154,7 +154,7 @@ impl Credential {
     }
 
     /// The same, good until it expires.
-    pub(super) fn unrenewable(mut self) -> Self {
+    pub(super) fn without_refresh_token(mut self) -> Self {
         if let Some(tokens) = &mut self.tokens {
             tokens.refresh = None;
         }
@@ -174,7 +174,7 @@ impl Credential {
     }
 
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {
-        self.facts.expires_at.is_some_and(|at| at <= seconds(now))
+        self.facts.expires_at.is_some_and(|at| at <= unix_seconds(now))
     }
 
     pub(super) fn can_be_renewed(&self) -> bool {
@@ -188,19 +188,19 @@ impl Credential {
         let expires_at = UNIX_EPOCH.checked_add(expires_at)?;
         let lifetime =
             Duration::from_secs(self.facts.expires_at?.saturating_sub(self.facts.obtained_at));
-        let margin = (lifetime / 5).clamp(MIN_MARGIN, EARLY).min(lifetime / 2);
+        let margin = (lifetime / 5).clamp(MIN_RENEWAL_MARGIN, MAX_RENEWAL_MARGIN).min(lifetime / 2);
         let margin = margin.mul_f64(0.75 + random / 4.0);
         expires_at.checked_sub(margin)
     }
 }
 
 /// A token is renewed when a fifth of its life is left, but no earlier than this.
-const EARLY: Duration = Duration::from_mins(5);
+const MAX_RENEWAL_MARGIN: Duration = Duration::from_mins(5);
 /// And no later than this: servers count in whole seconds, and some end the whole login when they are shown a token that has
 /// expired.
-const MIN_MARGIN: Duration = Duration::from_secs(2);
+const MIN_RENEWAL_MARGIN: Duration = Duration::from_secs(2);
 
-pub(super) fn seconds(time: SystemTime) -> u64 {
+pub(super) fn unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
@@ -226,9 +226,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(super) fn of(facts: &Facts) -> Self {
+    pub(super) fn of(facts: &LoginFacts) -> Self {
         let is_over = !facts.is_renewable
-            && facts.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()));
+            && facts.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
         Self {
             issuer: facts.issuer.clone(),
             scopes: facts.scopes.clone(),

@@ -15,49 +15,49 @@ use keyring_core::{CredentialStore, Entry, Error};
 use crate::config::Secret;
 
 /// Under which people keep secrets for `keychain:NAME`.
-pub(super) const SECRETS: &str = "dormouse";
+pub(super) const SECRETS_SERVICE: &str = "dormouse";
 /// Under which logins are kept, where no config can name them.
-pub(super) const LOGINS: &str = "dormouse-logins";
+pub(super) const LOGINS_SERVICE: &str = "dormouse-logins";
 
 /// How long a person may take who has to unlock it.
 const UNLOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A thread of its own has it: on Linux it may neither be used nor dropped where tasks run. Opened when it is first needed.
 pub(super) struct Keychain {
-    open: Open,
-    jobs: OnceLock<Option<mpsc::Sender<Job>>>,
+    open: KeychainOpener,
+    jobs: OnceLock<Option<mpsc::Sender<KeychainJob>>>,
 }
 
-type Open = fn() -> Result<Arc<CredentialStore>, Error>;
+type KeychainOpener = fn() -> Result<Arc<CredentialStore>, Error>;
 
-type Job = Box<dyn FnOnce(&CredentialStore) + Send>;
+type KeychainJob = Box<dyn FnOnce(&CredentialStore) + Send>;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the system's keychain: {0}")]
 pub struct KeychainError(String);
 
 impl Keychain {
-    pub(super) fn of_system() -> Self {
+    pub(super) fn system() -> Self {
         Self { open, jobs: OnceLock::new() }
     }
 
     /// None, whatever the system has.
-    pub(super) fn none() -> Self {
+    pub(super) fn disabled() -> Self {
         Self { open, jobs: OnceLock::from(None) }
     }
 
     /// In memory.
     #[cfg(test)]
     pub(super) fn mock() -> Self {
-        let open: Open = || Ok(keyring_core::mock::Store::new()?);
+        let open: KeychainOpener = || Ok(keyring_core::mock::Store::new()?);
         Self { open, jobs: OnceLock::new() }
     }
 
-    fn jobs(&self) -> Option<&mpsc::Sender<Job>> {
-        self.jobs.get_or_init(|| start(self.open)).as_ref()
+    fn jobs(&self) -> Option<&mpsc::Sender<KeychainJob>> {
+        self.jobs.get_or_init(|| start_thread(self.open)).as_ref()
     }
 
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn is_available(&self) -> bool {
         self.jobs().is_some()
     }
 
@@ -70,7 +70,7 @@ impl Keychain {
         self.with_entry(service, name, |entry| match entry.get_password() {
             Ok(text) => Ok(Some(Secret::new(text))),
             Err(Error::NoEntry) => Ok(None),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(keychain_error(&error)),
         })
     }
 
@@ -82,14 +82,16 @@ impl Keychain {
         text: Secret,
     ) -> Result<(), KeychainError> {
         let set = move |entry: Entry| entry.set_password(text.expose());
-        self.with_entry(service, name, move |entry| set(entry).map_err(|error| failed(&error)))
+        self.with_entry(service, name, move |entry| {
+            set(entry).map_err(|error| keychain_error(&error))
+        })
     }
 
     /// As `get`.
     pub(super) fn delete(&self, service: &'static str, name: &str) -> Result<(), KeychainError> {
         self.with_entry(service, name, |entry| match entry.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(keychain_error(&error)),
         })
     }
 
@@ -103,12 +105,12 @@ impl Keychain {
         let (reply, answer) = mpsc::channel();
         let (name, is_late) = (name.to_owned(), Arc::new(AtomicBool::new(false)));
         let was_late = is_late.clone();
-        let job: Job = Box::new(move |store| {
+        let job: KeychainJob = Box::new(move |store| {
             // Somebody else may have done something else since.
             if was_late.load(Ordering::Relaxed) {
                 return;
             }
-            let entry = store.build(service, &name, None).map_err(|error| failed(&error));
+            let entry = store.build(service, &name, None).map_err(|error| keychain_error(&error));
             // Whoever asked may have lost patience.
             let _ = reply.send(entry.and_then(work));
         });
@@ -122,8 +124,8 @@ impl Keychain {
 }
 
 /// Opens it, in its thread, which ends with the last of those who may ask.
-fn start(open: Open) -> Option<mpsc::Sender<Job>> {
-    let (jobs, inbox) = mpsc::channel::<Job>();
+fn start_thread(open: KeychainOpener) -> Option<mpsc::Sender<KeychainJob>> {
+    let (jobs, inbox) = mpsc::channel::<KeychainJob>();
     let (opened, is_open) = mpsc::channel();
     let thread = std::thread::Builder::new().spawn(move || {
         let store = open().inspect_err(|error| tracing::debug!(%error, "no keychain")).ok();
@@ -144,7 +146,7 @@ fn start(open: Open) -> Option<mpsc::Sender<Job>> {
 }
 
 /// Some of its errors hold the secret.
-fn failed(error: &Error) -> KeychainError {
+fn keychain_error(error: &Error) -> KeychainError {
     KeychainError(match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => "what is there is no text".to_owned(),
         Error::Ambiguous(_) => "there are several entries of this name".to_owned(),

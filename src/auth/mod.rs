@@ -6,40 +6,40 @@
 //! tokens and takes a code for one, `oauth2` makes the other requests for tokens. Both go through `guard`, which
 //! knows who may be asked. This layer must not know what a request to a server is for, nor who waits for it.
 
+mod auth_client;
 mod authorizer;
-mod beginning;
 mod browser;
+mod browser_login;
 mod callback;
-mod client;
 mod credential;
 mod device;
 mod discovery;
-mod error;
-mod files;
-mod guard;
+mod guarded_client;
 mod keychain;
-mod login;
+mod login_error;
+mod preparation;
+mod private_files;
 mod registration;
 mod revocation;
 mod scopes;
 mod store;
-mod token;
+mod token_request;
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
+pub use auth_client::ClientError;
 pub use browser::{can_open_browser, open_in_browser};
-pub use callback::Returned;
-pub use client::NoClient;
+pub use browser_login::Login;
+pub use callback::CallbackRequest;
 pub use credential::Summary;
 pub use device::DeviceLogin;
-pub use error::{LoginError, TokenError};
-pub use guard::GuardError;
+pub use guarded_client::GuardedClientError;
 pub use keychain::KeychainError;
-pub use login::Login;
-pub use revocation::LoggedOut;
-pub use store::{Store, StoreError};
+pub use login_error::{LoginError, TokenError};
+pub use revocation::LogoutOutcome;
+pub use store::{LoginStore, StoreError};
 
 use crate::{
     base::Lock,
@@ -47,18 +47,18 @@ use crate::{
     wire::credentials::Credentials,
 };
 use authorizer::Authorizer;
-use guard::Guard;
-use store::Slot;
+use guarded_client::GuardedClient;
+use store::LoginKey;
 
 /// How long an authorization server may take for its last answer.
-const END_TIMEOUT: Duration = Duration::from_secs(8);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// All logins of the process. Cheap to clone.
 #[derive(Clone)]
-pub struct Auth(Arc<Shared>);
+pub struct Auth(Arc<AuthInner>);
 
-struct Shared {
-    store: Arc<Store>,
+struct AuthInner {
+    store: Arc<LoginStore>,
     command: LoginCommand,
     /// By the name of the server.
     authorizers: Lock<HashMap<String, Arc<Authorizer>>>,
@@ -67,9 +67,9 @@ struct Shared {
 }
 
 impl Auth {
-    pub fn new(store: Store, command: LoginCommand) -> Self {
+    pub fn new(store: LoginStore, command: LoginCommand) -> Self {
         let (authorizers, tasks) = Default::default();
-        Self(Arc::new(Shared { store: Arc::new(store), command, authorizers, tasks }))
+        Self(Arc::new(AuthInner { store: Arc::new(store), command, authorizers, tasks }))
     }
 
     /// What a server's requests show; `None` for one that needs nothing, or whose config says it all.
@@ -78,21 +78,21 @@ impl Auth {
     }
 
     fn authorizer(&self, server: &ServerConfig) -> Option<Arc<Authorizer>> {
-        let site = Site::of(server)?;
-        let Shared { store, command, authorizers, tasks } = self.0.as_ref();
+        let target = LoginTarget::of(server)?;
+        let AuthInner { store, command, authorizers, tasks } = self.0.as_ref();
         let mut authorizers = authorizers.lock();
-        if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&site)) {
+        if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&target)) {
             return Some(known.clone());
         }
         let command = command.login(&server.name);
-        let fresh = Authorizer::new(site, command, store.clone(), tasks.clone());
+        let fresh = Authorizer::new(target, command, store.clone(), tasks.clone());
         authorizers.insert(server.name.clone(), fresh.clone());
         Some(fresh)
     }
 
     /// What is known of a server's login without looking at the secrets; `None` where there is none.
     pub fn summary(&self, server: &ServerConfig) -> Option<Summary> {
-        let known = self.0.store.summary(&Site::of(server)?.slot);
+        let known = self.0.store.summary(&LoginTarget::of(server)?.key);
         // What is left may be no more than a registration.
         known.filter(|login| login.is_usable || login.is_renewable)
     }
@@ -101,7 +101,7 @@ impl Auth {
     pub async fn end(&self) {
         self.0.tasks.close();
         // Some of it may wait for other processes.
-        let _ = tokio::time::timeout(END_TIMEOUT, self.0.tasks.wait()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.0.tasks.wait()).await;
     }
 
     /// By which somebody logs in to a server.
@@ -112,25 +112,25 @@ impl Auth {
 
 /// A server as logins know it.
 #[derive(Clone)]
-struct Site {
+struct LoginTarget {
     name: String,
     remote: Arc<Remote>,
     oauth: Arc<OAuth>,
-    slot: Slot,
+    key: LoginKey,
 }
 
-impl Site {
+impl LoginTarget {
     fn of(server: &ServerConfig) -> Option<Self> {
         let Ok(Transport::Http(remote)) = &server.transport else { return None };
         let oauth = Arc::new(OAuth::clone(remote.oauth.as_deref()?));
-        let slot = Slot::of(remote, &oauth);
-        Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, slot })
+        let key = LoginKey::of(remote, &oauth);
+        Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, key })
     }
 
     /// Who may be asked about it.
-    fn guard(&self) -> Result<Guard, GuardError> {
+    fn http(&self) -> Result<GuardedClient, GuardedClientError> {
         let named = self.oauth.auth_server.as_ref();
-        Guard::new([Some(&self.remote.url), named].into_iter().flatten().cloned())
+        GuardedClient::new([Some(&self.remote.url), named].into_iter().flatten().cloned())
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_can_be_pasted_into_a_shell() {
+    fn login_command_is_quoted_for_a_shell() {
         let plain = LoginCommand::default();
         assert_eq!(plain.login("linear"), "dormouse login linear");
         let config = Some("/a b/dormouse.json".into());

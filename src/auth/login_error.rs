@@ -4,7 +4,7 @@ use oauth2::{ErrorResponseType, RequestTokenError, StandardErrorResponse};
 use rmcp::transport::auth::AuthError;
 use url::form_urlencoded;
 
-use super::{guard::GuardError, store::StoreError};
+use super::{guarded_client::GuardedClientError, store::StoreError};
 
 /// Why a login does not come about.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum LoginError {
     #[error("another authorization server answers than the one that was asked, {0}")]
     WrongIssuer(String),
     #[error("the authorization server gave no token: {0}")]
-    Exchange(String),
+    TokenExchange(String),
     #[error(
         "the authorization server does not know dormouse any more ({0}); say it again, and dormouse registers itself anew"
     )]
@@ -58,11 +58,11 @@ pub enum LoginError {
     #[error("no token: {0}")]
     Token(TokenError),
     #[error(transparent)]
-    Client(#[from] super::NoClient),
+    Client(#[from] super::ClientError),
     #[error("the login cannot be kept: {0}")]
     Store(StoreError),
     #[error(transparent)]
-    Guard(GuardError),
+    GuardedClient(GuardedClientError),
 }
 
 fn hint(cause: &std::io::Error) -> &'static str {
@@ -85,9 +85,9 @@ impl From<StoreError> for LoginError {
     }
 }
 
-impl From<GuardError> for LoginError {
-    fn from(error: GuardError) -> Self {
-        Self::Guard(error)
+impl From<GuardedClientError> for LoginError {
+    fn from(error: GuardedClientError) -> Self {
+        Self::GuardedClient(error)
     }
 }
 
@@ -108,13 +108,13 @@ pub enum TokenError {
     Failed(String),
     /// Whoever has answered is no authorization server: something before it, perhaps.
     #[error("its answer is no token")]
-    Odd,
+    NotAToken,
 }
 
 impl TokenError {
     /// `secrets`: what it was sent, which it may repeat.
     pub(super) fn of<T: ErrorResponseType + std::fmt::Display + 'static>(
-        error: &RequestTokenError<GuardError, StandardErrorResponse<T>>,
+        error: &RequestTokenError<GuardedClientError, StandardErrorResponse<T>>,
         secrets: &[&str],
     ) -> Self {
         match error {
@@ -133,8 +133,10 @@ impl TokenError {
             }
             RequestTokenError::Request(error) => Self::Failed(error.to_string()),
             // Some say so in an answer that looks like a success.
-            RequestTokenError::Parse(_, body) => error_in(body).map_or(Self::Odd, Self::Refused),
-            RequestTokenError::Other(_) => Self::Odd,
+            RequestTokenError::Parse(_, body) => {
+                error_in(body).map_or(Self::NotAToken, Self::Refused)
+            }
+            RequestTokenError::Other(_) => Self::NotAToken,
         }
     }
 }
@@ -165,7 +167,7 @@ pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
 }
 
 /// What rmcp says of finding out.
-pub(super) fn discovery(error: &AuthError) -> LoginError {
+pub(super) fn discovery_error(error: &AuthError) -> LoginError {
     let mut said = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(deeper) = cause {

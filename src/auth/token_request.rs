@@ -8,11 +8,11 @@ use oauth2::{
 };
 
 use super::{
-    client::Client,
-    credential::{AuthMethod, Credential, Tokens, seconds},
-    discovery::Discovered,
-    error::TokenError,
-    guard::Guard,
+    auth_client::AuthClient,
+    credential::{AuthMethod, Credential, Tokens, unix_seconds},
+    discovery::AuthServer,
+    guarded_client::GuardedClient,
+    login_error::TokenError,
     scopes::{self, OFFLINE_ACCESS},
 };
 use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
@@ -21,14 +21,14 @@ use crate::{config::Secret, protocol::random_token, wire::credentials::Authoriza
 const MAX_LIFETIME: Duration = Duration::from_hours(10 * 365 * 24);
 
 /// What an authorization server gave.
-pub(super) struct Granted {
+pub(super) struct TokenGrant {
     tokens: Tokens,
     expires_in: Option<Duration>,
     /// `None` where they are what was asked for (RFC 6749 section 5.1).
     scopes: Option<Vec<String>>,
 }
 
-impl Granted {
+impl TokenGrant {
     /// # Errors
     /// When the token cannot be shown to anybody.
     pub(super) fn of(response: &impl TokenResponse) -> Result<Self, TokenError> {
@@ -46,7 +46,7 @@ impl Granted {
             return Err(TokenError::Refused(why));
         }
         let scopes = response.scopes();
-        let scopes = scopes.map(|all| scopes::named(all.iter().map(|scope| scope.as_str())));
+        let scopes = scopes.map(|all| scopes::valid_scopes(all.iter().map(|scope| scope.as_str())));
         Ok(Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes })
     }
 
@@ -54,11 +54,11 @@ impl Granted {
     pub(super) fn into_login(
         self,
         server: &url::Url,
-        discovered: &Discovered,
-        client: Client,
+        auth_server: &AuthServer,
+        client: AuthClient,
         asked: Vec<String>,
     ) -> Credential {
-        let mut login = Credential::of_client(server, discovered, client);
+        let mut login = Credential::from_client(server, auth_server, client);
         (login.facts.scopes, login.facts.asked) = (asked.clone(), asked);
         login.facts.login_id = Some(random_token::<9>());
         self.into_renewed(login)
@@ -70,7 +70,7 @@ impl Granted {
         let Credential { mut facts, client_secret, tokens: old, is_in_file } = before;
         // A server that gives no new one leaves the old one good (RFC 6749 section 6).
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
-        let now = seconds(SystemTime::now());
+        let now = unix_seconds(SystemTime::now());
         facts.obtained_at = now;
         // One that was never good would be renewed for ever; whether it is not, the server will say.
         let life = expires_in.map(|life| life.min(MAX_LIFETIME).as_secs()).filter(|life| *life > 0);
@@ -87,7 +87,7 @@ pub(super) type TokenClient =
     BasicClient<EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
 /// A client that asks this endpoint for tokens.
-pub(super) fn token_client(client: &Client, endpoint: &str) -> Result<TokenClient, TokenError> {
+pub(super) fn token_client(client: &AuthClient, endpoint: &str) -> Result<TokenClient, TokenError> {
     let url = TokenUrl::new(endpoint.to_owned());
     let url = url.map_err(|_| TokenError::Failed("its token endpoint is no URL".to_owned()))?;
     let asking = BasicClient::new(ClientId::new(client.id.clone())).set_token_uri(url);
@@ -104,11 +104,11 @@ pub(super) fn token_client(client: &Client, endpoint: &str) -> Result<TokenClien
 }
 
 /// Gets new tokens for a login. `client`: with the secret, wherever that is kept.
-pub(super) async fn refreshed(
-    guard: &Guard,
-    client: &Client,
+pub(super) async fn refresh(
+    http: &GuardedClient,
+    client: &AuthClient,
     login: &Credential,
-) -> Result<Granted, TokenError> {
+) -> Result<TokenGrant, TokenError> {
     let refresh = login.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
     let Some(refresh) = refresh else {
         return Err(TokenError::Rejected("there is nothing to renew it with".to_owned()));
@@ -117,30 +117,30 @@ pub(super) async fn refreshed(
     let token = RefreshToken::new(refresh.expose().to_owned());
     let request = asking.exchange_refresh_token(&token);
     let request = request.add_extra_param("resource", &login.facts.resource);
-    let answer = request.request_async(guard).await;
+    let answer = request.request_async(http).await;
     let secrets = [Some(refresh), client.secret.as_ref()];
     let secrets: Vec<&str> = secrets.into_iter().flatten().map(Secret::expose).collect();
-    Granted::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
+    TokenGrant::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }
 
 /// Gets tokens for a client that nobody logs in for (RFC 6749 section 4.4).
-pub(super) async fn for_machine(
-    discovered: &Discovered,
-    client: &Client,
+pub(super) async fn request_client_credentials(
+    auth_server: &AuthServer,
+    client: &AuthClient,
     scopes: &[String],
-) -> Result<Granted, TokenError> {
-    let asking = token_client(client, &discovered.metadata.token_endpoint)?;
+) -> Result<TokenGrant, TokenError> {
+    let asking = token_client(client, &auth_server.metadata.token_endpoint)?;
     let asked = scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS);
     let mut request = asking
         .exchange_client_credentials()
-        .add_extra_param("resource", &discovered.resource)
+        .add_extra_param("resource", &auth_server.resource)
         // A machine needs no refresh token, and is refused where it asks for one.
         .add_scopes(asked.cloned().map(oauth2::Scope::new));
-    let shown = client.assertion(&discovered.issuer);
+    let shown = client.assertion(&auth_server.issuer);
     for (name, value) in shown.map_err(|error| TokenError::Refused(error.to_string()))? {
         request = request.add_extra_param(name, value);
     }
-    let answer = request.request_async(&discovered.guard).await;
+    let answer = request.request_async(&auth_server.http).await;
     let secrets: Vec<&str> = client.secret.iter().map(Secret::expose).collect();
-    Granted::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
+    TokenGrant::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }

@@ -11,11 +11,11 @@ use crate::config::make_private_directory;
 /// Opens a file that is there to be locked.
 pub(super) fn open_lock(path: &Path) -> io::Result<File> {
     make_directory(path.parent().unwrap_or(Path::new(".")))?;
-    private().create(true).truncate(false).open(path)
+    private_options().create(true).truncate(false).open(path)
 }
 
 /// To be written; what is made so is for this user alone.
-fn private() -> fs::OpenOptions {
+fn private_options() -> fs::OpenOptions {
     let mut options = File::options();
     options.write(true);
     #[cfg(unix)]
@@ -26,8 +26,8 @@ fn private() -> fs::OpenOptions {
 /// Puts a text in the place of another, whole. Whoever does so holds the lock.
 pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     make_directory(path.parent().unwrap_or(Path::new(".")))?;
-    let fresh = path.with_extension(FRESH);
-    let written = make_anew(&fresh).and_then(|mut file| {
+    let fresh = path.with_extension(NEW_EXTENSION);
+    let written = create_new_file(&fresh).and_then(|mut file| {
         file.write_all(text)?;
         file.sync_all()
     });
@@ -39,8 +39,12 @@ pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Removes a file, and what a process has left that was killed while it made another for its place; whether it was there.
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
-    let [_, _, removed] = [path.with_extension(FRESH), path.with_extension(ROOM), path.to_owned()]
-        .map(fs::remove_file);
+    let [_, _, removed] = [
+        path.with_extension(NEW_EXTENSION),
+        path.with_extension(RESERVED_EXTENSION),
+        path.to_owned(),
+    ]
+    .map(fs::remove_file);
     match removed {
         Ok(()) => Ok(true),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -48,32 +52,32 @@ pub(super) fn remove(path: &Path) -> io::Result<bool> {
     }
 }
 
-const FRESH: &str = "new";
-const ROOM: &str = "room";
+const NEW_EXTENSION: &str = "new";
+const RESERVED_EXTENSION: &str = "room";
 
 /// A file that was not there before.
-fn make_anew(path: &Path) -> io::Result<File> {
+fn create_new_file(path: &Path) -> io::Result<File> {
     // Left by a process that was killed.
     let _ = fs::remove_file(path);
-    private().create_new(true).open(path)
+    private_options().create_new(true).open(path)
 }
 
 /// Room on the disk, for as long as it lives.
-pub(super) struct Reserved(PathBuf);
+pub(super) struct ReservedSpace(PathBuf);
 
 /// More than a login with long tokens needs.
-static NOTHING: [u8; 16 * 1024] = [b' '; 16 * 1024];
+static PADDING: [u8; 16 * 1024] = [b' '; 16 * 1024];
 
 /// Takes up room for what will be put in this place. Whoever does so holds the lock.
-pub(super) fn reserve(path: &Path) -> io::Result<Reserved> {
-    let room = path.with_extension(ROOM);
-    let mut file = make_anew(&room)?;
-    let reserved = Reserved(room);
-    file.write_all(&NOTHING)?;
+pub(super) fn reserve_space(path: &Path) -> io::Result<ReservedSpace> {
+    let room = path.with_extension(RESERVED_EXTENSION);
+    let mut file = create_new_file(&room)?;
+    let reserved = ReservedSpace(room);
+    file.write_all(&PADDING)?;
     Ok(reserved)
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedSpace {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }

@@ -8,44 +8,44 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use super::{
-    Auth, Site,
+    Auth, LoginTarget,
+    auth_client::AuthClient,
     authorizer::Authorizer,
-    beginning::Beginning,
-    callback::{Answer, Callback, Returned},
-    client::Client,
+    callback::{Callback, CallbackPage, CallbackRequest},
     credential::Credential,
-    discovery::Discovered,
-    error::{LoginError, scrubbed},
-    guard::{Guard, judged},
-    registration::{BY_CODE, register},
-    scopes::{OFFLINE_ACCESS, in_words},
-    store::{Store, StoreError},
-    token::Granted,
+    discovery::AuthServer,
+    guarded_client::{GuardedClient, checked_login_url},
+    login_error::{LoginError, scrubbed},
+    preparation::PreparedLogin,
+    registration::{CODE_GRANT, register},
+    scopes::{OFFLINE_ACCESS, quoted},
+    store::{LoginStore, StoreError},
+    token_request::TokenGrant,
 };
 use crate::config::{Secret, ServerConfig};
 
 /// Where a browser comes back to, unless the config says another place.
-const REDIRECT: &str = "http://127.0.0.1:0/callback";
+const DEFAULT_REDIRECT_URI: &str = "http://127.0.0.1:0/callback";
 
 /// A login that has begun.
 pub struct Login {
     address: Url,
     callback: Callback,
-    exchange: Arc<Exchange>,
+    exchange: Arc<CodeExchange>,
     tasks: TaskTracker,
 }
 
 /// What gets tokens for what a browser has brought.
-struct Exchange {
-    site: Site,
+struct CodeExchange {
+    target: LoginTarget,
     /// By which this login is known from others.
     state: String,
     /// The id of the login that there was.
     before: Option<String>,
-    discovered: Discovered,
-    client: Client,
+    auth_server: AuthServer,
+    client: AuthClient,
     scopes: Vec<String>,
-    store: Arc<Store>,
+    store: Arc<LoginStore>,
     authorizer: Arc<Authorizer>,
 }
 
@@ -59,32 +59,37 @@ impl Auth {
         server: &ServerConfig,
         more: &[String],
     ) -> Result<Login, LoginError> {
-        let beginning = self.begin(server, more).await?;
-        let Beginning { site, mut discovered, known, before, scopes } = beginning;
+        let beginning = self.prepare_login(server, more).await?;
+        let PreparedLogin { target, mut auth_server, known, before, scopes } = beginning;
         let authorizer = self.authorizer(server);
         let authorizer = authorizer.ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let (store, tasks) = (self.0.store.clone(), self.0.tasks.clone());
-        let default = Url::parse(REDIRECT).expect("a constant");
-        let wanted = site.oauth.redirect_uri.clone().unwrap_or(default);
-        let registered = before.as_ref().and_then(Client::registered_for);
+        let default = Url::parse(DEFAULT_REDIRECT_URI).expect("a constant");
+        let wanted = target.oauth.redirect_uri.clone().unwrap_or(default);
+        let registered = before.as_ref().and_then(AuthClient::registered_for);
         // For wider scopes another client is registered.
         let registered = registered.filter(|client| client.may_ask_for(&scopes));
         let (callback, registered) = listen(&wanted, registered).await?;
         let redirect_uri = callback.redirect_uri().as_str();
         let is_kept = registered.is_some();
-        let client = match (client_of_config(&site, &discovered, &store).await?, registered) {
+        let client = match (client_of_config(&target, &auth_server, &store).await?, registered) {
             (Some(client), _) | (None, Some(client)) => client,
             (None, None) => {
-                registered_now(&site, &discovered, &store, redirect_uri, &scopes).await?
+                register_and_save(&target, &auth_server, &store, redirect_uri, &scopes).await?
             }
         };
-        let mut opened = (address(&mut discovered, &client, redirect_uri, &scopes).await?, client);
+        let mut opened =
+            (authorization_url(&mut auth_server, &client, redirect_uri, &scopes).await?, client);
         if is_kept
             && opened.1.redirect_uri.is_some()
-            && is_unknown(&discovered.guard, &opened.0).await
+            && is_client_unknown(&auth_server.http, &opened.0).await
         {
-            let client = registered_now(&site, &discovered, &store, redirect_uri, &scopes).await?;
-            opened = (address(&mut discovered, &client, redirect_uri, &scopes).await?, client);
+            let client =
+                register_and_save(&target, &auth_server, &store, redirect_uri, &scopes).await?;
+            opened = (
+                authorization_url(&mut auth_server, &client, redirect_uri, &scopes).await?,
+                client,
+            );
         }
         let (address, client) = opened;
         let state = address.query_pairs().find(|(name, _)| name == "state");
@@ -92,49 +97,51 @@ impl Auth {
         let state = state.ok_or_else(|| LoginError::BadAddress("it has no state".to_owned()))?;
         let before = known.and_then(|known| known.login_id);
         let exchange =
-            Exchange { site, state, before, discovered, client, scopes, store, authorizer };
+            CodeExchange { target, state, before, auth_server, client, scopes, store, authorizer };
         Ok(Login { address, callback, exchange: Arc::new(exchange), tasks })
     }
 }
 
 /// Returns the client of the config, if it has one that the authorization server accepts.
 pub(super) async fn client_of_config(
-    site: &Site,
-    discovered: &Discovered,
-    store: &Arc<Store>,
-) -> Result<Option<Client>, LoginError> {
-    let reads_documents = discovered.supports("client_id_metadata_document_supported");
-    let configured = site.oauth.client.as_ref();
+    target: &LoginTarget,
+    auth_server: &AuthServer,
+    store: &Arc<LoginStore>,
+) -> Result<Option<AuthClient>, LoginError> {
+    let reads_documents = auth_server.supports("client_id_metadata_document_supported");
+    let configured = target.oauth.client.as_ref();
     match configured.filter(|client| !client.is_metadata_document() || reads_documents) {
-        Some(configured) => Ok(Some(Client::of_config(configured, discovered, store).await?)),
+        Some(configured) => {
+            Ok(Some(AuthClient::from_config(configured, auth_server, store).await?))
+        }
         None => Ok(None),
     }
 }
 
 /// Registers a client, and keeps that also for a login that does not come about now.
-async fn registered_now(
-    site: &Site,
-    discovered: &Discovered,
-    store: &Arc<Store>,
+async fn register_and_save(
+    target: &LoginTarget,
+    auth_server: &AuthServer,
+    store: &Arc<LoginStore>,
     redirect_uri: &str,
     scopes: &[String],
-) -> Result<Client, LoginError> {
-    let client = register(discovered, redirect_uri, &BY_CODE, scopes).await?;
-    let only = Credential::of_client(&site.remote.url, discovered, client.clone());
-    let held = store.hold(&site.slot).await?;
-    store.at(&site.slot, move |store, slot| store.write_client(slot, &held, &only)).await?;
+) -> Result<AuthClient, LoginError> {
+    let client = register(auth_server, redirect_uri, &CODE_GRANT, scopes).await?;
+    let only = Credential::from_client(&target.remote.url, auth_server, client.clone());
+    let lock = store.lock(&target.key).await?;
+    store.run_for(&target.key, move |store, key| store.write_client(key, &lock, &only)).await?;
     Ok(client)
 }
 
 /// Listens where the known client is registered to come back to, if that can be; else where it is wanted.
 async fn listen(
     wanted: &Url,
-    known: Option<Client>,
-) -> Result<(Callback, Option<Client>), LoginError> {
+    known: Option<AuthClient>,
+) -> Result<(Callback, Option<AuthClient>), LoginError> {
     let is_free = wanted.port().unwrap_or(0) == 0;
     let registered = known.as_ref().and_then(|known| known.redirect_uri.as_deref());
     if let Some(registered) = registered.and_then(|uri| Url::parse(uri).ok())
-        && (is_free && same_but_port(&registered, wanted) || registered == *wanted)
+        && (is_free && differs_only_in_port(&registered, wanted) || registered == *wanted)
         && let Ok(callback) = Callback::listen(&registered).await
     {
         return Ok((callback, known));
@@ -142,48 +149,48 @@ async fn listen(
     Ok((Callback::listen(wanted).await?, None))
 }
 
-fn same_but_port(one: &Url, other: &Url) -> bool {
+fn differs_only_in_port(one: &Url, other: &Url) -> bool {
     one.host() == other.host() && one.path() == other.path()
 }
 
 /// Whether the authorization server answers a client that was registered in an earlier run as one that it does not know. It
 /// shows that to the user alone, who could do nothing about it (RFC 6749 section 4.1.2.1). Any other answer is taken for a
 /// page.
-async fn is_unknown(guard: &Guard, address: &Url) -> bool {
-    const LIMIT: Duration = Duration::from_secs(5);
+async fn is_client_unknown(http: &GuardedClient, address: &Url) -> bool {
+    const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
     let Ok(request) = Request::get(address.as_str()).body(Vec::new()) else { return false };
-    match tokio::time::timeout(LIMIT, guard.head_of(request)).await {
+    match tokio::time::timeout(CHECK_TIMEOUT, http.fetch_head(request)).await {
         Ok(Ok((status, _))) => matches!(status.as_u16(), 400 | 401 | 404),
         _ => false,
     }
 }
 
 /// Where to log in.
-async fn address(
-    discovered: &mut Discovered,
-    client: &Client,
+async fn authorization_url(
+    auth_server: &mut AuthServer,
+    client: &AuthClient,
     redirect_uri: &str,
     scopes: &[String],
 ) -> Result<Url, LoginError> {
-    let failed = |error| super::error::discovery(&error);
+    let failed = |error| super::login_error::discovery_error(&error);
     // rmcp looks there for how a client shows its secret.
-    let mut metadata = discovered.metadata.clone();
+    let mut metadata = auth_server.metadata.clone();
     let method = serde_json::json!([client.method.name()]);
     metadata.additional_fields.insert("token_endpoint_auth_methods_supported".to_owned(), method);
-    discovered.manager.set_metadata(metadata);
+    auth_server.manager.set_metadata(metadata);
     let mut config = OAuthClientConfig::new(client.id.clone(), redirect_uri);
     if let Some(secret) = &client.secret {
         config = config.with_client_secret(secret.expose());
     }
-    discovered.manager.configure_client(config).map_err(failed)?;
+    auth_server.manager.configure_client(config).map_err(failed)?;
     let asked: Vec<&str> = scopes.iter().map(String::as_str).collect();
-    let mut address = discovered.manager.get_authorization_url(&asked).await.map_err(failed)?;
+    let mut address = auth_server.manager.get_authorization_url(&asked).await.map_err(failed)?;
     if asked.contains(&OFFLINE_ACCESS) && !address.contains("prompt=") {
         // Strict servers give a refresh token only where the user has consented to it now (OpenID Connect Core 1.0,
         // section 11).
         address.push_str("&prompt=consent");
     }
-    judged(&address, &discovered.guard)
+    checked_login_url(&address, &auth_server.http)
 }
 
 impl Login {
@@ -196,7 +203,7 @@ impl Login {
     pub fn asks_for(&self) -> String {
         match self.exchange.scopes.as_slice() {
             [] => String::new(),
-            scopes => format!("It asks for the scopes {}.", in_words(scopes)),
+            scopes => format!("It asks for the scopes {}.", quoted(scopes)),
         }
     }
 
@@ -206,7 +213,7 @@ impl Login {
     }
 
     /// Waits for a browser that comes back, as long as it takes. Nothing is lost when this is dropped.
-    pub async fn returned(&mut self) -> Returned {
+    pub async fn returned(&mut self) -> CallbackRequest {
         self.callback.returned().await
     }
 
@@ -214,19 +221,19 @@ impl Login {
     pub fn made_elsewhere(&self) -> impl Future<Output = ()> + Send + use<> {
         let exchange = self.exchange.clone();
         async move {
-            let Exchange { store, site, before, scopes, authorizer, .. } = exchange.as_ref();
-            store.logged_in(&site.slot, before.as_deref(), scopes).await;
-            authorizer.forget();
+            let CodeExchange { store, target, before, scopes, authorizer, .. } = exchange.as_ref();
+            store.wait_for_login(&target.key, before.as_deref(), scopes).await;
+            authorizer.invalidate();
         }
     }
 
     /// Takes what a browser came back with, and shows it what has become of it. `None` for one that is not of this login,
     /// which is still open then.
-    pub async fn take(&self, returned: Returned) -> Option<Result<(), LoginError>> {
+    pub async fn take(&self, returned: CallbackRequest) -> Option<Result<(), LoginError>> {
         let outcome = self.complete(&returned.url).await;
         let shown = match &outcome {
-            Ok(()) => Answer::LoggedIn { server: self.exchange.site.name.clone() },
-            Err(error) => Answer::Failed { why: error.to_string() },
+            Ok(()) => CallbackPage::LoggedIn { server: self.exchange.target.name.clone() },
+            Err(error) => CallbackPage::Failed { why: error.to_string() },
         };
         returned.answer(shown).await;
         (!matches!(outcome, Err(LoginError::Foreign))).then_some(outcome)
@@ -240,11 +247,11 @@ impl Login {
     pub async fn complete(&self, returned: &Url) -> Result<(), LoginError> {
         let (exchange, returned) = (self.exchange.clone(), returned.clone());
         let exchanging = self.tasks.spawn(async move { exchange.run(&returned).await });
-        exchanging.await.unwrap_or(Err(StoreError::Ending.into()))
+        exchanging.await.unwrap_or(Err(StoreError::ShuttingDown.into()))
     }
 }
 
-impl Exchange {
+impl CodeExchange {
     async fn run(&self, returned: &Url) -> Result<(), LoginError> {
         let brought = |name: &str| {
             let mut pairs = returned.query_pairs();
@@ -254,10 +261,10 @@ impl Exchange {
         let state = state.ok_or(LoginError::Foreign)?;
         let issuer = brought("iss");
         let is_announced =
-            self.discovered.supports("authorization_response_iss_parameter_supported");
-        if (issuer.is_some() || is_announced) && issuer != self.discovered.metadata.issuer {
+            self.auth_server.supports("authorization_response_iss_parameter_supported");
+        if (issuer.is_some() || is_announced) && issuer != self.auth_server.metadata.issuer {
             // It may be anybody's answer, errors included, and is not for this token endpoint (RFC 9207 section 2.4).
-            return Err(LoginError::WrongIssuer(self.discovered.issuer.clone()));
+            return Err(LoginError::WrongIssuer(self.auth_server.issuer.clone()));
         }
         if let Some(error) = brought("error") {
             let about = brought("error_description").map(|about| format!(": {about}"));
@@ -265,23 +272,24 @@ impl Exchange {
             return Err(self.refused(scrubbed(&said, &[]), LoginError::Refused).await);
         }
         let code = brought("code").ok_or(LoginError::Foreign)?;
-        let manager = &self.discovered.manager;
+        let manager = &self.auth_server.manager;
         let given =
             manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref()).await;
         let given = match given {
             Ok(given) => given,
             Err(error) => {
                 let secret = self.client.secret.as_ref().map_or("", Secret::expose);
-                let said = self.discovered.guard.failure().unwrap_or_else(|| error.to_string());
+                let said =
+                    self.auth_server.http.take_failure().unwrap_or_else(|| error.to_string());
                 let said = scrubbed(&said, &[&code, &state, secret]);
-                return Err(self.refused(said, LoginError::Exchange).await);
+                return Err(self.refused(said, LoginError::TokenExchange).await);
             }
         };
-        let (url, scopes) = (&self.site.remote.url, self.scopes.clone());
+        let (url, scopes) = (&self.target.remote.url, self.scopes.clone());
         let client = self.client.clone();
-        let login = Granted::of(&given)?.into_login(url, &self.discovered, client, scopes);
-        self.store.keep(&self.site.slot, login).await?;
-        self.authorizer.forget();
+        let login = TokenGrant::of(&given)?.into_login(url, &self.auth_server, client, scopes);
+        self.store.save(&self.target.key, login).await?;
+        self.authorizer.invalidate();
         Ok(())
     }
 
@@ -293,13 +301,13 @@ impl Exchange {
         if !is_unknown || self.client.redirect_uri.is_none() {
             return error(said);
         }
-        let (slot, id) = (&self.site.slot, self.client.id.clone());
+        let (key, id) = (&self.target.key, self.client.id.clone());
         let forgotten = async {
-            let held = self.store.hold(slot).await?;
-            self.store.at(slot, move |store, slot| store.forget_client(slot, &held, &id)).await
+            let lock = self.store.lock(key).await?;
+            self.store.run_for(key, move |store, key| store.forget_client(key, &lock, &id)).await
         };
         if let Err(error) = forgotten.await {
-            tracing::warn!(server = self.site.name, %error, "the registration cannot be forgotten");
+            tracing::warn!(server = self.target.name, %error, "the registration cannot be forgotten");
         }
         LoginError::ForgottenClient(said)
     }

@@ -13,9 +13,9 @@ use ring::{rand::SystemRandom, signature};
 use serde_json::json;
 
 use super::{
-    credential::{AuthMethod, Credential, seconds},
-    discovery::Discovered,
-    store::Store,
+    credential::{AuthMethod, Credential, unix_seconds},
+    discovery::AuthServer,
+    store::LoginStore,
 };
 use crate::{
     config::{ClientProof, OAuthClient, Secret},
@@ -24,7 +24,7 @@ use crate::{
 
 /// A client with all that it needs to ask for tokens.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(super) struct AuthClient {
     pub(super) id: String,
     pub(super) method: AuthMethod,
     /// Its secret, or for [`AuthMethod::PrivateKeyJwt`] its key.
@@ -41,7 +41,7 @@ pub(super) struct Client {
 
 /// Why the client of the config cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum NoClient {
+pub enum ClientError {
     #[error("the keychain has no entry {0:?}, which is the \"clientSecret\"")]
     NoSecret(String),
     #[error("the secret of the client cannot be read: {0}")]
@@ -50,7 +50,7 @@ pub enum NoClient {
     BadKey,
 }
 
-impl Client {
+impl AuthClient {
     /// Whether its registration lets it ask for these scopes: many authorization servers refuse any other than those that
     /// a client has named when it was registered (RFC 7591 section 2, `scope`).
     pub(super) fn may_ask_for(&self, scopes: &[String]) -> bool {
@@ -59,16 +59,16 @@ impl Client {
     }
 
     /// The client that the config names, as this authorization server wants it.
-    pub(super) async fn of_config(
+    pub(super) async fn from_config(
         configured: &OAuthClient,
-        discovered: &Discovered,
-        store: &Arc<Store>,
-    ) -> Result<Self, NoClient> {
+        auth_server: &AuthServer,
+        store: &Arc<LoginStore>,
+    ) -> Result<Self, ClientError> {
         let secret = secret_of(configured, store).await?;
         let method = match &configured.proof {
             None => AuthMethod::None,
             Some(ClientProof::PrivateKey(_)) => AuthMethod::PrivateKeyJwt,
-            Some(_) => discovered.secret_method(),
+            Some(_) => auth_server.secret_auth_method(),
         };
         let id = configured.id.clone();
         Ok(Self {
@@ -83,7 +83,7 @@ impl Client {
     }
 
     /// The client that a login was given to. The secret of one of the config is not kept with it.
-    pub(super) fn of_login(login: &Credential) -> Self {
+    pub(super) fn from_login(login: &Credential) -> Self {
         let facts = &login.facts;
         Self {
             id: facts.client_id.clone(),
@@ -98,8 +98,8 @@ impl Client {
 
     /// The client that was registered for an earlier login, if it is still good.
     pub(super) fn registered_for(login: &Credential) -> Option<Self> {
-        let client = Self::of_login(login);
-        let is_over = client.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()));
+        let client = Self::from_login(login);
+        let is_over = client.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
         (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
 
@@ -107,7 +107,10 @@ impl Client {
     ///
     /// # Errors
     /// When the key cannot be used.
-    pub(super) fn assertion(&self, issuer: &str) -> Result<Vec<(&'static str, String)>, NoClient> {
+    pub(super) fn assertion(
+        &self,
+        issuer: &str,
+    ) -> Result<Vec<(&'static str, String)>, ClientError> {
         let (AuthMethod::PrivateKeyJwt, Some(key)) = (self.method, &self.secret) else {
             return Ok(Vec::new());
         };
@@ -124,8 +127,8 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 /// What the client of the config shows.
 pub(super) async fn secret_of(
     configured: &OAuthClient,
-    store: &Arc<Store>,
-) -> Result<Option<Secret>, NoClient> {
+    store: &Arc<LoginStore>,
+) -> Result<Option<Secret>, ClientError> {
     match &configured.proof {
         None => Ok(None),
         Some(ClientProof::Secret(secret) | ClientProof::PrivateKey(secret)) => {
@@ -134,8 +137,8 @@ pub(super) async fn secret_of(
         Some(ClientProof::Keychain(name)) => {
             let asked = name.clone();
             let kept = store.run(move |store| store.secret(&asked)).await;
-            let kept = kept.map_err(|error| NoClient::Unreadable(error.to_string()))?;
-            kept.map(Some).ok_or_else(|| NoClient::NoSecret(name.clone()))
+            let kept = kept.map_err(|error| ClientError::Unreadable(error.to_string()))?;
+            kept.map(Some).ok_or_else(|| ClientError::NoSecret(name.clone()))
         }
     }
 }
@@ -146,13 +149,13 @@ fn assertion(
     key_id: Option<&str>,
     client: &str,
     audience: &str,
-) -> Result<Secret, NoClient> {
-    const LIFE: Duration = Duration::from_mins(5);
-    let key = Key::of_pem(key.expose()).ok_or(NoClient::BadKey)?;
-    let now = seconds(SystemTime::now());
+) -> Result<Secret, ClientError> {
+    const ASSERTION_LIFETIME: Duration = Duration::from_mins(5);
+    let key = SigningKey::from_pem(key.expose()).ok_or(ClientError::BadKey)?;
+    let now = unix_seconds(SystemTime::now());
     let claims = json!({
         "iss": client, "sub": client, "aud": audience, "jti": random_token::<16>(),
-        "iat": now, "exp": now + LIFE.as_secs(),
+        "iat": now, "exp": now + ASSERTION_LIFETIME.as_secs(),
     });
     let mut header = json!({"alg": key.algorithm(), "typ": "JWT"});
     if let Some(key_id) = key_id {
@@ -160,17 +163,17 @@ fn assertion(
     }
     let encoded = |value: &serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", encoded(&header), encoded(&claims));
-    let signature = key.sign(signed.as_bytes()).ok_or(NoClient::BadKey)?;
+    let signature = key.sign(signed.as_bytes()).ok_or(ClientError::BadKey)?;
     Ok(Secret::new(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))))
 }
 
-enum Key {
+enum SigningKey {
     Es256(signature::EcdsaKeyPair),
     Rs256(signature::RsaKeyPair),
 }
 
-impl Key {
-    fn of_pem(pem: &str) -> Option<Self> {
+impl SigningKey {
+    fn from_pem(pem: &str) -> Option<Self> {
         let lines = pem.lines().map(str::trim).filter(|line| !line.starts_with("-----"));
         let der = BASE64_STANDARD.decode(lines.collect::<String>()).ok()?;
         let curve = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
@@ -205,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_assertion_is_signed_by_the_key() {
+    fn assertion_is_signed_with_the_clients_key() {
         let curve = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
         let document =
             signature::EcdsaKeyPair::generate_pkcs8(curve, &SystemRandom::new()).unwrap();
@@ -228,6 +231,6 @@ mod tests {
         let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
         assert_eq!((&claims["sub"], &claims["aud"]), (&json!("c"), &json!("https://as.example")));
         let error = super::assertion(&Secret::new("nonsense"), None, "c", "a").unwrap_err();
-        assert!(matches!(error, NoClient::BadKey));
+        assert!(matches!(error, ClientError::BadKey));
     }
 }

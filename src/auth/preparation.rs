@@ -3,22 +3,22 @@
 use oauth2::http::{Request, StatusCode, header};
 
 use super::{
-    Auth, Site,
-    credential::{Credential, Facts},
-    discovery::{Discovered, discover},
-    error::LoginError,
-    store::Store,
+    Auth, LoginTarget,
+    credential::{Credential, LoginFacts},
+    discovery::{AuthServer, discover},
+    login_error::LoginError,
+    store::LoginStore,
 };
 use crate::{
     config::{ClientProof, Grant, ServerConfig, Transport},
     wire::credentials::{Challenge, sensitive_headers},
 };
 
-pub(super) struct Beginning {
-    pub(super) site: Site,
-    pub(super) discovered: Discovered,
+pub(super) struct PreparedLogin {
+    pub(super) target: LoginTarget,
+    pub(super) auth_server: AuthServer,
     /// What is known of the login that there was.
-    pub(super) known: Option<Facts>,
+    pub(super) known: Option<LoginFacts>,
     /// The whole of it, where it can be read, and was at the same authorization server.
     pub(super) before: Option<Credential>,
     pub(super) scopes: Vec<String>,
@@ -26,24 +26,24 @@ pub(super) struct Beginning {
 
 impl Auth {
     /// Finds out who gives tokens for a server, and what to ask for. `more`: scopes beyond what is known to be needed.
-    pub(super) async fn begin(
+    pub(super) async fn prepare_login(
         &self,
         server: &ServerConfig,
         more: &[String],
-    ) -> Result<Beginning, LoginError> {
-        let site = site(server)?;
-        self.0.store.check()?;
-        let said = ask(&site).await?;
+    ) -> Result<PreparedLogin, LoginError> {
+        let target = login_target(server)?;
+        self.0.store.check_writable()?;
+        let said = probe(&target).await?;
         let challenge = said.challenge();
-        let discovered = discover(&site, challenge.unwrap_or_default()).await?;
-        if challenge.is_none() && !discovered.is_published {
-            return Err(said.without_login(site.name));
+        let auth_server = discover(&target, challenge.unwrap_or_default()).await?;
+        if challenge.is_none() && !auth_server.is_published {
+            return Err(said.no_login_error(target.name));
         }
-        let known = self.0.store.facts(&site.slot);
+        let known = self.0.store.facts(&target.key);
         if let Some(known) = &known {
-            same_authority(&site, &known.issuer, &discovered)?;
+            check_same_authority(&target, &known.issuer, &auth_server)?;
         }
-        let is_same = |facts: &Facts| facts.issuer == discovered.issuer;
+        let is_same = |facts: &LoginFacts| facts.issuer == auth_server.issuer;
         let mut more = more.to_vec();
         if let Some(known) = known.as_ref().filter(|known| is_same(known)) {
             // Who logs in anew is not to have less than before; what nobody has asked for may not be there to ask for.
@@ -52,36 +52,37 @@ impl Auth {
             more.extend(had.chain(&known.wanted).cloned());
         }
         // One that cannot be read is replaced.
-        let before = self.0.store.at(&site.slot, Store::read).await.ok().flatten();
+        let before = self.0.store.run_for(&target.key, LoginStore::read).await.ok().flatten();
         let before = before.filter(|before| is_same(&before.facts));
-        let scopes = discovered.scopes(&site.oauth.scopes, &more).await;
-        Ok(Beginning { site, discovered, known, before, scopes })
+        let scopes = auth_server.scopes(&target.oauth.scopes, &more).await;
+        Ok(PreparedLogin { target, auth_server, known, before, scopes })
     }
 }
 
 /// A secret of the config is for one authorization server, and a server cannot have it sent to another by naming that.
-pub(super) fn same_authority(
-    site: &Site,
+pub(super) fn check_same_authority(
+    target: &LoginTarget,
     before: &str,
-    discovered: &Discovered,
+    auth_server: &AuthServer,
 ) -> Result<(), LoginError> {
-    let has_secret = site.oauth.client.as_ref().is_some_and(|client| {
+    let has_secret = target.oauth.client.as_ref().is_some_and(|client| {
         matches!(client.proof, Some(ClientProof::Secret(_) | ClientProof::Keychain(_)))
     });
-    if !has_secret || site.oauth.auth_server.is_some() || before == discovered.issuer {
+    if !has_secret || target.oauth.auth_server.is_some() || before == auth_server.issuer {
         return Ok(());
     }
-    let (server, before, now) = (site.name.clone(), before.to_owned(), discovered.issuer.clone());
+    let (server, before, now) =
+        (target.name.clone(), before.to_owned(), auth_server.issuer.clone());
     Err(LoginError::OtherAuthority { server, before, now })
 }
 
-fn site(server: &ServerConfig) -> Result<Site, LoginError> {
+fn login_target(server: &ServerConfig) -> Result<LoginTarget, LoginError> {
     let name = || server.name.clone();
-    match (Site::of(server), &server.transport) {
-        (Some(site), _) if site.oauth.grant == Grant::ClientCredentials => {
+    match (LoginTarget::of(server), &server.transport) {
+        (Some(target), _) if target.oauth.grant == Grant::ClientCredentials => {
             Err(LoginError::ForMachines(name()))
         }
-        (Some(site), _) => Ok(site),
+        (Some(target), _) => Ok(target),
         (None, Ok(Transport::Http(_))) => Err(LoginError::HasHeader(name())),
         (None, Err(unavailable)) => Err(LoginError::Unreachable(unavailable.to_string())),
         (None, Ok(Transport::Stdio(_))) => Err(LoginError::NotRemote(name())),
@@ -89,18 +90,18 @@ fn site(server: &ServerConfig) -> Result<Site, LoginError> {
 }
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
-const BOTH: header::HeaderValue =
+const ACCEPT_BOTH: header::HeaderValue =
     header::HeaderValue::from_static("application/json, text/event-stream");
 
 /// What a server says to nobody in particular. Some want a login for calls of tools only.
-enum Said {
+enum ProbeAnswer {
     /// How to log in.
     Challenge(String),
     /// Something else. The status is that of the request which it has taken, if it has taken one.
     Other(StatusCode),
 }
 
-impl Said {
+impl ProbeAnswer {
     fn challenge(&self) -> Option<&str> {
         match self {
             Self::Challenge(challenge) => Some(challenge),
@@ -109,7 +110,7 @@ impl Said {
     }
 
     /// Why nobody can log in where nothing is said of that.
-    fn without_login(&self, server: String) -> LoginError {
+    fn no_login_error(&self, server: String) -> LoginError {
         match self {
             // A ping alone, without a session, is not for everyone.
             Self::Other(status) if status.is_success() || [400, 422].contains(&status.as_u16()) => {
@@ -123,9 +124,9 @@ impl Said {
     }
 }
 
-async fn ask(site: &Site) -> Result<Said, LoginError> {
-    let guard = site.guard()?;
-    let url = site.remote.url.as_str();
+async fn probe(target: &LoginTarget) -> Result<ProbeAnswer, LoginError> {
+    let http = target.http()?;
+    let url = target.remote.url.as_str();
     // An HTTP+SSE server answers a GET only.
     let requests = [
         Request::post(url)
@@ -136,15 +137,15 @@ async fn ask(site: &Site) -> Result<Said, LoginError> {
     let mut taken = None;
     for request in requests {
         let mut request = request.map_err(|error| LoginError::Unreachable(error.to_string()))?;
-        request.headers_mut().insert(header::ACCEPT, BOTH);
-        request.headers_mut().extend(sensitive_headers(&site.remote.headers));
-        let answer = guard.head_of(request).await;
+        request.headers_mut().insert(header::ACCEPT, ACCEPT_BOTH);
+        request.headers_mut().extend(sensitive_headers(&target.remote.headers));
+        let answer = http.fetch_head(request).await;
         let (status, headers) =
             answer.map_err(|error| LoginError::Unreachable(error.to_string()))?;
         match Challenge::of(status, &headers) {
             // Who is missing scopes is logged in.
             Some(challenge) if challenge.status == 401 => {
-                return Ok(Said::Challenge(challenge.www_authenticate));
+                return Ok(ProbeAnswer::Challenge(challenge.www_authenticate));
             }
             _ => {}
         }
@@ -152,5 +153,5 @@ async fn ask(site: &Site) -> Result<Said, LoginError> {
             taken = Some(status);
         }
     }
-    Ok(Said::Other(taken.unwrap_or_default()))
+    Ok(ProbeAnswer::Other(taken.unwrap_or_default()))
 }
