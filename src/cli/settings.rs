@@ -148,10 +148,13 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// Where the processes that serve hosts with this config can be asked.
 #[cfg(unix)]
-pub(super) fn control_place(config: &ConfigFile) -> Option<control::Place> {
+pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirectory> {
     let strategy = etcetera::choose_base_strategy().ok()?;
     let directory = strategy.runtime_dir().unwrap_or_else(|| strategy.cache_dir());
-    Some(control::Place::new(directory.join("dormouse").join("run"), &config.fingerprint()))
+    Some(control::SocketDirectory::new(
+        directory.join("dormouse").join("run"),
+        &config.fingerprint(),
+    ))
 }
 
 /// The config in the file, with the overrides that were typed.

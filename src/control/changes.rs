@@ -8,7 +8,7 @@ use crate::config::{ConfigEdit, Unchanged};
 
 /// What is wanted.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum ConfigChange {
     Edit(ConfigEdit),
     /// Nothing but what the file says by now.
     Reload,
@@ -17,7 +17,8 @@ pub enum Change {
 /// What came of it, by the names of servers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Changed {
+#[schemars(rename = "Changed")]
+pub struct AppliedChange {
     pub added: Vec<String>,
     /// Started anew.
     pub restarted: Vec<String>,
@@ -64,21 +65,21 @@ impl From<Unchanged> for ChangeError {
 
 /// A change that somebody waits for.
 #[derive(Debug)]
-pub struct Wanted {
-    pub change: Change,
-    pub answer: oneshot::Sender<Result<Changed, ChangeError>>,
+pub struct ChangeRequest {
+    pub change: ConfigChange,
+    pub answer: oneshot::Sender<Result<AppliedChange, ChangeError>>,
 }
 
 /// The way to whoever makes changes; nobody does where there is no config.
 #[derive(Clone, Debug, Default)]
-pub struct Changes(Option<mpsc::Sender<Wanted>>);
+pub struct ChangeSender(Option<mpsc::Sender<ChangeRequest>>);
 
 /// More would only wait.
 const MAX_WAITING: usize = 16;
 
-impl Changes {
+impl ChangeSender {
     /// A way, and its other end.
-    pub fn channel() -> (Self, mpsc::Receiver<Wanted>) {
+    pub fn channel() -> (Self, mpsc::Receiver<ChangeRequest>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         (Self(Some(sender)), receiver)
     }
@@ -87,9 +88,9 @@ impl Changes {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub async fn make(&self, change: Change) -> Result<Changed, ChangeError> {
+    pub async fn make(&self, change: ConfigChange) -> Result<AppliedChange, ChangeError> {
         let (answer, made) = oneshot::channel();
-        let wanted = Wanted { change, answer };
+        let wanted = ChangeRequest { change, answer };
         let sender = self.0.as_ref().ok_or(ChangeError::NoConfig)?;
         let ending = || ChangeError::Unwritable("dormouse is ending".to_owned());
         sender.send(wanted).await.map_err(|_| ending())?;

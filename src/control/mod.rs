@@ -6,13 +6,13 @@
 mod api;
 mod changes;
 mod openapi;
-mod report;
 #[cfg(unix)]
 mod socket;
+mod status_report;
 
-pub use api::{BASE, Control, NewServer, Refused, Switch, ToolOf, router};
-pub use changes::{Change, ChangeError, Changed, Changes, Wanted};
+pub use api::{ApiError, BASE_PATH, Control, NewServer, ServerTool, Switch, router};
+pub use changes::{AppliedChange, ChangeError, ChangeRequest, ChangeSender, ConfigChange};
 pub use openapi::document;
-pub use report::{LastWake, Report, ServerReport};
 #[cfg(unix)]
-pub use socket::{Instance, Place, Silent, serve};
+pub use socket::{ControlRequestError, RunningDormouse, SocketDirectory, serve};
+pub use status_report::{LastWake, ServerReport, StatusReport};

@@ -13,34 +13,34 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixListener;
 
-use super::{BASE, Control, router};
+use super::{BASE_PATH, Control, router};
 use crate::config::make_private_directory;
 
 /// A path of a socket may have about a hundred bytes.
-const DIGITS: usize = 12;
+const MAX_FINGERPRINT_CHARS: usize = 12;
 /// How long answers may take once we are told to stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where the sockets of the processes that serve one config are.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SocketDirectory {
     directory: PathBuf,
     /// Begins the name of each of them.
     config: String,
 }
 
-impl Place {
+impl SocketDirectory {
     /// `fingerprint`: a name for the config.
     pub fn new(directory: impl Into<PathBuf>, fingerprint: &str) -> Self {
-        let config = fingerprint.chars().take(DIGITS).collect();
+        let config = fingerprint.chars().take(MAX_FINGERPRINT_CHARS).collect();
         Self { directory: directory.into(), config }
     }
 
-    fn of_process(&self) -> PathBuf {
+    fn path_of_this_process(&self) -> PathBuf {
         self.directory.join(format!("{}-{}.sock", self.config, std::process::id()))
     }
 
-    fn all(&self) -> Vec<PathBuf> {
+    fn all_sockets(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let start = format!("{}-", self.config);
         let mut sockets: Vec<PathBuf> = entries
@@ -56,11 +56,11 @@ impl Place {
 ///
 /// # Errors
 /// When the socket cannot be made.
-pub async fn serve(control: Control, place: Place) -> io::Result<()> {
-    let path = place.of_process();
+pub async fn serve(control: Control, place: SocketDirectory) -> io::Result<()> {
+    let path = place.path_of_this_process();
     let listener = bind(&place.directory, &path)?;
-    sweep(&place.directory);
-    let _removed = Removed(path);
+    remove_stale_sockets(&place.directory);
+    let _removed = RemoveOnDrop(path);
     let stop = control.stop.clone();
     let stopping = stop.clone().cancelled_owned();
     let serving = axum::serve(listener, router(control)).with_graceful_shutdown(stopping);
@@ -68,7 +68,7 @@ pub async fn serve(control: Control, place: Place) -> io::Result<()> {
         served = serving => served,
         () = async {
             stop.cancelled().await;
-            tokio::time::sleep(LAST_ANSWERS).await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
     }
 }
@@ -84,18 +84,18 @@ fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Removes what killed processes have left behind, whatever config they served.
-fn sweep(directory: &Path) {
+fn remove_stale_sockets(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()).filter(|path| !is_alive(path)) {
+    for path in entries.map(|entry| entry.path()).filter(|path| !is_owner_alive(path)) {
         // Another process may have done so.
         let _ = fs::remove_file(path);
     }
 }
 
 /// Takes the socket away at the end.
-struct Removed(PathBuf);
+struct RemoveOnDrop(PathBuf);
 
-impl Drop for Removed {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -103,13 +103,13 @@ impl Drop for Removed {
 
 /// A process that serves the config.
 #[derive(Clone, Debug)]
-pub struct Instance {
+pub struct RunningDormouse {
     pub path: PathBuf,
 }
 
 /// A process that runs and does not answer, or refuses.
 #[derive(Debug, thiserror::Error)]
-pub enum Silent {
+pub enum ControlRequestError {
     #[error("it does not answer")]
     Unreachable(#[from] reqwest::Error),
     #[error("it answers something else")]
@@ -118,20 +118,20 @@ pub enum Silent {
     Refused(String),
 }
 
-impl Place {
+impl SocketDirectory {
     /// Those that run.
-    pub fn instances(&self) -> Vec<Instance> {
+    pub fn running(&self) -> Vec<RunningDormouse> {
         let (alive, gone): (Vec<_>, Vec<_>) =
-            self.all().into_iter().partition(|path| is_alive(path));
+            self.all_sockets().into_iter().partition(|path| is_owner_alive(path));
         for path in gone {
             // It was killed; another process may have done so.
             let _ = fs::remove_file(&path);
         }
-        alive.into_iter().map(|path| Instance { path }).collect()
+        alive.into_iter().map(|path| RunningDormouse { path }).collect()
     }
 }
 
-impl Instance {
+impl RunningDormouse {
     /// Asks or tells it something; `path` is below [`BASE`].
     ///
     /// # Errors
@@ -141,11 +141,11 @@ impl Instance {
         method: Method,
         path: &str,
         patience: Duration,
-    ) -> Result<T, Silent> {
+    ) -> Result<T, ControlRequestError> {
         // No client is made without one, though nothing is encrypted here. One may have been installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().unix_socket(self.path.as_path()).timeout(patience);
-        let url = format!("http://dormouse{BASE}{path}");
+        let url = format!("http://dormouse{BASE_PATH}{path}");
         let answer = client.build()?.request(method, url).send().await?;
         let is_done = answer.status().is_success();
         let body = answer.bytes().await?;
@@ -153,12 +153,12 @@ impl Instance {
             return Ok(serde_json::from_slice(&body)?);
         }
         let refused: Value = serde_json::from_slice(&body)?;
-        Err(Silent::Refused(refused["error"].as_str().unwrap_or_default().to_owned()))
+        Err(ControlRequestError::Refused(refused["error"].as_str().unwrap_or_default().to_owned()))
     }
 }
 
 /// Whether the process runs that has made the socket; its number is part of the name.
-fn is_alive(path: &Path) -> bool {
+fn is_owner_alive(path: &Path) -> bool {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let process = name.and_then(|name| name.rsplit('-').next()?.parse().ok());
     process.is_some_and(|process| nix::sys::signal::kill(Pid::from_raw(process), None).is_ok())

@@ -3,13 +3,13 @@
 //! It must not know how servers are reached or listed: what a session cannot answer by itself it
 //! gives to the [`crate::proxy::Fleet`].
 
+mod host_state;
 pub mod http;
 mod identity;
-mod reply;
+pub mod in_process_host;
+mod reply_channel;
 mod session;
-mod standing;
-pub mod stdio;
-pub mod within;
+pub mod stdio_host;
 
-pub use identity::Identity;
+pub use identity::HostIdentity;
 pub use session::Session;

@@ -16,9 +16,9 @@ use tokio::{sync::watch, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Identity,
-    reply::Reply,
-    standing::{Listen, Standing, Wanted},
+    HostIdentity,
+    host_state::{HostState, ListenStream, RequestedTargets},
+    reply_channel::ReplyChannel,
 };
 use crate::{
     base::Lock,
@@ -37,12 +37,12 @@ const MAX_IN_FLIGHT: usize = 10_000;
 
 pub struct Session {
     id: HostId,
-    identity: Identity,
+    identity: HostIdentity,
     /// For what belongs to none of its requests.
     peer: Peer,
     fleet: Arc<Fleet>,
-    standing: Lock<Standing>,
-    in_flight: Lock<InFlight>,
+    state: Lock<HostState>,
+    in_flight: Lock<RequestTasks>,
     tasks: TaskTracker,
     /// Whether the host has said anything that shows its era.
     opened: watch::Sender<bool>,
@@ -50,7 +50,7 @@ pub struct Session {
 
 /// Requests by id. An id that repeats while it is in flight is against the rules, but each is answered.
 #[derive(Default)]
-struct InFlight {
+struct RequestTasks {
     last: u64,
     tasks: HashMap<(Id, u64), AbortHandle>,
 }
@@ -59,13 +59,13 @@ static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Session {
     /// Makes a session for the host behind `peer` and attaches it to the fleet.
-    pub fn attach(fleet: Arc<Fleet>, peer: Peer, identity: Identity) -> Arc<Self> {
+    pub fn attach(fleet: Arc<Fleet>, peer: Peer, identity: HostIdentity) -> Arc<Self> {
         let session = Arc::new(Self {
             id: HostId(LAST_ID.fetch_add(1, Ordering::Relaxed)),
             identity,
             peer,
             fleet,
-            standing: Lock::default(),
+            state: Lock::default(),
             in_flight: Lock::default(),
             tasks: TaskTracker::new(),
             opened: watch::Sender::new(false),
@@ -76,13 +76,13 @@ impl Session {
     }
 
     /// Resolves when the host has said which era it speaks and what it can do.
-    pub async fn opened(&self) {
+    pub async fn wait_until_opened(&self) {
         // The sender lives as long as `self`.
         let _ = self.opened.subscribe().wait_for(|opened| *opened).await;
     }
 
     /// Waits until every request in flight has been answered.
-    pub async fn drained(&self) {
+    pub async fn wait_until_idle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -93,7 +93,7 @@ impl Session {
             task.abort();
         }
         // Aborted tasks end at once; this is for what nobody has thought of.
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.drained()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.wait_until_idle()).await;
         self.fleet.detach(self);
         if !self.identity.has_further_sessions {
             self.fleet.end_instances_of(self.identity.principal);
@@ -101,13 +101,13 @@ impl Session {
     }
 
     /// Reads what the request says of the host. A modern one says it each time.
-    fn caller(
+    fn identify_caller(
         self: &Arc<Self>,
         request: &Request,
         meta: Option<&Raw>,
-        reply: &Reply,
+        reply: &ReplyChannel,
     ) -> Result<Caller, Raw> {
-        let mut standing = self.standing.lock();
+        let mut state = self.state.lock();
         let client = if let Some(client) = meta.and_then(Client::from_meta) {
             if client.version != MODERN_VERSION.as_str() {
                 return Err(error::unsupported_version(&client.version));
@@ -116,25 +116,25 @@ impl Session {
                 let message = format!("_meta needs {:?}", Meta::CLIENT_CAPABILITIES);
                 return Err(error::invalid_params(message));
             }
-            standing.modern(&client);
+            state.record_modern_request(&client);
             Arc::new(client)
         } else {
-            standing.ready();
-            let client = standing.client().filter(|client| client.era == Era::Legacy);
+            state.mark_ready();
+            let client = state.client().filter(|client| client.era == Era::Legacy);
             client.cloned().ok_or_else(|| {
                 let message = "send initialize first, or name the protocol version in _meta";
                 error::invalid_request(message)
             })?
         };
-        drop(standing);
+        drop(state);
         Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta))
     }
 
     /// Takes `initialize`. A host of one server may have to wait for that.
-    fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &Reply) {
+    fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &ReplyChannel) {
         let params = request.params.clone().unwrap_or_else(Raw::empty_object);
         let client = Arc::new(Client::from_initialize(&params).detached());
-        *self.standing.lock() = Standing::Initializing(client.clone());
+        *self.state.lock() = HostState::Initializing(client.clone());
         self.opened.send_replace(true);
         let caller = Caller::new(self.clone(), client, reply.peer.clone(), request, meta);
         let own = |session: &Self, caller: &Caller| {
@@ -150,14 +150,14 @@ impl Session {
         self: &Arc<Self>,
         caller: Caller,
         id: Id,
-        reply: &Reply,
+        reply: &ReplyChannel,
         own: impl Fn(&Self, &Caller) -> Raw + Send + 'static,
     ) {
         if self.identity.endpoint.passes_through().is_none() {
             return reply.peer.respond(id, Ok(own(self, &caller)));
         }
         let session = self.clone();
-        self.work_on(id.clone(), reply, async move {
+        self.spawn_request(id.clone(), reply, async move {
             let introduced = session.fleet.introduce(&caller).await;
             let answer = introduced.unwrap_or_else(|| Ok(own(&session, &caller)));
             caller.peer.respond(id, answer);
@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// Takes a request, and sees to it that it is answered.
-    pub(super) fn answer(self: &Arc<Self>, request: Request, reply: &Reply) {
+    pub(super) fn answer(self: &Arc<Self>, request: Request, reply: &ReplyChannel) {
         let params = request.params.as_ref();
         let meta = params.and_then(|params| edit::get(params, "_meta"));
         let is_modern =
@@ -186,7 +186,7 @@ impl Session {
             }
             _ => {}
         }
-        let caller = match self.caller(&request, meta.as_ref(), reply) {
+        let caller = match self.identify_caller(&request, meta.as_ref(), reply) {
             Ok(caller) => caller,
             Err(refusal) => return reply.peer.respond(request.id, Err(refusal)),
         };
@@ -202,21 +202,26 @@ impl Session {
             }
             (method::SUBSCRIPTIONS_LISTEN, Era::Modern) => {
                 let params = params.cloned().unwrap_or_else(Raw::empty_object);
-                let (listen, wanted) = Listen::read(request.id, &params, reply.response.clone());
+                let (listen, wanted) =
+                    ListenStream::read(request.id, &params, reply.response.clone());
                 if !wanted.tasks.is_empty() && !caller.client.declares_extension(extension::TASKS) {
                     let refusal = error::missing_extension(extension::TASKS);
                     return reply.peer.respond(id, Err(refusal));
                 }
                 // Before anything is waited for, so that a cancellation finds it.
-                self.unlisten(&id);
-                self.standing.lock().listen(listen);
-                self.work_on(id.clone(), reply, self.clone().listen(caller, id, wanted, params));
+                self.end_stream(&id);
+                self.state.lock().listen(listen);
+                self.spawn_request(
+                    id.clone(),
+                    reply,
+                    self.clone().listen(caller, id, wanted, params),
+                );
             }
             _ => {
                 // As of now: a change that is announced later is not in the list that this asks for.
                 let announced = self.tool_lists_announced();
                 let handling = self.clone().handle(caller, request, announced);
-                self.work_on(id, reply, handling);
+                self.spawn_request(id, reply, handling);
             }
         }
     }
@@ -228,36 +233,42 @@ impl Session {
         caller.peer.respond(id, outcome);
         if is_tool_list {
             // The list is on its way before anything that waits for this can be.
-            self.identity.relisting.relist(announced);
+            self.identity.tool_list_sync.record_listing(announced);
         }
     }
 
     /// Opens a stream of notifications. It has no answer before it ends.
-    async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Wanted, params: Raw) {
+    async fn listen(
+        self: Arc<Self>,
+        caller: Caller,
+        id: Id,
+        wanted: RequestedTargets,
+        params: Raw,
+    ) {
         if let Some(ended) = self.fleet.pass_stream(&caller, &params).await {
-            self.unlisten(&id);
+            self.end_stream(&id);
             return caller.peer.respond(id, ended);
         }
         for uri in wanted.uris {
             match self.fleet.subscribe(&caller, self.stream(&id), &uri, None).await {
-                Ok(_) => self.standing.lock().accept(&id, uri),
+                Ok(_) => self.state.lock().accept_resource(&id, uri),
                 Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
             }
         }
         for task in wanted.tasks {
             if self.fleet.listen_to_task(&caller, self.stream(&id), &task).await {
-                self.standing.lock().accept_task(&id, task);
+                self.state.lock().accept_task(&id, task);
             }
         }
-        let acknowledgement = self.standing.lock().acknowledge(&id);
+        let acknowledgement = self.state.lock().acknowledge(&id);
         if let Some(acknowledgement) = acknowledgement {
             self.tell(acknowledgement);
         }
     }
 
     /// Ends a stream, open or still being opened.
-    fn unlisten(&self, id: &Id) {
-        if self.standing.lock().unlisten(id) {
+    fn end_stream(&self, id: &Id) {
+        if self.state.lock().end_stream(id) {
             self.fleet.end_stream(&self.stream(id));
         }
     }
@@ -275,10 +286,10 @@ impl Session {
     }
 
     /// Runs `work` until it is done or the host cancels it. Dropping it cancels it further on.
-    fn work_on(
+    fn spawn_request(
         self: &Arc<Self>,
         id: Id,
-        reply: &Reply,
+        reply: &ReplyChannel,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let mut in_flight = self.in_flight.lock();
@@ -294,7 +305,7 @@ impl Session {
         let work = Box::pin(work);
         let task = self.tasks.spawn(async move {
             let _open = open;
-            answered(peer, done.0.clone(), work).await;
+            run_or_report_panic(peer, done.0.clone(), work).await;
             session.in_flight.lock().tasks.remove(&done);
         });
         in_flight.tasks.insert(key, task.abort_handle());
@@ -309,12 +320,12 @@ impl Session {
             other != id
         });
         drop(in_flight);
-        self.unlisten(id);
+        self.end_stream(id);
     }
 
     /// Ends the streams of a modern host in order, when dormouse ends.
     pub fn complete_listens(&self) {
-        if let Standing::Modern { listens, .. } = &mut *self.standing.lock() {
+        if let HostState::Modern { listens, .. } = &mut *self.state.lock() {
             for listen in listens.drain(..) {
                 self.peer.respond(listen.id.clone(), Ok(listen.completion()));
             }
@@ -323,12 +334,12 @@ impl Session {
 }
 
 /// What arrives from the host, with the session that it is for and the way back.
-pub(super) struct Inbound {
+pub(super) struct HostHandler {
     pub(super) session: Arc<Session>,
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyChannel,
 }
 
-impl Handler for Inbound {
+impl Handler for HostHandler {
     fn request(&self, request: Request) {
         self.session.answer(request, &self.reply);
     }
@@ -336,7 +347,7 @@ impl Handler for Inbound {
     fn notification(&self, notification: Notification) {
         let session = &self.session;
         match notification.method.as_str() {
-            method::INITIALIZED => session.standing.lock().ready(),
+            method::INITIALIZED => session.state.lock().mark_ready(),
             method::CANCELLED => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
                 if let Some(id) = id.and_then(Id::new) {
@@ -402,7 +413,7 @@ impl Host for Session {
     }
 
     fn client(&self) -> Option<Arc<Client>> {
-        self.standing.lock().client().cloned()
+        self.state.lock().client().cloned()
     }
 
     fn user(&self) -> User {
@@ -418,32 +429,32 @@ impl Host for Session {
     }
 
     fn announce(&self, changes: Changes) {
-        let announcements = self.standing.lock().announcements(changes);
+        let announcements = self.state.lock().announcements(changes);
         for announcement in announcements {
             if announcement.method == method::TOOLS_LIST_CHANGED {
-                self.identity.relisting.announce();
+                self.identity.tool_list_sync.record_announcement();
             }
             self.tell(announcement);
         }
     }
 
     fn tool_lists_announced(&self) -> u64 {
-        self.identity.relisting.announced()
+        self.identity.tool_list_sync.announced()
     }
 
     fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.identity.relisting.relisted(number))
+        Box::pin(self.identity.tool_list_sync.wait_for_listing(number))
     }
 
     fn resource_updated(&self, uri: &str, params: &Raw) {
-        let updates = self.standing.lock().update(uri, params);
+        let updates = self.state.lock().resource_updates(uri, params);
         for update in updates {
             self.tell(update);
         }
     }
 
     fn task_updated(&self, shown: &str, params: &Raw) {
-        let updates = self.standing.lock().task_update(shown, params);
+        let updates = self.state.lock().task_updates(shown, params);
         for update in updates {
             self.tell(update);
         }
@@ -451,7 +462,7 @@ impl Host for Session {
 }
 
 /// Runs `work`, which answers the request `id`. Where it panics, the host is told so: what it was is in the log.
-async fn answered(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
+async fn run_or_report_panic(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
     if AssertUnwindSafe(work).catch_unwind().await.is_err() {
         let refusal = error::internal("dormouse failed while it handled this request");
         peer.respond(id, Err(refusal));
@@ -466,13 +477,13 @@ mod tests {
     use crate::wire::{Outbox, write_messages};
 
     #[tokio::test]
-    async fn a_panic_ends_the_request_that_it_happens_in_and_nothing_else() {
+    async fn panic_ends_only_its_own_request() {
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
-        answered(peer.clone(), Id::from(1), async { panic!("on purpose") }).await;
+        run_or_report_panic(peer.clone(), Id::from(1), async { panic!("on purpose") }).await;
         let answering = peer.clone();
         let work = async move { answering.respond(Id::from(2), Ok(Raw::empty_object())) };
-        answered(peer.clone(), Id::from(2), work).await;
+        run_or_report_panic(peer.clone(), Id::from(2), work).await;
         peer.close();
         let (near, mut far) = tokio::io::duplex(4096);
         write_messages(outbox, near).await.unwrap();

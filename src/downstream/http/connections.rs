@@ -29,13 +29,13 @@ use crate::base::Lock;
 /// How long a connection may take for the head of a request, and stay open without one.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Where connections cannot be accepted at the moment.
-const PAUSE: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// The most connections, however many descriptors there are.
 const MAX_CONNECTIONS: usize = 8192;
 /// Where the system does not say how many descriptors there are.
-const USUAL_DESCRIPTORS: usize = 1024;
+const DEFAULT_MAX_DESCRIPTORS: usize = 1024;
 /// Connections beyond the limit that are only told so, or how the process is.
-const SURPLUS: usize = 16;
+const MAX_SURPLUS_CONNECTIONS: usize = 16;
 
 /// Serves connections until `stop` is cancelled, then lets each answer what it was asked.
 pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
@@ -53,17 +53,17 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
                 // An answer is not held back for more to come; where that is not possible it is only slower.
                 let _ = stream.set_nodelay(true);
                 if let Some(admitted) = connections.clone().admit() {
-                    tasks.spawn(carry(stream, router.clone(), admitted, stop.clone()));
+                    tasks.spawn(serve_connection(stream, router.clone(), admitted, stop.clone()));
                 }
             }
             // The other side has gone already.
-            Err(error) if is_of_connection(&error) => {}
+            Err(error) if is_connection_error(&error) => {}
             Err(error) => {
                 // Once for as long as it lasts.
                 if !std::mem::replace(&mut is_failing, true) {
                     tracing::warn!(%error, "cannot accept connections; trying again");
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -71,7 +71,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
     tasks.wait().await;
 }
 
-fn is_of_connection(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused
@@ -84,29 +84,34 @@ fn is_of_connection(error: &io::Error) -> bool {
 fn max_connections() -> usize {
     #[cfg(unix)]
     let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)
-        .map_or(USUAL_DESCRIPTORS, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
+        .map_or(DEFAULT_MAX_DESCRIPTORS, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
     #[cfg(not(unix))]
     let descriptors = 2 * MAX_CONNECTIONS;
-    (descriptors / 2).clamp(SURPLUS, MAX_CONNECTIONS)
+    (descriptors / 2).clamp(MAX_SURPLUS_CONNECTIONS, MAX_CONNECTIONS)
 }
 
 /// Carries one connection to its end.
-async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: CancellationToken) {
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    admitted: AdmittedConnection,
+    stop: CancellationToken,
+) {
     let slot = admitted.slot.clone();
     let respond = |request: hyper::Request<Incoming>| {
-        let busy = Asked::new(slot.clone());
+        let busy = TrackedRequest::new(slot.clone());
         let (mut router, is_surplus) = (router.clone(), slot.is_surplus);
-        let request = request.map(|body| busy.when_whole(body));
+        let request = request.map(|body| busy.count_when_complete(body));
         async move {
             let request: Request = request.map(Body::new);
-            let response = if is_surplus && !is_about_health(&request) {
+            let response = if is_surplus && !is_health_check(&request) {
                 let message = "too many connections are open; try again later\n";
                 (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
             } else {
                 let Ok(response) = router.call(request).await;
                 response
             };
-            Ok::<_, Infallible>(response.map(|body| Tracked { body, _busy: busy }))
+            Ok::<_, Infallible>(response.map(|body| TrackedResponseBody { body, _request: busy }))
         }
     };
     let connection = http1::Builder::new()
@@ -131,26 +136,26 @@ async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: Canc
     let _ = connection.await;
 }
 
-fn is_about_health(request: &Request) -> bool {
+fn is_health_check(request: &Request) -> bool {
     super::HEALTH_PATHS.contains(&request.uri().path())
 }
 
 /// The connections that are open.
 struct Connections {
     max: usize,
-    open: Lock<Open>,
+    open: Lock<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     last: u64,
     /// By the order in which they came.
-    slots: BTreeMap<u64, Arc<Slot>>,
+    slots: BTreeMap<u64, Arc<ConnectionSlot>>,
 }
 
 /// What is known of one connection.
 #[derive(Default)]
-struct Slot {
+struct ConnectionSlot {
     /// Whether it is beyond the limit.
     is_surplus: bool,
     /// Requests that have come as a whole, and whose answers are not complete.
@@ -166,23 +171,24 @@ impl Connections {
 
     /// A place for one more connection. Where there is none, the oldest connection on which nothing is asked
     /// makes room; `None` where all are in use, and the surplus too.
-    fn admit(self: Arc<Self>) -> Option<Admitted> {
+    fn admit(self: Arc<Self>) -> Option<AdmittedConnection> {
         let mut open = self.open.lock();
         let surplus = open.slots.values().filter(|slot| slot.is_surplus).count();
         let is_full = open.slots.len() - surplus >= self.max;
         let is_surplus = is_full && !open.end_idle(false);
-        if is_surplus && surplus >= SURPLUS && !open.end_idle(true) {
+        if is_surplus && surplus >= MAX_SURPLUS_CONNECTIONS && !open.end_idle(true) {
             return None;
         }
         open.last += 1;
-        let (number, slot) = (open.last, Arc::new(Slot { is_surplus, ..Slot::default() }));
+        let (number, slot) =
+            (open.last, Arc::new(ConnectionSlot { is_surplus, ..ConnectionSlot::default() }));
         open.slots.insert(number, slot.clone());
         drop(open);
-        Some(Admitted { connections: self, number, slot })
+        Some(AdmittedConnection { connections: self, number, slot })
     }
 }
 
-impl Open {
+impl OpenConnections {
     /// Ends the oldest connection on which nothing is asked, within or beyond the limit. Returns whether there was one.
     fn end_idle(&mut self, is_surplus: bool) -> bool {
         let mut idle =
@@ -196,10 +202,10 @@ impl Open {
     }
 }
 
-impl Slot {
-    fn begin(self: &Arc<Self>) -> Busy {
+impl ConnectionSlot {
+    fn begin(self: &Arc<Self>) -> RequestInProgress {
         *self.requests.lock() += 1;
-        Busy(self.clone())
+        RequestInProgress(self.clone())
     }
 
     fn is_idle(&self) -> bool {
@@ -208,22 +214,22 @@ impl Slot {
 }
 
 /// The place of a connection, until it is dropped.
-struct Admitted {
+struct AdmittedConnection {
     connections: Arc<Connections>,
     number: u64,
-    slot: Arc<Slot>,
+    slot: Arc<ConnectionSlot>,
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedConnection {
     fn drop(&mut self) {
         self.connections.open.lock().slots.remove(&self.number);
     }
 }
 
 /// A request whose answer is not complete.
-struct Busy(Arc<Slot>);
+struct RequestInProgress(Arc<ConnectionSlot>);
 
-impl Drop for Busy {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         *self.0.requests.lock() -= 1;
     }
@@ -231,21 +237,21 @@ impl Drop for Busy {
 
 /// A request, which counts as one from when it has come as a whole: whoever sends a part of it asks nothing.
 #[derive(Clone)]
-struct Asked {
-    slot: Arc<Slot>,
-    busy: Arc<Lock<Option<Busy>>>,
+struct TrackedRequest {
+    slot: Arc<ConnectionSlot>,
+    busy: Arc<Lock<Option<RequestInProgress>>>,
 }
 
-impl Asked {
-    fn new(slot: Arc<Slot>) -> Self {
+impl TrackedRequest {
+    fn new(slot: Arc<ConnectionSlot>) -> Self {
         Self { slot, busy: Arc::default() }
     }
 
-    fn when_whole(&self, body: Incoming) -> Awaited {
+    fn count_when_complete(&self, body: Incoming) -> TrackedRequestBody {
         if http_body::Body::is_end_stream(&body) {
             self.begin();
         }
-        Awaited { body, asked: self.clone() }
+        TrackedRequestBody { body, tracked: self.clone() }
     }
 
     fn begin(&self) {
@@ -255,12 +261,12 @@ impl Asked {
 }
 
 /// The body of a request.
-struct Awaited {
+struct TrackedRequestBody {
     body: Incoming,
-    asked: Asked,
+    tracked: TrackedRequest,
 }
 
-impl http_body::Body for Awaited {
+impl http_body::Body for TrackedRequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -270,7 +276,7 @@ impl http_body::Body for Awaited {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
-            self.asked.begin();
+            self.tracked.begin();
         }
         frame
     }
@@ -285,12 +291,12 @@ impl http_body::Body for Awaited {
 }
 
 /// The body of a response; its connection is in use until it is dropped.
-struct Tracked {
+struct TrackedResponseBody {
     body: Body,
-    _busy: Asked,
+    _request: TrackedRequest,
 }
 
-impl http_body::Body for Tracked {
+impl http_body::Body for TrackedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -315,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_connection_that_asks_nothing_makes_room() {
+    fn oldest_idle_connection_makes_room() {
         let connections = Arc::new(Connections::new(2));
         let admit = || connections.clone().admit().unwrap();
         let (first, second) = (admit(), admit());
@@ -328,30 +334,32 @@ mod tests {
     }
 
     #[test]
-    fn where_all_are_in_use_a_few_more_are_told_so() {
+    fn surplus_is_limited_while_all_connections_are_in_use() {
         let connections = Arc::new(Connections::new(1));
         let first = connections.clone().admit().unwrap();
-        let _busy = first.slot.begin();
-        let surplus: Vec<Admitted> = std::iter::from_fn(|| {
+        let _request = first.slot.begin();
+        let surplus: Vec<AdmittedConnection> = std::iter::from_fn(|| {
             let admitted = connections.clone().admit()?;
             std::mem::forget(admitted.slot.begin());
             Some(admitted)
         })
         .collect();
         assert!(
-            surplus.len() == SURPLUS && surplus.iter().all(|admitted| admitted.slot.is_surplus)
+            surplus.len() == MAX_SURPLUS_CONNECTIONS
+                && surplus.iter().all(|admitted| admitted.slot.is_surplus)
         );
         drop(surplus);
         assert!(connections.admit().unwrap().slot.is_surplus);
     }
 
     #[test]
-    fn a_surplus_connection_makes_room_for_a_surplus_one_alone() {
+    fn surplus_connection_replaces_only_a_surplus_connection() {
         let connections = Arc::new(Connections::new(1));
         let admit = || connections.clone().admit().unwrap();
         let first = admit();
-        let _busy = first.slot.begin();
-        let surplus: Vec<Admitted> = (0..SURPLUS).map(|_| admit()).collect();
+        let _request = first.slot.begin();
+        let surplus: Vec<AdmittedConnection> =
+            (0..MAX_SURPLUS_CONNECTIONS).map(|_| admit()).collect();
         let more = admit();
         assert!(more.slot.is_surplus && surplus[0].slot.unwanted.is_cancelled());
         assert!(!first.slot.unwanted.is_cancelled());

@@ -30,7 +30,7 @@ use crate::{
 
 /// Who may use the servers over HTTP.
 #[derive(Clone, Default)]
-pub struct Access {
+pub struct HttpAccess {
     /// Opens everything while the config has no tokens; without it everything is open then, but for what servers have
     /// tokens for.
     pub fallback: Option<String>,
@@ -43,44 +43,44 @@ pub struct Access {
 }
 
 /// Where what runs here is changed.
-const API: &str = "/api/";
+const API_PREFIX: &str = "/api/";
 
 pub(super) struct Guard {
-    access: Access,
+    access: HttpAccess,
     address: SocketAddr,
     /// How nearly every host writes the address.
     usual_hosts: [String; 2],
 }
 
 /// Tokens for one server each, under its name.
-type OfServers = [(String, Vec<String>)];
+type ServerTokens = [(String, Vec<String>)];
 
 /// The guard, and whom it asks for what may change while hosts are served.
-pub(super) struct Gate {
+pub(super) struct GuardState {
     pub(super) guard: Guard,
     pub(super) fleet: Arc<Fleet>,
-    pub(super) refusals: Refusals,
+    pub(super) refusals: RefusalLog,
 }
 
 /// Requests without a good token, which are logged, and not so often that the log is flooded.
 #[derive(Default)]
-pub(super) struct Refusals(Lock<Refused>);
+pub(super) struct RefusalLog(Lock<RefusalCount>);
 
 #[derive(Default)]
-struct Refused {
+struct RefusalCount {
     last_logged: Option<Instant>,
     /// Since then.
     count: u64,
 }
 
-impl Refusals {
-    const PAUSE: Duration = Duration::from_secs(1);
+impl RefusalLog {
+    const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
     /// What was shown is not for the log: it may be a good token with a slip in it.
     fn note(&self, path: &str) {
         let mut refused = self.0.lock();
         refused.count += 1;
-        if refused.last_logged.is_some_and(|last| last.elapsed() < Self::PAUSE) {
+        if refused.last_logged.is_some_and(|last| last.elapsed() < Self::LOG_INTERVAL) {
             return;
         }
         let count = std::mem::take(&mut refused.count);
@@ -92,9 +92,9 @@ impl Refusals {
 
 /// What a request has shown to come in with: the hash of a token, where one is needed. Sessions are bound to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Pass(Option<[u8; 32]>);
+pub(super) struct TokenHash(Option<[u8; 32]>);
 
-impl Pass {
+impl TokenHash {
     pub(super) fn user(self) -> User {
         User(self.0)
     }
@@ -105,12 +105,12 @@ impl Pass {
 }
 
 impl Guard {
-    pub(super) fn new(access: Access, address: SocketAddr) -> Self {
+    pub(super) fn new(access: HttpAccess, address: SocketAddr) -> Self {
         Self { access, address, usual_hosts: usual_hosts(address) }
     }
 
     /// DNS rebinding makes a browser send requests for another name to our address.
-    fn knows_host(&self, headers: &HeaderMap) -> bool {
+    fn is_known_host(&self, headers: &HeaderMap) -> bool {
         let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
             return false;
         };
@@ -133,7 +133,7 @@ impl Guard {
     }
 
     /// A browser names the page that a request comes from; programs name none.
-    fn knows_origin(&self, headers: &HeaderMap) -> bool {
+    fn is_known_origin(&self, headers: &HeaderMap) -> bool {
         let Some(origin) = headers.get(ORIGIN) else { return true };
         let Ok(origin) = origin.to_str() else { return false };
         let is_allowed = |allowed: &String| {
@@ -152,26 +152,29 @@ impl Guard {
         path: &str,
         headers: &HeaderMap,
         tokens: &[String],
-        of_servers: &OfServers,
-    ) -> Option<Pass> {
-        if path.starts_with(API) {
-            return shown(headers, self.access.api_tokens.iter());
+        server_tokens: &ServerTokens,
+    ) -> Option<TokenHash> {
+        if path.starts_with(API_PREFIX) {
+            return matching_token(headers, self.access.api_tokens.iter());
         }
-        let of_server = of_servers.iter().find(|(name, _)| is_below(path, name));
-        let of_server = of_server.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
+        let own_tokens = server_tokens.iter().find(|(name, _)| is_below(path, name));
+        let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
         // Where all servers are to be had, those with tokens of their own are too.
         let is_everything = !path.starts_with("/servers/");
-        let is_closed = is_everything && !of_servers.is_empty();
+        let is_closed = is_everything && !server_tokens.is_empty();
         let tokens = if tokens.is_empty() { self.access.fallback.as_slice() } else { tokens };
-        if tokens.is_empty() && of_server.is_empty() && !is_closed {
-            return Some(Pass(None));
+        if tokens.is_empty() && own_tokens.is_empty() && !is_closed {
+            return Some(TokenHash(None));
         }
-        shown(headers, tokens.iter().chain(of_server))
+        matching_token(headers, tokens.iter().chain(own_tokens))
     }
 }
 
 /// The one of these tokens that the request shows.
-fn shown<'a>(headers: &HeaderMap, tokens: impl Iterator<Item = &'a String>) -> Option<Pass> {
+fn matching_token<'a>(
+    headers: &HeaderMap,
+    tokens: impl Iterator<Item = &'a String>,
+) -> Option<TokenHash> {
     let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, shown) = shown.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -181,7 +184,7 @@ fn shown<'a>(headers: &HeaderMap, tokens: impl Iterator<Item = &'a String>) -> O
     // All of them are compared, whichever it is, so that the time taken says nothing.
     for token in tokens {
         if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
-            found = Some(Pass::of(token));
+            found = Some(TokenHash::of(token));
         }
     }
     found
@@ -200,47 +203,47 @@ fn is_below(path: &str, name: &str) -> bool {
 
 /// Says no in the form of what was asked for.
 fn refused(path: &str, status: StatusCode, message: &str) -> Response {
-    if path.starts_with(API) {
+    if path.starts_with(API_PREFIX) {
         return (status, Json(json!({"error": message}))).into_response();
     }
     refusal(status, None, message)
 }
 
 /// Lets a request in, or answers it.
-pub(super) async fn pass(
-    State(gate): State<Arc<Gate>>,
+pub(super) async fn authorize(
+    State(state): State<Arc<GuardState>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let guard = &gate.guard;
+    let guard = &state.guard;
     let (headers, path) = (request.headers(), request.uri().path());
-    if !guard.knows_host(headers) {
+    if !guard.is_known_host(headers) {
         let message = "the Host header names no host of this server";
         return refused(path, StatusCode::FORBIDDEN, message);
     }
-    if !guard.knows_origin(headers) {
+    if !guard.is_known_origin(headers) {
         return refused(path, StatusCode::FORBIDDEN, "the Origin is not allowed");
     }
     let origin = headers.get(ORIGIN).cloned();
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
-    if path.starts_with(API) && guard.access.api_tokens.is_empty() {
+    if path.starts_with(API_PREFIX) && guard.access.api_tokens.is_empty() {
         let message = "this is closed while the config has no apiTokens";
         return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
     }
     // As the config has them now.
-    let of_servers = gate.fleet.tokens_of_servers();
-    let tokens = gate.fleet.settings().http.auth_tokens.clone();
-    let Some(pass) = guard.admit(path, headers, &tokens, &of_servers) else {
-        gate.refusals.note(path);
-        let key = if path.starts_with(API) { "apiTokens" } else { "authTokens" };
+    let server_tokens = state.fleet.tokens_of_servers();
+    let tokens = state.fleet.settings().http.auth_tokens.clone();
+    let Some(token_hash) = guard.admit(path, headers, &tokens, &server_tokens) else {
+        state.refusals.note(path);
+        let key = if path.starts_with(API_PREFIX) { "apiTokens" } else { "authTokens" };
         let message = format!("a bearer token is needed; see {key}");
         let mut refused = refused(path, StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return with_cors(refused, origin);
     };
-    request.extensions_mut().insert(pass);
+    request.extensions_mut().insert(token_hash);
     with_cors(next.run(request).await, origin)
 }
 
@@ -266,7 +269,7 @@ mod tests {
     use super::*;
 
     fn guard(address: &str) -> Guard {
-        let access = Access {
+        let access = HttpAccess {
             api_tokens: Vec::new(),
             fallback: None,
             hosts: vec!["mcp.example.com".to_owned()],
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_names_are_answered() {
+    fn only_known_hosts_are_answered() {
         for (address, host, expected) in [
             ("127.0.0.1:80", "127.0.0.1:80", true),
             ("127.0.0.1:80", "localhost:80", true),
@@ -294,15 +297,15 @@ mod tests {
             ("0.0.0.0:80", "10.0.0.7:80", true),
             ("0.0.0.0:80", "evil.example.com", false),
         ] {
-            assert_eq!(guard(address).knows_host(&headers("host", host)), expected, "{host}");
+            assert_eq!(guard(address).is_known_host(&headers("host", host)), expected, "{host}");
         }
-        assert!(!guard("127.0.0.1:80").knows_host(&HeaderMap::new()));
+        assert!(!guard("127.0.0.1:80").is_known_host(&HeaderMap::new()));
     }
 
     #[test]
     fn only_known_origins_are_answered() {
         let guard = guard("127.0.0.1:80");
-        assert!(guard.knows_origin(&HeaderMap::new()));
+        assert!(guard.is_known_origin(&HeaderMap::new()));
         for (origin, expected) in [
             ("http://localhost:5173", true),
             ("http://127.0.0.1", true),
@@ -313,32 +316,35 @@ mod tests {
             ("moz-extension://localhost", false),
             ("httpx://localhost", false),
         ] {
-            assert_eq!(guard.knows_origin(&headers("origin", origin)), expected, "{origin}");
+            assert_eq!(guard.is_known_origin(&headers("origin", origin)), expected, "{origin}");
         }
     }
 
     #[test]
-    fn a_token_of_a_server_opens_that_server_alone() {
+    fn server_token_opens_only_that_server() {
         let guard = guard("127.0.0.1:80");
         let all = ["all".to_owned(), "too".to_owned()];
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
-        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[], &[]), Some(Pass(None)));
-        let of_servers = [("a&b".to_owned(), vec!["own".to_owned()])];
+        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[], &[]), Some(TokenHash(None)));
+        let server_tokens = [("a&b".to_owned(), vec!["own".to_owned()])];
         let admit_with = |tokens: &[String], path, headers: &HeaderMap| {
-            guard.admit(path, headers, tokens, &of_servers)
+            guard.admit(path, headers, tokens, &server_tokens)
         };
         let admit = |path, headers: &HeaderMap| admit_with(&[], path, headers);
         let nothing = HeaderMap::new();
         assert_eq!(admit("/mcp", &nothing), None);
         assert_eq!(admit("/mcp", &shown("own")), None);
         assert_eq!(admit("/servers/a&b/mcp", &nothing), None);
-        assert_eq!(admit("/servers/b/mcp", &nothing), Some(Pass(None)));
+        assert_eq!(admit("/servers/b/mcp", &nothing), Some(TokenHash(None)));
         assert_eq!(admit("/servers/a%26b/mcp", &nothing), None);
-        let own = Some(Pass::of("own"));
+        let own = Some(TokenHash::of("own"));
         assert_eq!(admit("/servers/a%26b/mcp", &shown("own")), own);
         assert_eq!(admit_with(&all, "/mcp", &shown("own")), None);
-        assert_eq!(admit_with(&all, "/mcp", &shown("too")), Some(Pass::of("too")));
-        assert_eq!(admit_with(&all, "/servers/a%26b/mcp", &shown("all")), Some(Pass::of("all")));
+        assert_eq!(admit_with(&all, "/mcp", &shown("too")), Some(TokenHash::of("too")));
+        assert_eq!(
+            admit_with(&all, "/servers/a%26b/mcp", &shown("all")),
+            Some(TokenHash::of("all"))
+        );
         assert_eq!(admit_with(&all, "/mcp", &headers("authorization", "Basic all")), None);
     }
 }

@@ -12,7 +12,7 @@ use url::Url;
 use crate::config::is_loopback;
 
 /// Headers by which proxies tell that they pass a request on (RFC 7239, RFC 9110 section 7.6.3, and common use).
-const PASSED_ON: [&str; 5] =
+const PROXY_HEADERS: [&str; 5] =
     ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
@@ -22,11 +22,15 @@ const MAX_HOPS: usize = 32;
 
 /// Whether a request that came in on a loopback address is of this machine. `trusted`: the proxies whose word on that is
 /// taken; while there are some, a request without their word is not.
-pub(super) fn is_from_here(headers: &HeaderMap, version: Version, trusted: &[IpNet]) -> bool {
+pub(super) fn is_from_this_machine(
+    headers: &HeaderMap,
+    version: Version,
+    trusted: &[IpNet],
+) -> bool {
     if trusted.is_empty() {
-        let is_passed_on = PASSED_ON.iter().any(|name| headers.contains_key(*name));
+        let is_proxied = PROXY_HEADERS.iter().any(|name| headers.contains_key(*name));
         // nginx says nothing by default, but passes requests on in HTTP/1.0.
-        return !is_passed_on && version > Version::HTTP_10 && names_loopback(headers);
+        return !is_proxied && version > Version::HTTP_10 && names_loopback(headers);
     }
     let told = [hops(headers, X_FORWARDED_FOR, address), hops(headers, FORWARDED.as_str(), of_for)];
     let mut told = told.iter().filter(|hops| !hops.is_empty()).peekable();
@@ -83,24 +87,24 @@ mod tests {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
-        is_from_here(&map, Version::HTTP_11, &trusted)
+        is_from_this_machine(&map, Version::HTTP_11, &trusted)
     }
 
     #[test]
-    fn without_trusted_proxies_only_a_direct_request_is_of_this_machine() {
+    fn without_trusted_proxies_only_a_direct_request_is_local() {
         let direct = ("host", "127.0.0.1:8080");
         assert!(is_here(&[direct], &[]));
         assert!(!is_here(&[("host", "dormouse.example")], &[]));
-        for name in PASSED_ON {
+        for name in PROXY_HEADERS {
             assert!(!is_here(&[direct, (name, "127.0.0.1")], &[]), "{name}");
         }
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_static("127.0.0.1"));
-        assert!(!is_from_here(&headers, Version::HTTP_10, &[]));
+        assert!(!is_from_this_machine(&headers, Version::HTTP_10, &[]));
     }
 
     #[test]
-    fn of_trusted_proxies_the_last_address_that_is_not_theirs_counts() {
+    fn nearest_untrusted_address_decides_locality() {
         let proxies = ["127.0.0.1/32", "10.0.0.0/8"];
         let local = "127.0.0.2";
         for (name, value, expected) in [

@@ -20,24 +20,24 @@ use crate::{
 /// How long a body may take to come.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
-pub(super) struct Posted {
+pub(super) struct PostedMessages {
     pub(super) messages: Vec<Message>,
     /// Whether they came as a batch (2025-03-26), and are answered as one.
     pub(super) is_batch: bool,
     pub(super) headers: HeaderMap,
     pub(super) version: Version,
-    pub(super) accepts: Accepts,
+    pub(super) accepts: AcceptedForms,
 }
 
 /// The forms of an answer that the host can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Accepts {
+pub(super) enum AcceptedForms {
     Either,
     Json,
     Events,
 }
 
-impl Posted {
+impl PostedMessages {
     /// The value of a header, where it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim)
@@ -55,7 +55,7 @@ impl Posted {
         };
         self.messages.iter().any(says_so)
             || self.header(mirror::VERSION).is_some_and(|version| !is_legacy(version))
-                && self.header(super::legacy::SESSION).is_none()
+                && self.header(super::legacy::SESSION_HEADER).is_none()
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn is_legacy(version: &str) -> bool {
 ///
 /// # Errors
 /// The response that says what is wrong with it.
-pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted, Response> {
+pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedMessages, Response> {
     let (parts, body) = request.into_parts();
     let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
@@ -93,7 +93,7 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted,
         messages.push(message.map_err(|invalid| refused_message(&invalid))?);
     }
     let (headers, version) = (parts.headers, parts.version);
-    Ok(Posted { messages, is_batch, headers, version, accepts })
+    Ok(PostedMessages { messages, is_batch, headers, version, accepts })
 }
 
 fn refused_message(invalid: &Invalid) -> Response {
@@ -108,11 +108,11 @@ fn refused_message(invalid: &Invalid) -> Response {
 }
 
 /// A host that says nothing of it, or accepts anything, accepts both.
-fn accepts(headers: &HeaderMap) -> Option<Accepts> {
+fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
     let mut values =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
     if values.peek().is_none() {
-        return Some(Accepts::Either);
+        return Some(AcceptedForms::Either);
     }
     let types: Vec<String> = values
         .flat_map(|value| value.split(','))
@@ -122,9 +122,9 @@ fn accepts(headers: &HeaderMap) -> Option<Accepts> {
     let has =
         |names: [&str; 2]| types.iter().any(|name| name == "*/*" || names.contains(&name.as_str()));
     match (has(["application/json", "application/*"]), has(["text/event-stream", "text/*"])) {
-        (true, true) => Some(Accepts::Either),
-        (true, false) => Some(Accepts::Json),
-        (false, true) => Some(Accepts::Events),
+        (true, true) => Some(AcceptedForms::Either),
+        (true, false) => Some(AcceptedForms::Json),
+        (false, true) => Some(AcceptedForms::Events),
         (false, false) => None,
     }
 }

@@ -9,8 +9,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Front,
-    guard::Pass,
+    HttpFront,
+    guard::TokenHash,
     stream::{MAX_WAITING_BYTES, MessageStream},
 };
 use crate::{
@@ -25,7 +25,7 @@ const MAX_STREAMS: usize = 16;
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
 /// The number of the stream that belongs to no request.
-const NEWS: u64 = 0;
+const GENERAL_STREAM: u64 = 0;
 
 pub(super) struct Sessions {
     by_id: Lock<HashMap<String, Arc<HttpSession>>>,
@@ -37,34 +37,34 @@ pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     pub(super) id: String,
     /// Only who opened it may use it.
-    pub(super) pass: Pass,
+    pub(super) token_hash: TokenHash,
     pub(super) endpoint: Endpoint,
     /// Whether its host can read an event that carries an id and nothing else.
     is_primed: bool,
-    state: Lock<State>,
+    state: Lock<HttpSessionState>,
     /// Ends the streams of requests; the stream for news may end before them.
     stop: CancellationToken,
-    stop_news: CancellationToken,
+    stop_general_stream: CancellationToken,
 }
 
-struct State {
+struct HttpSessionState {
     streams: Vec<(u64, Arc<MessageStream>)>,
     last_stream: u64,
-    uses: Uses,
+    uses: SessionUse,
 }
 
-impl State {
+impl HttpSessionState {
     /// Of the streams that were left, the latest stay for a host that comes back.
     fn forget_old_streams(&mut self) {
         let (mut streams, mut bytes) = (0, 0);
         let mut kept: Vec<bool> = Vec::with_capacity(self.streams.len());
         for (number, stream) in self.streams.iter().rev() {
-            let is_left = *number != NEWS && stream.is_left();
-            if is_left {
+            let is_abandoned = *number != GENERAL_STREAM && stream.is_abandoned();
+            if is_abandoned {
                 streams += 1;
                 bytes += stream.outbox().waiting();
             }
-            kept.push(!is_left || streams <= MAX_STREAMS && bytes <= MAX_STREAM_BYTES);
+            kept.push(!is_abandoned || streams <= MAX_STREAMS && bytes <= MAX_STREAM_BYTES);
         }
         let mut kept = kept.into_iter().rev();
         self.streams.retain(|_| kept.next().unwrap_or(true));
@@ -72,20 +72,22 @@ impl State {
 }
 
 /// Whether the host is there.
-enum Uses {
+enum SessionUse {
     Open(usize),
     None { since: Instant },
 }
 
 /// A request or an open stream; the session is in use as long as this lives.
-pub(super) struct InUse(Arc<HttpSession>);
+pub(super) struct SessionUseGuard(Arc<HttpSession>);
 
-impl Drop for InUse {
+impl Drop for SessionUseGuard {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.uses = match state.uses {
-            Uses::Open(1) | Uses::None { .. } => Uses::None { since: Instant::now() },
-            Uses::Open(uses) => Uses::Open(uses - 1),
+            SessionUse::Open(1) | SessionUse::None { .. } => {
+                SessionUse::None { since: Instant::now() }
+            }
+            SessionUse::Open(uses) => SessionUse::Open(uses - 1),
         };
     }
 }
@@ -94,31 +96,45 @@ impl HttpSession {
     /// Makes a session of a host that has just said hello. `stop_news` ends the stream for what belongs to
     /// no request; `attach` is given the way out to that.
     pub(super) fn new(
-        pass: Pass,
+        token_hash: TokenHash,
         endpoint: Endpoint,
         is_primed: bool,
-        stop_news: CancellationToken,
+        stop_general_stream: CancellationToken,
         attach: impl FnOnce(Outbox) -> Arc<Session>,
     ) -> Arc<Self> {
         let stop = CancellationToken::new();
-        let news = MessageStream::resumable(stop_news.clone(), NEWS, is_primed);
-        let session = attach(news.outbox().clone());
-        let uses = Uses::None { since: Instant::now() };
-        let state = State { streams: vec![(NEWS, news)], last_stream: NEWS, uses };
+        let general_stream =
+            MessageStream::resumable(stop_general_stream.clone(), GENERAL_STREAM, is_primed);
+        let session = attach(general_stream.outbox().clone());
+        let uses = SessionUse::None { since: Instant::now() };
+        let state = HttpSessionState {
+            streams: vec![(GENERAL_STREAM, general_stream)],
+            last_stream: GENERAL_STREAM,
+            uses,
+        };
         // Of characters that a header may carry (2025-11-25, basic/transports, Session Management).
         let id = random_token::<24>();
         let state = Lock::new(state);
-        Arc::new(Self { session, id, pass, endpoint, is_primed, state, stop, stop_news })
+        Arc::new(Self {
+            session,
+            id,
+            token_hash,
+            endpoint,
+            is_primed,
+            state,
+            stop,
+            stop_general_stream,
+        })
     }
 
-    pub(super) fn begin_use(self: &Arc<Self>) -> InUse {
+    pub(super) fn begin_use(self: &Arc<Self>) -> SessionUseGuard {
         let mut state = self.state.lock();
         state.uses = match state.uses {
-            Uses::Open(uses) => Uses::Open(uses + 1),
-            Uses::None { .. } => Uses::Open(1),
+            SessionUse::Open(uses) => SessionUse::Open(uses + 1),
+            SessionUse::None { .. } => SessionUse::Open(1),
         };
         drop(state);
-        InUse(self.clone())
+        SessionUseGuard(self.clone())
     }
 
     /// A stream for the answer to a POST.
@@ -132,7 +148,7 @@ impl HttpSession {
         stream
     }
 
-    pub(super) fn news(&self) -> Arc<MessageStream> {
+    pub(super) fn general_stream(&self) -> Arc<MessageStream> {
         // It is the first one, and is never taken out.
         self.state.lock().streams[0].1.clone()
     }
@@ -153,14 +169,14 @@ impl HttpSession {
     /// Ends the session and everything that it has open.
     pub(super) async fn end(&self) {
         self.stop.cancel();
-        self.stop_news.cancel();
+        self.stop_general_stream.cancel();
         self.session.detach().await;
     }
 
     fn unused_since(&self) -> Option<Instant> {
         match self.state.lock().uses {
-            Uses::Open(_) => None,
-            Uses::None { since } => Some(since),
+            SessionUse::Open(_) => None,
+            SessionUse::None { since } => Some(since),
         }
     }
 }
@@ -212,7 +228,7 @@ impl Sessions {
 }
 
 /// Ends sessions without a host, for ever.
-pub(super) async fn expire(front: Arc<Front>) {
+pub(super) async fn expire(front: Arc<HttpFront>) {
     let timeout = front.sessions.timeout;
     if timeout.is_zero() {
         return;

@@ -12,18 +12,18 @@ use crate::{
 };
 
 /// After so long without an event a comment shows that the connection lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(25);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(25);
 /// How soon a host may come back for the rest of a stream.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Bytes that may wait for a host that does not read, beyond the answers to its own requests.
 pub(super) const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes and events of a stream that can be asked for again.
-const KEPT_BYTES: usize = 1024 * 1024;
-const KEPT_EVENTS: usize = 512;
+const MAX_KEPT_BYTES: usize = 1024 * 1024;
+const MAX_KEPT_EVENTS: usize = 512;
 
 pub(super) struct MessageStream {
     outbox: Outbox,
-    state: Lock<State>,
+    state: Lock<StreamState>,
     /// Ends the stream though more could come.
     stop: CancellationToken,
     /// Its number among the streams of a session; `None` where it cannot be resumed.
@@ -33,7 +33,7 @@ pub(super) struct MessageStream {
 }
 
 #[derive(Default)]
-struct State {
+struct StreamState {
     /// The events that were sent last, with their numbers.
     kept: VecDeque<(u64, Vec<Bytes>)>,
     kept_bytes: usize,
@@ -67,7 +67,7 @@ impl MessageStream {
     }
 
     /// Whether nothing can come any more, and nobody reads what there is: a host may come back for it.
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn is_abandoned(&self) -> bool {
         self.outbox.is_closed() && !self.state.lock().is_read
     }
 
@@ -86,7 +86,7 @@ impl MessageStream {
     }
 
     /// What was taken has left.
-    pub(super) fn wrote_all(&self) {
+    pub(super) fn confirm_sent(&self) {
         let taken = std::mem::take(&mut self.state.lock().taken);
         self.outbox.wrote(taken);
     }
@@ -119,7 +119,7 @@ impl MessageStream {
                 }
                 (None, Some(number)) if self.is_primed => {
                     let id = format!("{number}-{}", state.last_event);
-                    ready.push_back(sse::priming_event(&id, RETRY));
+                    ready.push_back(sse::priming_event(&id, RETRY_DELAY));
                 }
                 (None, _) => {}
             }
@@ -127,7 +127,7 @@ impl MessageStream {
         for message in first {
             ready.extend(self.encode(&message));
         }
-        let reading = Reading { stream: self.clone(), ready, reader, _keep: keep };
+        let reading = StreamReader { stream: self.clone(), ready, reader, _keep: keep };
         futures_util::stream::unfold(reading, |mut reading| async move {
             let chunk = reading.next().await?;
             Some((Ok(chunk), reading))
@@ -144,8 +144,8 @@ impl MessageStream {
         state.kept_bytes += chunks.iter().map(Bytes::len).sum::<usize>();
         state.kept.push_back((event, chunks.clone()));
         // The latest stays however large it is: it may be the answer that all this is for.
-        while state.kept.len() > KEPT_EVENTS
-            || state.kept_bytes > KEPT_BYTES && state.kept.len() > 1
+        while state.kept.len() > MAX_KEPT_EVENTS
+            || state.kept_bytes > MAX_KEPT_BYTES && state.kept.len() > 1
         {
             let Some((_, dropped)) = state.kept.pop_front() else { break };
             state.kept_bytes -= dropped.iter().map(Bytes::len).sum::<usize>();
@@ -155,14 +155,14 @@ impl MessageStream {
 }
 
 /// One response that reads a stream.
-struct Reading<K> {
+struct StreamReader<K> {
     stream: Arc<MessageStream>,
     ready: VecDeque<Bytes>,
     reader: CancellationToken,
     _keep: K,
 }
 
-impl<K> Drop for Reading<K> {
+impl<K> Drop for StreamReader<K> {
     fn drop(&mut self) {
         if !self.reader.is_cancelled() {
             self.stream.state.lock().is_read = false;
@@ -170,20 +170,20 @@ impl<K> Drop for Reading<K> {
     }
 }
 
-impl<K> Reading<K> {
+impl<K> StreamReader<K> {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(chunk) = self.ready.pop_front() {
             return Some(chunk);
         }
         // The connection has room for more, so that everything before has left.
-        self.stream.wrote_all();
+        self.stream.confirm_sent();
         let messages = tokio::select! {
             biased;
             () = self.reader.cancelled() => return None,
             messages = self.stream.take() => messages?,
             // What is there already has been sent.
             () = self.stream.stop.cancelled() => return None,
-            () = tokio::time::sleep(KEEP_ALIVE) => return Some(sse::KEEP_ALIVE),
+            () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => return Some(sse::KEEP_ALIVE),
         };
         for message in &messages {
             self.ready.extend(self.stream.encode(message));
@@ -221,16 +221,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_missed_is_sent_again_as_far_as_it_is_kept_and_gaps_are_known() {
+    async fn missed_events_are_resent_and_gaps_are_detected() {
         let stream = MessageStream::resumable(CancellationToken::new(), 7, true);
         for _ in 0..3 {
             push(&stream, 10);
         }
         // Larger than all that is kept together, and the last: it may be the answer.
-        push(&stream, KEPT_BYTES * 2);
+        push(&stream, MAX_KEPT_BYTES * 2);
         stream.outbox().close();
         assert_eq!(read(&stream, None).await, ["7-0", "7-1", "7-2", "7-3", "7-4"]);
-        assert!(stream.is_left());
+        assert!(stream.is_abandoned());
         assert!(!stream.reaches_back_to(2) && stream.reaches_back_to(3));
         assert!(!stream.reaches_back_to(5), "an event that has never been");
         assert_eq!(read(&stream, Some(3)).await, ["7-4"]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_ends_when_another_reads_on() {
+    async fn second_reader_ends_the_first() {
         let stream = MessageStream::resumable(CancellationToken::new(), 0, false);
         let first = stream.events(Vec::new(), None, ());
         let second = stream.events(Vec::new(), None, ());

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Identity, Session, reply::Reply, session::Inbound};
+use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler};
 use crate::{
     peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
     protocol::{error, method},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What is on its way between the two ends, in bytes.
-const PIPE: usize = 64 * 1024;
+const MAX_PIPE_BYTES: usize = 64 * 1024;
 
 /// Calls a tool as a host that can do nothing else, from its handshake to its end.
 ///
@@ -23,7 +23,7 @@ const PIPE: usize = 64 * 1024;
 /// When the call has no answer; a refusal is the `Err` of [`Outcome`].
 pub async fn call_tool(fleet: &Arc<Fleet>, params: Raw) -> Result<Outcome, CallError> {
     let limit = fleet.settings().max_message_bytes;
-    let (near, far) = tokio::io::duplex(PIPE);
+    let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
     let serving = AbortOnDropHandle::new(tokio::spawn(serve(fleet.clone(), far)));
     let (input, output) = tokio::io::split(near);
     let outbox = Outbox::default();
@@ -33,7 +33,8 @@ pub async fn call_tool(fleet: &Arc<Fleet>, params: Raw) -> Result<Outcome, CallE
     let _reading = AbortOnDropHandle::new(tokio::spawn(async move {
         let lines = LineReader::new(input, limit);
         // However it ends, nothing more can be answered.
-        let _ = read_messages(lines, limit, reader.clone(), Arc::new(Agent(reader.clone()))).await;
+        let _ = read_messages(lines, limit, reader.clone(), Arc::new(CallOnlyHost(reader.clone())))
+            .await;
         reader.close();
     }));
     let outcome = talk(&peer, params).await;
@@ -64,11 +65,11 @@ async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
     let limit = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
-    let identity = Identity::alone(fleet.endpoint(), true);
+    let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
     let session = Session::attach(fleet, peer.clone(), identity);
     let _writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
-    let reply = Reply { peer: peer.clone(), response: None };
-    let inbound = Arc::new(Inbound { session: session.clone(), reply });
+    let reply = ReplyChannel { peer: peer.clone(), response: None };
+    let inbound = Arc::new(HostHandler { session: session.clone(), reply });
     // However the stream ends, the host is gone.
     let _ = read_messages(LineReader::new(input, limit), limit, peer.clone(), inbound).await;
     session.detach().await;
@@ -76,9 +77,9 @@ async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
 }
 
 /// The host's side: it only waits for its answer.
-struct Agent(Peer);
+struct CallOnlyHost(Peer);
 
-impl Handler for Agent {
+impl Handler for CallOnlyHost {
     fn request(&self, request: Request) {
         let refusal = error::method_not_found(&request.method);
         self.0.respond(request.id, Err(refusal));

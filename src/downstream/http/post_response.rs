@@ -10,7 +10,7 @@ use axum::{
 use bytes::Bytes;
 use rmcp::model::ErrorCode;
 
-use super::{request::Accepts, stream::MessageStream};
+use super::{request::AcceptedForms, stream::MessageStream};
 use crate::{
     peer::Peer,
     protocol::{Era, error},
@@ -19,16 +19,16 @@ use crate::{
 
 /// How long an answer may take before the host is given a stream to wait on. A legacy host can come back
 /// to a stream when its connection breaks; for a modern one the status may still say how the request ended.
-const EVENTS_AFTER_LEGACY: Duration = Duration::from_millis(100);
-const EVENTS_AFTER_MODERN: Duration = Duration::from_secs(2);
+const LEGACY_JSON_TIMEOUT: Duration = Duration::from_millis(100);
+const MODERN_JSON_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is to be answered.
-pub(super) struct Expected {
+pub(super) struct ExpectedAnswer {
     pub(super) era: Era,
     /// The ids of the requests.
     pub(super) requests: Vec<Id>,
     pub(super) is_batch: bool,
-    pub(super) accepts: Accepts,
+    pub(super) accepts: AcceptedForms,
     /// The host, which is not asked anything where it does not read events.
     pub(super) host: Peer,
 }
@@ -37,51 +37,57 @@ pub(super) struct Expected {
 /// response a stream. `keep` lives as long as the response does.
 pub(super) async fn respond<K: Any + Send>(
     stream: Arc<MessageStream>,
-    expected: Expected,
+    expected: ExpectedAnswer,
     keep: K,
 ) -> Response {
     let patience = match expected.era {
-        Era::Legacy => EVENTS_AFTER_LEGACY,
-        Era::Modern => EVENTS_AFTER_MODERN,
+        Era::Legacy => LEGACY_JSON_TIMEOUT,
+        Era::Modern => MODERN_JSON_TIMEOUT,
     };
     let mut messages = Vec::new();
     loop {
-        if expected.accepts == Accepts::Events
+        if expected.accepts == AcceptedForms::Events
             && (expected.era == Era::Legacy || !messages.is_empty())
         {
             break;
         }
         let more = stream.take();
         let taken = match expected.accepts {
-            Accepts::Json => Ok(more.await),
-            Accepts::Either | Accepts::Events => tokio::time::timeout(patience, more).await,
+            AcceptedForms::Json => Ok(more.await),
+            AcceptedForms::Either | AcceptedForms::Events => {
+                tokio::time::timeout(patience, more).await
+            }
         };
         match taken {
             Ok(Some(more)) => {
-                if expected.accepts == Accepts::Json {
-                    refuse_questions(&more, &expected.host);
+                if expected.accepts == AcceptedForms::Json {
+                    refuse_server_requests(&more, &expected.host);
                 }
                 messages.extend(more);
             }
             // Nothing will come: the requests were cancelled. Some hosts wait for an answer all the same.
-            Ok(None) if messages.is_empty() => return json(&cancelled(&expected), &expected),
+            Ok(None) if messages.is_empty() => {
+                return json(&cancelled_answers(&expected), &expected);
+            }
             Ok(None) | Err(_) => break,
         }
         let answers = messages.iter().filter(|message| is_answer(message)).count();
         let are_alone = answers == messages.len();
-        if answers >= expected.requests.len() && (are_alone || expected.accepts == Accepts::Json) {
-            stream.wrote_all();
+        if answers >= expected.requests.len()
+            && (are_alone || expected.accepts == AcceptedForms::Json)
+        {
+            stream.confirm_sent();
             messages.retain(is_answer);
             return json(&messages, &expected);
         }
-        if !are_alone && expected.accepts != Accepts::Json {
+        if !are_alone && expected.accepts != AcceptedForms::Json {
             break;
         }
     }
     events(stream.events(messages, None, keep))
 }
 
-fn cancelled(expected: &Expected) -> Vec<Message> {
+fn cancelled_answers(expected: &ExpectedAnswer) -> Vec<Message> {
     let error = || error::error(ErrorCode(REQUEST_CANCELLED), "Request cancelled");
     let answer =
         |id: &Id| Message::Response(wire::Response { id: Some(id.clone()), outcome: Err(error()) });
@@ -92,7 +98,7 @@ fn cancelled(expected: &Expected) -> Vec<Message> {
 const REQUEST_CANCELLED: i32 = -32800;
 
 /// A host that reads nothing but the answer would never see them.
-fn refuse_questions(messages: &[Message], host: &Peer) {
+fn refuse_server_requests(messages: &[Message], host: &Peer) {
     for message in messages {
         if let Message::Request(question) = message
             && let Some(id) = question.id.as_u64()
@@ -106,7 +112,7 @@ fn is_answer(message: &Message) -> bool {
     matches!(message, Message::Response(_))
 }
 
-fn json(answers: &[Message], expected: &Expected) -> Response {
+fn json(answers: &[Message], expected: &ExpectedAnswer) -> Response {
     let status = match answers {
         [Message::Response(reply)] if expected.era == Era::Modern => match &reply.outcome {
             Ok(_) => StatusCode::OK,

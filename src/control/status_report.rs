@@ -18,7 +18,8 @@ use crate::{
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+#[schemars(rename = "Report")]
+pub struct StatusReport {
     /// `null` where none runs, and what is known from other runs is reported.
     pub pid: Option<u32>,
     pub version: String,
@@ -70,7 +71,7 @@ impl LastWake {
     }
 }
 
-impl Report {
+impl StatusReport {
     /// Of this process.
     pub fn of(fleet: &Fleet, config: PathBuf) -> Self {
         Self {
@@ -78,7 +79,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             config,
             hosts: fleet.host_count(),
-            servers: fleet.overview().into_iter().map(ServerReport::running).collect(),
+            servers: fleet.overview().into_iter().map(ServerReport::of_running).collect(),
         }
     }
 
@@ -101,7 +102,7 @@ impl Report {
 }
 
 impl ServerReport {
-    fn running(overview: Overview) -> Self {
+    fn of_running(overview: Overview) -> Self {
         let Overview { config, status, awake, inventory, login } = overview;
         Self {
             login,
