@@ -1,4 +1,4 @@
-//! A client as an authorization server knows it, and how it shows that it is the one.
+//! A client of an authorization server, and its authentication there.
 
 use std::{
     sync::Arc,
@@ -22,24 +22,25 @@ use crate::{
     protocol::random_token,
 };
 
-/// A client with all that it needs to ask for tokens.
+/// A client with everything that it needs to request tokens.
 #[derive(Clone, Debug)]
 pub(super) struct AuthClient {
     pub(super) id: String,
     pub(super) method: AuthMethod,
-    /// Its secret, or for [`AuthMethod::PrivateKeyJwt`] its key.
+    /// The client's secret, or its key for [`AuthMethod::PrivateKeyJwt`].
     pub(super) secret: Option<Secret>,
-    /// The name of the key.
+    /// The key's name.
     pub(super) key_id: Option<String>,
-    /// Of one that we have registered.
+    /// Set only for a client that dormouse has registered.
     pub(super) redirect_uri: Option<String>,
-    /// Of such a one, where it does not last: seconds since 1970.
+    /// End of a registration made by dormouse, in seconds since 1970; `None` if it does not end.
     pub(super) expires_at: Option<u64>,
-    /// The scopes that such a one was registered with; empty where that is not known or all are allowed.
+    /// The scopes that dormouse registered the client with; empty if they are unknown or all are
+    /// allowed.
     pub(super) registered_scopes: Vec<String>,
 }
 
-/// Why the client of the config cannot be used.
+/// Reason for which the client of the config cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("the keychain has no entry {0:?}, which is the \"clientSecret\"")]
@@ -51,14 +52,15 @@ pub enum ClientError {
 }
 
 impl AuthClient {
-    /// Whether its registration lets it ask for these scopes: many authorization servers refuse any other than those that
-    /// a client has named when it was registered (RFC 7591 section 2, `scope`).
+    /// Returns whether the client may request these scopes: many authorization servers refuse
+    /// scopes that the client did not name at its registration (RFC 7591 section 2, `scope`).
     pub(super) fn may_ask_for(&self, scopes: &[String]) -> bool {
         self.registered_scopes.is_empty()
             || scopes.iter().all(|scope| self.registered_scopes.contains(scope))
     }
 
-    /// The client that the config names, as this authorization server wants it.
+    /// Builds the client that the config names, with an authentication method that this
+    /// authorization server supports.
     pub(super) async fn from_config(
         configured: &OAuthClient,
         auth_server: &AuthServer,
@@ -82,7 +84,8 @@ impl AuthClient {
         })
     }
 
-    /// The client that a login was given to. The secret of one of the config is not kept with it.
+    /// Builds the client that a login was issued to. A secret from the config is not stored with
+    /// the login.
     pub(super) fn from_login(login: &Credential) -> Self {
         let facts = &login.facts;
         Self {
@@ -96,14 +99,16 @@ impl AuthClient {
         }
     }
 
-    /// The client that was registered for an earlier login, if it is still good.
+    /// Returns the client that was registered for an earlier login, if its registration has not
+    /// ended.
     pub(super) fn registered_for(login: &Credential) -> Option<Self> {
         let client = Self::from_login(login);
         let is_over = client.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
         (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
 
-    /// The parameters by which a client with a key authenticates itself (RFC 7523 section 2.2); none for other clients.
+    /// Returns the parameters with which a client authenticates by its key (RFC 7523 section 2.2);
+    /// empty for other clients.
     ///
     /// # Errors
     /// When the key cannot be used.
@@ -124,7 +129,7 @@ impl AuthClient {
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// What the client of the config shows.
+/// Reads the secret or key of the config's client.
 pub(super) async fn secret_of(
     configured: &OAuthClient,
     store: &Arc<LoginStore>,
@@ -143,7 +148,7 @@ pub(super) async fn secret_of(
     }
 }
 
-/// Signs an assertion by which a client with a key authenticates itself (RFC 7523 section 3).
+/// Signs an assertion with which a client authenticates by its key (RFC 7523 section 3).
 fn assertion(
     key: &Secret,
     key_id: Option<&str>,

@@ -1,5 +1,5 @@
-//! What one server's requests show: kept in memory, renewed before it expires, and renewed once however many need it, in
-//! however many processes.
+//! The credentials that one server's requests carry: held in memory, renewed before they expire,
+//! and renewed once however many requests and processes need them.
 
 mod renewal;
 
@@ -26,14 +26,14 @@ use crate::{
     wire::credentials::{Authorization, Challenge, CredentialError, Credentials, Pending},
 };
 
-/// A renewal that was early, and failed, is tried again after this.
+/// Delay before another attempt after an early renewal has failed.
 const RENEWAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// Gives one server's requests what they show.
+/// Supplies the credentials for one server's requests.
 pub(super) struct Authorizer {
     this: Weak<Self>,
     target: LoginTarget,
-    /// By which somebody logs in.
+    /// The command with which a user logs in.
     command: String,
     store: Arc<LoginStore>,
     tasks: TaskTracker,
@@ -42,29 +42,30 @@ pub(super) struct Authorizer {
 
 struct AuthorizerState {
     current: CurrentCredential,
-    /// Of the kept login, when it was last read.
+    /// Stamp of the stored login when it was last read.
     stamp: FileStamp,
-    /// Which one that was.
+    /// Identifies the stored login that was last read.
     login_id: Option<String>,
     checked_at: Instant,
-    /// Whether what is shown is newer than what is kept, which could not be replaced.
+    /// True if `current` is newer than the stored login because saving it failed.
     is_unsaved: bool,
-    /// What we were given last, and when.
+    /// The token that an authorization server granted last, and when.
     last_grant: Option<(Authorization, Instant)>,
-    /// What the server took last.
+    /// The token that the server accepted last.
     accepted: Option<Authorization>,
-    /// What is being done about it, which everyone shares.
+    /// The update in progress, which all requests share.
     update: Option<SharedUpdate>,
 }
 
-/// What there is to show.
+/// The credentials that requests carry now.
 #[derive(Clone)]
 enum CurrentCredential {
-    /// Nobody has looked yet.
+    /// The store has not been read yet.
     Unread,
-    /// Nothing; and the server has asked for nothing so far.
+    /// There is no login, and the server has not asked for one so far.
     NoLogin,
-    /// Nothing that the server would accept. `why`: the end of a sentence, for whoever has to log in.
+    /// There is no token that the server would accept. `why` ends the sentence that tells the user
+    /// to log in.
     LoginRequired {
         why: String,
     },
@@ -79,25 +80,25 @@ struct CurrentToken {
 
 type SharedUpdate = Shared<BoxFuture<'static, Result<(), CredentialError>>>;
 
-/// What can be done about what is shown.
+/// A way to update the current credentials.
 enum LoginUpdate {
-    /// Read what is kept.
+    /// Reads the stored login.
     Read,
-    /// Renew what has expired, or soon will.
+    /// Renews a token that has expired or soon will.
     Renew,
-    /// Get something else than what was refused. `challenge`: of the server.
+    /// Replaces a token that the server refused with `challenge`.
     Replace { refused: Option<Authorization>, challenge: Challenge },
 }
 
-/// What a look comes to.
+/// The next step of a request that needs credentials.
 enum LoginDecision {
     Use(Option<Authorization>),
     UpdateFirst(LoginUpdate),
-    /// Show it, and meanwhile renew it.
+    /// Use the token, and renew it in the background.
     UseAndRenew(Authorization),
 }
 
-/// Somebody else may change the login whenever it is looked at; but not for ever.
+/// Limit for repeated reads, since other processes may change the login each time.
 const MAX_ATTEMPTS: usize = 4;
 
 impl Authorizer {
@@ -121,12 +122,13 @@ impl Authorizer {
         Arc::new_cyclic(|this| Self { this: this.clone(), target, command, store, tasks, state })
     }
 
-    /// Whether it is for a server that is reached, and logged in to, like this.
+    /// Returns whether the authorizer was made for a server with this URL, headers and `oauth`
+    /// entry.
     pub(super) fn is_for(&self, target: &LoginTarget) -> bool {
         self.target.remote == target.remote
     }
 
-    /// Reads anew what is kept, when it is next looked at.
+    /// Makes the next request read the stored login again.
     pub(super) fn invalidate(&self) {
         let mut state = self.state.lock();
         (state.current, state.stamp) = (CurrentCredential::Unread, FileStamp::default());
@@ -135,7 +137,7 @@ impl Authorizer {
     fn decide(&self) -> Result<LoginDecision, CredentialError> {
         let mut state = self.state.lock();
         let now = Instant::now();
-        // Who is refused may have logged in a moment ago.
+        // The user may have logged in since the last request was refused.
         let is_due = now.duration_since(state.checked_at) >= CHECK_INTERVAL
             || matches!(state.current, CurrentCredential::LoginRequired { .. });
         if is_due {
@@ -174,8 +176,8 @@ impl Authorizer {
         CredentialError::LoginRequired { why: why.to_owned(), command: self.command.clone() }
     }
 
-    /// Does something about what is shown, or joins in what is being done already. It goes on when whoever asked for it
-    /// has gone: a token that was given must be kept.
+    /// Starts an update, or joins the one in progress. The update continues when its callers are
+    /// dropped: a token that was granted must be saved.
     fn start_or_join(&self, task: LoginUpdate) -> SharedUpdate {
         let mut state = self.state.lock();
         if let Some(update) = &state.update {
@@ -184,7 +186,7 @@ impl Authorizer {
         let this = self.this.clone();
         let spawned = self.tasks.spawn(async move {
             let Some(this) = this.upgrade() else { return Ok(()) };
-            // However it ends, the next one may begin.
+            // Allows the next update, even if this one panics or is cancelled.
             let _running = RunningUpdate(&this);
             this.perform(task).await
         });
@@ -194,7 +196,7 @@ impl Authorizer {
         update
     }
 
-    /// `stamp`: of the kept login, before it was read.
+    /// Sets the current credentials. `stamp`: the stored login's stamp from before it was read.
     fn set_current(&self, login: Option<Credential>, stamp: FileStamp) {
         let login = login.filter(Credential::was_granted);
         let token = login.map(|login| CurrentToken::of(login, fastrand::f64()));
@@ -213,7 +215,7 @@ impl Authorizer {
             (CurrentCredential::LoginRequired { why: why.to_owned() }, stamp);
     }
 
-    /// Shows what there is for a while longer.
+    /// Uses the current token for a while longer before it is renewed.
     fn postpone_renewal(&self) {
         let mut state = self.state.lock();
         if let CurrentCredential::Token(token) = &state.current {
@@ -238,7 +240,7 @@ impl Authorizer {
         Err(CredentialError::Unavailable("it changes all the time".to_owned()))
     }
 
-    /// Whether we were given this token a moment ago, and the server has never taken it.
+    /// Returns whether this token was granted recently and the server has never accepted it.
     fn is_on_trial(&self, shown: Option<&Authorization>) -> bool {
         let state = self.state.lock();
         let given = state.last_grant.as_ref().filter(|(token, _)| shown == Some(token));
@@ -246,7 +248,7 @@ impl Authorizer {
             && state.accepted.as_ref() != shown
     }
 
-    /// Whether something else is shown by now than what was refused.
+    /// Returns whether the current token differs from the refused one.
     fn has_other_token(&self, refused: Option<&Authorization>) -> bool {
         match &self.state.lock().current {
             CurrentCredential::Token(token) => Some(&token.authorization) != refused,
@@ -272,8 +274,8 @@ impl Authorizer {
 
 const NEW_TOKEN_REFUSED: &str = "it does not accept the token that was given a moment ago";
 const TOKEN_REFUSED: &str = " (it does not accept the one that there is)";
-/// A token that we were given, and that the server has not taken so far, is not replaced before this, lest it be done
-/// without end.
+/// Minimum age of a token that the server has never accepted before it is replaced. Without it,
+/// dormouse would request tokens in an endless loop.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 const LOGIN_INVALID: &str = " (the login is not valid any more)";
 
@@ -281,7 +283,7 @@ fn unavailable(error: impl std::fmt::Display) -> CredentialError {
     CredentialError::Unavailable(error.to_string())
 }
 
-/// Makes room for another flight.
+/// Allows another update when it is dropped.
 struct RunningUpdate<'a>(&'a Authorizer);
 
 impl Drop for RunningUpdate<'_> {

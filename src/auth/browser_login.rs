@@ -1,4 +1,4 @@
-//! A person's login: an address to open, and what the browser brings back from there.
+//! A login in a browser: the address to open, and the callback with which the browser returns.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::config::{Secret, ServerConfig};
 
-/// Where a browser comes back to, unless the config says another place.
+/// The redirect URI if the config names none.
 const DEFAULT_REDIRECT_URI: &str = "http://127.0.0.1:0/callback";
 
 /// A login that has begun.
@@ -35,12 +35,12 @@ pub struct Login {
     tasks: TaskTracker,
 }
 
-/// What gets tokens for what a browser has brought.
+/// Exchanges the code that a browser returns with for tokens.
 struct CodeExchange {
     target: LoginTarget,
-    /// By which this login is known from others.
+    /// Distinguishes this login from others.
     state: String,
-    /// The id of the login that there was.
+    /// The `login_id` of the previous login.
     before: Option<String>,
     auth_server: AuthServer,
     client: AuthClient,
@@ -50,10 +50,10 @@ struct CodeExchange {
 }
 
 impl Auth {
-    /// Begins a login in a browser. Nothing is opened: that is for whoever asks.
+    /// Begins a login in a browser. Opening the address is left to the caller.
     ///
     /// # Errors
-    /// When the server wants none, or it cannot be found out how to log in.
+    /// When the server requires no login, or discovery or registration fails.
     pub async fn log_in(
         &self,
         server: &ServerConfig,
@@ -67,7 +67,7 @@ impl Auth {
         let default = Url::parse(DEFAULT_REDIRECT_URI).expect("a constant");
         let wanted = target.oauth.redirect_uri.clone().unwrap_or(default);
         let registered = before.as_ref().and_then(AuthClient::registered_for);
-        // For wider scopes another client is registered.
+        // Wider scopes need a new registration.
         let registered = registered.filter(|client| client.may_ask_for(&scopes));
         let (callback, registered) = listen(&wanted, registered).await?;
         let redirect_uri = callback.redirect_uri().as_str();
@@ -118,7 +118,8 @@ pub(super) async fn client_of_config(
     }
 }
 
-/// Registers a client, and keeps that also for a login that does not come about now.
+/// Registers a client, and saves it at once so that the next login can use it even if this one
+/// fails.
 async fn register_and_save(
     target: &LoginTarget,
     auth_server: &AuthServer,
@@ -133,7 +134,8 @@ async fn register_and_save(
     Ok(client)
 }
 
-/// Listens where the known client is registered to come back to, if that can be; else where it is wanted.
+/// Listens at the redirect URI of the registered client if possible, and otherwise at the wanted
+/// one, which then needs a new client.
 async fn listen(
     wanted: &Url,
     known: Option<AuthClient>,
@@ -141,7 +143,7 @@ async fn listen(
     let is_free = wanted.port().unwrap_or(0) == 0;
     let registered = known.as_ref().and_then(|known| known.redirect_uri.as_deref());
     if let Some(registered) = registered.and_then(|uri| Url::parse(uri).ok())
-        && (is_free && differs_only_in_port(&registered, wanted) || registered == *wanted)
+        && (is_free && has_same_host_and_path(&registered, wanted) || registered == *wanted)
         && let Ok(callback) = Callback::listen(&registered).await
     {
         return Ok((callback, known));
@@ -149,13 +151,13 @@ async fn listen(
     Ok((Callback::listen(wanted).await?, None))
 }
 
-fn differs_only_in_port(one: &Url, other: &Url) -> bool {
+fn has_same_host_and_path(one: &Url, other: &Url) -> bool {
     one.host() == other.host() && one.path() == other.path()
 }
 
-/// Whether the authorization server answers a client that was registered in an earlier run as one that it does not know. It
-/// shows that to the user alone, who could do nothing about it (RFC 6749 section 4.1.2.1). Any other answer is taken for a
-/// page.
+/// Returns whether the authorization server has forgotten a client that was registered in an
+/// earlier run. It would show that error to the user only, who could not fix it (RFC 6749 section
+/// 4.1.2.1). Any status other than 400, 401 and 404 counts as a login page.
 async fn is_client_unknown(http: &GuardedClient, address: &Url) -> bool {
     const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
     let Ok(request) = Request::get(address.as_str()).body(Vec::new()) else { return false };
@@ -165,7 +167,7 @@ async fn is_client_unknown(http: &GuardedClient, address: &Url) -> bool {
     }
 }
 
-/// Where to log in.
+/// Returns the address at which the user logs in.
 async fn authorization_url(
     auth_server: &mut AuthServer,
     client: &AuthClient,
@@ -173,7 +175,7 @@ async fn authorization_url(
     scopes: &[String],
 ) -> Result<Url, LoginError> {
     let failed = |error| super::login_error::discovery_error(&error);
-    // rmcp looks there for how a client shows its secret.
+    // rmcp reads the client authentication method from here.
     let mut metadata = auth_server.metadata.clone();
     let method = serde_json::json!([client.method.name()]);
     metadata.additional_fields.insert("token_endpoint_auth_methods_supported".to_owned(), method);
@@ -186,20 +188,20 @@ async fn authorization_url(
     let asked: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let mut address = auth_server.manager.get_authorization_url(&asked).await.map_err(failed)?;
     if asked.contains(&OFFLINE_ACCESS) && !address.contains("prompt=") {
-        // Strict servers give a refresh token only where the user has consented to it now (OpenID Connect Core 1.0,
-        // section 11).
+        // Strict authorization servers issue a refresh token only if the user consents in this
+        // login (OpenID Connect Core 1.0, section 11).
         address.push_str("&prompt=consent");
     }
     checked_login_url(&address, &auth_server.http)
 }
 
 impl Login {
-    /// Where to log in.
+    /// Returns the address at which the user logs in.
     pub fn address(&self) -> &Url {
         &self.address
     }
 
-    /// The sentence that names the scopes that are asked for, for whoever logs in; empty where there are none.
+    /// Returns a sentence that tells the user the requested scopes; empty if there are none.
     pub fn asks_for(&self) -> String {
         match self.exchange.scopes.as_slice() {
             [] => String::new(),
@@ -207,17 +209,18 @@ impl Login {
         }
     }
 
-    /// Where the browser comes back to.
+    /// Returns the address to which the browser returns.
     pub fn redirect_uri(&self) -> &Url {
         self.callback.redirect_uri()
     }
 
-    /// Waits for a browser that comes back, as long as it takes. Nothing is lost when this is dropped.
+    /// Waits, without a limit, for the browser to return. Cancel safe.
     pub async fn returned(&mut self) -> CallbackRequest {
         self.callback.returned().await
     }
 
-    /// Waits until somebody has logged in otherwise: in another process, or for another entry with the same login.
+    /// Waits until the user has logged in elsewhere: in another process, or through another entry
+    /// that shares the login.
     pub fn made_elsewhere(&self) -> impl Future<Output = ()> + Send + use<> {
         let exchange = self.exchange.clone();
         async move {
@@ -227,8 +230,8 @@ impl Login {
         }
     }
 
-    /// Takes what a browser came back with, and shows it what has become of it. `None` for one that is not of this login,
-    /// which is still open then.
+    /// Completes the login with a browser's callback, and shows the outcome in the browser. `None`
+    /// if the callback is not from this login, which then stays open.
     pub async fn take(&self, returned: CallbackRequest) -> Option<Result<(), LoginError>> {
         let outcome = self.complete(&returned.url).await;
         let shown = match &outcome {
@@ -239,11 +242,11 @@ impl Login {
         (!matches!(outcome, Err(LoginError::Foreign))).then_some(outcome)
     }
 
-    /// Gets tokens for what a browser has ended at, on this machine or another. A code is good once, so that this goes on
-    /// when it is dropped.
+    /// Exchanges the code of a callback for tokens. The callback may have reached another machine.
+    /// A code is valid once, so that the exchange continues when this future is dropped.
     ///
     /// # Errors
-    /// [`LoginError::Foreign`] for what is not of this login, which is still open then.
+    /// [`LoginError::Foreign`] if the callback is not from this login, which then stays open.
     pub async fn complete(&self, returned: &Url) -> Result<(), LoginError> {
         let (exchange, returned) = (self.exchange.clone(), returned.clone());
         let exchanging = self.tasks.spawn(async move { exchange.run(&returned).await });
@@ -263,7 +266,8 @@ impl CodeExchange {
         let is_announced =
             self.auth_server.supports("authorization_response_iss_parameter_supported");
         if (issuer.is_some() || is_announced) && issuer != self.auth_server.metadata.issuer {
-            // It may be anybody's answer, errors included, and is not for this token endpoint (RFC 9207 section 2.4).
+            // The response, even an error, may be from an attacker's server, and its code must not
+            // go to this token endpoint (RFC 9207 section 2.4).
             return Err(LoginError::WrongIssuer(self.auth_server.issuer.clone()));
         }
         if let Some(error) = brought("error") {
@@ -293,8 +297,9 @@ impl CodeExchange {
         Ok(())
     }
 
-    /// rmcp hands the code of an error on as text only. `error`: what it is, unless the authorization server has forgotten
-    /// us; then the next login registers anew.
+    /// Builds the error for a refusal with `error`. If the authorization server does not know the
+    /// registered client any more, removes the registration so that the next login registers again.
+    /// rmcp passes the error code on only as text.
     async fn refused(&self, said: String, error: fn(String) -> LoginError) -> LoginError {
         let is_unknown =
             ["invalid_client", "unauthorized_client"].iter().any(|code| said.contains(code));
@@ -307,7 +312,8 @@ impl CodeExchange {
             self.store.run_for(key, move |store, key| store.forget_client(key, &lock, &id)).await
         };
         if let Err(error) = forgotten.await {
-            tracing::warn!(server = self.target.name, %error, "the registration cannot be forgotten");
+            let server = &self.target.name;
+            tracing::warn!(server, %error, "the registration cannot be forgotten");
         }
         LoginError::ForgottenClient(said)
     }

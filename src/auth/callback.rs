@@ -1,4 +1,4 @@
-//! Where the browser comes back to after a login: an address of this machine (RFC 8252 section 7.3).
+//! The address on this machine to which the browser returns after a login (RFC 8252 section 7.3).
 
 use std::{
     io::ErrorKind,
@@ -24,24 +24,24 @@ use url::{Host, Url};
 
 use super::LoginError;
 
-/// Of requests that wait to be looked at; a browser sends one.
+/// Maximum number of requests that wait to be handled; a browser sends one.
 const MAX_WAITING_REQUESTS: usize = 8;
 
-/// Listens until it is dropped.
+/// A listener for the browser's return, which ends when it is dropped.
 pub(super) struct Callback {
     redirect_uri: Url,
     returned: mpsc::Receiver<CallbackRequest>,
     _serving: Vec<AbortOnDropHandle<()>>,
 }
 
-/// A browser that has come back, and waits for what to show.
+/// A browser's request to the redirect URI, which waits for the page to show.
 pub struct CallbackRequest {
-    /// With all that it brought.
+    /// The redirect URI with the query that the authorization server added.
     pub(super) url: Url,
     show: oneshot::Sender<CallbackPage>,
 }
 
-/// What the browser shows.
+/// The page that the browser shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallbackPage {
     LoggedIn { server: String },
@@ -49,18 +49,19 @@ pub(super) enum CallbackPage {
 }
 
 impl Callback {
-    /// Listens at this address; at a free port, where it has port 0.
+    /// Listens at this address; if its port is 0, at a free port.
     pub(super) async fn listen(wanted: &Url) -> Result<Self, LoginError> {
         let port = wanted.port().unwrap_or(0);
         let failed = |cause| LoginError::Callback { address: host_and_port(wanted), cause };
         let listeners = bind_with_retries(wanted, port).await.map_err(failed)?;
         let port = listeners[0].local_addr().map_err(failed)?.port();
         let mut redirect_uri = wanted.clone();
-        // It has a host, so that it can have a port.
+        // The URL has a host, so that setting a port cannot fail.
         let _ = redirect_uri.set_port(Some(port));
         let (returning, returned) = mpsc::channel(MAX_WAITING_REQUESTS);
         let callback_state = CallbackState { redirect_uri: redirect_uri.clone(), returning };
-        // Its path may look like a pattern, so that it is compared below.
+        // The path may contain characters that the router treats as a pattern, so the handler
+        // compares it.
         let router = Router::new().fallback(receive_callback).with_state(callback_state);
         let serve = |listener| {
             let router = router.clone();
@@ -74,16 +75,16 @@ impl Callback {
         Ok(Self { redirect_uri, returned, _serving: serving })
     }
 
-    /// Where it is, with its port.
+    /// Returns the address that the listener is bound to, with its port.
     pub(super) fn redirect_uri(&self) -> &Url {
         &self.redirect_uri
     }
 
-    /// Waits for a browser.
+    /// Waits for the next request of a browser.
     pub(super) async fn returned(&mut self) -> CallbackRequest {
         match self.returned.recv().await {
             Some(returned) => returned,
-            // It serves no more.
+            // The listener has ended.
             None => std::future::pending().await,
         }
     }
@@ -91,9 +92,9 @@ impl Callback {
 
 impl CallbackRequest {
     pub(super) async fn answer(self, answer: CallbackPage) {
-        // It may have been closed.
+        // The browser may have closed the connection.
         let _ = self.show.send(answer);
-        // Whoever has answered may end at once, and the page is still on its way.
+        // The caller may exit the process at once, while the page is still being sent.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -102,7 +103,7 @@ fn host_and_port(url: &Url) -> String {
     format!("{}:{}", url.host_str().unwrap_or_default(), url.port().unwrap_or(0))
 }
 
-/// A login that has ended a moment ago may not have let go of the port yet.
+/// Binds the listeners, and retries while a login that has just ended still holds the port.
 async fn bind_with_retries(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
     const MAX_TRIES: usize = 10;
     for _ in 1..MAX_TRIES {
@@ -116,7 +117,7 @@ async fn bind_with_retries(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpLi
     bind(wanted, port).await
 }
 
-/// At least one.
+/// Binds at least one listener.
 async fn bind(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
     let one = match wanted.host() {
         Some(Host::Ipv4(address)) => TcpListener::bind((address, port)).await,
@@ -126,7 +127,8 @@ async fn bind(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
     Ok(vec![one?])
 }
 
-/// A browser tries one address of this name and then the other: whoever else listened at one of them would get the code.
+/// Binds both loopback addresses: a browser tries both for `localhost`, so that another process at
+/// one of them would receive the code.
 async fn bind_localhost(port: u16) -> std::io::Result<Vec<TcpListener>> {
     const MAX_TRIES: usize = 8;
     let mut tries = 0;
@@ -199,14 +201,15 @@ impl IntoResponse for CallbackPage {
     }
 }
 
-/// Takes the code out of the address bar, and so out of screenshots and the browser's history.
+/// Removes the code from the address bar, and so from screenshots and the browser's history.
 const SCRIPT: &str = "history.replaceState(null, '', location.pathname)";
 
 const PAGE_TEMPLATE: &str = "<!doctype html>
 <html lang=\"en\"><meta charset=\"utf-8\"><title>{title} · dormouse</title>
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
 <meta name=\"color-scheme\" content=\"light dark\">
-<style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}</style>
+<style>body{font:1.1rem/1.5 system-ui,sans-serif;\
+max-width:32rem;margin:20vh auto;padding:0 1rem}</style>
 <script>{script}</script>
 <h1>{title}</h1>
 <p>{text}</p>

@@ -1,4 +1,5 @@
-//! A login on another device: a short code is typed in there, and asked about here until it has been (RFC 8628).
+//! A login on another device: the user types a short code there, while dormouse polls for the
+//! result (RFC 8628).
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,13 +20,14 @@ use super::{
 };
 use crate::config::{Secret, ServerConfig};
 
-/// Where its client would come back to, if it were to. No browser does: that is another client.
+/// Redirect URI of the registered client. No browser uses it; it tells this client from the one for
+/// logins in a browser.
 const DEVICE_REDIRECT_URI: &str = "http://127.0.0.1/device";
 
-/// However often it lets us ask.
+/// Minimum time between two polls, even if the authorization server allows shorter ones.
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A login that waits for somebody at another device.
+/// A login that waits for the user at another device.
 pub struct DeviceLogin {
     target: LoginTarget,
     auth_server: AuthServer,
@@ -40,7 +42,7 @@ impl Auth {
     /// Begins a login on another device.
     ///
     /// # Errors
-    /// When the server wants none, or the authorization server has no device flow.
+    /// When the server requires no login, or the authorization server has no device flow.
     pub async fn log_in_on_device(
         &self,
         server: &ServerConfig,
@@ -78,7 +80,7 @@ impl Auth {
 }
 
 impl DeviceLogin {
-    /// These are opened as any address at which to log in is.
+    /// Checks both addresses like any other login page, because the user opens them in a browser.
     fn check_addresses(&self) -> Result<(), LoginError> {
         for address in [Some(self.address()), self.complete_address()].into_iter().flatten() {
             checked_login_url(address, &self.auth_server.http)?;
@@ -86,12 +88,12 @@ impl DeviceLogin {
         Ok(())
     }
 
-    /// Where the code is to be typed in.
+    /// Returns the address of the page at which the user types the code.
     pub fn address(&self) -> &str {
         self.details.verification_uri().as_str()
     }
 
-    /// The same with the code in it, where there is such a one.
+    /// Returns the address that includes the code, if the authorization server offers one.
     pub fn complete_address(&self) -> Option<&str> {
         Some(self.details.verification_uri_complete()?.secret())
     }
@@ -100,10 +102,10 @@ impl DeviceLogin {
         self.details.user_code().secret()
     }
 
-    /// Asks until somebody has typed the code in, or `patience` is over.
+    /// Polls until the user has typed the code, or `patience` has passed.
     ///
     /// # Errors
-    /// When nobody has in time, or it was refused.
+    /// When the code was not typed in time, or the login was refused.
     pub async fn finish(self, patience: Duration) -> Result<(), LoginError> {
         let asking = token_client(&self.client, &self.auth_server.metadata.token_endpoint)?;
         let request = asking
@@ -119,7 +121,7 @@ impl DeviceLogin {
         let url = &self.target.remote.url;
         let granted = TokenGrant::of(&given)?;
         let login = granted.into_login(url, &self.auth_server, self.client, self.scopes);
-        // It goes on when whoever has asked for it has gone.
+        // Saving continues when the caller is dropped.
         let (store, key) = (self.store, self.target.key);
         let keeping = self.tasks.spawn(async move { store.save(&key, login).await });
         Ok(keeping.await.unwrap_or(Err(StoreError::ShuttingDown))?)

@@ -1,5 +1,6 @@
-//! Who gives tokens for a server, for what and where (RFC 9728, RFC 8414, `OpenID` Connect Discovery). rmcp finds it out;
-//! what the config says of it wins.
+//! Discovers the authorization server of a server, its endpoints and the resource to request tokens
+//! for (RFC 9728, RFC 8414, `OpenID` Connect Discovery). rmcp does the discovery; the config takes
+//! precedence.
 
 use std::sync::Arc;
 
@@ -17,19 +18,20 @@ use super::{
 };
 
 pub(super) struct AuthServer {
-    /// rmcp's state, which makes the rest of a login by code.
+    /// rmcp's state, which also performs the rest of a login by code.
     pub(super) manager: AuthorizationManager,
     pub(super) metadata: AuthorizationMetadata,
-    /// Whose tokens these are. Of a server that names none, the origin of its token endpoint.
+    /// The issuer of the tokens. If the metadata names none, the origin of the token endpoint.
     pub(super) issuer: String,
-    /// What tokens are asked for (RFC 8707).
+    /// The resource that tokens are requested for (RFC 8707).
     pub(super) resource: String,
     pub(super) http: GuardedClient,
-    /// Whether anybody has said any of this; else it is what a server of 2025-03-26 may have.
+    /// True if the server or its authorization server publishes metadata; if not, these are the
+    /// default endpoints of 2025-03-26.
     pub(super) is_published: bool,
 }
 
-/// Finds out who gives tokens for a server that has sent this challenge.
+/// Discovers the authorization server of a server that has sent this challenge.
 pub(super) async fn discover(
     target: &LoginTarget,
     challenge: &str,
@@ -42,12 +44,14 @@ pub(super) async fn discover(
             .await
             .map_err(|error| login_error::discovery_error(&error))?;
     let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
-    // Also where the config names somebody else: what is asked for is the server's to say.
+    // Runs even if the config names the authorization server, because the server determines the
+    // resource and its scopes.
     let resolved = manager.resolve_metadata_from_challenge(challenge).await;
     let (metadata, is_published) = match (named, resolved) {
         (Some(named), _) => (configured_metadata(named, &http).await?, true),
         (None, Ok(resolved)) => (resolved.metadata, resolved.source.is_discovered()),
-        // A server of 2025-03-26 is its own authorization server, and may call that part of it by another path.
+        // A server of 2025-03-26 is its own authorization server, and its issuer may have another
+        // path.
         (None, Err(AuthError::AuthorizationServerMismatch { received_issuer, .. }))
             if origin(&received_issuer) == server.origin().ascii_serialization() =>
         {
@@ -71,8 +75,8 @@ fn root_url(server: &Url) -> Url {
     root
 }
 
-/// The metadata of an authorization server that the config names: by its issuer, which it has to be then (RFC 8414 section
-/// 3.3), or by where the document is.
+/// Fetches the metadata of an authorization server that the config names: by its issuer, which the
+/// metadata must repeat (RFC 8414 section 3.3), or by the URL of the document.
 async fn configured_metadata(
     named: &Url,
     http: &GuardedClient,
@@ -103,18 +107,19 @@ async fn fetch_metadata(
     Err(LoginError::Discovery(format!("there is no metadata of {named}")))
 }
 
-/// A server's URL without what may be secret in it: it becomes what tokens are asked for, where the server says nothing
-/// else, and stands in errors.
+/// Removes the parts of a server's URL that may be secret. The result appears in errors, and is the
+/// resource to request tokens for if the server names none.
 fn without_secrets(server: &Url) -> Url {
     let mut bare = server.clone();
     bare.set_query(None);
     bare.set_fragment(None);
-    // It has a host, so that it can be without these.
+    // The URL has a host, so that removing the user name and password cannot fail.
     let _ = bare.set_username("").and_then(|()| bare.set_password(None));
     bare
 }
 
-/// Where the metadata of an issuer may be (RFC 8414 section 3, `OpenID` Connect Discovery section 4).
+/// Returns the URLs at which an issuer's metadata may be found (RFC 8414 section 3, `OpenID`
+/// Connect Discovery section 4).
 fn metadata_urls(issuer: &Url) -> Vec<Url> {
     if issuer.path().contains("/.well-known/") {
         return vec![issuer.clone()];
@@ -137,7 +142,7 @@ fn metadata_urls(issuer: &Url) -> Vec<Url> {
     paths.into_iter().map(at).collect()
 }
 
-/// Whether all that will be asked may be.
+/// Checks that dormouse may contact all endpoints of the authorization server.
 fn check_endpoints(
     metadata: &AuthorizationMetadata,
     http: &GuardedClient,
@@ -153,13 +158,14 @@ fn check_endpoints(
     Ok(())
 }
 
-/// What rmcp will ask tokens for. It keeps that to itself, but for the address at which to log in.
+/// Returns the resource that rmcp will request tokens for. rmcp reveals it only as a parameter of
+/// the authorization URL.
 async fn find_resource(
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,
 ) -> Result<String, LoginError> {
     let failed = |error| login_error::discovery_error(&error);
-    // Some give no codes, which is of no concern here.
+    // An authorization server may offer no codes, which does not matter here.
     let mut asked = metadata.clone();
     asked.response_types_supported = None;
     asked.code_challenge_methods_supported = Some(vec!["S256".to_owned()]);
@@ -186,7 +192,7 @@ fn string_field(metadata: &AuthorizationMetadata, name: &str) -> Option<String> 
 }
 
 impl AuthServer {
-    /// A member of the metadata that is a text.
+    /// Returns a member of the metadata that is a string.
     pub(super) fn string_field(&self, name: &str) -> Option<String> {
         string_field(&self.metadata, name)
     }
@@ -195,14 +201,15 @@ impl AuthServer {
         self.metadata.additional_fields.get(flag).and_then(serde_json::Value::as_bool) == Some(true)
     }
 
-    /// The ways in which clients show that they are the ones; `None` where nothing is said.
+    /// Returns the client authentication methods; `None` if the metadata names none.
     pub(super) fn auth_methods(&self) -> Option<Vec<AuthMethod>> {
         let said = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported")?;
         let names = said.as_array()?.iter().filter_map(serde_json::Value::as_str);
         Some(names.filter_map(AuthMethod::from_name).collect())
     }
 
-    /// How a client with a secret shows it: in a header, unless only the body will do (RFC 6749 section 2.3.1).
+    /// Returns how a client with a secret authenticates: in a header, unless only the body is
+    /// supported (RFC 6749 section 2.3.1).
     pub(super) fn secret_auth_method(&self) -> AuthMethod {
         let auth_methods = self.auth_methods().unwrap_or_default();
         let has = |method| auth_methods.contains(&method);
@@ -213,7 +220,8 @@ impl AuthServer {
         }
     }
 
-    /// The scopes to ask for: those of the config, else those that the server has named; and what was missing.
+    /// Returns the scopes to request: those of the config or, if it has none, those that the server
+    /// names; and `more`.
     pub(super) async fn scopes(&self, configured: &[String], more: &[String]) -> Vec<String> {
         let mut scopes = if configured.is_empty() {
             let known = self.manager.select_initial_scopes(&[]).await;
@@ -228,7 +236,7 @@ impl AuthServer {
         }
         let offline = OFFLINE_ACCESS.to_owned();
         let supported = self.metadata.scopes_supported.as_ref();
-        // Without it the login would end with its first token.
+        // Without this scope the login would end when its first token expires.
         if !configured.is_empty()
             && !scopes.contains(&offline)
             && supported.is_some_and(|supported| supported.contains(&offline))
@@ -245,11 +253,9 @@ mod tests {
 
     #[test]
     fn metadata_urls_follow_the_specifications() {
+        let root = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
         for (issuer, expected) in [
-            (
-                "https://as.example",
-                &["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"][..],
-            ),
+            ("https://as.example", &root[..]),
             (
                 "https://as.example/tenant/?x",
                 &[

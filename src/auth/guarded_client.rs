@@ -1,5 +1,6 @@
-//! Who may be asked for metadata and tokens. A server names its authorization server, and so could have us ask anybody
-//! for anything: a service of this machine, say, or of its network (MCP, Security Best Practices, SSRF).
+//! An HTTP client for metadata and tokens that contacts permitted addresses only. A server names
+//! its authorization server, and could otherwise make dormouse send requests to any address, such
+//! as services of this machine or its network (MCP, Security Best Practices, SSRF).
 
 use std::{
     collections::BTreeSet,
@@ -29,25 +30,26 @@ use crate::{
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Of the body of an answer.
+/// Maximum size of a response body.
 const MAX_BODY_BYTES: usize = 256 * 1024;
 
-/// Makes requests to those who may be asked. Cheap to clone.
+/// Sends requests to permitted addresses. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct GuardedClient {
     client: Client,
     rules: Arc<AddressRules>,
-    /// Why rmcp's last request has failed, which it does not hand on.
+    /// Failure of rmcp's last request, which rmcp does not pass on.
     failure: Arc<Lock<Option<String>>>,
 }
 
-/// Why something is not asked, or does not answer.
+/// Reason for which a request was not sent, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardedClientError {
     #[error("{0} is not asked: only https is, but for this machine itself")]
     Insecure(String),
     #[error(
-        "{0} is not asked: it is an address of a private network, or of this machine; an authorization server that is meant to be there is named as \"authServer\""
+        "{0} is not asked: it is an address of a private network, or of this machine; \
+        an authorization server that is meant to be there is named as \"authServer\""
     )]
     Private(String),
     #[error("{0} is not asked: there are a name and a password in it, or no host")]
@@ -61,7 +63,8 @@ pub enum GuardedClientError {
 }
 
 impl GuardedClient {
-    /// `own`: the URLs that the config itself names, which may be anywhere, and where others may be too.
+    /// Makes a client. `configured`: the URLs that the config names, which may be at any address
+    /// and permit other URLs of the same scope.
     pub(super) fn new(
         configured: impl IntoIterator<Item = Url>,
     ) -> Result<Self, GuardedClientError> {
@@ -69,24 +72,24 @@ impl GuardedClient {
         let builder = || {
             http_client_builder()
                 .user_agent(concat!("dormouse/", env!("CARGO_PKG_VERSION")))
-                // Whoever asks judges where a redirect leads.
+                // The caller decides whether to follow a redirect.
                 .redirect(redirect::Policy::none())
                 .timeout(REQUEST_TIMEOUT)
                 .connect_timeout(CONNECT_TIMEOUT)
                 .dns_resolver(FilteringResolver(rules.clone()))
         };
-        // A system without certificates can still reach what needs none.
+        // A system without certificates can still use plain HTTP, which needs none.
         let client = builder().build().or_else(|_| builder().tls_certs_only(Vec::new()).build());
         let client = client.map_err(|error| GuardedClientError::Client(cause_of(&error)))?;
         Ok(Self { client, rules, failure: Arc::default() })
     }
 
-    /// Whether this may be asked at all, as far as its name tells.
+    /// Checks whether a URL may be contacted, as far as its text shows.
     pub(super) fn check(&self, url: &Url) -> Result<(), GuardedClientError> {
         self.rules.check(url)
     }
 
-    /// Makes one request, and follows no redirect.
+    /// Sends one request, and follows no redirect.
     pub(super) async fn execute(
         &self,
         request: HttpRequest,
@@ -106,7 +109,8 @@ impl GuardedClient {
         answer.body(body).map_err(|error| GuardedClientError::Client(error.to_string()))
     }
 
-    /// The same for those who need no body, which may have no end.
+    /// Sends a request and returns status and headers; the body is not read, since it may be
+    /// endless.
     pub(super) async fn fetch_head(
         &self,
         request: HttpRequest,
@@ -131,7 +135,7 @@ impl GuardedClient {
         let to = redacted_uri(&request);
         let response = self.execute(request).await?;
         match response.status().as_u16() {
-            // It may answer otherwise later, whatever it says now.
+            // These statuses are temporary, whatever the body says.
             status @ (408 | 429 | 500..) => {
                 Err(GuardedClientError::Failed { to, cause: format!("HTTP status {status}") })
             }
@@ -139,12 +143,12 @@ impl GuardedClient {
         }
     }
 
-    /// Why rmcp's last request has failed, if it has.
+    /// Takes the reason for which rmcp's last request failed.
     pub(super) fn take_failure(&self) -> Option<String> {
         self.failure.lock().take()
     }
 
-    /// Reads a JSON document; `None` where there is none.
+    /// Fetches a JSON document; `None` if the status is not a success or the body is not JSON.
     pub(super) async fn get_json(
         &self,
         url: &Url,
@@ -184,8 +188,8 @@ impl<'c> AsyncHttpClient<'c> for GuardedClient {
     }
 }
 
-/// An answer about a token as RFC 6749 has it. Some, GitHub among them, say in what looks like a success that they give
-/// none; others write the seconds of `expires_in` as a text or a fraction.
+/// Makes a token response conform to RFC 6749. Some authorization servers, such as GitHub's, report
+/// an error with status 200; others write `expires_in` as a string or with a fraction.
 fn normalized(mut response: HttpResponse) -> HttpResponse {
     if response.status() != StatusCode::OK {
         return response;
@@ -203,7 +207,7 @@ fn normalized(mut response: HttpResponse) -> HttpResponse {
         serde_json::Value::String(text) => text.trim().parse::<f64>().ok(),
         other => other.as_f64(),
     };
-    // One that is none says nothing.
+    // An invalid lifetime counts as a missing one.
     let life = life.and_then(|life| Duration::try_from_secs_f64(life).ok());
     said["expires_in"] = life.map(|life| life.as_secs()).into();
     *response.body_mut() = said.to_string().into_bytes();
@@ -219,11 +223,11 @@ fn failed(to: &Url, error: &reqwest::Error) -> GuardedClientError {
     GuardedClientError::Failed { to: redacted(to), cause: cause_of(error) }
 }
 
-/// Longer addresses are of nobody who means well.
+/// Limit against hostile addresses; real ones are far shorter.
 const MAX_URL_BYTES: usize = 16 * 1024;
 
-/// An address that a browser may be sent to: a web page, and nothing that a shell or another program would read
-/// otherwise (MCP, Security Best Practices, authorization URLs).
+/// Parses an address that the user's browser may open: a web page, and nothing that a shell or
+/// another program would interpret (MCP, Security Best Practices, authorization URLs).
 pub(super) fn checked_login_url(address: &str, http: &GuardedClient) -> Result<Url, LoginError> {
     let bad = |why: String| LoginError::BadAddress(why);
     let url = Url::parse(address).map_err(|_| bad("it is no URL".to_owned()))?;
@@ -234,7 +238,7 @@ pub(super) fn checked_login_url(address: &str, http: &GuardedClient) -> Result<U
     Ok(url)
 }
 
-/// Of a URL, what may be shown: its query may hold anything.
+/// Returns a URL without its query, which may contain secrets.
 pub(super) fn redacted(url: &Url) -> String {
     if !url.has_host() {
         return format!("{}:…", url.scheme());
@@ -242,35 +246,37 @@ pub(super) fn redacted(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
-/// The whole would name the URL with its query.
+/// Returns the innermost cause, because reqwest's own text contains the URL with its query.
 fn cause_of(error: &reqwest::Error) -> String {
     if error.source().is_none() { "no answer".to_owned() } else { root_cause(error) }
 }
 
-/// Who may be asked.
+/// The addresses that may be contacted.
 #[derive(Debug)]
 struct AddressRules {
-    /// Where the config itself leads to.
+    /// Origins of the URLs that the config names.
     configured: Vec<Origin>,
     configured_hosts: BTreeSet<String>,
-    /// Through which everything goes, if it does.
+    /// Hosts of the proxies that requests may go through.
     proxies: BTreeSet<String>,
     allowed: BTreeSet<AddressScope>,
 }
 
-/// From where an address can be reached.
+/// The networks from which an address can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AddressScope {
     Global,
     PrivateNetwork,
     LinkLocal,
     Loopback,
-    /// It is nobody's, or everybody's.
+    /// Unspecified, multicast, reserved and test addresses.
     Unusable,
 }
 
 impl AddressRules {
-    /// What a name leads to allows nothing: whoever has the name decides that, and may say something else the next time.
+    /// Derives the rules from the URLs that the config names. A configured host name permits no
+    /// scope by the addresses that it resolves to: the owner of the name chooses them, and may
+    /// change them at any time.
     fn of(configured: &[Url]) -> Self {
         let mut allowed: BTreeSet<AddressScope> = configured.iter().filter_map(scope_of).collect();
         allowed.insert(AddressScope::Global);
@@ -303,7 +309,7 @@ impl AddressRules {
         Ok(())
     }
 
-    /// Which addresses of a host may be connected to.
+    /// Returns whether a connection to this address of a host is permitted.
     fn permits(&self, host: &str, address: IpAddr) -> bool {
         self.proxies.contains(host)
             || self.configured_hosts.contains(host)
@@ -311,7 +317,7 @@ impl AddressRules {
     }
 }
 
-/// From where the host of a URL can be reached, as far as its name tells.
+/// Returns the scope of a URL's host; `None` for a name other than that of the loopback interface.
 fn scope_of(url: &Url) -> Option<AddressScope> {
     match url.host()? {
         Host::Ipv4(address) => Some(AddressScope::of(address.into())),
@@ -320,13 +326,13 @@ fn scope_of(url: &Url) -> Option<AddressScope> {
     }
 }
 
-/// The hosts of the proxies that the environment names.
+/// Returns the hosts of the proxies that the environment names.
 fn proxies(variable: impl Fn(&str) -> Option<String>) -> BTreeSet<String> {
     let names = ["http_proxy", "https_proxy", "all_proxy"];
     let names = names.iter().flat_map(|name| [(*name).to_owned(), name.to_uppercase()]);
     let urls = names.filter_map(|name| variable(&name)).filter_map(|text| {
         let written = Url::parse(&text).ok().filter(Url::has_host);
-        // Many leave the scheme out.
+        // Proxies are often written without a scheme.
         written.or_else(|| Url::parse(&format!("http://{text}")).ok())
     });
     urls.filter_map(|url| Some(url.host_str()?.to_owned())).collect()
@@ -361,12 +367,13 @@ impl AddressScope {
             Self::of_v4(Ipv4Addr::new(one, two, three, four))
         };
         match words {
-            // An IPv4 address in other words: mapped, compatible, NAT64; and 6to4.
+            // Addresses with an embedded IPv4 address: mapped, compatible and NAT64; then 6to4.
             [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => embedded(6),
             [0x2002, ..] => embedded(1),
             [0xfe80..=0xfebf, ..] => Self::LinkLocal,
             [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Self::PrivateNetwork,
-            // Global unicast, but for Teredo, which has an IPv4 address in it that is not plain.
+            // The rest is global unicast, but for Teredo, whose embedded IPv4 address is
+            // obfuscated.
             [0x2001, 0, ..] => Self::Unusable,
             [0x2000..=0x3fff, ..] => Self::Global,
             _ => Self::Unusable,
@@ -374,8 +381,8 @@ impl AddressScope {
     }
 }
 
-/// Looks names up, and leaves out what may not be connected to. Here and not before: a name may lead elsewhere when it is
-/// looked up again.
+/// Resolves names, and drops addresses that are not permitted. The check belongs here, because a
+/// name may resolve to another address at its next lookup.
 struct FilteringResolver(Arc<AddressRules>);
 
 impl Resolve for FilteringResolver {
@@ -442,7 +449,7 @@ mod tests {
         assert!(!may_ask("http://127.0.0.1:1/mcp", "https://10.0.0.1/"));
         assert!(may_ask("https://10.0.0.1/mcp", "https://10.0.0.2/"));
         assert!(!may_ask("https://10.0.0.1/mcp", "http://127.0.0.1/"));
-        // Its own origin is as the config has it.
+        // The configured origin itself is permitted as it is.
         assert!(may_ask("http://10.0.0.1/mcp", "http://10.0.0.1/token"));
         assert!(!may_ask("http://10.0.0.1/mcp", "http://10.0.0.2/token"));
     }
@@ -452,7 +459,8 @@ mod tests {
         let rules = rules("https://1.1.1.1/mcp");
         assert!(!rules.permits("innocent.example", "10.0.0.1".parse().unwrap()));
         assert!(rules.permits("innocent.example", "9.9.9.9".parse().unwrap()));
-        // The server's own name may lead there, which allows it to nobody else.
+        // The configured name may resolve to a private address, which permits that to no other
+        // name.
         let rules = self::rules("https://intranet.example/mcp");
         assert!(rules.permits("intranet.example", "10.0.0.1".parse().unwrap()));
         assert!(!rules.permits("other.example", "10.0.0.1".parse().unwrap()));

@@ -1,5 +1,5 @@
-//! The system's keychain: Keychain on macOS, the Credential Manager on Windows, the Secret Service on Linux. A machine
-//! without a desktop has none.
+//! The system's keychain: Keychain on macOS, the Credential Manager on Windows, the Secret Service
+//! on Linux. A machine without a desktop has none.
 
 use std::{
     sync::{
@@ -14,15 +14,16 @@ use keyring_core::{CredentialStore, Entry, Error};
 
 use crate::config::Secret;
 
-/// Under which people keep secrets for `keychain:NAME`.
+/// Name under which users store the secrets for `keychain:NAME`.
 pub(super) const SECRETS_SERVICE: &str = "dormouse";
-/// Under which logins are kept, where no config can name them.
+/// Name under which logins are stored, so that no config can refer to them.
 pub(super) const LOGINS_SERVICE: &str = "dormouse-logins";
 
-/// How long a person may take who has to unlock it.
+/// Maximum time for the user to unlock the keychain.
 const UNLOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A thread of its own has it: on Linux it may neither be used nor dropped where tasks run. Opened when it is first needed.
+/// Access to the keychain through a thread of its own, because on Linux the keychain may be neither
+/// used nor dropped on a thread that runs tasks. The first use opens it.
 pub(super) struct Keychain {
     open: KeychainOpener,
     jobs: OnceLock<Option<mpsc::Sender<KeychainJob>>>,
@@ -41,12 +42,12 @@ impl Keychain {
         Self { open, jobs: OnceLock::new() }
     }
 
-    /// None, whatever the system has.
+    /// Makes a keychain that is never available.
     pub(super) fn disabled() -> Self {
         Self { open, jobs: OnceLock::from(None) }
     }
 
-    /// In memory.
+    /// Makes a keychain in memory.
     #[cfg(test)]
     pub(super) fn mock() -> Self {
         let open: KeychainOpener = || Ok(keyring_core::mock::Store::new()?);
@@ -61,7 +62,7 @@ impl Keychain {
         self.jobs().is_some()
     }
 
-    /// Waits for a person, where one has to unlock it.
+    /// Reads an entry. Blocks while the user has to unlock the keychain.
     pub(super) fn get(
         &self,
         service: &'static str,
@@ -74,7 +75,7 @@ impl Keychain {
         })
     }
 
-    /// As `get`.
+    /// Writes an entry; blocks as `get` does.
     pub(super) fn set(
         &self,
         service: &'static str,
@@ -87,7 +88,7 @@ impl Keychain {
         })
     }
 
-    /// As `get`.
+    /// Deletes an entry; blocks as `get` does.
     pub(super) fn delete(&self, service: &'static str, name: &str) -> Result<(), KeychainError> {
         self.with_entry(service, name, |entry| match entry.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
@@ -106,12 +107,12 @@ impl Keychain {
         let (name, is_late) = (name.to_owned(), Arc::new(AtomicBool::new(false)));
         let was_late = is_late.clone();
         let job: KeychainJob = Box::new(move |store| {
-            // Somebody else may have done something else since.
+            // The caller has given up, and the login may have changed since then.
             if was_late.load(Ordering::Relaxed) {
                 return;
             }
             let entry = store.build(service, &name, None).map_err(|error| keychain_error(&error));
-            // Whoever asked may have lost patience.
+            // The caller may have given up.
             let _ = reply.send(entry.and_then(work));
         });
         let late = || KeychainError("it does not answer; is it locked?".to_owned());
@@ -123,13 +124,13 @@ impl Keychain {
     }
 }
 
-/// Opens it, in its thread, which ends with the last of those who may ask.
+/// Starts the thread that opens the keychain. It ends when the last sender is dropped.
 fn start_thread(open: KeychainOpener) -> Option<mpsc::Sender<KeychainJob>> {
     let (jobs, inbox) = mpsc::channel::<KeychainJob>();
     let (opened, is_open) = mpsc::channel();
     let thread = std::thread::Builder::new().spawn(move || {
         let store = open().inspect_err(|error| tracing::debug!(%error, "no keychain")).ok();
-        // It is waited for below.
+        // The receiver below waits for this, unless it has timed out.
         let _ = opened.send(store.is_some());
         if let Some(store) = store {
             for job in inbox {
@@ -145,7 +146,7 @@ fn start_thread(open: KeychainOpener) -> Option<mpsc::Sender<KeychainJob>> {
     is_open.then_some(jobs)
 }
 
-/// Some of its errors hold the secret.
+/// Leaves out the text of errors that contain the secret.
 fn keychain_error(error: &Error) -> KeychainError {
     KeychainError(match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => "what is there is no text".to_owned(),

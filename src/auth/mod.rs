@@ -1,10 +1,11 @@
-//! Logins: how tokens for servers are got, kept and renewed (OAuth 2.1, as MCP has it: 2025-11-25 and 2026-07-28,
-//! basic/authorization).
+//! Logins: how dormouse obtains, stores and renews tokens for servers (OAuth 2.1 as MCP profiles
+//! it: basic/authorization in 2025-11-25 and 2026-07-28).
 //!
-//! [`Auth`] is what all servers of the process share. `authorizer` gives a server's requests what they
-//! show, and renews it; [`Login`] is a person's way to a first token. What others do for us: rmcp finds out who gives
-//! tokens and takes a code for one, `oauth2` makes the other requests for tokens. Both go through `guard`, which
-//! knows who may be asked. This layer must not know what a request to a server is for, nor who waits for it.
+//! [`Auth`] is shared by all servers of the process. `authorizer` supplies the credentials for a
+//! server's requests and renews them; [`Login`] leads a user to a first token. rmcp discovers
+//! authorization servers and exchanges codes for tokens; `oauth2` makes the other token requests.
+//! Both send them through `guarded_client`, which decides which addresses dormouse may contact.
+//! This layer must not know what a request to a server is for, nor who waits for it.
 
 mod auth_client;
 mod authorizer;
@@ -50,7 +51,7 @@ use authorizer::Authorizer;
 use guarded_client::GuardedClient;
 use store::LoginKey;
 
-/// How long an authorization server may take for its last answer.
+/// Maximum time that running renewals and logins get to finish when dormouse shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// All logins of the process. Cheap to clone.
@@ -60,9 +61,9 @@ pub struct Auth(Arc<AuthInner>);
 struct AuthInner {
     store: Arc<LoginStore>,
     command: LoginCommand,
-    /// By the name of the server.
+    /// Keyed by the name of the server.
     authorizers: Lock<HashMap<String, Arc<Authorizer>>>,
-    /// What must not be given up half-way: a token that was given and is not kept is lost.
+    /// Work that must run to its end: a token that was granted but not saved is lost.
     tasks: TaskTracker,
 }
 
@@ -72,7 +73,8 @@ impl Auth {
         Self(Arc::new(AuthInner { store: Arc::new(store), command, authorizers, tasks }))
     }
 
-    /// What a server's requests show; `None` for one that needs nothing, or whose config says it all.
+    /// Returns the source of credentials for a server's requests. `None` if the server is not
+    /// remote, or its config entry has an `Authorization` header.
     pub fn credentials(&self, server: &ServerConfig) -> Option<Arc<dyn Credentials>> {
         Some(self.authorizer(server)?)
     }
@@ -90,27 +92,28 @@ impl Auth {
         Some(fresh)
     }
 
-    /// What is known of a server's login without looking at the secrets; `None` where there is none.
+    /// Returns what is known of a server's login without reading its secrets; `None` if the user is
+    /// not logged in.
     pub fn summary(&self, server: &ServerConfig) -> Option<Summary> {
         let known = self.0.store.summary(&LoginTarget::of(server)?.key);
-        // What is left may be no more than a registration.
+        // A stored entry without tokens may hold only a client registration.
         known.filter(|login| login.is_usable || login.is_renewable)
     }
 
-    /// Waits until what is being renewed has been kept.
+    /// Waits until renewals and logins in progress have been saved.
     pub async fn end(&self) {
         self.0.tasks.close();
-        // Some of it may wait for other processes.
+        // A task may be waiting for another process to release a lock.
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.0.tasks.wait()).await;
     }
 
-    /// By which somebody logs in to a server.
+    /// Returns the command with which a user logs in to a server.
     pub fn command(&self, server: &str) -> String {
         self.0.command.login(server)
     }
 }
 
-/// A server as logins know it.
+/// A server that a login is for.
 #[derive(Clone)]
 struct LoginTarget {
     name: String,
@@ -127,17 +130,17 @@ impl LoginTarget {
         Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, key })
     }
 
-    /// Who may be asked about it.
+    /// Returns the HTTP client for requests about this login.
     fn http(&self) -> Result<GuardedClient, GuardedClientError> {
         let named = self.oauth.auth_server.as_ref();
         GuardedClient::new([Some(&self.remote.url), named].into_iter().flatten().cloned())
     }
 }
 
-/// How a person logs in: the command that errors name.
+/// The parts of the login command that errors tell the user to run.
 #[derive(Clone, Debug, Default)]
 pub struct LoginCommand {
-    /// Where a config has to be named for it to be found.
+    /// Set if the config is found only when the command names it.
     pub config: Option<PathBuf>,
     pub env_file: Option<PathBuf>,
 }
@@ -150,7 +153,7 @@ impl LoginCommand {
                 words.extend([flag.to_owned(), path.display().to_string()]);
             }
         }
-        // A name with a zero byte cannot be typed.
+        // `shlex` refuses a name with a zero byte, which a user cannot type anyway.
         shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
     }
 }

@@ -1,4 +1,5 @@
-//! What every login begins with: what the server wants, who gives it, and what there was before.
+//! The preparation of every login: asks the server what it requires, discovers its authorization
+//! server, and reads the previous login.
 
 use oauth2::http::{Request, StatusCode, header};
 
@@ -17,15 +18,17 @@ use crate::{
 pub(super) struct PreparedLogin {
     pub(super) target: LoginTarget,
     pub(super) auth_server: AuthServer,
-    /// What is known of the login that there was.
+    /// Facts of the previous login.
     pub(super) known: Option<LoginFacts>,
-    /// The whole of it, where it can be read, and was at the same authorization server.
+    /// The previous login with its secrets, if it can be read and is from the same authorization
+    /// server.
     pub(super) before: Option<Credential>,
     pub(super) scopes: Vec<String>,
 }
 
 impl Auth {
-    /// Finds out who gives tokens for a server, and what to ask for. `more`: scopes beyond what is known to be needed.
+    /// Discovers a server's authorization server and the scopes to request. `more`: scopes in
+    /// addition to those known to be needed.
     pub(super) async fn prepare_login(
         &self,
         server: &ServerConfig,
@@ -46,12 +49,14 @@ impl Auth {
         let is_same = |facts: &LoginFacts| facts.issuer == auth_server.issuer;
         let mut more = more.to_vec();
         if let Some(known) = known.as_ref().filter(|known| is_same(known)) {
-            // Who logs in anew is not to have less than before; what nobody has asked for may not be there to ask for.
+            // A new login must not get fewer scopes than the previous one. Scopes that were granted
+            // but never requested are left out unless the server demands more, because the
+            // authorization server may not accept them in a request.
             let is_more = !known.wanted.is_empty();
             let had = known.scopes.iter().filter(|scope| is_more || known.asked.contains(scope));
             more.extend(had.chain(&known.wanted).cloned());
         }
-        // One that cannot be read is replaced.
+        // An unreadable login is replaced.
         let before = self.0.store.run_for(&target.key, LoginStore::read).await.ok().flatten();
         let before = before.filter(|before| is_same(&before.facts));
         let scopes = auth_server.scopes(&target.oauth.scopes, &more).await;
@@ -59,7 +64,9 @@ impl Auth {
     }
 }
 
-/// A secret of the config is for one authorization server, and a server cannot have it sent to another by naming that.
+/// Checks that a server has not switched to another authorization server while the config has a
+/// client secret and no `authServer`: the secret is meant for one authorization server, and a
+/// server could otherwise have it sent to any other.
 pub(super) fn check_same_authority(
     target: &LoginTarget,
     before: &str,
@@ -93,11 +100,13 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 const ACCEPT_BOTH: header::HeaderValue =
     header::HeaderValue::from_static("application/json, text/event-stream");
 
-/// What a server says to nobody in particular. Some want a login for calls of tools only.
+/// A server's answer to a request without credentials. Some servers require a login only for tool
+/// calls.
 enum ProbeAnswer {
-    /// How to log in.
+    /// The server requires a login; the text is its `WWW-Authenticate` header.
     Challenge(String),
-    /// Something else. The status is that of the request which it has taken, if it has taken one.
+    /// The server requires no login. The status is that of the first request, or of a later one
+    /// that succeeded.
     Other(StatusCode),
 }
 
@@ -109,10 +118,11 @@ impl ProbeAnswer {
         }
     }
 
-    /// Why nobody can log in where nothing is said of that.
+    /// Returns why a user cannot log in to a server that has sent no challenge and publishes no
+    /// metadata.
     fn no_login_error(&self, server: String) -> LoginError {
         match self {
-            // A ping alone, without a session, is not for everyone.
+            // Some servers refuse a lone ping outside a session.
             Self::Other(status) if status.is_success() || [400, 422].contains(&status.as_u16()) => {
                 LoginError::NotWanted(server)
             }
@@ -127,7 +137,7 @@ impl ProbeAnswer {
 async fn probe(target: &LoginTarget) -> Result<ProbeAnswer, LoginError> {
     let http = target.http()?;
     let url = target.remote.url.as_str();
-    // An HTTP+SSE server answers a GET only.
+    // An HTTP+SSE server answers only GET.
     let requests = [
         Request::post(url)
             .header(header::CONTENT_TYPE, "application/json")
@@ -143,7 +153,7 @@ async fn probe(target: &LoginTarget) -> Result<ProbeAnswer, LoginError> {
         let (status, headers) =
             answer.map_err(|error| LoginError::Unreachable(error.to_string()))?;
         match Challenge::of(status, &headers) {
-            // Who is missing scopes is logged in.
+            // A 403 challenge demands scopes of a client that is already logged in.
             Some(challenge) if challenge.status == 401 => {
                 return Ok(ProbeAnswer::Challenge(challenge.www_authenticate));
             }

@@ -1,4 +1,4 @@
-//! Files for this user alone.
+//! Files that only the current user can access.
 
 use std::{
     fs::{self, File},
@@ -8,13 +8,14 @@ use std::{
 
 use crate::config::make_private_directory;
 
-/// Opens a file that is there to be locked.
+/// Opens a file that serves as a lock, and creates it if it is missing.
 pub(super) fn open_lock(path: &Path) -> io::Result<File> {
     make_directory(path.parent().unwrap_or(Path::new(".")))?;
     private_options().create(true).truncate(false).open(path)
 }
 
-/// To be written; what is made so is for this user alone.
+/// Returns the options to open a file for writing; on Unix a new file is accessible to the current
+/// user only.
 fn private_options() -> fs::OpenOptions {
     let mut options = File::options();
     options.write(true);
@@ -23,7 +24,7 @@ fn private_options() -> fs::OpenOptions {
     options
 }
 
-/// Puts a text in the place of another, whole. Whoever does so holds the lock.
+/// Replaces a file as a whole. The caller must hold its lock.
 pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     make_directory(path.parent().unwrap_or(Path::new(".")))?;
     let fresh = path.with_extension(NEW_EXTENSION);
@@ -32,12 +33,13 @@ pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         file.sync_all()
     });
     written.and_then(|()| fs::rename(&fresh, path)).inspect_err(|_| {
-        // It may be a part of it, on a disk that is full.
+        // On a full disk the file may be incomplete.
         let _ = fs::remove_file(&fresh);
     })
 }
 
-/// Removes a file, and what a process has left that was killed while it made another for its place; whether it was there.
+/// Removes a file and the temporary files that a killed process left next to it. Returns whether
+/// the file existed.
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
     let [_, _, removed] = [
         path.with_extension(NEW_EXTENSION),
@@ -55,20 +57,20 @@ pub(super) fn remove(path: &Path) -> io::Result<bool> {
 const NEW_EXTENSION: &str = "new";
 const RESERVED_EXTENSION: &str = "room";
 
-/// A file that was not there before.
+/// Creates a file, in place of an old one of this name.
 fn create_new_file(path: &Path) -> io::Result<File> {
-    // Left by a process that was killed.
+    // A process that was killed may have left one.
     let _ = fs::remove_file(path);
     private_options().create_new(true).open(path)
 }
 
-/// Room on the disk, for as long as it lives.
+/// Space on the disk that is reserved until this is dropped.
 pub(super) struct ReservedSpace(PathBuf);
 
 /// More than a login with long tokens needs.
 static PADDING: [u8; 16 * 1024] = [b' '; 16 * 1024];
 
-/// Takes up room for what will be put in this place. Whoever does so holds the lock.
+/// Reserves space for the next version of a file. The caller must hold its lock.
 pub(super) fn reserve_space(path: &Path) -> io::Result<ReservedSpace> {
     let room = path.with_extension(RESERVED_EXTENSION);
     let mut file = create_new_file(&room)?;
@@ -83,7 +85,7 @@ impl Drop for ReservedSpace {
     }
 }
 
-/// Makes the directory if it is not there, and sees to it that files can be made in it.
+/// Creates the directory if it is missing, and checks that files can be created in it.
 pub(super) fn check_directory(directory: &Path) -> io::Result<()> {
     make_directory(directory)?;
     tempfile::NamedTempFile::new_in(directory).map(drop)
@@ -94,7 +96,7 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // It may have been there.
+        // An existing directory may have other permissions.
         if directory.metadata()?.permissions().mode() & 0o077 != 0 {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
         }
@@ -102,7 +104,8 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that is replaced is another one, even within the same moment.
+/// Returns the file's inode number, which differs after a replacement even if the modification time
+/// does not. Other systems than Unix get 0.
 pub(super) fn inode(metadata: &fs::Metadata) -> u64 {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::ino(metadata);

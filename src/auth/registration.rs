@@ -1,4 +1,4 @@
-//! Registers dormouse with an authorization server that has not heard of it (RFC 7591).
+//! Registers dormouse as a client of an authorization server (RFC 7591).
 
 use oauth2::http::{Request, header};
 use serde::Deserialize;
@@ -19,12 +19,12 @@ struct RegistrationResponse {
     client_secret: Option<String>,
     #[serde(default)]
     token_endpoint_auth_method: Option<String>,
-    /// 0 for one that lasts.
+    /// 0 if the secret does not expire.
     #[serde(default)]
     client_secret_expires_at: Option<u64>,
 }
 
-/// For what a client is registered.
+/// The grant that a client is registered for.
 pub(super) struct RegisteredGrant {
     grant_type: &'static str,
     response_types: &'static [&'static str],
@@ -37,7 +37,7 @@ pub(super) const DEVICE_GRANT: RegisteredGrant = RegisteredGrant {
     response_types: &[],
 };
 
-/// Registers a client that comes back to `redirect_uri`.
+/// Registers a client with this redirect URI.
 pub(super) async fn register(
     auth_server: &AuthServer,
     redirect_uri: &str,
@@ -79,8 +79,9 @@ pub(super) async fn register(
     Ok(AuthClient { registered_scopes: scopes.to_vec(), ..client })
 }
 
-/// A program on somebody's machine cannot keep a secret from them, so that it asks for none where it can do without. In the
-/// body, servers on the Python SDK take a secret without more ado; with a header they miss the client's id.
+/// Returns the authentication method to register. A program on the user's machine cannot keep a
+/// secret from the user, so that none is preferred. A secret in the body comes next: servers on the
+/// Python SDK accept it there, but with a header they miss the client's id.
 fn preferred_auth_method(auth_server: &AuthServer) -> AuthMethod {
     let supported = auth_server.auth_methods().unwrap_or_default();
     let known = [AuthMethod::None, AuthMethod::ClientSecretPost, AuthMethod::ClientSecretBasic];
@@ -94,7 +95,8 @@ impl RegistrationResponse {
         let said = self.token_endpoint_auth_method.as_deref().and_then(AuthMethod::from_name);
         let method = match (said.unwrap_or(asked), &secret) {
             (_, None) => AuthMethod::None,
-            // It gave one although none was asked for, and does not say how to show it.
+            // The authorization server issued a secret that was not requested, and does not name a
+            // method.
             (AuthMethod::None, Some(_)) if said.is_none() => AuthMethod::ClientSecretBasic,
             (method, Some(_)) => method,
         };

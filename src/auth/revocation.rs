@@ -1,4 +1,5 @@
-//! The end of a login: its tokens are revoked where the authorization server does that (RFC 7009), and forgotten.
+//! Logout: revokes the tokens if the authorization server supports that (RFC 7009), and deletes the
+//! login.
 
 use std::sync::Arc;
 
@@ -22,25 +23,26 @@ pub enum LogoutOutcome {
     Nothing,
     /// The login is forgotten and its tokens are revoked.
     Revoked,
-    /// The login is forgotten and its refresh token is revoked; the access token is valid until it expires.
-    /// `why`: the answer of the authorization server.
+    /// The login is forgotten and its refresh token is revoked; the access token is valid until it
+    /// expires. `why`: the answer of the authorization server.
     RefreshRevoked { why: String },
-    /// The login is forgotten; its tokens are valid until they expire. `why`: the answer of the authorization server,
-    /// or the reason for which it could not be asked; `None` if it revokes no tokens.
+    /// The login is forgotten; its tokens are valid until they expire. `why`: the answer of the
+    /// authorization server, or the reason for which it could not be asked; `None` if it revokes no
+    /// tokens.
     Forgotten { why: Option<String> },
 }
 
 impl Auth {
-    /// Ends the login of a server. It is forgotten here whatever the authorization server answers.
+    /// Ends the login of a server. It is deleted here whatever the authorization server answers.
     ///
     /// # Errors
-    /// When it cannot be forgotten.
+    /// When it cannot be deleted.
     pub async fn log_out(&self, server: &ServerConfig) -> Result<LogoutOutcome, LoginError> {
         let target =
             LoginTarget::of(server).ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let store = &self.0.store;
         let lock = store.lock(&target.key).await?;
-        // An unreadable login cannot be revoked, but it can be forgotten.
+        // An unreadable login cannot be revoked, but it can be deleted.
         let login = store.run_for(&target.key, LoginStore::read).await.ok().flatten();
         let ended = match login {
             Some(login) => revoke(&target, login, store).await,
@@ -65,7 +67,7 @@ async fn revoke(target: &LoginTarget, login: Credential, store: &Arc<LoginStore>
     }
 }
 
-/// All that is needed to revoke tokens of a login.
+/// The endpoint, client and HTTP client to revoke the tokens of a login.
 struct Revocation {
     http: GuardedClient,
     endpoint: Url,
@@ -93,8 +95,8 @@ impl Revocation {
         Ok(Self { http, endpoint, issuer: login.facts.issuer.clone(), client })
     }
 
-    /// Revokes the refresh token, with which authorization servers end the grant, and the access token, which some do not
-    /// revoke (RFC 7009 section 2.2.1, `unsupported_token_type`).
+    /// Revokes the refresh token, upon which authorization servers end the grant, and the access
+    /// token, which some do not revoke (RFC 7009 section 2.2.1, `unsupported_token_type`).
     async fn revoke_both(&self, tokens: &Tokens) -> LogoutOutcome {
         let access = self.revoke_one("access_token", &tokens.access);
         let Some(refresh) = &tokens.refresh else {
@@ -120,7 +122,8 @@ impl Revocation {
         Err(format!("HTTP status {}", response.status().as_u16()))
     }
 
-    /// The client authenticates itself as at the token endpoint (RFC 7009 section 2.1).
+    /// Builds the request. The client authenticates as it does at the token endpoint (RFC 7009
+    /// section 2.1).
     fn request(&self, kind: &str, token: &Secret) -> Result<Request<Vec<u8>>, String> {
         let id = self.client.id.as_str();
         let mut form = form_urlencoded::Serializer::new(String::new());
@@ -129,7 +132,7 @@ impl Revocation {
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         match (self.client.method, &self.client.secret) {
             (AuthMethod::ClientSecretBasic, Some(secret)) => {
-                // RFC 6749 section 2.3.1.
+                // Id and secret are form-encoded first (RFC 6749 section 2.3.1).
                 let [id, secret] = [id, secret.expose()].map(|text| {
                     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
                 });

@@ -1,14 +1,14 @@
-//! The scopes that servers name: which are asked for, and what of them is shown. The words are theirs, and stand in errors
-//! and descriptions that models read.
+//! The scopes that servers name: which are requested, and which are shown. Servers choose their
+//! text, and it appears in errors and descriptions that models read.
 
-/// Longer ones, and more of them, are of nobody who means well.
+/// Limits against hostile servers; real scopes are shorter and fewer.
 const MAX_SCOPE_BYTES: usize = 150;
 const MAX_SCOPES: usize = 200;
 
-/// The scope of refresh tokens (`OpenID` Connect Core 1.0, section 11).
+/// The scope that requests refresh tokens (`OpenID` Connect Core 1.0, section 11).
 pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
-/// The scopes in what a server has sent (RFC 6749 section 3.3); what is none is left out.
+/// Returns the valid scopes among those that a server sent (RFC 6749 section 3.3).
 pub(super) fn valid_scopes<'a>(sent: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let scopes = sent.into_iter().filter(|scope| is_scope(scope));
     scopes.take(MAX_SCOPES).map(str::to_owned).collect()
@@ -19,7 +19,8 @@ fn is_scope(text: &str) -> bool {
     (1..=MAX_SCOPE_BYTES).contains(&text.len()) && text.chars().all(is_token)
 }
 
-/// The first of them, so that they read as names and as nothing else.
+/// Lists the first scopes in quotes. Scopes with unusual characters are only counted, so that a
+/// server cannot put instructions for models into the text.
 pub(super) fn quoted(scopes: &[String]) -> String {
     const MAX_SHOWN: usize = 5;
     let is_plain = |scope: &&String| {

@@ -1,5 +1,6 @@
-//! Where logins are kept: a file for each, readable for this user alone; its secrets in the system's keychain where there
-//! is one. Several processes use it at once: files are replaced as a whole, and whoever changes one holds its lock.
+//! The store of logins: one file for each login, readable by the current user only; its secrets are
+//! in the system's keychain if there is one. Several processes use the store at once: files are
+//! replaced as a whole, and a process that changes one holds its lock.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -24,15 +25,16 @@ use crate::{
     config::{Grant, OAuth, Remote, Secret, hex},
 };
 
-/// How often it is looked whether another process has changed a login.
+/// Interval between checks whether another process has changed a login.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long another process may take to renew a login.
+/// Maximum time that another process may hold the lock, to renew a login for example.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
-/// A larger file is none of ours.
+/// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Which login is meant: entries with the same URL and the same client share one; those of machines, with the same scopes.
+/// Identifies a login. Entries with the same URL, client, authorization server and grant share one;
+/// with the client credentials grant, also with the same scopes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LoginKey(String);
 
@@ -42,7 +44,8 @@ impl LoginKey {
         url.set_fragment(None);
         let client = oauth.client.as_ref().map(|client| &client.id);
         let authority = oauth.auth_server.as_ref().map(url::Url::as_str);
-        // A person's login grows when a server wants more; a machine asks for what its entry says.
+        // A user's login gains scopes that the server demands; the client credentials grant
+        // requests those of the entry.
         let scopes = (oauth.grant == Grant::ClientCredentials).then_some(&oauth.scopes);
         let decisive =
             serde_json::json!([url.as_str(), client, authority, oauth.grant.name(), scopes]);
@@ -50,9 +53,9 @@ impl LoginKey {
     }
 }
 
-/// Kept logins.
+/// The stored logins.
 pub struct LoginStore {
-    /// `None` where there is no home: nothing is kept.
+    /// `None` if the user has no home directory: nothing is stored.
     directory: Option<PathBuf>,
     keychain: Keychain,
 }
@@ -73,11 +76,12 @@ pub enum StoreError {
     ShuttingDown,
 }
 
-/// By which a change is noticed.
+/// The file's modification time, size and inode, which show whether it has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileStamp(Option<(SystemTime, u64, u64)>);
 
-/// A login that nobody else changes as long as one of these lives, in whatever process.
+/// A lock that keeps other processes and tasks from changing a login until the last clone is
+/// dropped.
 #[derive(Clone)]
 pub(super) struct LoginLock {
     _lock: Option<Arc<FileLock>>,
@@ -85,13 +89,13 @@ pub(super) struct LoginLock {
 
 struct FileLock(File);
 
-/// What is in the file.
+/// The content of a login's file.
 #[derive(Serialize, Deserialize)]
 struct LoginFile {
     version: u8,
     #[serde(flatten)]
     facts: LoginFacts,
-    /// `None` where the keychain has them.
+    /// `None` if the keychain has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secrets: Option<StoredSecrets>,
 }
@@ -109,7 +113,7 @@ struct StoredSecrets {
     client_secret: Option<Secret>,
 }
 
-/// The one place where secrets become text.
+/// Serialization of secrets as text, which happens nowhere else.
 mod exposed {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
@@ -131,23 +135,24 @@ mod exposed {
 }
 
 impl LoginStore {
-    /// Keeps logins in this directory, and their secrets in the system's keychain if it has one and `uses_keychain`.
+    /// Makes a store in this directory. Secrets go to the system's keychain if it has one and
+    /// `uses_keychain` is set.
     pub fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
         Self { directory, keychain }
     }
 
-    /// Does what may wait for the disk, and for a person who has to unlock the keychain.
+    /// Runs work that may block on the disk, or on the user who has to unlock the keychain.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
-        // There is no outcome only when everything ends.
+        // The work has no result only if the runtime is shutting down.
         run_blocking(move || work(&store)).await.unwrap_or(Err(StoreError::ShuttingDown))
     }
 
-    /// The same about one login.
+    /// Runs blocking work on one login.
     pub(super) async fn run_for<T: Send + 'static>(
         self: &Arc<Self>,
         key: &LoginKey,
@@ -157,7 +162,7 @@ impl LoginStore {
         self.run(move |store| work(store, &key)).await
     }
 
-    /// Waits until nobody else changes a login, and keeps it.
+    /// Waits for the login's lock, and saves the login.
     pub(super) async fn save(
         self: &Arc<Self>,
         key: &LoginKey,
@@ -167,12 +172,12 @@ impl LoginStore {
         self.run_for(key, move |store, key| store.write(key, &lock, &login)).await
     }
 
-    /// A secret that the config leaves to the keychain.
+    /// Reads a secret that the config refers to by its name in the keychain.
     pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, StoreError> {
         Ok(self.keychain.get(SECRETS_SERVICE, name)?)
     }
 
-    /// Looks whether a login is another than it was, without reading it.
+    /// Returns the stamp of a login's file, which changes with the file. The file is not read.
     pub(super) fn stamp(&self, key: &LoginKey) -> FileStamp {
         let metadata = self.path(key).and_then(|path| path.metadata().ok());
         FileStamp(metadata.and_then(|metadata| {
@@ -184,13 +189,13 @@ impl LoginStore {
         Some(Summary::of(&self.facts(key)?))
     }
 
-    /// What of a login is not secret; `None` where there is none that can be read.
+    /// Reads the parts of a login that are not secret; `None` if there is no readable login.
     pub(super) fn facts(&self, key: &LoginKey) -> Option<LoginFacts> {
         Some(self.read_file(key).ok()??.facts)
     }
 
-    /// Waits until somebody has logged in with all that the server has asked for, and has asked for these scopes. `known`:
-    /// the login that there was.
+    /// Waits until the user has made a login other than `known` that includes all that the server
+    /// has demanded and was requested with these scopes or has them.
     pub(super) async fn wait_for_login(
         &self,
         key: &LoginKey,
@@ -202,7 +207,7 @@ impl LoginStore {
             let stamp = self.stamp(key);
             if std::mem::replace(&mut seen, stamp) != stamp {
                 let facts = self.facts(key).filter(|facts| facts.satisfies(scopes));
-                // What has only been renewed is what it was.
+                // A renewal keeps the id.
                 if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
                     return;
                 }
@@ -211,7 +216,7 @@ impl LoginStore {
         }
     }
 
-    /// Reads a login. It may take as long as a person does who has to unlock the keychain.
+    /// Reads a login. Blocks while the user has to unlock the keychain.
     pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, StoreError> {
         let Some(kept) = self.read_file(key)? else { return Ok(None) };
         let LoginFile { facts, secrets, .. } = kept;
@@ -250,12 +255,12 @@ impl LoginStore {
         };
         match serde_json::from_slice::<LoginFile>(&text) {
             Ok(kept) if kept.version == FORMAT_VERSION => Ok(Some(kept)),
-            // What is in it is for nobody to see.
+            // The error does not quote the content, which may be secret.
             _ => Err(StoreError::Unreadable(path)),
         }
     }
 
-    /// Keeps a login in the place of the one that there was.
+    /// Replaces the stored login.
     pub(super) fn write(
         &self,
         key: &LoginKey,
@@ -276,7 +281,7 @@ impl LoginStore {
         private_files::replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
     }
 
-    /// Keeps no more than a client, where nobody is logged in.
+    /// Saves a registered client, unless the user is logged in.
     pub(super) fn write_client(
         &self,
         key: &LoginKey,
@@ -287,7 +292,8 @@ impl LoginStore {
         if is_logged_in { Ok(()) } else { self.write(key, lock, client) }
     }
 
-    /// Gives the secrets to the keychain. Where it does not take them, they are kept in the file.
+    /// Saves the secrets in the keychain. Returns whether the keychain has accepted them; if not,
+    /// they go into the file.
     fn save_to_keychain(&self, key: &LoginKey, secrets: &StoredSecrets) -> bool {
         if !self.keychain.is_available() {
             return false;
@@ -296,13 +302,13 @@ impl LoginStore {
         let given = self.keychain.set(LOGINS_SERVICE, &key.0, Secret::new(text));
         if let Err(error) = &given {
             tracing::warn!(%error, "the login is kept in a file");
-            // What is there is older than what will be in the file.
+            // An entry that stays would be older than the file.
             let _ = self.keychain.delete(LOGINS_SERVICE, &key.0);
         }
         given.is_ok()
     }
 
-    /// Forgets the registration of a client, and what it was given.
+    /// Removes a client's registration and its tokens from the stored login.
     pub(super) fn forget_client(
         &self,
         key: &LoginKey,
@@ -317,7 +323,7 @@ impl LoginStore {
         }
     }
 
-    /// Forgets a login; whether there was one.
+    /// Deletes a login. Returns whether there was one.
     pub(super) fn remove(&self, key: &LoginKey, _lock: &LoginLock) -> Result<bool, StoreError> {
         let Some(path) = self.path(key) else { return Ok(false) };
         if self.keychain.is_available() {
@@ -326,14 +332,15 @@ impl LoginStore {
         private_files::remove(&path).map_err(|cause| StoreError::Io { path, cause })
     }
 
-    /// Waits until nobody else changes this login. Whoever renews one does so over the network.
+    /// Waits for the lock of a login. Another process may hold it while it renews the login over
+    /// the network.
     pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, StoreError> {
         let Some(path) = self.path(key) else { return Ok(LoginLock { _lock: None }) };
         let path = path.with_extension("lock");
         let failed = |cause| StoreError::Io { path: path.clone(), cause };
         let file = match private_files::open_lock(&path) {
             Ok(file) => file,
-            // Where nothing can be kept, there is nothing to disagree about.
+            // Nothing can be stored here, so that no processes can conflict.
             Err(cause) if is_unwritable(&cause) => return Ok(LoginLock { _lock: None }),
             Err(cause) => return Err(failed(cause)),
         };
@@ -350,8 +357,8 @@ impl LoginStore {
         }
     }
 
-    /// Takes up room for a login that is about to change, until it is dropped: a disk that is full must not cost a token
-    /// that is good once, and no more may one that only others can write to.
+    /// Reserves disk space for the login until the result is dropped: a token that is valid once
+    /// must not be lost because the disk is full or the file is not writable.
     pub(super) fn reserve_space(
         &self,
         key: &LoginKey,
@@ -362,7 +369,7 @@ impl LoginStore {
             .map_err(|cause| StoreError::Io { path, cause })
     }
 
-    /// Whether anything can be kept.
+    /// Checks that logins can be stored.
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         let directory = self.directory.as_ref().ok_or(StoreError::NoDirectory)?;
         let failed = |cause| StoreError::Io { path: directory.clone(), cause };
@@ -381,7 +388,7 @@ fn is_unwritable(cause: &io::Error) -> bool {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing it does the same, unless a child has inherited it.
+        // Closing the file unlocks it too, unless a child process has inherited it.
         let _ = self.0.unlock();
     }
 }
@@ -466,7 +473,7 @@ mod tests {
         store.write(&key, &lock, &login("one")).unwrap();
         let after = store.stamp(&key);
         assert_ne!(before, after);
-        // Of the same length, and in the same moment.
+        // This file has the same size, and may have the same modification time.
         store.write(&key, &lock, &login("two")).unwrap();
         assert_ne!(store.stamp(&key), after);
         let read = store.read(&key).unwrap().unwrap();
@@ -506,12 +513,12 @@ mod tests {
             (read.tokens, read.client_secret),
             (login("canary").tokens, Some(Secret::new("s")))
         );
-        // What people keep there is under another name than logins are.
+        // Users' secrets are under another name in the keychain than logins.
         assert!(store.secret("x").unwrap().is_none());
-        // A process that has no keychain says so, and leaves the login as it is.
+        // A process without a keychain reports that, and leaves the login unchanged.
         let without = LoginStore { directory: place, keychain: Keychain::disabled() };
         assert!(matches!(without.read(&key), Err(StoreError::Keychain(_))));
-        // What it keeps stays in the file, also when it is renewed where there is a keychain.
+        // A login that it saves stays in the file, even when a process with a keychain renews it.
         without.write(&key, &lock, &login("elsewhere")).unwrap();
         let read = store.read(&key).unwrap().unwrap();
         store.write(&key, &lock, &read).unwrap();

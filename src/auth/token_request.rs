@@ -1,4 +1,4 @@
-//! Requests for tokens, but for that with a code, which rmcp makes.
+//! Requests for tokens, except for the exchange of a code, which rmcp makes.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,20 +17,23 @@ use super::{
 };
 use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
 
-/// Some mean "for ever" by a number that no clock knows.
+/// Upper limit of a lifetime, because some servers say "forever" with a number that overflows
+/// dates.
 const MAX_LIFETIME: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// What an authorization server gave.
+/// The answer of a token endpoint.
 pub(super) struct TokenGrant {
     tokens: Tokens,
     expires_in: Option<Duration>,
-    /// `None` where they are what was asked for (RFC 6749 section 5.1).
+    /// `None` if all requested scopes were granted (RFC 6749 section 5.1).
     scopes: Option<Vec<String>>,
 }
 
 impl TokenGrant {
+    /// Reads a successful response.
+    ///
     /// # Errors
-    /// When the token cannot be shown to anybody.
+    /// When the token is not a valid bearer token.
     pub(super) fn of(response: &impl TokenResponse) -> Result<Self, TokenError> {
         let access = Secret::new(response.access_token().secret().as_str());
         if Authorization::bearer(access.expose()).is_none() {
@@ -40,7 +43,8 @@ impl TokenGrant {
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
         let kind = serde_json::to_value(response.token_type()).unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default();
-        // Many have a word of their own for one that whoever has it may show.
+        // Many servers use a type name of their own for bearer tokens, so that only known other
+        // types are refused.
         if ["mac", "dpop", "pop"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
             let why = format!("it gave a token of type {kind:?}, which dormouse cannot show");
             return Err(TokenError::Refused(why));
@@ -50,7 +54,7 @@ impl TokenGrant {
         Ok(Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes })
     }
 
-    /// The first login of a client.
+    /// Makes a new login of these tokens.
     pub(super) fn into_login(
         self,
         server: &url::Url,
@@ -64,15 +68,16 @@ impl TokenGrant {
         self.into_renewed(login)
     }
 
-    /// The login with these tokens in the place of those that it had.
+    /// Replaces the tokens of a login.
     pub(super) fn into_renewed(self, before: Credential) -> Credential {
         let Self { mut tokens, expires_in, scopes } = self;
         let Credential { mut facts, client_secret, tokens: old, is_in_file } = before;
-        // A server that gives no new one leaves the old one good (RFC 6749 section 6).
+        // The old refresh token stays valid if the response has no new one (RFC 6749 section 6).
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
         let now = unix_seconds(SystemTime::now());
         facts.obtained_at = now;
-        // One that was never good would be renewed for ever; whether it is not, the server will say.
+        // A lifetime of 0 counts as unknown, or the token would be renewed in an endless loop; the
+        // server will refuse the token once it has expired.
         let life = expires_in.map(|life| life.min(MAX_LIFETIME).as_secs()).filter(|life| *life > 0);
         facts.expires_at = life.map(|life| now + life);
         if let Some(scopes) = scopes {
@@ -86,7 +91,7 @@ impl TokenGrant {
 pub(super) type TokenClient =
     BasicClient<EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
-/// A client that asks this endpoint for tokens.
+/// Returns an `oauth2` client for this token endpoint.
 pub(super) fn token_client(client: &AuthClient, endpoint: &str) -> Result<TokenClient, TokenError> {
     let url = TokenUrl::new(endpoint.to_owned());
     let url = url.map_err(|_| TokenError::Failed("its token endpoint is no URL".to_owned()))?;
@@ -103,7 +108,7 @@ pub(super) fn token_client(client: &AuthClient, endpoint: &str) -> Result<TokenC
     })
 }
 
-/// Gets new tokens for a login. `client`: with the secret, wherever that is kept.
+/// Renews a login. `client` includes its secret, wherever that is stored.
 pub(super) async fn refresh(
     http: &GuardedClient,
     client: &AuthClient,
@@ -123,7 +128,7 @@ pub(super) async fn refresh(
     TokenGrant::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }
 
-/// Gets tokens for a client that nobody logs in for (RFC 6749 section 4.4).
+/// Requests tokens with the client credentials grant (RFC 6749 section 4.4).
 pub(super) async fn request_client_credentials(
     auth_server: &AuthServer,
     client: &AuthClient,
@@ -134,7 +139,7 @@ pub(super) async fn request_client_credentials(
     let mut request = asking
         .exchange_client_credentials()
         .add_extra_param("resource", &auth_server.resource)
-        // A machine needs no refresh token, and is refused where it asks for one.
+        // This grant needs no refresh token, and authorization servers refuse `offline_access`.
         .add_scopes(asked.cloned().map(oauth2::Scope::new));
     let shown = client.assertion(&auth_server.issuer);
     for (name, value) in shown.map_err(|error| TokenError::Refused(error.to_string()))? {

@@ -1,4 +1,5 @@
-//! How something else to show is come by: read from where it is kept, renewed, or got anew by a machine.
+//! Obtains other credentials: reads them from the store, renews them, or requests them with the
+//! client credentials grant.
 
 use std::time::SystemTime;
 
@@ -38,7 +39,8 @@ impl Authorizer {
                     CurrentCredential::Token(token) => Some(token.authorization.clone()),
                     _ => None,
                 };
-                // One that was early, and has come to nothing, can wait.
+                // The token is still valid if the renewal was early, so that another attempt can
+                // wait.
                 self.replace_token(shown, None).await.inspect_err(|_| self.postpone_renewal())
             }
             LoginUpdate::Replace { refused, challenge } => {
@@ -47,8 +49,9 @@ impl Authorizer {
         }
     }
 
-    /// Gets something else to show. Whoever holds the login in whatever process has just done so, or does it now.
-    /// `challenge`: of the server, where it has refused what was shown.
+    /// Replaces the current token. Holding the login's lock ensures that only one process requests
+    /// a new token; the others read what it saved. `challenge` is set if the server refused the
+    /// current token.
     async fn replace_token(
         &self,
         refused: Option<Authorization>,
@@ -83,7 +86,8 @@ impl Authorizer {
         }
     }
 
-    /// It may be over in a moment; or somebody has to log in, if anybody can.
+    /// Returns the error for a refusal that may be temporary; where users can log in, it also names
+    /// the command.
     fn unavailable_for_now(&self, why: &str) -> CredentialError {
         CredentialError::Unavailable(if self.uses_client_credentials() {
             why.to_owned()
@@ -92,10 +96,10 @@ impl Authorizer {
         })
     }
 
-    /// Why there is nothing to show for a person whose login, as it is kept, cannot be renewed.
+    /// Records that a user's stored login cannot be renewed, and returns the error that says why.
     fn cannot_renew(&self, kept: Option<Credential>, stamp: FileStamp) -> CredentialError {
         let why = match kept {
-            // It was refused, which may be a mistake.
+            // The server refused a token that has not expired, possibly by mistake.
             Some(login) if login.tokens.is_some() && !login.is_expired(SystemTime::now()) => {
                 let is_new = login.age().is_some_and(|age| age < TRIAL_TIMEOUT)
                     && login.authorization() != self.state.lock().accepted;
@@ -114,7 +118,8 @@ impl Authorizer {
         self.login_required(why)
     }
 
-    /// What is newer than what is kept, if nobody else has kept anything since.
+    /// Returns the login in memory if it could not be saved and the stored login has not changed
+    /// since.
     fn unsaved_login(&self, stamp: FileStamp) -> Option<Credential> {
         let state = self.state.lock();
         match &state.current {
@@ -125,7 +130,7 @@ impl Authorizer {
         }
     }
 
-    /// Renews a login that nobody else renews meanwhile.
+    /// Renews a login while its lock keeps other processes from doing so.
     async fn renew(
         &self,
         lock: &LoginLock,
@@ -167,7 +172,7 @@ impl Authorizer {
                 tracing::warn!(server, %error, "the login is not renewed now");
                 return Err(self.unavailable_for_now("what is answered in its place is no token"));
             }
-            // Somebody else's config may have the right one.
+            // The stored login stays, since another config may name the right client for it.
             TokenError::UnknownClient(why) if is_of_config => {
                 tracing::warn!(server, %error, "the client of the config is refused");
                 let why = format!("the client of its \"oauth\" is refused ({why})");
@@ -176,7 +181,8 @@ impl Authorizer {
             TokenError::UnknownClient(_) => login.without_client(),
             TokenError::Rejected(_) if is_over => login.without_tokens(),
             TokenError::Rejected(_) => login.without_refresh_token(),
-            // Nobody has said that what it was shown is no good; but whether it ever will be, nobody knows.
+            // The authorization server did not reject the refresh token itself, so it is kept; but
+            // it may never work again.
             TokenError::Refused(_) => {
                 tracing::warn!(server, %error, "the login is not renewed now");
                 return Err(self.login_required(" (the one that there is cannot be renewed now)"));
@@ -188,7 +194,7 @@ impl Authorizer {
         if is_usable { Ok(()) } else { Err(self.login_required(LOGIN_INVALID)) }
     }
 
-    /// The client that a login was given to, with its secret.
+    /// Returns the client that the login was issued to, with its secret.
     async fn client_with_secret(&self, login: &Credential) -> Result<AuthClient, CredentialError> {
         let mut client = AuthClient::from_login(login);
         if let Some(configured) = &self.target.oauth.client
@@ -200,7 +206,8 @@ impl Authorizer {
         Ok(client)
     }
 
-    /// `known`: of what it had before, whose scopes it goes on to have.
+    /// Requests a token with the client credentials grant. `known`: facts of the previous login,
+    /// whose scopes are requested again.
     async fn client_credentials_login(
         &self,
         challenge: &str,
@@ -210,7 +217,7 @@ impl Authorizer {
             LoginError::Token(error @ TokenError::NotAToken) => {
                 CredentialError::Unavailable(error.to_string())
             }
-            // Whoever would say more cannot be asked now.
+            // These failures may be temporary: the authorization server could not be reached.
             LoginError::Token(TokenError::Failed(cause))
             | LoginError::Unreachable(cause)
             | LoginError::Discovery(cause) => CredentialError::Unavailable(cause),
@@ -235,13 +242,13 @@ impl Authorizer {
         let granted = granted.map_err(|error| failed(error.into()))?;
         let url = &self.target.remote.url;
         let mut login = granted.into_login(url, &auth_server, client, scopes);
-        // Nobody has to do anything for the next one.
+        // The next token needs no user either.
         login.facts.is_renewable = true;
         Ok(login)
     }
 
-    /// Takes note of scopes that the server wants beyond those that it was given. Whether any are missing still: somebody
-    /// may have logged in with them meanwhile.
+    /// Records scopes that the server requires beyond the granted ones. Returns whether any are
+    /// still missing: the user may have logged in with them in the meantime.
     async fn record_missing_scopes(&self, scopes: Vec<String>) -> Result<bool, CredentialError> {
         let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
         let stamp = self.store.stamp(&self.target.key);
@@ -262,7 +269,7 @@ impl Authorizer {
         Ok(is_more)
     }
 
-    /// The login as it is: what is kept, or what is newer and could not be.
+    /// Returns the current login: the stored one, or a newer one that could not be saved.
     async fn current_login(&self, stamp: FileStamp) -> Result<Option<Credential>, CredentialError> {
         match self.unsaved_login(stamp) {
             Some(newer) => Ok(Some(newer)),
@@ -274,19 +281,19 @@ impl Authorizer {
         let read = self.store.run_for(&self.target.key, LoginStore::read).await;
         let known = match &read {
             Ok(login) => login.as_ref().map(|login| login.facts.clone()),
-            // Its secrets are elsewhere, and what it is may be known all the same.
+            // The secrets may be in a keychain that cannot be read; the facts are in the file.
             Err(_) => self.store.facts(&self.target.key),
         };
         self.state.lock().login_id = known.and_then(|known| known.login_id);
         let read = match read {
-            // It gets another.
+            // A new token is requested instead.
             Err(StoreError::Keychain(_)) if self.uses_client_credentials() => Ok(None),
             Err(error @ StoreError::Unreadable(_)) => {
-                // A new login takes its place.
+                // The next login replaces the file.
                 tracing::warn!(server = self.target.name, "{error}");
                 Ok(None)
             }
-            // Logged in here, it is kept in a file.
+            // A login made in this process is stored in a file.
             Err(StoreError::Keychain(error)) => {
                 let why = format!(" (where the one that there is cannot be read here: {error})");
                 Err(self.login_required(&why))
@@ -299,7 +306,8 @@ impl Authorizer {
         read
     }
 
-    /// Keeps a login, and shows it from now on. One that cannot be kept is good as long as the process lives.
+    /// Saves a login and uses it from now on. A login that cannot be saved is used until the
+    /// process exits.
     async fn save(&self, lock: &LoginLock, login: Credential) {
         let (key, lock, kept) = (&self.target.key, lock.clone(), login.clone());
         let written =
@@ -311,13 +319,13 @@ impl Authorizer {
         }
     }
 
-    /// The same, where it was given just now.
+    /// Saves a login that was granted just now.
     async fn save_granted(&self, lock: &LoginLock, login: Credential) {
         self.state.lock().last_grant = login.authorization().map(|token| (token, Instant::now()));
         self.save(lock, login).await;
     }
 
-    /// The server wants scopes beyond those that were granted (RFC 6750 section 3.1).
+    /// Handles a server's demand for scopes beyond the granted ones (RFC 6750 section 3.1).
     pub(super) async fn step_up(
         &self,
         refused: Option<&Authorization>,
@@ -328,7 +336,7 @@ impl Authorizer {
         }
         let stamp = self.state.lock().stamp;
         if self.store.stamp(&self.target.key) != stamp {
-            // Somebody has just logged in.
+            // The user may just have logged in.
             self.start_or_join(LoginUpdate::Read).await?;
         }
         let CurrentCredential::Token(token) = self.state.lock().current.clone() else {
@@ -348,7 +356,7 @@ impl Authorizer {
         }
     }
 
-    /// The scopes that a server asks for beyond those of a login.
+    /// Returns the scopes that a server demands beyond those of a login.
     fn missing_scopes(
         &self,
         login: &LoginFacts,
