@@ -145,7 +145,7 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
     match runtime()?.block_on(auth.log_out(server))? {
         LogoutOutcome::Nothing => outln!("{name}: nobody was logged in"),
         LogoutOutcome::Revoked => {
-            outln!("logged out of {name}: its tokens are revoked and forgotten")
+            outln!("logged out of {name}: its tokens are revoked and forgotten");
         }
         LogoutOutcome::RefreshRevoked { why } => {
             outln!(

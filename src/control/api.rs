@@ -1,4 +1,5 @@
-//! What a running dormouse can be asked and told, as HTTP (`/api/v1`). It has no guard of its own.
+//! The control API: an HTTP interface to a running dormouse (`/api/v1`). It does not check who
+//! calls it; the socket and the HTTP guard do.
 
 use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
@@ -33,26 +34,26 @@ use crate::{
     proxy::{Fleet, OperateError},
 };
 
-/// Several changes that follow each other at once are one event.
+/// Changes within this time are reported as one event.
 const EVENT_DELAY: Duration = Duration::from_millis(100);
-/// So that nobody takes a quiet stream for a dead one.
+/// Interval of comments in a quiet event stream, so that clients do not take it for dead.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(25);
 
-/// A running dormouse, to be asked and told.
+/// Everything that the handlers of the control API need.
 #[derive(Clone)]
 pub struct Control {
     pub fleet: Arc<Fleet>,
-    /// Absolute; empty where there is none.
+    /// The absolute path of the config; empty if there is none.
     pub config: PathBuf,
     pub changes: ChangeSender,
-    /// Ends streams of events.
+    /// Ends the event streams.
     pub stop: CancellationToken,
 }
 
-/// The way to all of it.
+/// Path below which all routes are.
 pub const BASE_PATH: &str = "/api/v1";
 
-/// All that can be asked and told, below [`BASE`]; the `OpenAPI` document says the same of it.
+/// Builds the routes below [`BASE_PATH`]. `openapi` describes the same routes.
 pub fn router(control: Control) -> Router {
     let routes = Router::new()
         .route("/status", get(get_status))
@@ -163,7 +164,7 @@ impl From<JsonRejection> for ApiError {
     }
 }
 
-/// A body of JSON, or why it is none.
+/// A JSON body, or the reason for which it cannot be read.
 type JsonBody<T> = Result<Json<T>, JsonRejection>;
 
 impl From<PathRejection> for ApiError {
@@ -172,11 +173,11 @@ impl From<PathRejection> for ApiError {
     }
 }
 
-/// A name in the address, or why it is none.
+/// A name in the path, or the reason for which it cannot be read.
 type NamePath = Result<Path<String>, PathRejection>;
 
 impl Control {
-    /// It reads from disk.
+    /// Builds the report on a blocking thread, because it reads from disk.
     async fn report(&self) -> StatusReport {
         let (fleet, config) = (self.fleet.clone(), self.config.clone());
         let report = run_blocking(move || StatusReport::of(&fleet, config)).await;
@@ -293,7 +294,8 @@ async fn reload_config(State(control): State<Control>) -> ApiResult<AppliedChang
     Ok(Json(control.changes.make(ConfigChange::Reload).await?))
 }
 
-/// First the whole report as `status`, then each server that has changed as `server`, and what is gone as `removed`.
+/// Streams events: first the whole report as `status`, then each changed server as `server` and
+/// each removed one as `removed`.
 async fn stream_events(
     State(control): State<Control>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -309,7 +311,7 @@ async fn stream_events(
     Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL))
 }
 
-/// What has changed since `before`, once something has; and how the servers are then.
+/// Waits for a difference from `before`. Returns its events and the servers' current reports.
 async fn next_events(
     control: &Control,
     changes: &mut watch::Receiver<u64>,
@@ -334,7 +336,7 @@ async fn next_events(
 fn changed_events(before: &[ServerReport], now: &[ServerReport]) -> Vec<Event> {
     let of = |servers: &[ServerReport], name: &str| {
         let found = servers.iter().find(|server| server.name == name)?;
-        // The time until the next attempt is always another.
+        // The time until the next attempt differs at each report.
         serde_json::to_value(ServerReport { retry_in: None, ..found.clone() }).ok()
     };
     let changed = now.iter().filter(|server| of(before, &server.name) != of(now, &server.name));

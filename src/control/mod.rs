@@ -1,7 +1,8 @@
-//! What a running dormouse can be asked and told: over a socket that only its user can open, and over HTTP with a
-//! token.
+//! Control of a running dormouse by other processes: over a socket that only its user can open, and
+//! over HTTP with a token.
 //!
-//! It does not know how the config is kept: whoever follows that makes the changes that are wanted.
+//! This layer does not know how the config is stored: the task that follows the config makes the
+//! requested changes.
 
 mod api;
 mod changes;

@@ -1,4 +1,4 @@
-//! The `OpenAPI` document of the API.
+//! The `OpenAPI` document of the control API.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ use super::{
     ApiError, AppliedChange, BASE_PATH, NewServer, ServerReport, ServerTool, StatusReport, Switch,
 };
 
-/// One thing that can be asked or told.
+/// One operation of the API.
 struct Route {
-    /// In small letters.
+    /// In lower case.
     method: &'static str,
     path: &'static str,
     summary: &'static str,
@@ -17,7 +17,7 @@ struct Route {
     answer: BodyKind,
 }
 
-/// What a body is.
+/// The content of a request or response body.
 enum BodyKind {
     None,
     /// Any JSON.
@@ -40,7 +40,7 @@ const REPORT: BodyKind = BodyKind::of::<ServerReport>();
 const CHANGED: BodyKind = BodyKind::of::<AppliedChange>();
 const SWITCH: BodyKind = BodyKind::of::<Switch>();
 
-/// All of them, as `api.rs` routes them.
+/// All operations that `api.rs` routes.
 const ROUTES: [Route; 15] = [
     route(
         "get",
@@ -125,7 +125,7 @@ impl BodyKind {
 impl Route {
     fn operation(&self, generator: &mut SchemaGenerator) -> Value {
         let refused = BodyKind::of::<ApiError>().content(generator);
-        // What is made is said to be.
+        // A request that creates a server is answered with 201.
         let done = if (self.method, self.path) == ("post", "/servers") { "201" } else { "200" };
         let answer = self.answer.content(generator).unwrap_or_else(|| json!({}));
         let mut operation = json!({
@@ -136,9 +136,10 @@ impl Route {
             },
         });
         let is_named = |name: &&str| self.path.contains(&format!("{{{name}}}"));
-        let parameters = ["name", "tool"].into_iter().filter(is_named).map(
-            |name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}),
-        );
+        let parameters = ["name", "tool"].into_iter().filter(is_named).map(|name| {
+            let schema = json!({"type": "string"});
+            json!({"name": name, "in": "path", "required": true, "schema": schema})
+        });
         operation["parameters"] = parameters.collect();
         if let Some(content) = self.sent.content(generator) {
             operation["requestBody"] = json!({"required": true, "content": content});
@@ -147,7 +148,7 @@ impl Route {
     }
 }
 
-/// The document (`OpenAPI` 3.1).
+/// Builds the `OpenAPI` 3.1 document.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());

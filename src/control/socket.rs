@@ -1,4 +1,4 @@
-//! The socket of a running dormouse, and the way in for other commands.
+//! The control socket of a running dormouse, and the client with which other commands use it.
 
 use std::{
     fs, io,
@@ -16,21 +16,22 @@ use tokio::net::UnixListener;
 use super::{BASE_PATH, Control, router};
 use crate::config::make_private_directory;
 
-/// A path of a socket may have about a hundred bytes.
+/// Length of the fingerprint in a socket's name. The path of a socket is limited to about 100
+/// bytes.
 const MAX_FINGERPRINT_CHARS: usize = 12;
-/// How long answers may take once we are told to stop.
+/// Maximum time to answer requests in progress when dormouse shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where the sockets of the processes that serve one config are.
+/// The directory with the sockets of all processes that serve one config.
 #[derive(Clone, Debug)]
 pub struct SocketDirectory {
     directory: PathBuf,
-    /// Begins the name of each of them.
+    /// Prefix of the sockets' names.
     config: String,
 }
 
 impl SocketDirectory {
-    /// `fingerprint`: a name for the config.
+    /// Makes a value for this config. `fingerprint`: a name that only this config has.
     pub fn new(directory: impl Into<PathBuf>, fingerprint: &str) -> Self {
         let config = fingerprint.chars().take(MAX_FINGERPRINT_CHARS).collect();
         Self { directory: directory.into(), config }
@@ -52,10 +53,10 @@ impl SocketDirectory {
     }
 }
 
-/// Answers whoever asks, until `control.stop`.
+/// Serves the control API on the socket until `control.stop` is cancelled.
 ///
 /// # Errors
-/// When the socket cannot be made.
+/// When the socket cannot be created.
 pub async fn serve(control: Control, place: SocketDirectory) -> io::Result<()> {
     let path = place.path_of_this_process();
     let listener = bind(&place.directory, &path)?;
@@ -73,26 +74,27 @@ pub async fn serve(control: Control, place: SocketDirectory) -> io::Result<()> {
     }
 }
 
-/// Nobody but the user may connect: neither the directory nor the socket lets others in.
+/// Creates the socket. The permissions of its directory and of the socket itself exclude other
+/// users.
 fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
     make_private_directory(directory)?;
-    // What a process of the same number has left behind.
+    // An earlier process with the same id may have left its socket.
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// Removes what killed processes have left behind, whatever config they served.
+/// Removes the sockets that killed processes have left, whatever config they served.
 fn remove_stale_sockets(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()).filter(|path| !is_owner_alive(path)) {
-        // Another process may have done so.
+        // Another process may have removed it.
         let _ = fs::remove_file(path);
     }
 }
 
-/// Takes the socket away at the end.
+/// Removes the socket when it is dropped.
 struct RemoveOnDrop(PathBuf);
 
 impl Drop for RemoveOnDrop {
@@ -107,7 +109,7 @@ pub struct RunningDormouse {
     pub path: PathBuf,
 }
 
-/// A process that runs and does not answer, or refuses.
+/// Reason for which a running process has not done what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlRequestError {
     #[error("it does not answer")]
@@ -119,12 +121,12 @@ pub enum ControlRequestError {
 }
 
 impl SocketDirectory {
-    /// Those that run.
+    /// Returns the running processes that serve the config.
     pub fn running(&self) -> Vec<RunningDormouse> {
         let (alive, gone): (Vec<_>, Vec<_>) =
             self.all_sockets().into_iter().partition(|path| is_owner_alive(path));
         for path in gone {
-            // It was killed; another process may have done so.
+            // The process was killed; another one may have removed its socket.
             let _ = fs::remove_file(&path);
         }
         alive.into_iter().map(|path| RunningDormouse { path }).collect()
@@ -132,17 +134,18 @@ impl SocketDirectory {
 }
 
 impl RunningDormouse {
-    /// Asks or tells it something; `path` is below [`BASE`].
+    /// Sends a request to the process; `path` is below [`BASE_PATH`].
     ///
     /// # Errors
-    /// When it does not answer in time, or refuses.
+    /// When the process does not answer in time, or refuses.
     pub async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         patience: Duration,
     ) -> Result<T, ControlRequestError> {
-        // No client is made without one, though nothing is encrypted here. One may have been installed already.
+        // `reqwest` requires a TLS provider, even though the socket is not encrypted. One may be
+        // installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().unix_socket(self.path.as_path()).timeout(patience);
         let url = format!("http://dormouse{BASE_PATH}{path}");
@@ -157,7 +160,8 @@ impl RunningDormouse {
     }
 }
 
-/// Whether the process runs that has made the socket; its number is part of the name.
+/// Returns whether the process that created the socket is running; the socket's name contains the
+/// process id.
 fn is_owner_alive(path: &Path) -> bool {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let process = name.and_then(|name| name.rsplit('-').next()?.parse().ok());

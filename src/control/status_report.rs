@@ -1,4 +1,5 @@
-//! How a running dormouse and its servers are. Times are milliseconds; dates are seconds since 1970.
+//! The state of a running dormouse and its servers. Durations are in milliseconds; points in time
+//! are in seconds since 1970.
 
 use std::{
     path::PathBuf,
@@ -72,7 +73,7 @@ impl LastWake {
 }
 
 impl StatusReport {
-    /// Of this process.
+    /// Reports on this process.
     pub fn of(fleet: &Fleet, config: PathBuf) -> Self {
         Self {
             pid: Some(std::process::id()),
@@ -83,7 +84,7 @@ impl StatusReport {
         }
     }
 
-    /// Of servers that no dormouse serves now.
+    /// Reports on servers that no process serves now.
     pub fn at_rest(
         servers: &[ServerConfig],
         cache: Option<&Cache>,

@@ -1,4 +1,4 @@
-//! What a host has said so far, and what it wants to be told.
+//! The handshake of a host, and its subscriptions.
 
 use std::sync::Arc;
 
@@ -11,17 +11,18 @@ use crate::{
     wire::{Id, Notification, Raw, edit},
 };
 
-/// How a host stands towards us. It decides which notifications it gets, and in which form.
+/// The state of a host's handshake, which determines the notifications that the host receives, and
+/// their form.
 #[derive(Debug, Default)]
 pub(super) enum HostState {
-    /// It has said nothing yet.
+    /// The host has sent nothing yet.
     #[default]
     Silent,
-    /// It has sent `initialize`, and is told nothing before it says that it is ready.
+    /// The host has sent `initialize`. It receives no notifications until it is ready.
     Initializing(Arc<Client>),
-    /// A legacy session. It is told of every change.
+    /// A legacy session, which receives a notification of every change.
     Initialized(Arc<Client>),
-    /// It has sent a modern request. It is told what it listens to.
+    /// The host has sent a modern request. It receives the notifications that it subscribes to.
     Modern { client: Arc<Client>, listens: Vec<ListenStream> },
 }
 
@@ -35,14 +36,15 @@ impl HostState {
         }
     }
 
-    /// Takes note of `notifications/initialized`, or of a first request, which shows the same.
+    /// Records that the host is ready: it has sent `notifications/initialized`, or a first request,
+    /// which implies the same.
     pub(super) fn mark_ready(&mut self) {
         if let Self::Initializing(client) = self {
             *self = Self::Initialized(client.clone());
         }
     }
 
-    /// Takes note of a modern request.
+    /// Records a modern request, and the client that it names.
     pub(super) fn record_modern_request(&mut self, said: &Client) {
         match self {
             Self::Modern { client, .. } if **client == *said => {}
@@ -54,28 +56,28 @@ impl HostState {
         }
     }
 
-    /// Takes note of a stream that is being opened. It carries nothing before it is acknowledged.
+    /// Records a stream that is being opened. It carries nothing until it is acknowledged.
     pub(super) fn listen(&mut self, listen: ListenStream) {
         if let Self::Modern { listens, .. } = self {
             listens.push(listen);
         }
     }
 
-    /// Adds a resource to a stream, if that has not ended in the meantime.
+    /// Adds a resource to a stream, unless the stream has ended in the meantime.
     pub(super) fn accept_resource(&mut self, id: &Id, uri: String) {
         if let Some(listen) = self.find(id) {
             listen.uris.push(uri);
         }
     }
 
-    /// Adds a task to a stream, if that has not ended in the meantime.
+    /// Adds a task to a stream, unless the stream has ended in the meantime.
     pub(super) fn accept_task(&mut self, id: &Id, task: String) {
         if let Some(listen) = self.find(id) {
             listen.tasks.push(task);
         }
     }
 
-    /// Opens the stream, and returns the notification that says so.
+    /// Opens the stream, and returns the notification of that.
     pub(super) fn acknowledge(&mut self, id: &Id) -> Option<Notification> {
         let listen = self.find(id)?;
         listen.is_open = true;
@@ -87,7 +89,7 @@ impl HostState {
         listens.iter_mut().find(|listen| listen.id == *id)
     }
 
-    /// Ends the stream that the request `id` opened; whether there was one.
+    /// Ends the stream that the request `id` opened. Returns whether there was one.
     pub(super) fn end_stream(&mut self, id: &Id) -> bool {
         let Self::Modern { listens, .. } = self else { return false };
         let before = listens.len();
@@ -95,7 +97,8 @@ impl HostState {
         listens.len() < before
     }
 
-    /// The notifications by which this host learns of `changes`: tools, then resources, then prompts.
+    /// Returns the notifications that tell this host of `changes`: tools, then resources, then
+    /// prompts.
     pub(super) fn announcements(&self, changes: Changes) -> Vec<Notification> {
         let lists = [
             (changes.tools, method::TOOLS_LIST_CHANGED, ListenStream::wants_tools as ListFilter),
@@ -106,7 +109,7 @@ impl HostState {
         to_tell.flat_map(|(_, method, wants)| self.notifications_for(method, None, wants)).collect()
     }
 
-    /// The notifications by which this host learns that `uri` was updated.
+    /// Returns the notifications that tell this host of an update of `uri`.
     pub(super) fn resource_updates(&self, uri: &str, params: &Raw) -> Vec<Notification> {
         let method = method::RESOURCE_UPDATED;
         let bare = without_stream(params);
@@ -115,7 +118,8 @@ impl HostState {
         })
     }
 
-    /// The notifications by which this host learns how the task of the id `shown` is.
+    /// Returns the notifications that tell this host the status of a task. `shown`: the task's id
+    /// as the host knows it.
     pub(super) fn task_updates(&self, shown: &str, params: &Raw) -> Vec<Notification> {
         let bare = without_stream(params);
         self.notifications_for(method::TASK_UPDATED, Some(&bare), |listen| {
@@ -145,7 +149,8 @@ impl HostState {
     }
 }
 
-/// `params` of a notification without the stream that a server names, which is ours and not the host's.
+/// Removes a server's subscription id from the `params` of a notification: it belongs to a stream
+/// between dormouse and the server, not to one of the host.
 fn without_stream(params: &Raw) -> Raw {
     match edit::get(params, "_meta") {
         Some(meta) => edit::set(params, "_meta", &edit::without(&meta, &[Meta::SUBSCRIPTION_ID])),
@@ -163,17 +168,17 @@ pub(super) struct ListenStream {
     tools: bool,
     resources: bool,
     prompts: bool,
-    /// The resources that were accepted.
+    /// The accepted resources.
     pub(super) uris: Vec<String>,
-    /// The tasks that were accepted.
+    /// The accepted tasks.
     tasks: Vec<String>,
-    /// It has been acknowledged.
+    /// True after the stream was acknowledged.
     is_open: bool,
-    /// Where the stream has a response of its own, that stays open as long as this lives.
+    /// Keeps the stream's own response open, if it has one.
     _response: Option<Arc<OpenResponse>>,
 }
 
-/// What a stream asks to hear of by name.
+/// The resources and tasks that a stream subscribes to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestedTargets {
     pub(super) uris: Vec<String>,
@@ -182,7 +187,7 @@ pub(super) struct RequestedTargets {
 }
 
 impl ListenStream {
-    /// Reads the filter in the `params` of the request, and the resources and tasks that are wanted.
+    /// Reads the filter in the `params` of the request, and the resources and tasks that it names.
     pub(super) fn read(
         id: Id,
         params: &Raw,
@@ -209,7 +214,7 @@ impl ListenStream {
         (listen, wanted)
     }
 
-    /// `notifications/subscriptions/acknowledged`, the first message of the stream.
+    /// Builds `notifications/subscriptions/acknowledged`, the first message of the stream.
     fn acknowledgement(&self) -> Notification {
         let mut accepted = Map::new();
         for (name, is_accepted) in [
@@ -234,12 +239,12 @@ impl ListenStream {
         }
     }
 
-    /// The result that ends the stream in order.
+    /// Builds the result that ends the stream in order.
     pub(super) fn completion(&self) -> Raw {
         self.marked(&Raw::encode(&json!({"resultType": "complete"})))
     }
 
-    /// `object` with the stream's id in its `_meta`.
+    /// Adds the stream's id to the `_meta` of `object`.
     fn marked(&self, object: &Raw) -> Raw {
         edit::set_within(object, "_meta", &[(Meta::SUBSCRIPTION_ID, self.id.raw())])
     }
@@ -310,9 +315,10 @@ mod tests {
         assert!(state.acknowledge(&id).is_some());
         assert_eq!(
             lines(state.announcements(ALL)),
-            [
-                r#"notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}"#
-            ]
+            [concat!(
+                "notifications/tools/list_changed ",
+                r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}"#
+            )]
         );
         let updated = Raw::parse(r#"{"uri":"a"}"#).unwrap();
         assert_eq!(state.resource_updates("a", &updated).len(), 1);

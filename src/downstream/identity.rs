@@ -1,4 +1,4 @@
-//! Who a session is with.
+//! The identity of the host of a session.
 
 use std::sync::Arc;
 
@@ -6,22 +6,23 @@ use tokio::sync::watch;
 
 use crate::proxy::{Endpoint, Principal, User};
 
-/// Who a session is with, and what of the fleet it is for.
+/// The host of a session, and the servers that the session is for.
 #[derive(Clone)]
 pub struct HostIdentity {
     pub principal: Principal,
     pub user: User,
     pub endpoint: Endpoint,
-    /// Whether its user sits at this machine: a browser there comes back to us.
+    /// True if the host's user is at this machine, so that a browser there can return to dormouse
+    /// after a login.
     pub is_on_this_machine: bool,
-    /// Whether the same host has further sessions, now or later.
+    /// True if the same host has further sessions, now or later.
     pub has_further_sessions: bool,
-    /// What is known of the tool lists that the host has been given: in all its sessions together.
+    /// The tool lists that the host was given, in all its sessions together.
     pub tool_list_sync: Arc<ToolListSync>,
 }
 
 impl HostIdentity {
-    /// A host that has this one session.
+    /// Returns the identity of a host that has only this session.
     pub fn of_single_session(endpoint: Endpoint, is_on_this_machine: bool) -> Self {
         Self {
             principal: Principal::new(),
@@ -39,11 +40,11 @@ impl HostIdentity {
     }
 }
 
-/// Whether a host has the tool list that it was told of.
+/// Tracks whether a host has fetched the tool list since the last announcement of a change.
 pub struct ToolListSync {
-    /// How often it was told that the list has changed.
+    /// Number of announcements to the host that the list has changed.
     announced: watch::Sender<u64>,
-    /// The last announcement after which it has been given a list.
+    /// Number of the last announcement after which the host requested a list that it was given.
     listed: watch::Sender<u64>,
 }
 
@@ -54,7 +55,7 @@ impl Default for ToolListSync {
 }
 
 impl ToolListSync {
-    /// The host is being told that the list has changed.
+    /// Records that the host is being told of a change.
     pub(super) fn record_announcement(&self) {
         self.announced.send_modify(|number| *number += 1);
     }
@@ -63,12 +64,12 @@ impl ToolListSync {
         *self.announced.borrow()
     }
 
-    /// The host is being given a list that it asked for after announcement `number`.
+    /// Records that the host is being given a list that it requested after announcement `number`.
     pub(super) fn record_listing(&self, number: u64) {
         self.listed.send_modify(|last| *last = number.max(*last));
     }
 
-    /// Resolves once it has been given a list that it asked for after announcement `number`.
+    /// Waits until the host was given a list that it requested after announcement `number`.
     pub(super) async fn wait_for_listing(&self, number: u64) {
         // The sender lives as long as `self`.
         let _ = self.listed.subscribe().wait_for(|relisted| *relisted >= number).await;

@@ -1,17 +1,18 @@
-//! Where the answer to a request goes, and what belongs to it.
+//! The channel to a host for the answer to one request.
 
 use std::sync::Arc;
 
 use crate::{peer::Peer, wire::Outbox};
 
-/// The way back to a host for one request: over HTTP the response to its POST, on stdio the only way there is.
+/// The channel to a host for one request: over HTTP the response to its POST, on stdio the only
+/// channel there is.
 #[derive(Clone)]
 pub(super) struct ReplyChannel {
     pub(super) peer: Peer,
     pub(super) response: Option<Arc<OpenResponse>>,
 }
 
-/// Keeps a response open; when the last one is dropped, no more can come.
+/// Keeps a response open. When the last reference is dropped, the response ends.
 #[derive(Debug)]
 pub(super) struct OpenResponse(Outbox);
 

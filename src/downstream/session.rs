@@ -1,4 +1,4 @@
-//! One host: its handshake, its requests in flight, and what it is told.
+//! One host: its handshake, its requests in flight, and its notifications.
 
 use std::{
     collections::HashMap,
@@ -32,23 +32,25 @@ use crate::{
     wire::{Id, Invalid, Notification, Raw, Request, edit},
 };
 
-/// Requests of one host that may be in flight at once; more is a runaway, and refused.
+/// Maximum number of requests of one host in flight. A host with more is out of control, and
+/// dormouse refuses further requests.
 const MAX_IN_FLIGHT: usize = 10_000;
 
 pub struct Session {
     id: HostId,
     identity: HostIdentity,
-    /// For what belongs to none of its requests.
+    /// Carries the messages that belong to no request of the host.
     peer: Peer,
     fleet: Arc<Fleet>,
     state: Lock<HostState>,
     in_flight: Lock<RequestTasks>,
     tasks: TaskTracker,
-    /// Whether the host has said anything that shows its era.
+    /// True after the host has shown its era.
     opened: watch::Sender<bool>,
 }
 
-/// Requests by id. An id that repeats while it is in flight is against the rules, but each is answered.
+/// The tasks of requests by id. Hosts must not reuse an id in flight, but dormouse answers each
+/// such request.
 #[derive(Default)]
 struct RequestTasks {
     last: u64,
@@ -58,7 +60,7 @@ struct RequestTasks {
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Session {
-    /// Makes a session for the host behind `peer` and attaches it to the fleet.
+    /// Creates a session for the host behind `peer` and attaches it to the fleet.
     pub fn attach(fleet: Arc<Fleet>, peer: Peer, identity: HostIdentity) -> Arc<Self> {
         let session = Arc::new(Self {
             id: HostId(LAST_ID.fetch_add(1, Ordering::Relaxed)),
@@ -75,7 +77,7 @@ impl Session {
         session
     }
 
-    /// Resolves when the host has said which era it speaks and what it can do.
+    /// Waits until the host has told its era and capabilities.
     pub async fn wait_until_opened(&self) {
         // The sender lives as long as `self`.
         let _ = self.opened.subscribe().wait_for(|opened| *opened).await;
@@ -87,12 +89,12 @@ impl Session {
         self.tasks.wait().await;
     }
 
-    /// Ends the session: what is in flight is cancelled, and its subscriptions end.
+    /// Ends the session: cancels its requests in flight, and ends its subscriptions.
     pub async fn detach(&self) {
         for (_, task) in self.in_flight.lock().tasks.drain() {
             task.abort();
         }
-        // Aborted tasks end at once; this is for what nobody has thought of.
+        // Aborted tasks end at once; the timeout only guards against a defect.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.wait_until_idle()).await;
         self.fleet.detach(self);
         if !self.identity.has_further_sessions {
@@ -100,7 +102,8 @@ impl Session {
         }
     }
 
-    /// Reads what the request says of the host. A modern one says it each time.
+    /// Reads the host's era and capabilities for a request. A modern host sends them with each
+    /// request.
     fn identify_caller(
         self: &Arc<Self>,
         request: &Request,
@@ -130,7 +133,7 @@ impl Session {
         Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta))
     }
 
-    /// Takes `initialize`. A host of one server may have to wait for that.
+    /// Handles `initialize`. The answer may have to wait if the session is for a single server.
     fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &ReplyChannel) {
         let params = request.params.clone().unwrap_or_else(Raw::empty_object);
         let client = Arc::new(Client::from_initialize(&params).detached());
@@ -145,7 +148,7 @@ impl Session {
         self.introduce(caller, request.id.clone(), reply, own);
     }
 
-    /// Answers a handshake in the words of the only server, or in our `own`.
+    /// Answers a handshake with the text of the only server, or with dormouse's `own`.
     fn introduce(
         self: &Arc<Self>,
         caller: Caller,
@@ -171,7 +174,7 @@ impl Session {
         adapt::own_result(method::SERVER_DISCOVER, Era::Modern, answer)
     }
 
-    /// Takes a request, and sees to it that it is answered.
+    /// Handles a request, and ensures that it is answered.
     pub(super) fn answer(self: &Arc<Self>, request: Request, reply: &ReplyChannel) {
         let params = request.params.as_ref();
         let meta = params.and_then(|params| edit::get(params, "_meta"));
@@ -208,7 +211,8 @@ impl Session {
                     let refusal = error::missing_extension(extension::TASKS);
                     return reply.peer.respond(id, Err(refusal));
                 }
-                // Before anything is waited for, so that a cancellation finds it.
+                // The stream is recorded before anything is awaited, so that a cancellation finds
+                // it.
                 self.end_stream(&id);
                 self.state.lock().listen(listen);
                 self.spawn_request(
@@ -218,7 +222,7 @@ impl Session {
                 );
             }
             _ => {
-                // As of now: a change that is announced later is not in the list that this asks for.
+                // Read before the list is made: the list may lack a change that is announced later.
                 let announced = self.tool_lists_announced();
                 let handling = self.clone().handle(caller, request, announced);
                 self.spawn_request(id, reply, handling);
@@ -232,12 +236,12 @@ impl Session {
         let outcome = self.fleet.handle(&caller, &method, params).await;
         caller.peer.respond(id, outcome);
         if is_tool_list {
-            // The list is on its way before anything that waits for this can be.
+            // The list is sent before anything that waits for it continues.
             self.identity.tool_list_sync.record_listing(announced);
         }
     }
 
-    /// Opens a stream of notifications. It has no answer before it ends.
+    /// Opens a stream of notifications, whose request is answered when it ends.
     async fn listen(
         self: Arc<Self>,
         caller: Caller,
@@ -266,7 +270,7 @@ impl Session {
         }
     }
 
-    /// Ends a stream, open or still being opened.
+    /// Ends a stream that is open or being opened.
     fn end_stream(&self, id: &Id) {
         if self.state.lock().end_stream(id) {
             self.fleet.end_stream(&self.stream(id));
@@ -285,7 +289,8 @@ impl Session {
         self.peer.notify(&notification.method, notification.params);
     }
 
-    /// Runs `work` until it is done or the host cancels it. Dropping it cancels it further on.
+    /// Runs `work` until it is done or the host cancels it. Dropping `work` cancels its requests to
+    /// servers.
     fn spawn_request(
         self: &Arc<Self>,
         id: Id,
@@ -301,7 +306,8 @@ impl Session {
         let key = (id, in_flight.last);
         let (session, done, peer) = (self.clone(), key.clone(), reply.peer.clone());
         let open = reply.response.clone();
-        // Each future around it would hold it twice: as what it was given, and as what it polls.
+        // Boxed because each future that wraps it would store it twice: as its argument, and as the
+        // future that it polls.
         let work = Box::pin(work);
         let task = self.tasks.spawn(async move {
             let _open = open;
@@ -323,7 +329,7 @@ impl Session {
         self.end_stream(id);
     }
 
-    /// Ends the streams of a modern host in order, when dormouse ends.
+    /// Ends the streams of a modern host in order, when dormouse shuts down.
     pub fn complete_listens(&self) {
         if let HostState::Modern { listens, .. } = &mut *self.state.lock() {
             for listen in listens.drain(..) {
@@ -333,7 +339,7 @@ impl Session {
     }
 }
 
-/// What arrives from the host, with the session that it is for and the way back.
+/// Handles the messages of a host for one session.
 pub(super) struct HostHandler {
     pub(super) session: Arc<Session>,
     pub(super) reply: ReplyChannel,
@@ -358,7 +364,7 @@ impl Handler for HostHandler {
         }
     }
 
-    /// Answers as JSON-RPC 2.0 section 5.1 asks.
+    /// Answers as JSON-RPC 2.0 section 5.1 requires.
     fn unreadable(&self, what: Unreadable) {
         let peer = &self.reply.peer;
         match what {
@@ -376,8 +382,8 @@ impl Handler for HostHandler {
                 );
                 peer.respond_to_unreadable(skimmed.id, error::invalid_request(message));
             }
-            // Replies and notifications are never answered.
-            // What is in them is for nobody's eyes.
+            // Replies and notifications are never answered. Their content stays out of the log,
+            // because it may be confidential.
             Unreadable::Invalid(Invalid::NotReply { id, reason }) => {
                 tracing::warn!(%id, reason, "skipped a reply of the host");
             }
@@ -391,7 +397,7 @@ impl Handler for HostHandler {
     }
 
     async fn ready(&self) {
-        // A host that does not read its answers is not given more.
+        // A host that does not read its answers must not get more of them.
         let peer = &self.session.peer;
         if peer.is_full() {
             peer.ready(std::time::Duration::from_hours(1)).await;
@@ -461,7 +467,8 @@ impl Host for Session {
     }
 }
 
-/// Runs `work`, which answers the request `id`. Where it panics, the host is told so: what it was is in the log.
+/// Runs `work`, which answers the request `id`. If it panics, the host gets an error; the log has
+/// the details.
 async fn run_or_report_panic(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
     if AssertUnwindSafe(work).catch_unwind().await.is_err() {
         let refusal = error::internal("dormouse failed while it handled this request");

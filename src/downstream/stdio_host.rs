@@ -1,4 +1,4 @@
-//! The host that started us, on our standard input and output.
+//! The host that started dormouse, on standard input and output.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -11,25 +11,25 @@ use crate::{
     wire::{LineReader, Outbox, stdio, write_messages},
 };
 
-/// How long requests that are in flight when the input ends may take to be answered, as long as somebody
-/// reads the output. Longer than lists wait for eager servers.
+/// Maximum time to answer requests in flight after the input has ended, while the output is still
+/// read. Longer than lists wait for eager servers.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
-/// How long the last bytes may take to be read.
+/// Maximum time to write the last bytes.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
-/// Eager and hybrid servers are connected once the host has said what it can do, or after this.
+/// Maximum time to wait for the host's capabilities before eager and hybrid servers are connected.
 const OPENING_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What ends the serving of a host.
+/// The reason for which serving ends.
 enum ServingEnd {
-    /// It closed its end, and waits for what is still to come.
+    /// The host closed its end, and waits for the remaining answers.
     InputClosed(io::Result<()>),
-    /// It does not read any more.
+    /// The host does not read any more.
     OutputClosed,
-    /// We were told to stop.
+    /// dormouse was told to stop.
     Stopped,
 }
 
-/// Serves one host until it goes away or `stop` is cancelled.
+/// Serves one host until it disconnects or `stop` is cancelled.
 ///
 /// # Errors
 /// When standard input or output cannot be used.
@@ -57,7 +57,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     let outcome = match end {
         ServingEnd::InputClosed(read) => {
             fleet.end_logins();
-            // A script that pipes its requests in expects the answers to all of them.
+            // A script that pipes in its requests expects the answers to all of them.
             tokio::select! {
                 _ = tokio::time::timeout(DRAIN_TIMEOUT, session.wait_until_idle()) => {}
                 () = &mut output_closed => {}
@@ -75,7 +75,7 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
     session.detach().await;
     peer.close();
     if !writing.is_finished() {
-        // A host that has stopped reading is not waited for.
+        // A host that has stopped reading must not delay the exit.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, &mut writing).await;
         writing.abort();
     }
@@ -83,7 +83,8 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
 }
 
 async fn start_when_opened(fleet: Arc<Fleet>, session: Arc<Session>) {
-    // What a server is told of its host's capabilities is settled when it connects.
+    // The host's capabilities are declared to a server when it connects, so they must be known by
+    // then.
     let _ = tokio::time::timeout(OPENING_TIMEOUT, session.wait_until_opened()).await;
     fleet.start();
 }

@@ -1,4 +1,5 @@
-//! Accepts connections, as many as leave descriptors for servers, and ends those that never ask anything.
+//! Accepts connections, limited so that file descriptors remain for servers, and closes those that
+//! send no request.
 
 use std::{
     collections::BTreeMap,
@@ -26,18 +27,18 @@ use tower_service::Service as _;
 
 use crate::base::Lock;
 
-/// How long a connection may take for the head of a request, and stay open without one.
+/// Maximum time for the head of a request, and for a connection without a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Where connections cannot be accepted at the moment.
+/// Delay after connections could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
-/// The most connections, however many descriptors there are.
+/// Limit of connections, however many file descriptors are available.
 const MAX_CONNECTIONS: usize = 8192;
-/// Where the system does not say how many descriptors there are.
+/// Assumed number of file descriptors if the system does not say.
 const DEFAULT_MAX_DESCRIPTORS: usize = 1024;
-/// Connections beyond the limit that are only told so, or how the process is.
+/// Connections beyond the limit. They get only an error, or an answer to a health check.
 const MAX_SURPLUS_CONNECTIONS: usize = 16;
 
-/// Serves connections until `stop` is cancelled, then lets each answer what it was asked.
+/// Serves connections until `stop` is cancelled, then completes the requests in progress.
 pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let connections = Arc::new(Connections::new(max_connections()));
     let tasks = TaskTracker::new();
@@ -50,16 +51,17 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
         match accepted {
             Ok((stream, _)) => {
                 is_failing = false;
-                // An answer is not held back for more to come; where that is not possible it is only slower.
+                // Without Nagle's algorithm, small answers leave at once. On failure they are only
+                // slower.
                 let _ = stream.set_nodelay(true);
                 if let Some(admitted) = connections.clone().admit() {
                     tasks.spawn(serve_connection(stream, router.clone(), admitted, stop.clone()));
                 }
             }
-            // The other side has gone already.
+            // The client has already closed the connection.
             Err(error) if is_connection_error(&error) => {}
             Err(error) => {
-                // Once for as long as it lasts.
+                // One warning until a connection is accepted again.
                 if !std::mem::replace(&mut is_failing, true) {
                     tracing::warn!(%error, "cannot accept connections; trying again");
                 }
@@ -80,7 +82,8 @@ fn is_connection_error(error: &io::Error) -> bool {
     )
 }
 
-/// Half of the descriptors that this process may have: the others are for servers, files and the log.
+/// Returns half of the file descriptors that this process may have: the others are for servers,
+/// files and the log.
 fn max_connections() -> usize {
     #[cfg(unix)]
     let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)
@@ -90,7 +93,7 @@ fn max_connections() -> usize {
     (descriptors / 2).clamp(MAX_SURPLUS_CONNECTIONS, MAX_CONNECTIONS)
 }
 
-/// Carries one connection to its end.
+/// Serves one connection to its end.
 async fn serve_connection(
     stream: TcpStream,
     router: Router,
@@ -122,13 +125,13 @@ async fn serve_connection(
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         biased;
-        // However it ends, nothing more can be said to the other side.
+        // The connection is over, however it ended.
         _ = connection.as_mut() => return,
         () = admitted.slot.unwanted.cancelled() => {
             if admitted.slot.is_idle() {
                 return;
             }
-            // Something has been asked meanwhile.
+            // A request has arrived in the meantime.
             connection.as_mut().graceful_shutdown();
         }
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
@@ -140,7 +143,7 @@ fn is_health_check(request: &Request) -> bool {
     super::HEALTH_PATHS.contains(&request.uri().path())
 }
 
-/// The connections that are open.
+/// The open connections and their limit.
 struct Connections {
     max: usize,
     open: Lock<OpenConnections>,
@@ -149,16 +152,16 @@ struct Connections {
 #[derive(Default)]
 struct OpenConnections {
     last: u64,
-    /// By the order in which they came.
+    /// Keyed by a number that increases with each connection.
     slots: BTreeMap<u64, Arc<ConnectionSlot>>,
 }
 
-/// What is known of one connection.
+/// The state of one connection.
 #[derive(Default)]
 struct ConnectionSlot {
-    /// Whether it is beyond the limit.
+    /// True if the connection is beyond the limit.
     is_surplus: bool,
-    /// Requests that have come as a whole, and whose answers are not complete.
+    /// Number of requests that were received completely and whose answers are incomplete.
     requests: Lock<usize>,
     /// Cancelled when the connection has to make room.
     unwanted: CancellationToken,
@@ -169,8 +172,9 @@ impl Connections {
         Self { max, open: Lock::default() }
     }
 
-    /// A place for one more connection. Where there is none, the oldest connection on which nothing is asked
-    /// makes room; `None` where all are in use, and the surplus too.
+    /// Admits one more connection. At the limit, the oldest idle connection makes room for it;
+    /// without one, the new connection becomes a surplus connection. `None` if all connections and
+    /// all surplus ones are in use.
     fn admit(self: Arc<Self>) -> Option<AdmittedConnection> {
         let mut open = self.open.lock();
         let surplus = open.slots.values().filter(|slot| slot.is_surplus).count();
@@ -189,7 +193,7 @@ impl Connections {
 }
 
 impl OpenConnections {
-    /// Ends the oldest connection on which nothing is asked, within or beyond the limit. Returns whether there was one.
+    /// Ends the oldest idle connection, within or beyond the limit. Returns whether there was one.
     fn end_idle(&mut self, is_surplus: bool) -> bool {
         let mut idle =
             self.slots.iter().filter(|(_, slot)| slot.is_surplus == is_surplus && slot.is_idle());
@@ -213,7 +217,7 @@ impl ConnectionSlot {
     }
 }
 
-/// The place of a connection, until it is dropped.
+/// A connection's place in the limit, until it is dropped.
 struct AdmittedConnection {
     connections: Arc<Connections>,
     number: u64,
@@ -226,7 +230,7 @@ impl Drop for AdmittedConnection {
     }
 }
 
-/// A request whose answer is not complete.
+/// Counts a request until its answer is complete.
 struct RequestInProgress(Arc<ConnectionSlot>);
 
 impl Drop for RequestInProgress {
@@ -235,7 +239,8 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// A request, which counts as one from when it has come as a whole: whoever sends a part of it asks nothing.
+/// A request, which counts as in progress only when it was received completely: a client that sends
+/// a part of it must not occupy a connection.
 #[derive(Clone)]
 struct TrackedRequest {
     slot: Arc<ConnectionSlot>,

@@ -1,4 +1,4 @@
-//! Who may come in: the `Host` and `Origin` of a request, and its bearer token.
+//! Access control for HTTP: checks the `Host` and `Origin` of a request, and its bearer token.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -28,55 +28,57 @@ use crate::{
     proxy::{Fleet, User},
 };
 
-/// Who may use the servers over HTTP.
+/// The tokens, host names and origins that grant access over HTTP.
 #[derive(Clone, Default)]
 pub struct HttpAccess {
-    /// Opens everything while the config has no tokens; without it everything is open then, but for what servers have
-    /// tokens for.
+    /// Token that opens everything while the config has no tokens. Without it, everything is then
+    /// open except servers with tokens of their own and endpoints that include them.
     pub fallback: Option<String>,
-    /// Any of them opens what stands below `/api/`, and nothing else does.
+    /// Tokens that open the paths below `/api/`, which no other token does.
     pub api_tokens: Vec<String>,
-    /// Names in `Host` beside loopback ones and the address that is listened on.
+    /// Allowed names in `Host`, in addition to loopback ones and the address that dormouse listens
+    /// on.
     pub hosts: Vec<String>,
-    /// Origins beside loopback ones.
+    /// Allowed origins, in addition to loopback ones.
     pub origins: Vec<String>,
 }
 
-/// Where what runs here is changed.
+/// Path of the control API.
 const API_PREFIX: &str = "/api/";
 
 pub(super) struct Guard {
     access: HttpAccess,
     address: SocketAddr,
-    /// How nearly every host writes the address.
+    /// The two values of `Host` that nearly all hosts send, for a quick comparison.
     usual_hosts: [String; 2],
 }
 
-/// Tokens for one server each, under its name.
+/// The tokens of single servers, by the servers' names.
 type ServerTokens = [(String, Vec<String>)];
 
-/// The guard, and whom it asks for what may change while hosts are served.
+/// The guard, with the fleet whose settings may change while hosts are served.
 pub(super) struct GuardState {
     pub(super) guard: Guard,
     pub(super) fleet: Arc<Fleet>,
     pub(super) refusals: RefusalLog,
 }
 
-/// Requests without a good token, which are logged, and not so often that the log is flooded.
+/// Logs requests without a valid token, at a limited rate.
 #[derive(Default)]
 pub(super) struct RefusalLog(Lock<RefusalCount>);
 
 #[derive(Default)]
 struct RefusalCount {
     last_logged: Option<Instant>,
-    /// Since then.
+    /// Number of refused requests since then.
     count: u64,
 }
 
 impl RefusalLog {
     const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-    /// What was shown is not for the log: it may be a good token with a slip in it.
+    /// Counts a refused request. The token that it carried stays out of the log, because it may be
+    /// a valid one with a typo.
     fn note(&self, path: &str) {
         let mut refused = self.0.lock();
         refused.count += 1;
@@ -90,7 +92,8 @@ impl RefusalLog {
     }
 }
 
-/// What a request has shown to come in with: the hash of a token, where one is needed. Sessions are bound to it.
+/// The hash of the token that a request was admitted with; `None` if none was needed. Sessions are
+/// bound to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct TokenHash(Option<[u8; 32]>);
 
@@ -109,7 +112,8 @@ impl Guard {
         Self { access, address, usual_hosts: usual_hosts(address) }
     }
 
-    /// DNS rebinding makes a browser send requests for another name to our address.
+    /// Returns whether `Host` is a loopback name, the own address or an allowed name. This prevents
+    /// DNS rebinding, in which a page resolves its own name to dormouse's address.
     fn is_known_host(&self, headers: &HeaderMap) -> bool {
         let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
             return false;
@@ -127,26 +131,29 @@ impl Guard {
         is_loopback(&url)
             || name.trim_matches(['[', ']']).parse() == Ok(self.address.ip())
             || self.access.hosts.iter().any(is_allowed)
-            // Listening everywhere, each address of this machine is meant; a name can be anybody's.
+            // On a wildcard address, any IP address in `Host` is one of this machine; a name may
+            // belong to a stranger.
             || self.address.ip().is_unspecified()
                 && name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
     }
 
-    /// A browser names the page that a request comes from; programs name none.
+    /// Returns whether `Origin` is missing or allowed. Browsers send the origin of the page that
+    /// makes a request; other programs send none.
     fn is_known_origin(&self, headers: &HeaderMap) -> bool {
         let Some(origin) = headers.get(ORIGIN) else { return true };
         let Ok(origin) = origin.to_str() else { return false };
         let is_allowed = |allowed: &String| {
             allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
         };
-        // Extensions of a browser have origins too, with schemes of their own.
+        // Browser extensions have origins too, with schemes of their own.
         Url::parse(origin)
             .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && is_loopback(&url))
             || self.access.origins.iter().any(is_allowed)
     }
 
-    /// The token that the request shows, among those that open this path; `None` where it shows none of them.
-    /// `tokens`: those of the config, any of which opens everything.
+    /// Returns the hash of the request's token if it opens this path, and an empty one if no token
+    /// is needed; `None` refuses the request. `tokens`: those of the config, any of which opens
+    /// everything except the control API.
     fn admit(
         &self,
         path: &str,
@@ -159,7 +166,8 @@ impl Guard {
         }
         let own_tokens = server_tokens.iter().find(|(name, _)| is_below(path, name));
         let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
-        // Where all servers are to be had, those with tokens of their own are too.
+        // An endpoint with all servers includes those with tokens of their own, so their tokens
+        // close it too.
         let is_everything = !path.starts_with("/servers/");
         let is_closed = is_everything && !server_tokens.is_empty();
         let tokens = if tokens.is_empty() { self.access.fallback.as_slice() } else { tokens };
@@ -170,7 +178,7 @@ impl Guard {
     }
 }
 
-/// The one of these tokens that the request shows.
+/// Returns the hash of the token that the request carries, if it is one of `tokens`.
 fn matching_token<'a>(
     headers: &HeaderMap,
     tokens: impl Iterator<Item = &'a String>,
@@ -181,7 +189,7 @@ fn matching_token<'a>(
         return None;
     }
     let mut found = None;
-    // All of them are compared, whichever it is, so that the time taken says nothing.
+    // All tokens are compared, so that the time taken does not reveal which one matches.
     for token in tokens {
         if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
             found = Some(TokenHash::of(token));
@@ -194,14 +202,14 @@ fn usual_hosts(address: SocketAddr) -> [String; 2] {
     [address.to_string(), format!("localhost:{}", address.port())]
 }
 
-/// Whether a path is that of the server's own endpoint.
+/// Returns whether a path belongs to the endpoint of this server.
 fn is_below(path: &str, name: &str) -> bool {
     let Some(rest) = path.strip_prefix("/servers/") else { return false };
     let segment = rest.split('/').next().unwrap_or_default();
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy() == name
 }
 
-/// Says no in the form of what was asked for.
+/// Builds a refusal in the form of the API or of MCP, depending on the path.
 fn refused(path: &str, status: StatusCode, message: &str) -> Response {
     if path.starts_with(API_PREFIX) {
         return (status, Json(json!({"error": message}))).into_response();
@@ -209,7 +217,7 @@ fn refused(path: &str, status: StatusCode, message: &str) -> Response {
     refusal(status, None, message)
 }
 
-/// Lets a request in, or answers it.
+/// Passes an authorized request on, and refuses any other.
 pub(super) async fn authorize(
     State(state): State<Arc<GuardState>>,
     mut request: Request,
@@ -232,7 +240,7 @@ pub(super) async fn authorize(
         let message = "this is closed while the config has no apiTokens";
         return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
     }
-    // As the config has them now.
+    // Read for each request, because a reload may change them.
     let server_tokens = state.fleet.tokens_of_servers();
     let tokens = state.fleet.settings().http.auth_tokens.clone();
     let Some(token_hash) = guard.admit(path, headers, &tokens, &server_tokens) else {
@@ -247,7 +255,7 @@ pub(super) async fn authorize(
     with_cors(next.run(request).await, origin)
 }
 
-/// A page of an origin that is let in may read what it asked for.
+/// Adds the CORS headers that let a page of an allowed origin read the response.
 fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     let Some(origin) = origin else { return response };
     let fixed = [

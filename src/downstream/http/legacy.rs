@@ -25,12 +25,12 @@ use crate::{
     peer::{Peer, receive_message},
     protocol::{Era, error, method, mirror},
     proxy::Endpoint,
-    wire::{Id, Message, Request, edit},
+    wire::{Id, Message, edit},
 };
 
 pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 const LAST_EVENT_ID_HEADER: &str = "last-event-id";
-/// The JSON-RPC code that clients know for a session that is gone.
+/// The JSON-RPC error code that clients expect for an unknown session.
 const UNKNOWN_SESSION: i32 = -32001;
 
 pub(super) async fn post(
@@ -39,7 +39,10 @@ pub(super) async fn post(
     token_hash: TokenHash,
     posted: PostedMessages,
 ) -> Response {
-    let is_initialize = |message: &Message| matches!(message, Message::Request(Request { method, .. }) if method == method::INITIALIZE);
+    let is_initialize = |message: &Message| match message {
+        Message::Request(request) => request.method == method::INITIALIZE,
+        Message::Notification(_) | Message::Response(_) => false,
+    };
     match posted.messages.as_slice() {
         [message] if is_initialize(message) => open(front, endpoint, token_hash, posted).await,
         messages if messages.iter().any(is_initialize) => {
@@ -63,7 +66,8 @@ async fn open(
         Message::Request(request) => edit::get_str(request.params.as_ref()?, "protocolVersion"),
         Message::Notification(_) | Message::Response(_) => None,
     });
-    // Revisions are dates, so that their order is that of their names; an unknown one is answered with the newest.
+    // Only hosts of 2025-11-25 can read an event without data. An unknown revision is answered with
+    // that one.
     let is_primed = version.is_none_or(|version| {
         !is_legacy(&version) || version == ProtocolVersion::V_2025_11_25.as_str()
     });
@@ -86,7 +90,7 @@ async fn open(
     response
 }
 
-/// The session that a request names.
+/// Returns the session that a request names.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 fn find_session(
     front: &HttpFront,
@@ -102,7 +106,7 @@ fn find_session(
     };
     let session = front.sessions.find(id);
     let session = session.filter(|session| {
-        // Who has another token, or knocks at another door, does not learn that it exists.
+        // A host with another token or endpoint must not learn that the session exists.
         session.token_hash == token_hash && session.endpoint.only == endpoint.only
     });
     let Some(session) = session else {
@@ -110,7 +114,8 @@ fn find_session(
         return Err(respond_with(StatusCode::NOT_FOUND, None, error));
     };
     match header(mirror::VERSION) {
-        // Some hosts name an older revision than they have agreed upon; it makes no difference here.
+        // Some hosts name an older revision than the negotiated one; dormouse accepts any legacy
+        // revision.
         Some(version) if !is_legacy(version) => {
             let message = format!("unsupported MCP-Protocol-Version {version:?}");
             Err(refusal(StatusCode::BAD_REQUEST, None, &message))
@@ -119,7 +124,7 @@ fn find_session(
     }
 }
 
-/// Takes what was posted to a session, and answers what has to be answered.
+/// Passes posted messages to a session, and builds the response.
 async fn accept_posted(session: &Arc<HttpSession>, posted: PostedMessages) -> Response {
     let in_use = session.begin_use();
     let PostedMessages { messages, is_batch, accepts, .. } = posted;
@@ -151,7 +156,7 @@ async fn accept_posted(session: &Arc<HttpSession>, posted: PostedMessages) -> Re
     post_response::respond(stream, expected, in_use).await
 }
 
-/// Gives a message to the session, with the way back for its answer.
+/// Passes a message to the session, with the channel for its answer.
 fn deliver(
     session: &HttpSession,
     message: Message,
@@ -169,7 +174,7 @@ fn deliver(
     receive_message(Ok(message), own, &inbound);
 }
 
-/// Opens the stream for what belongs to no request, or resumes one that broke off.
+/// Opens the stream for messages that belong to no request, or resumes an interrupted stream.
 pub(super) fn get(
     front: &Arc<HttpFront>,
     endpoint: Endpoint,
@@ -177,7 +182,7 @@ pub(super) fn get(
     headers: &HeaderMap,
 ) -> Response {
     if !headers.contains_key(SESSION_HEADER) {
-        // Without sessions there is nothing to listen to here (2026-07-28, Backward Compatibility).
+        // Without sessions there is no such stream (2026-07-28, Backward Compatibility).
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
     let session = match find_session(front, endpoint, token_hash, headers) {

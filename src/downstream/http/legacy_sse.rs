@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05: one stream to the host, and an address for its messages. The stream is the
-//! session.
+//! HTTP+SSE of 2024-11-05: one stream to the host, and an address for its messages. The session
+//! lasts as long as the stream.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
     wire::sse,
 };
 
-/// Opens the stream of a new session. `messages`: the path to which its host posts.
+/// Opens the stream of a new session. `messages`: the path to which the host posts.
 pub(super) fn open(
     front: &Arc<HttpFront>,
     endpoint: Endpoint,
@@ -46,7 +46,7 @@ pub(super) fn open(
     let session = HttpSession::new(token_hash, endpoint, false, front.stop.child_token(), |_| {
         Session::attach(front.fleet.clone(), Peer::new(outbox), identity)
     });
-    // Told to stop, what is in flight is still answered.
+    // On shutdown the requests in flight are still answered before the stream ends.
     let (told, owner) = (front.stop.clone(), session.session.clone());
     let gone = CancellationToken::new();
     let ended = gone.clone();
@@ -73,7 +73,7 @@ pub(super) fn open(
     post_response::events(first.chain(stream.events(Vec::new(), None, presence)))
 }
 
-/// The host, for as long as it reads the stream.
+/// Lives as long as the host reads the stream; then removes and ends the session.
 struct StreamPresence {
     front: Arc<HttpFront>,
     _in_use: SessionUseGuard,
@@ -95,7 +95,7 @@ pub(super) struct SessionQuery {
     session_id: String,
 }
 
-/// Takes messages of a host; what there is to answer leaves on its stream.
+/// Accepts a host's messages, and answers them on its stream.
 pub(super) async fn message(
     State(front): State<Arc<HttpFront>>,
     Query(options): Query<SessionQuery>,

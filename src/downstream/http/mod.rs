@@ -1,7 +1,8 @@
 //! Hosts that connect over HTTP: streamable HTTP in both eras, and HTTP+SSE of 2024-11-05.
 //!
-//! Every host becomes a [`Session`](super::Session) like that of the host on stdio. What is HTTP's own is here: who may
-//! come in, which response a message leaves on, and how long a session lasts without its host.
+//! Every host gets a [`Session`](super::Session) like that of the host on stdio. This module adds
+//! what is specific to HTTP: access control, the choice of the response that carries a message, and
+//! the lifetime of sessions whose hosts are gone.
 
 mod connections;
 mod guard;
@@ -40,23 +41,24 @@ use modern::Principals;
 use request::refusal;
 use sessions::Sessions;
 
-/// How long requests in flight may take to be answered once we are told to stop.
+/// Maximum time to answer requests in flight when dormouse shuts down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Everything that a request is handled with.
+/// The state that all request handlers share.
 struct HttpFront {
     fleet: Arc<Fleet>,
     sessions: Sessions,
     principals: Principals,
-    /// Whether nobody else can connect.
+    /// True if dormouse listens on a loopback address only.
     is_for_this_machine: bool,
     tasks: TaskTracker,
-    /// Ends what lasts as long as its host wants.
+    /// Ends the streams that hosts keep open without a limit.
     stop: CancellationToken,
 }
 
 impl HttpFront {
-    /// Whether a request is of a host whose user sits at this machine, as far as can be told.
+    /// Returns whether the user of the host that sent a request is at this machine, as far as the
+    /// headers show.
     fn is_from_this_machine(&self, headers: &HeaderMap, version: Version) -> bool {
         let trusted = &self.fleet.settings().http.trusted_proxies;
         self.is_for_this_machine && is_from_this_machine(headers, version, trusted)
@@ -71,10 +73,12 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves hosts, and `api` to operators, until `stop` is cancelled, and then answers what is in flight.
+/// Serves hosts, and `api` to operators, until `stop` is cancelled; then answers the requests in
+/// flight.
 ///
 /// # Errors
-/// When the task that accepts connections panics. Where none can be accepted at the moment it tries again.
+/// When the task that accepts connections panics. If connections cannot be accepted, that task
+/// retries.
 pub async fn serve(
     fleet: Arc<Fleet>,
     listener: TcpListener,
@@ -95,7 +99,7 @@ pub async fn serve(
         stop: CancellationToken::new(),
     });
     let router = router(&front, guard_state, api);
-    // What rewrites an address has to stand before what looks at it.
+    // The layer that rewrites paths must run before the router.
     let router = Router::new()
         .fallback_service(router)
         .layer(middleware::map_request_with_state(front.clone(), servers_at_root));
@@ -104,7 +108,7 @@ pub async fn serve(
         let (front, stop) = (front.clone(), stop.clone());
         async move {
             stop.cancelled().await;
-            // Streams that would last for ever end now; requests in flight are still answered.
+            // Long-lived streams end now; requests in flight are still answered.
             front.stop.cancel();
             front.fleet.end_logins();
         }
@@ -140,17 +144,18 @@ fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: Router) -> 
         .route("/servers/{name}/messages", post(legacy_sse::message))
         .merge(api.with_state(()))
         .layer(middleware::from_fn_with_state(guard_state, guard::authorize))
-        // Whoever looks after the process needs neither a token nor to be a known host.
+        // Health checks need neither a token nor a known host name.
         .route("/healthz", get(|| async { "ok\n" }))
-        // Ready means that the config is loaded: servers come and go.
+        // Ready means that the config is loaded; servers may come and go.
         .route("/readyz", get(|| async { "ready\n" }))
-        // As mcp-proxy calls them.
+        // The names of these paths in mcp-proxy.
         .route("/_healthz", get(|| async { "ok\n" }))
         .route("/_readyz", get(|| async { "ready\n" }))
         .with_state(front.clone())
 }
 
-/// Takes `/<name>/…` for `/servers/<name>/…`, where the config is one of mcp-proxy, whose endpoints are there.
+/// Rewrites `/<name>/…` to `/servers/<name>/…` if the config is one of mcp-proxy, which has its
+/// endpoints there.
 async fn servers_at_root(State(front): State<Arc<HttpFront>>, mut request: Request) -> Request {
     if !front.fleet.settings().http.servers_at_root {
         return request;
@@ -178,18 +183,18 @@ async fn servers_at_root(State(front): State<Arc<HttpFront>>, mut request: Reque
     request
 }
 
-/// Where whoever looks after the process asks how it is.
+/// Paths of the health checks.
 const HEALTH_PATHS: [&str; 4] = ["/healthz", "/readyz", "/_healthz", "/_readyz"];
 
-/// Not for servers of these names.
+/// First segments of dormouse's own paths, which are never taken for a server's name.
 const OWN_PATHS: [&str; 8] =
     ["api", "mcp", "sse", "messages", "healthz", "readyz", "_healthz", "_readyz"];
 
-/// The address that a host used, where another was meant.
+/// The URI that the host sent, if it was rewritten.
 #[derive(Clone)]
 struct OriginalUri(Uri);
 
-/// What may follow the `?` of an endpoint.
+/// The query of an endpoint.
 #[derive(Deserialize)]
 struct EndpointQuery {
     surface: Option<String>,
@@ -213,7 +218,7 @@ async fn sse(
     Query(options): Query<EndpointQuery>,
     request: Request,
 ) -> Response {
-    // Beside the address that the host used, as it wrote it.
+    // The host posts next to the path that it used itself, not next to the rewritten one.
     let written = request.extensions().get::<OriginalUri>();
     let path = written.map_or(request.uri(), |OriginalUri(uri)| uri).path();
     let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
@@ -223,7 +228,8 @@ async fn sse(
     }
 }
 
-/// What an address stands for (DESIGN.md section 5, Downstream).
+/// Returns the endpoint that a URL stands for: all servers or the named one, with the surface of
+/// the query, if any.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
 fn resolve_endpoint(
     front: &HttpFront,
@@ -255,7 +261,7 @@ fn resolve_endpoint(
 }
 
 async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {
-    // The guard has put it there.
+    // Set by the guard.
     let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
     match *request.method() {
         Method::POST => {

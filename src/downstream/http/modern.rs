@@ -1,4 +1,4 @@
-//! Streamable HTTP without sessions: each request of 2026-07-28 stands for itself.
+//! Streamable HTTP without sessions: each request of 2026-07-28 is independent.
 
 use std::{
     collections::HashMap,
@@ -35,15 +35,15 @@ use crate::{
     wire::{Message, Raw, Request, edit},
 };
 
-/// Hosts that are remembered at once.
+/// Maximum number of hosts to remember.
 const MAX_PRINCIPALS: usize = 10_000;
 
-/// The hosts without sessions, as far as they can be told apart: by what they came in with, where, and
-/// what they say of themselves.
+/// The hosts without sessions. A host is identified by its token, its endpoint and the client
+/// information that it sends.
 #[derive(Default)]
 pub(super) struct Principals(Lock<HashMap<HostKey, KnownHost>>);
 
-/// What requests of the same host have in common.
+/// The properties that requests of the same host share.
 type HostKey = (TokenHash, Option<ServerId>, [u8; 32]);
 
 #[derive(Clone)]
@@ -82,7 +82,8 @@ impl Principals {
         }
     }
 
-    /// Takes out the hosts that have not been heard of for `timeout`, and beyond a number the oldest.
+    /// Removes the hosts that have sent no request for `timeout`, and the oldest ones beyond the
+    /// maximum number.
     pub(super) fn take_expired(&self, timeout: Duration) -> Vec<Principal> {
         let mut all = self.0.lock();
         let mut ages: Vec<Instant> = all.values().map(|known| known.last_used).collect();
@@ -112,7 +113,7 @@ pub(super) async fn post(
     };
     let request = match message {
         Message::Request(request) => request,
-        // Over HTTP this revision has no notification that would say anything to us.
+        // This revision has no notification over HTTP that matters to dormouse.
         Message::Notification(_) => return StatusCode::ACCEPTED.into_response(),
         Message::Response(_) => {
             return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 asks hosts nothing");
@@ -131,7 +132,7 @@ pub(super) async fn post(
         let message = "subscriptions/listen is answered with text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(&request.id), message);
     }
-    // It ends with its answer, or with its host.
+    // The stream ends with its answer, or when its host disconnects.
     let stream = MessageStream::once(CancellationToken::new());
     let peer = Peer::new(stream.outbox().clone());
     let session = Session::attach(front.fleet.clone(), peer.clone(), identity);
@@ -158,7 +159,7 @@ pub(super) async fn post(
     post_response::respond(stream, expected, presence).await
 }
 
-/// Ends a stream of notifications in order when dormouse ends before its host does.
+/// Ends a stream of notifications in order if dormouse shuts down before the host disconnects.
 async fn complete_at_stop(stop: CancellationToken, gone: CancellationToken, session: Arc<Session>) {
     tokio::select! {
         () = stop.cancelled() => session.complete_listens(),
@@ -166,8 +167,8 @@ async fn complete_at_stop(stop: CancellationToken, gone: CancellationToken, sess
     }
 }
 
-/// The host, for as long as it holds the connection: its leaving cancels the request (2026-07-28,
-/// basic/transports/streamable-http, Cancellation).
+/// Lives as long as the host holds the connection. A host that disconnects cancels its request
+/// (2026-07-28, basic/transports/streamable-http, Cancellation).
 struct RequestPresence {
     front: Arc<HttpFront>,
     session: Arc<Session>,
@@ -181,10 +182,10 @@ impl Drop for RequestPresence {
     }
 }
 
-/// Whether the headers say the same as the message (Server Validation).
+/// Checks that the headers match the message (Server Validation).
 ///
 /// # Errors
-/// The JSON-RPC error that says where they do not.
+/// The JSON-RPC error that names the mismatch.
 fn validate(
     front: &HttpFront,
     endpoint: Endpoint,
@@ -235,7 +236,8 @@ fn validate(
     }
 }
 
-/// Whether the parameters that a tool wants repeated are (Server Behavior for Custom Headers).
+/// Checks that the headers repeat the parameters that the tool requires (Server Behavior for Custom
+/// Headers).
 fn validate_parameters(posted: &PostedMessages, tool: &Raw, params: &Raw) -> Result<(), String> {
     let arguments = edit::get(params, "arguments").unwrap_or_else(Raw::empty_object);
     for (name, value) in mirror::parameters(tool, &arguments) {
@@ -252,7 +254,7 @@ fn validate_parameters(posted: &PostedMessages, tool: &Raw, params: &Raw) -> Res
     Ok(())
 }
 
-/// `42` and `42.0` are the same argument.
+/// Returns whether two arguments are the same number, such as `42` and `42.0`.
 fn same_number(one: &str, other: &str) -> bool {
     match (one.parse::<f64>(), other.parse::<f64>()) {
         (Ok(one), Ok(other)) => (one - other).abs() < f64::EPSILON,

@@ -1,4 +1,4 @@
-//! What was posted: its messages, and what the headers say of them.
+//! The content of a POST: its messages and headers.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::{
     wire::{Id, Invalid, Message, Raw, edit, on_one_line, parse_line},
 };
 
-/// How long a body may take to come.
+/// Maximum time to receive a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(super) struct PostedMessages {
     pub(super) messages: Vec<Message>,
-    /// Whether they came as a batch (2025-03-26), and are answered as one.
+    /// True if the messages were sent as a batch (2025-03-26), which is answered as one.
     pub(super) is_batch: bool,
     pub(super) headers: HeaderMap,
     pub(super) version: Version,
@@ -38,13 +38,13 @@ pub(super) enum AcceptedForms {
 }
 
 impl PostedMessages {
-    /// The value of a header, where it is text.
+    /// Returns the value of a header if it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim)
     }
 
-    /// Whether it is to be judged by the rules of 2026-07-28: its message says so, or its headers name a
-    /// version that has no sessions.
+    /// Returns whether the rules of 2026-07-28 apply: the message says so, or the headers name a
+    /// version without sessions.
     pub(super) fn is_modern(&self) -> bool {
         let says_so = |message: &Message| match message {
             Message::Request(request) => {
@@ -63,10 +63,10 @@ pub(super) fn is_legacy(version: &str) -> bool {
     LEGACY_VERSIONS.iter().any(|known| known.as_str() == version)
 }
 
-/// Reads what was posted.
+/// Reads the messages of a POST.
 ///
 /// # Errors
-/// The response that says what is wrong with it.
+/// The response that refuses the request.
 pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedMessages, Response> {
     let (parts, body) = request.into_parts();
     let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -107,7 +107,7 @@ fn refused_message(invalid: &Invalid) -> Response {
     respond_with(StatusCode::BAD_REQUEST, id, error)
 }
 
-/// A host that says nothing of it, or accepts anything, accepts both.
+/// Returns the forms that the host accepts. A host without `Accept`, or with `*/*`, accepts both.
 fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
     let mut values =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
@@ -129,7 +129,7 @@ fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
     }
 }
 
-/// A response that says what is wrong, as a JSON-RPC error.
+/// Builds a response with a JSON-RPC error.
 pub(super) fn refusal(status: StatusCode, id: Option<&Id>, message: &str) -> Response {
     respond_with(status, id, error::invalid_request(message))
 }

@@ -1,4 +1,5 @@
-//! The sessions of legacy hosts: by an id that nobody can guess, for as long as their host is there.
+//! The sessions of legacy hosts, by an id that cannot be guessed. They expire when their hosts are
+//! gone.
 
 use std::{
     collections::HashMap,
@@ -17,14 +18,14 @@ use crate::{
     base::Lock, downstream::Session, protocol::random_token, proxy::Endpoint, wire::Outbox,
 };
 
-/// Sessions at once; the one that was unused for longest gives way.
+/// Maximum number of sessions; beyond it, the session that was unused for the longest time ends.
 const MAX_SESSIONS: usize = 10_000;
-/// Streams that have ended without being read to their end, or at all, and can still be asked for: how many
-/// of a session, and with how many bytes together.
+/// Limits for one session of streams that have ended, were not read completely and can still be
+/// resumed: their number, and their bytes together.
 const MAX_STREAMS: usize = 16;
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// The number of the stream that belongs to no request.
+/// Number of the stream for messages that belong to no request.
 const GENERAL_STREAM: u64 = 0;
 
 pub(super) struct Sessions {
@@ -32,17 +33,17 @@ pub(super) struct Sessions {
     timeout: Duration,
 }
 
-/// A session, with the streams that it has beside its requests.
+/// A session, with its stream for general messages and those of its requests.
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     pub(super) id: String,
-    /// Only who opened it may use it.
+    /// Only requests with this token may use the session.
     pub(super) token_hash: TokenHash,
     pub(super) endpoint: Endpoint,
-    /// Whether its host can read an event that carries an id and nothing else.
+    /// True if the host can read an event that carries only an id.
     is_primed: bool,
     state: Lock<HttpSessionState>,
-    /// Ends the streams of requests; the stream for news may end before them.
+    /// Ends the streams of requests. The general stream may end before them.
     stop: CancellationToken,
     stop_general_stream: CancellationToken,
 }
@@ -54,7 +55,7 @@ struct HttpSessionState {
 }
 
 impl HttpSessionState {
-    /// Of the streams that were left, the latest stay for a host that comes back.
+    /// Removes old abandoned streams; the newest stay for a host that resumes them.
     fn forget_old_streams(&mut self) {
         let (mut streams, mut bytes) = (0, 0);
         let mut kept: Vec<bool> = Vec::with_capacity(self.streams.len());
@@ -71,13 +72,13 @@ impl HttpSessionState {
     }
 }
 
-/// Whether the host is there.
+/// The requests and open streams that use a session.
 enum SessionUse {
     Open(usize),
     None { since: Instant },
 }
 
-/// A request or an open stream; the session is in use as long as this lives.
+/// A request or an open stream. The session is in use as long as this lives.
 pub(super) struct SessionUseGuard(Arc<HttpSession>);
 
 impl Drop for SessionUseGuard {
@@ -93,8 +94,8 @@ impl Drop for SessionUseGuard {
 }
 
 impl HttpSession {
-    /// Makes a session of a host that has just said hello. `stop_news` ends the stream for what belongs to
-    /// no request; `attach` is given the way out to that.
+    /// Creates a session for a host that has sent its handshake. `stop_general_stream` ends the
+    /// general stream; `attach` gets that stream's outbox.
     pub(super) fn new(
         token_hash: TokenHash,
         endpoint: Endpoint,
@@ -112,7 +113,8 @@ impl HttpSession {
             last_stream: GENERAL_STREAM,
             uses,
         };
-        // Of characters that a header may carry (2025-11-25, basic/transports, Session Management).
+        // The id has only characters that a header may carry (2025-11-25, basic/transports, Session
+        // Management).
         let id = random_token::<24>();
         let state = Lock::new(state);
         Arc::new(Self {
@@ -137,7 +139,7 @@ impl HttpSession {
         SessionUseGuard(self.clone())
     }
 
-    /// A stream for the answer to a POST.
+    /// Creates a stream for the answer to a POST.
     pub(super) fn new_stream(&self) -> Arc<MessageStream> {
         let mut state = self.state.lock();
         state.forget_old_streams();
@@ -149,7 +151,7 @@ impl HttpSession {
     }
 
     pub(super) fn general_stream(&self) -> Arc<MessageStream> {
-        // It is the first one, and is never taken out.
+        // The general stream is the first one, and is never removed.
         self.state.lock().streams[0].1.clone()
     }
 
@@ -158,7 +160,8 @@ impl HttpSession {
         state.streams.iter().find(|(of, _)| *of == number).map(|(_, stream)| stream.clone())
     }
 
-    /// Whether more waits for the host than it should be given on top of.
+    /// Returns whether so many bytes wait for the host that it must read before it sends more
+    /// requests.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         let read = state.streams.iter().filter(|(_, stream)| stream.is_read());
@@ -166,7 +169,7 @@ impl HttpSession {
         waiting > 16 * MAX_WAITING_BYTES
     }
 
-    /// Ends the session and everything that it has open.
+    /// Ends the session and its streams.
     pub(super) async fn end(&self) {
         self.stop.cancel();
         self.stop_general_stream.cancel();
@@ -186,7 +189,7 @@ impl Sessions {
         Self { by_id: Lock::default(), timeout }
     }
 
-    /// Adds a session; returns one that had to give way.
+    /// Adds a session. Returns the one that it has displaced, if any.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> Option<Arc<HttpSession>> {
         let mut by_id = self.by_id.lock();
         let surplus = (by_id.len() >= MAX_SESSIONS).then(|| {
@@ -206,7 +209,7 @@ impl Sessions {
         self.by_id.lock().remove(id)
     }
 
-    /// Takes out the sessions whose hosts have not been heard of for too long.
+    /// Removes and returns the sessions that were unused for longer than the timeout.
     fn take_expired(&self) -> Vec<Arc<HttpSession>> {
         let mut by_id = self.by_id.lock();
         let is_expired = |session: &HttpSession| {
@@ -227,7 +230,7 @@ impl Sessions {
     }
 }
 
-/// Ends sessions without a host, for ever.
+/// Ends expired sessions, in an endless loop.
 pub(super) async fn expire(front: Arc<HttpFront>) {
     let timeout = front.sessions.timeout;
     if timeout.is_zero() {
