@@ -178,7 +178,7 @@ impl Authorizer {
 
     /// Starts an update, or joins the one in progress. The update continues when its callers are
     /// dropped: a token that was granted must be saved.
-    fn start_or_join(&self, task: LoginUpdate) -> SharedUpdate {
+    fn start_or_join(&self, work: LoginUpdate) -> SharedUpdate {
         let mut state = self.state.lock();
         if let Some(update) = &state.update {
             return update.clone();
@@ -188,7 +188,7 @@ impl Authorizer {
             let Some(this) = this.upgrade() else { return Ok(()) };
             // Allows the next update, even if this one panics or is cancelled.
             let _running = RunningUpdate(&this);
-            this.perform(task).await
+            this.perform(work).await
         });
         let ended = |_| Err(CredentialError::Unavailable("dormouse is shutting down".to_owned()));
         let update = async move { spawned.await.unwrap_or_else(ended) }.boxed().shared();
@@ -234,7 +234,7 @@ impl Authorizer {
                     drop(self.start_or_join(LoginUpdate::Renew));
                     return Ok(Some(authorization));
                 }
-                LoginDecision::UpdateFirst(task) => self.start_or_join(task).await?,
+                LoginDecision::UpdateFirst(work) => self.start_or_join(work).await?,
             }
         }
         Err(CredentialError::Unavailable("it changes all the time".to_owned()))
@@ -274,8 +274,8 @@ impl Authorizer {
 
 const NEW_TOKEN_REFUSED: &str = "it does not accept the token that was given a moment ago";
 const TOKEN_REFUSED: &str = " (it does not accept the one that there is)";
-/// Minimum age of a token that the server has never accepted before it is replaced. Without it,
-/// dormouse would request tokens in an endless loop.
+/// Minimum age of a token that the server has never accepted before it is replaced. Without this
+/// limit, dormouse would request tokens in an endless loop.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 const LOGIN_INVALID: &str = " (the login is not valid any more)";
 

@@ -186,10 +186,10 @@ impl IntoResponse for CallbackPage {
             ),
         };
         let page = PAGE_TEMPLATE
-            .replace("{script}", SCRIPT)
+            .replace("{script}", HIDE_CODE_SCRIPT)
             .replace("{title}", title)
             .replace("{text}", &escaped(&text));
-        let script = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+        let script = BASE64_STANDARD.encode(Sha256::digest(HIDE_CODE_SCRIPT));
         let policy =
             format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'");
         let headers = [
@@ -202,7 +202,7 @@ impl IntoResponse for CallbackPage {
 }
 
 /// Removes the code from the address bar, and so from screenshots and the browser's history.
-const SCRIPT: &str = "history.replaceState(null, '', location.pathname)";
+const HIDE_CODE_SCRIPT: &str = "history.replaceState(null, '', location.pathname)";
 
 const PAGE_TEMPLATE: &str = "<!doctype html>
 <html lang=\"en\"><meta charset=\"utf-8\"><title>{title} · dormouse</title>

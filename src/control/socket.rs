@@ -16,8 +16,8 @@ use tokio::net::UnixListener;
 use super::{BASE_PATH, Control, router};
 use crate::config::make_private_directory;
 
-/// Length of the fingerprint in a socket's name. The path of a socket is limited to about 100
-/// bytes.
+/// Maximum length of the fingerprint in a socket's name. The path of a socket is limited to about
+/// 100 bytes.
 const MAX_FINGERPRINT_CHARS: usize = 12;
 /// Maximum time to answer requests in progress when dormouse shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -57,10 +57,10 @@ impl SocketDirectory {
 ///
 /// # Errors
 /// When the socket cannot be created.
-pub async fn serve(control: Control, place: SocketDirectory) -> io::Result<()> {
-    let path = place.path_of_this_process();
-    let listener = bind(&place.directory, &path)?;
-    remove_stale_sockets(&place.directory);
+pub async fn serve(control: Control, sockets: SocketDirectory) -> io::Result<()> {
+    let path = sockets.path_of_this_process();
+    let listener = bind(&sockets.directory, &path)?;
+    remove_stale_sockets(&sockets.directory);
     let _removed = RemoveOnDrop(path);
     let stop = control.stop.clone();
     let stopping = stop.clone().cancelled_owned();

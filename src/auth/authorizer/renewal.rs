@@ -26,8 +26,8 @@ use crate::{
 };
 
 impl Authorizer {
-    pub(super) async fn perform(&self, task: LoginUpdate) -> Result<(), CredentialError> {
-        match task {
+    pub(super) async fn perform(&self, work: LoginUpdate) -> Result<(), CredentialError> {
+        match work {
             LoginUpdate::Read => {
                 let stamp = self.store.stamp(&self.target.key);
                 let kept = self.read().await?;

@@ -69,7 +69,7 @@ pub(super) async fn respond<K: Any + Send>(
                 messages.extend(more);
             }
             // The requests were cancelled, so that no answer will come. Some hosts wait for one
-            // nevertheless.
+            // anyway.
             Ok(None) if messages.is_empty() => {
                 return json(&cancelled_answers(&expected), &expected);
             }
