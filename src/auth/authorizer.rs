@@ -1,5 +1,5 @@
-//! What one server's requests show: kept in memory, renewed before it expires, and renewed once however many need it, in
-//! however many processes.
+//! The credentials that one server's requests carry: held in memory, renewed before they expire,
+//! and renewed once however many requests and processes need them.
 
 mod renewal;
 
@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Site,
+    LoginTarget,
     credential::Credential,
-    store::{LOOK, Stamp, Store},
+    store::{CHECK_INTERVAL, FileStamp, LoginStore},
 };
 use crate::{
     base::Lock,
@@ -26,227 +26,232 @@ use crate::{
     wire::credentials::{Authorization, Challenge, CredentialError, Credentials, Pending},
 };
 
-/// A renewal that was early, and failed, is tried again after this.
-const PAUSE: Duration = Duration::from_secs(30);
+/// Delay before another attempt after an early renewal has failed.
+const RENEWAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// Gives one server's requests what they show.
+/// Supplies the credentials for one server's requests.
 pub(super) struct Authorizer {
     this: Weak<Self>,
-    site: Site,
-    /// By which somebody logs in.
+    target: LoginTarget,
+    /// The command with which a user logs in.
     command: String,
-    store: Arc<Store>,
+    store: Arc<LoginStore>,
     tasks: TaskTracker,
-    memory: Lock<Memory>,
+    state: Lock<AuthorizerState>,
 }
 
-struct Memory {
-    shown: Shown,
-    /// Of the kept login, when it was last read.
-    stamp: Stamp,
-    /// Which one that was.
+struct AuthorizerState {
+    current: CurrentCredential,
+    /// Stamp of the stored login when it was last read.
+    stamp: FileStamp,
+    /// Identifies the stored login that was last read.
     login_id: Option<String>,
-    looked_at: Instant,
-    /// Whether what is shown is newer than what is kept, which could not be replaced.
-    is_unkept: bool,
-    /// What we were given last, and when.
-    given: Option<(Authorization, Instant)>,
-    /// What the server took last.
+    checked_at: Instant,
+    /// True if `current` is newer than the stored login because saving it failed.
+    is_unsaved: bool,
+    /// The token that an authorization server granted last, and when.
+    last_grant: Option<(Authorization, Instant)>,
+    /// The token that the server accepted last.
     accepted: Option<Authorization>,
-    /// What is being done about it, which everyone shares.
-    flight: Option<Flight>,
+    /// The update in progress, which all requests share.
+    update: Option<SharedUpdate>,
 }
 
-/// What there is to show.
+/// The credentials that requests carry now.
 #[derive(Clone)]
-enum Shown {
-    /// Nobody has looked yet.
-    Unknown,
-    /// Nothing; and the server has asked for nothing so far.
-    Nothing,
-    /// Nothing that the server would accept. `why`: the end of a sentence, for whoever has to log in.
-    Wanting {
+enum CurrentCredential {
+    /// The store has not been read yet.
+    Unread,
+    /// There is no login, and the server has not asked for one so far.
+    NoLogin,
+    /// There is no token that the server would accept. `why` ends the sentence that tells the user
+    /// to log in.
+    LoginRequired {
         why: String,
     },
-    Token(Arc<Token>),
+    Token(Arc<CurrentToken>),
 }
 
-struct Token {
+struct CurrentToken {
     login: Credential,
     authorization: Authorization,
     renew_at: Option<SystemTime>,
 }
 
-type Flight = Shared<BoxFuture<'static, Result<(), CredentialError>>>;
+type SharedUpdate = Shared<BoxFuture<'static, Result<(), CredentialError>>>;
 
-/// What can be done about what is shown.
-enum Task {
-    /// Read what is kept.
+/// A way to update the current credentials.
+enum LoginUpdate {
+    /// Reads the stored login.
     Read,
-    /// Renew what has expired, or soon will.
+    /// Renews a token that has expired or soon will.
     Renew,
-    /// Get something else than what was refused. `challenge`: of the server.
+    /// Replaces a token that the server refused with `challenge`.
     Replace { refused: Option<Authorization>, challenge: Challenge },
 }
 
-/// What a look comes to.
-enum Look {
-    Show(Option<Authorization>),
-    First(Task),
-    /// Show it, and meanwhile renew it.
-    ShowAndRenew(Authorization),
+/// The next step of a request that needs credentials.
+enum LoginDecision {
+    Use(Option<Authorization>),
+    UpdateFirst(LoginUpdate),
+    /// Use the token, and renew it in the background.
+    UseAndRenew(Authorization),
 }
 
-/// Somebody else may change the login whenever it is looked at; but not for ever.
-const MAX_LOOKS: usize = 4;
+/// Limit for repeated reads, since other processes may change the login each time.
+const MAX_ATTEMPTS: usize = 4;
 
 impl Authorizer {
     pub(super) fn new(
-        site: Site,
+        target: LoginTarget,
         command: String,
-        store: Arc<Store>,
+        store: Arc<LoginStore>,
         tasks: TaskTracker,
     ) -> Arc<Self> {
-        let (stamp, looked_at) = (Stamp::default(), Instant::now());
-        let memory = Lock::new(Memory {
-            shown: Shown::Unknown,
+        let (stamp, checked_at) = (FileStamp::default(), Instant::now());
+        let state = Lock::new(AuthorizerState {
+            current: CurrentCredential::Unread,
             stamp,
             login_id: None,
-            looked_at,
-            is_unkept: false,
-            given: None,
+            checked_at,
+            is_unsaved: false,
+            last_grant: None,
             accepted: None,
-            flight: None,
+            update: None,
         });
-        Arc::new_cyclic(|this| Self { this: this.clone(), site, command, store, tasks, memory })
+        Arc::new_cyclic(|this| Self { this: this.clone(), target, command, store, tasks, state })
     }
 
-    /// Whether it is for a server that is reached, and logged in to, like this.
-    pub(super) fn is_for(&self, site: &Site) -> bool {
-        self.site.remote == site.remote
+    /// Returns whether the authorizer was made for a server with this URL, headers and `oauth`
+    /// entry.
+    pub(super) fn is_for(&self, target: &LoginTarget) -> bool {
+        self.target.remote == target.remote
     }
 
-    /// Reads anew what is kept, when it is next looked at.
-    pub(super) fn forget(&self) {
-        let mut memory = self.memory.lock();
-        (memory.shown, memory.stamp) = (Shown::Unknown, Stamp::default());
+    /// Makes the next request read the stored login again.
+    pub(super) fn invalidate(&self) {
+        let mut state = self.state.lock();
+        (state.current, state.stamp) = (CurrentCredential::Unread, FileStamp::default());
     }
 
-    fn look(&self) -> Result<Look, CredentialError> {
-        let mut memory = self.memory.lock();
+    fn decide(&self) -> Result<LoginDecision, CredentialError> {
+        let mut state = self.state.lock();
         let now = Instant::now();
-        // Who is refused may have logged in a moment ago.
-        let is_due = now.duration_since(memory.looked_at) >= LOOK
-            || matches!(memory.shown, Shown::Wanting { .. });
+        // The user may have logged in since the last request was refused.
+        let is_due = now.duration_since(state.checked_at) >= CHECK_INTERVAL
+            || matches!(state.current, CurrentCredential::LoginRequired { .. });
         if is_due {
-            memory.looked_at = now;
-            if self.store.stamp(&self.site.slot) != memory.stamp {
-                return Ok(Look::First(Task::Read));
+            state.checked_at = now;
+            if self.store.stamp(&self.target.key) != state.stamp {
+                return Ok(LoginDecision::UpdateFirst(LoginUpdate::Read));
             }
         }
-        match &memory.shown {
-            Shown::Unknown => Ok(Look::First(Task::Read)),
-            Shown::Nothing => Ok(Look::Show(None)),
-            Shown::Wanting { why } => Err(self.login_required(why)),
-            Shown::Token(token) => {
+        match &state.current {
+            CurrentCredential::Unread => Ok(LoginDecision::UpdateFirst(LoginUpdate::Read)),
+            CurrentCredential::NoLogin => Ok(LoginDecision::Use(None)),
+            CurrentCredential::LoginRequired { why } => Err(self.login_required(why)),
+            CurrentCredential::Token(token) => {
                 let now = SystemTime::now();
                 let authorization = token.authorization.clone();
                 if token.login.is_expired(now) {
-                    Ok(Look::First(Task::Renew))
+                    Ok(LoginDecision::UpdateFirst(LoginUpdate::Renew))
                 } else if token.renew_at.is_some_and(|at| at <= now) && self.is_renewable(token) {
-                    Ok(Look::ShowAndRenew(authorization))
+                    Ok(LoginDecision::UseAndRenew(authorization))
                 } else {
-                    Ok(Look::Show(Some(authorization)))
+                    Ok(LoginDecision::Use(Some(authorization)))
                 }
             }
         }
     }
 
-    fn is_renewable(&self, token: &Token) -> bool {
-        token.login.can_be_renewed() || self.is_machine()
+    fn is_renewable(&self, token: &CurrentToken) -> bool {
+        token.login.can_be_renewed() || self.uses_client_credentials()
     }
 
-    fn is_machine(&self) -> bool {
-        self.site.oauth.grant == Grant::ClientCredentials
+    fn uses_client_credentials(&self) -> bool {
+        self.target.oauth.grant == Grant::ClientCredentials
     }
 
     fn login_required(&self, why: &str) -> CredentialError {
         CredentialError::LoginRequired { why: why.to_owned(), command: self.command.clone() }
     }
 
-    /// Does something about what is shown, or joins in what is being done already. It goes on when whoever asked for it
-    /// has gone: a token that was given must be kept.
-    fn fly(&self, task: Task) -> Flight {
-        let mut memory = self.memory.lock();
-        if let Some(flight) = &memory.flight {
-            return flight.clone();
+    /// Starts an update, or joins the one in progress. The update continues when its callers are
+    /// dropped: a token that was granted must be saved.
+    fn start_or_join(&self, work: LoginUpdate) -> SharedUpdate {
+        let mut state = self.state.lock();
+        if let Some(update) = &state.update {
+            return update.clone();
         }
         let this = self.this.clone();
-        let flying = self.tasks.spawn(async move {
+        let spawned = self.tasks.spawn(async move {
             let Some(this) = this.upgrade() else { return Ok(()) };
-            // However it ends, the next one may begin.
-            let _landing = Landing(&this);
-            this.perform(task).await
+            // Allows the next update, even if this one panics or is cancelled.
+            let _running = RunningUpdate(&this);
+            this.perform(work).await
         });
         let ended = |_| Err(CredentialError::Unavailable("dormouse is shutting down".to_owned()));
-        let flight = async move { flying.await.unwrap_or_else(ended) }.boxed().shared();
-        memory.flight = Some(flight.clone());
-        flight
+        let update = async move { spawned.await.unwrap_or_else(ended) }.boxed().shared();
+        state.update = Some(update.clone());
+        update
     }
 
-    /// `stamp`: of the kept login, before it was read.
-    fn show(&self, login: Option<Credential>, stamp: Stamp) {
-        let login = login.filter(Credential::was_given);
-        let token = login.map(|login| Token::of(login, fastrand::f64()));
-        let mut memory = self.memory.lock();
-        memory.stamp = stamp;
-        memory.shown = match token {
-            Some(Some(token)) => Shown::Token(Arc::new(token)),
-            Some(None) => Shown::Wanting { why: LOST.to_owned() },
-            None => Shown::Nothing,
+    /// Sets the current credentials. `stamp`: the stored login's stamp from before it was read.
+    fn set_current(&self, login: Option<Credential>, stamp: FileStamp) {
+        let login = login.filter(Credential::was_granted);
+        let token = login.map(|login| CurrentToken::of(login, fastrand::f64()));
+        let mut state = self.state.lock();
+        state.stamp = stamp;
+        state.current = match token {
+            Some(Some(token)) => CurrentCredential::Token(Arc::new(token)),
+            Some(None) => CurrentCredential::LoginRequired { why: LOGIN_INVALID.to_owned() },
+            None => CurrentCredential::NoLogin,
         };
     }
 
-    fn want(&self, why: &str, stamp: Stamp) {
-        let mut memory = self.memory.lock();
-        (memory.shown, memory.stamp) = (Shown::Wanting { why: why.to_owned() }, stamp);
+    fn require_login(&self, why: &str, stamp: FileStamp) {
+        let mut state = self.state.lock();
+        (state.current, state.stamp) =
+            (CurrentCredential::LoginRequired { why: why.to_owned() }, stamp);
     }
 
-    /// Shows what there is for a while longer.
-    fn postpone(&self) {
-        let mut memory = self.memory.lock();
-        if let Shown::Token(token) = &memory.shown {
-            let renew_at = Some(SystemTime::now() + PAUSE);
+    /// Uses the current token for a while longer before it is renewed.
+    fn postpone_renewal(&self) {
+        let mut state = self.state.lock();
+        if let CurrentCredential::Token(token) = &state.current {
+            let renew_at = Some(SystemTime::now() + RENEWAL_RETRY_DELAY);
             let (login, authorization) = (token.login.clone(), token.authorization.clone());
-            memory.shown = Shown::Token(Arc::new(Token { login, authorization, renew_at }));
+            state.current =
+                CurrentCredential::Token(Arc::new(CurrentToken { login, authorization, renew_at }));
         }
     }
 
     async fn authorize(&self) -> Result<Option<Authorization>, CredentialError> {
-        for _ in 0..MAX_LOOKS {
-            match self.look()? {
-                Look::Show(authorization) => return Ok(authorization),
-                Look::ShowAndRenew(authorization) => {
-                    drop(self.fly(Task::Renew));
+        for _ in 0..MAX_ATTEMPTS {
+            match self.decide()? {
+                LoginDecision::Use(authorization) => return Ok(authorization),
+                LoginDecision::UseAndRenew(authorization) => {
+                    drop(self.start_or_join(LoginUpdate::Renew));
                     return Ok(Some(authorization));
                 }
-                Look::First(task) => self.fly(task).await?,
+                LoginDecision::UpdateFirst(work) => self.start_or_join(work).await?,
             }
         }
         Err(CredentialError::Unavailable("it changes all the time".to_owned()))
     }
 
-    /// Whether we were given this token a moment ago, and the server has never taken it.
+    /// Returns whether this token was granted recently and the server has never accepted it.
     fn is_on_trial(&self, shown: Option<&Authorization>) -> bool {
-        let memory = self.memory.lock();
-        let given = memory.given.as_ref().filter(|(token, _)| shown == Some(token));
-        given.is_some_and(|(_, since)| since.elapsed() < TRIAL) && memory.accepted.as_ref() != shown
+        let state = self.state.lock();
+        let given = state.last_grant.as_ref().filter(|(token, _)| shown == Some(token));
+        given.is_some_and(|(_, since)| since.elapsed() < TRIAL_TIMEOUT)
+            && state.accepted.as_ref() != shown
     }
 
-    /// Whether something else is shown by now than what was refused.
-    fn shows_other(&self, refused: Option<&Authorization>) -> bool {
-        match &self.memory.lock().shown {
-            Shown::Token(token) => Some(&token.authorization) != refused,
+    /// Returns whether the current token differs from the refused one.
+    fn has_other_token(&self, refused: Option<&Authorization>) -> bool {
+        match &self.state.lock().current {
+            CurrentCredential::Token(token) => Some(&token.authorization) != refused,
             _ => false,
         }
     }
@@ -256,38 +261,38 @@ impl Authorizer {
         refused: Option<&Authorization>,
         challenge: &Challenge,
     ) -> Result<(), CredentialError> {
-        for _ in 0..MAX_LOOKS {
-            if self.shows_other(refused) {
+        for _ in 0..MAX_ATTEMPTS {
+            if self.has_other_token(refused) {
                 return Ok(());
             }
             let (refused, challenge) = (refused.cloned(), challenge.clone());
-            self.fly(Task::Replace { refused, challenge }).await?;
+            self.start_or_join(LoginUpdate::Replace { refused, challenge }).await?;
         }
         Err(CredentialError::Refused("it does not accept any token".to_owned()))
     }
 }
 
-const ON_TRIAL: &str = "it does not accept the token that was given a moment ago";
-const NOT_ACCEPTED: &str = " (it does not accept the one that there is)";
-/// A token that we were given, and that the server has not taken so far, is not replaced before this, lest it be done
-/// without end.
-const TRIAL: Duration = Duration::from_secs(20);
-const LOST: &str = " (the login is not valid any more)";
+const NEW_TOKEN_REFUSED: &str = "it does not accept the token that was given a moment ago";
+const TOKEN_REFUSED: &str = " (it does not accept the one that there is)";
+/// Minimum age of a token that the server has never accepted before it is replaced. Without this
+/// limit, dormouse would request tokens in an endless loop.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+const LOGIN_INVALID: &str = " (the login is not valid any more)";
 
 fn unavailable(error: impl std::fmt::Display) -> CredentialError {
     CredentialError::Unavailable(error.to_string())
 }
 
-/// Makes room for another flight.
-struct Landing<'a>(&'a Authorizer);
+/// Allows another update when it is dropped.
+struct RunningUpdate<'a>(&'a Authorizer);
 
-impl Drop for Landing<'_> {
+impl Drop for RunningUpdate<'_> {
     fn drop(&mut self) {
-        self.0.memory.lock().flight = None;
+        self.0.state.lock().update = None;
     }
 }
 
-impl Token {
+impl CurrentToken {
     fn of(login: Credential, random: f64) -> Option<Self> {
         let authorization = login.authorization()?;
         let renew_at = login.renew_at(random);
@@ -314,7 +319,7 @@ impl Credentials for Authorizer {
     }
 
     fn accepted(&self, shown: &Authorization) {
-        let accepted = &mut self.memory.lock().accepted;
+        let accepted = &mut self.state.lock().accepted;
         if accepted.as_ref() != Some(shown) {
             *accepted = Some(shown.clone());
         }
@@ -322,9 +327,9 @@ impl Credentials for Authorizer {
 
     fn changed(&self) -> Pending<'_, ()> {
         Box::pin(async {
-            let known = self.memory.lock().login_id.clone();
-            self.store.logged_in(&self.site.slot, known.as_deref(), &[]).await;
-            self.forget();
+            let known = self.state.lock().login_id.clone();
+            self.store.wait_for_login(&self.target.key, known.as_deref(), &[]).await;
+            self.invalidate();
         })
     }
 }

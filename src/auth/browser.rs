@@ -1,9 +1,10 @@
-//! Opens the browser of whoever sits at this machine.
+//! Opens the browser of the user at this machine.
 
 use crate::base::run_blocking;
 use url::Url;
 
-/// Whether there is any sense in opening one: over SSH, or without a screen, nobody would see it.
+/// Returns whether opening a browser is useful: over SSH or without a display, the user would not
+/// see it.
 pub fn can_open_browser() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let needs_display = cfg!(all(unix, not(target_os = "macos")));
@@ -12,12 +13,12 @@ pub fn can_open_browser() -> bool {
     is_set("BROWSER") || has_screen && !is_set("SSH_CONNECTION")
 }
 
-/// Opens an address that has been judged to be a web page's. Whether anything has opened.
+/// Opens a web page's address that was checked before. Returns whether a browser was started.
 pub async fn open_in_browser(address: &Url) -> bool {
     if !can_open_browser() {
         return false;
     }
     let address = address.to_string();
-    // It waits for what starts the browser.
+    // Opening waits for the program that starts the browser.
     run_blocking(move || webbrowser::open(&address).is_ok()).await.unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! Where the browser comes back to after a login: an address of this machine (RFC 8252 section 7.3).
+//! The address on this machine to which the browser returns after a login (RFC 8252 section 7.3).
 
 use std::{
     io::ErrorKind,
@@ -24,44 +24,45 @@ use url::{Host, Url};
 
 use super::LoginError;
 
-/// Of requests that wait to be looked at; a browser sends one.
-const MAX_WAITING: usize = 8;
+/// Maximum number of requests that wait to be handled; a browser sends one.
+const MAX_WAITING_REQUESTS: usize = 8;
 
-/// Listens until it is dropped.
+/// A listener for the browser's return, which ends when it is dropped.
 pub(super) struct Callback {
     redirect_uri: Url,
-    returned: mpsc::Receiver<Returned>,
+    returned: mpsc::Receiver<CallbackRequest>,
     _serving: Vec<AbortOnDropHandle<()>>,
 }
 
-/// A browser that has come back, and waits for what to show.
-pub struct Returned {
-    /// With all that it brought.
+/// A browser's request to the redirect URI, which waits for the page to show.
+pub struct CallbackRequest {
+    /// The redirect URI with the query that the authorization server added.
     pub(super) url: Url,
-    show: oneshot::Sender<Answer>,
+    show: oneshot::Sender<CallbackPage>,
 }
 
-/// What the browser shows.
+/// The page that the browser shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum CallbackPage {
     LoggedIn { server: String },
     Failed { why: String },
 }
 
 impl Callback {
-    /// Listens at this address; at a free port, where it has port 0.
+    /// Listens at this address; if its port is 0, at a free port.
     pub(super) async fn listen(wanted: &Url) -> Result<Self, LoginError> {
         let port = wanted.port().unwrap_or(0);
-        let failed = |cause| LoginError::Callback { address: shown(wanted), cause };
-        let listeners = bind_soon(wanted, port).await.map_err(failed)?;
+        let failed = |cause| LoginError::Callback { address: host_and_port(wanted), cause };
+        let listeners = bind_with_retries(wanted, port).await.map_err(failed)?;
         let port = listeners[0].local_addr().map_err(failed)?.port();
         let mut redirect_uri = wanted.clone();
-        // It has a host, so that it can have a port.
+        // The URL has a host, so that setting a port cannot fail.
         let _ = redirect_uri.set_port(Some(port));
-        let (returning, returned) = mpsc::channel(MAX_WAITING);
-        let came_back = ComeBack { redirect_uri: redirect_uri.clone(), returning };
-        // Its path may look like a pattern, so that it is compared below.
-        let router = Router::new().fallback(come_back).with_state(came_back);
+        let (returning, returned) = mpsc::channel(MAX_WAITING_REQUESTS);
+        let callback_state = CallbackState { redirect_uri: redirect_uri.clone(), returning };
+        // The path may contain characters that the router treats as a pattern, so the handler
+        // compares it.
+        let router = Router::new().fallback(receive_callback).with_state(callback_state);
         let serve = |listener| {
             let router = router.clone();
             AbortOnDropHandle::new(tokio::spawn(async move {
@@ -74,36 +75,36 @@ impl Callback {
         Ok(Self { redirect_uri, returned, _serving: serving })
     }
 
-    /// Where it is, with its port.
+    /// Returns the address that the listener is bound to, with its port.
     pub(super) fn redirect_uri(&self) -> &Url {
         &self.redirect_uri
     }
 
-    /// Waits for a browser.
-    pub(super) async fn returned(&mut self) -> Returned {
+    /// Waits for the next request of a browser.
+    pub(super) async fn returned(&mut self) -> CallbackRequest {
         match self.returned.recv().await {
             Some(returned) => returned,
-            // It serves no more.
+            // The listener has ended.
             None => std::future::pending().await,
         }
     }
 }
 
-impl Returned {
-    pub(super) async fn answer(self, answer: Answer) {
-        // It may have been closed.
+impl CallbackRequest {
+    pub(super) async fn answer(self, answer: CallbackPage) {
+        // The browser may have closed the connection.
         let _ = self.show.send(answer);
-        // Whoever has answered may end at once, and the page is still on its way.
+        // The caller may exit the process at once, while the page is still being sent.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-fn shown(url: &Url) -> String {
+fn host_and_port(url: &Url) -> String {
     format!("{}:{}", url.host_str().unwrap_or_default(), url.port().unwrap_or(0))
 }
 
-/// A login that has ended a moment ago may not have let go of the port yet.
-async fn bind_soon(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
+/// Binds the listeners, and retries while a login that has just ended still holds the port.
+async fn bind_with_retries(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
     const MAX_TRIES: usize = 10;
     for _ in 1..MAX_TRIES {
         match bind(wanted, port).await {
@@ -116,7 +117,7 @@ async fn bind_soon(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>>
     bind(wanted, port).await
 }
 
-/// At least one.
+/// Binds at least one listener.
 async fn bind(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
     let one = match wanted.host() {
         Some(Host::Ipv4(address)) => TcpListener::bind((address, port)).await,
@@ -126,7 +127,8 @@ async fn bind(wanted: &Url, port: u16) -> std::io::Result<Vec<TcpListener>> {
     Ok(vec![one?])
 }
 
-/// A browser tries one address of this name and then the other: whoever else listened at one of them would get the code.
+/// Binds both loopback addresses: a browser tries both for `localhost`, so that another process at
+/// one of them would receive the code.
 async fn bind_localhost(port: u16) -> std::io::Result<Vec<TcpListener>> {
     const MAX_TRIES: usize = 8;
     let mut tries = 0;
@@ -144,12 +146,12 @@ async fn bind_localhost(port: u16) -> std::io::Result<Vec<TcpListener>> {
 }
 
 #[derive(Clone)]
-struct ComeBack {
+struct CallbackState {
     redirect_uri: Url,
-    returning: mpsc::Sender<Returned>,
+    returning: mpsc::Sender<CallbackRequest>,
 }
 
-async fn come_back(State(place): State<ComeBack>, request: Request) -> Response {
+async fn receive_callback(State(place): State<CallbackState>, request: Request) -> Response {
     if request.uri().path() != place.redirect_uri.path() {
         return StatusCode::NOT_FOUND.into_response();
     }
@@ -159,17 +161,17 @@ async fn come_back(State(place): State<ComeBack>, request: Request) -> Response 
     let mut url = place.redirect_uri;
     url.set_query(request.uri().query());
     let (show, shown) = oneshot::channel();
-    let is_taken = place.returning.send(Returned { url, show }).await.is_ok();
+    let is_taken = place.returning.send(CallbackRequest { url, show }).await.is_ok();
     match shown.await {
         Ok(answer) if is_taken => answer.into_response(),
         _ => {
             let why = "nobody waits for this login any more; start it again".to_owned();
-            Answer::Failed { why }.into_response()
+            CallbackPage::Failed { why }.into_response()
         }
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for CallbackPage {
     fn into_response(self) -> Response {
         let (status, title, text) = match self {
             Self::LoggedIn { server } => (
@@ -183,11 +185,11 @@ impl IntoResponse for Answer {
                 format!("{why}. What to do is said where you came from."),
             ),
         };
-        let page = PAGE
-            .replace("{script}", SCRIPT)
+        let page = PAGE_TEMPLATE
+            .replace("{script}", HIDE_CODE_SCRIPT)
             .replace("{title}", title)
             .replace("{text}", &escaped(&text));
-        let script = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+        let script = BASE64_STANDARD.encode(Sha256::digest(HIDE_CODE_SCRIPT));
         let policy =
             format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'");
         let headers = [
@@ -199,14 +201,15 @@ impl IntoResponse for Answer {
     }
 }
 
-/// Takes the code out of the address bar, and so out of screenshots and the browser's history.
-const SCRIPT: &str = "history.replaceState(null, '', location.pathname)";
+/// Removes the code from the address bar, and so from screenshots and the browser's history.
+const HIDE_CODE_SCRIPT: &str = "history.replaceState(null, '', location.pathname)";
 
-const PAGE: &str = "<!doctype html>
+const PAGE_TEMPLATE: &str = "<!doctype html>
 <html lang=\"en\"><meta charset=\"utf-8\"><title>{title} · dormouse</title>
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
 <meta name=\"color-scheme\" content=\"light dark\">
-<style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}</style>
+<style>body{font:1.1rem/1.5 system-ui,sans-serif;\
+max-width:32rem;margin:20vh auto;padding:0 1rem}</style>
 <script>{script}</script>
 <h1>{title}</h1>
 <p>{text}</p>
@@ -232,15 +235,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_page_at_the_end_takes_the_code_out_of_the_address_bar_by_the_one_script_it_allows()
-    {
+    async fn callback_page_hides_the_code_with_the_only_script_it_allows() {
         let wanted = Url::parse("http://127.0.0.1:0/back").unwrap();
         let mut callback = Callback::listen(&wanted).await.unwrap();
         let port = callback.redirect_uri().port().unwrap();
         let mut browser = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let request = "GET /back?code=c HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         browser.write_all(request.as_bytes()).await.unwrap();
-        callback.returned().await.answer(Answer::LoggedIn { server: "s".to_owned() }).await;
+        callback.returned().await.answer(CallbackPage::LoggedIn { server: "s".to_owned() }).await;
         let mut page = String::new();
         browser.read_to_string(&mut page).await.unwrap();
         let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_listens_at_one_address_of_localhost_does_not_get_the_code() {
+    async fn localhost_port_taken_on_one_address_is_refused() {
         let free = Callback::listen(&Url::parse("http://localhost:0/back").unwrap()).await.unwrap();
         let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         assert_ne!(free.redirect_uri().port(), Some(0));

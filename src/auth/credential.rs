@@ -1,4 +1,4 @@
-//! One login: the tokens, by whom and for what they were given, and to which client.
+//! One login: its tokens, their issuer and resource, and the client that they were issued to.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,17 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{client::Client, discovery::Discovered, guard::shown};
+use super::{auth_client::AuthClient, discovery::AuthServer, guarded_client::redacted};
 use crate::{config::Secret, wire::credentials::Authorization};
 
-/// A login, as it is kept. It is for one resource, and its secrets go to one issuer only.
+/// A login as it is stored. It is for one resource, and its secrets are sent to one issuer only.
 #[derive(Clone, Debug)]
 pub(super) struct Credential {
-    pub(super) facts: Facts,
+    pub(super) facts: LoginFacts,
     pub(super) client_secret: Option<Secret>,
-    /// `None` when there is none that is good for anything any more.
+    /// `None` if no token is valid any more.
     pub(super) tokens: Option<Tokens>,
-    /// Whether the secrets are in the file: there they stay, for processes that reach no keychain.
+    /// True if the secrets are in the file. They stay there, for processes that cannot access a
+    /// keychain.
     pub(super) is_in_file: bool,
 }
 
@@ -26,51 +27,52 @@ pub(super) struct Tokens {
     pub(super) refresh: Option<Secret>,
 }
 
-/// All of a login that is not secret. Times are seconds since 1970.
+/// The parts of a login that are not secret. Times are in seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Facts {
-    /// The server's URL, as the config had it.
+pub(super) struct LoginFacts {
+    /// The server's URL from the config, without its query.
     pub(super) server: String,
     pub(super) issuer: String,
-    /// What the tokens are for (RFC 8707).
+    /// The resource that the tokens are for (RFC 8707).
     pub(super) resource: String,
     pub(super) token_endpoint: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) revocation_endpoint: Option<String>,
     pub(super) client_id: String,
     pub(super) method: AuthMethod,
-    /// Of a client that we have registered; `None` for one of the config.
+    /// Set only for a client that dormouse has registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redirect_uri: Option<String>,
-    /// The scopes that such a client was registered with.
+    /// The scopes that dormouse registered the client with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) registered_scopes: Vec<String>,
-    /// Of such a client, where it does not last.
+    /// End of a registration made by dormouse; `None` if it does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client_expires_at: Option<u64>,
-    /// What was asked for when somebody logged in.
+    /// The scopes that were requested at the login.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) asked: Vec<String>,
-    /// What was granted.
+    /// The granted scopes.
     pub(super) scopes: Vec<String>,
-    /// What the server has asked for beyond that.
+    /// The scopes that the server demanded beyond the granted ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) wanted: Vec<String>,
-    /// By which it is known from those before and after it; it stays the same when it is renewed. `None` where nobody has
-    /// ever logged in.
+    /// Distinguishes this login from earlier and later ones; a renewal keeps it. `None` if the user
+    /// has never logged in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) login_id: Option<String>,
     pub(super) obtained_at: u64,
-    /// `None` where nobody has said.
+    /// `None` if the authorization server did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expires_at: Option<u64>,
-    /// Whether it renews itself.
+    /// True if dormouse can get a new token without the user.
     pub(super) is_renewable: bool,
     pub(super) is_usable: bool,
 }
 
-/// How a client shows at the token endpoint that it is the one (RFC 8414, `token_endpoint_auth_methods_supported`).
+/// A method of client authentication at the token endpoint (RFC 8414,
+/// `token_endpoint_auth_methods_supported`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AuthMethod {
@@ -80,9 +82,10 @@ pub(super) enum AuthMethod {
     PrivateKeyJwt,
 }
 
-impl Facts {
-    /// Whether somebody is logged in with all that the server has asked for, and was to get these scopes, or has them.
-    pub(super) fn is_enough(&self, scopes: &[String]) -> bool {
+impl LoginFacts {
+    /// Returns whether the login is usable, includes all that the server has demanded, and was
+    /// requested with these scopes or has them.
+    pub(super) fn satisfies(&self, scopes: &[String]) -> bool {
         let is_asked = |scope: &String| self.asked.contains(scope) || self.scopes.contains(scope);
         self.is_usable && self.wanted.is_empty() && scopes.iter().all(is_asked)
     }
@@ -98,7 +101,7 @@ impl AuthMethod {
         }
     }
 
-    pub(super) fn of_name(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         let all =
             [Self::None, Self::ClientSecretBasic, Self::ClientSecretPost, Self::PrivateKeyJwt];
         all.into_iter().find(|method| method.name() == name)
@@ -106,14 +109,14 @@ impl AuthMethod {
 }
 
 impl Credential {
-    /// No more than a client that was registered, for a login that is still to come.
-    pub(super) fn of_client(server: &Url, discovered: &Discovered, client: Client) -> Self {
-        let facts = Facts {
-            server: shown(server),
-            issuer: discovered.issuer.clone(),
-            resource: discovered.resource.clone(),
-            token_endpoint: discovered.metadata.token_endpoint.clone(),
-            revocation_endpoint: discovered.text("revocation_endpoint"),
+    /// Builds an entry for a registered client that has no tokens yet.
+    pub(super) fn from_client(server: &Url, auth_server: &AuthServer, client: AuthClient) -> Self {
+        let facts = LoginFacts {
+            server: redacted(server),
+            issuer: auth_server.issuer.clone(),
+            resource: auth_server.resource.clone(),
+            token_endpoint: auth_server.metadata.token_endpoint.clone(),
+            revocation_endpoint: auth_server.string_field("revocation_endpoint"),
             client_id: client.id,
             method: client.method,
             redirect_uri: client.redirect_uri,
@@ -128,33 +131,33 @@ impl Credential {
             is_renewable: false,
             is_usable: false,
         };
-        // What the config has is not kept a second time.
+        // A secret from the config is not stored a second time.
         let is_ours = facts.redirect_uri.is_some();
         let client_secret = client.secret.filter(|_| is_ours);
         Self { facts, client_secret, tokens: None, is_in_file: false }
     }
 
-    /// Whether anybody has ever logged in.
-    pub(super) fn was_given(&self) -> bool {
+    /// Returns whether the user has ever logged in.
+    pub(super) fn was_granted(&self) -> bool {
         self.facts.obtained_at > 0
     }
 
-    /// The same without a client that its authorization server does not know any more, and what that was given.
+    /// Removes a client that its authorization server does not know any more, and its tokens.
     pub(super) fn without_client(self) -> Self {
         let mut lost = self.without_tokens();
         (lost.facts.redirect_uri, lost.client_secret) = (None, None);
         lost
     }
 
-    /// The same without what is no good any more.
+    /// Removes tokens that are not valid any more.
     pub(super) fn without_tokens(mut self) -> Self {
         self.tokens = None;
         (self.facts.is_renewable, self.facts.is_usable) = (false, false);
         self
     }
 
-    /// The same, good until it expires.
-    pub(super) fn unrenewable(mut self) -> Self {
+    /// Removes the refresh token, so that the login ends when the access token expires.
+    pub(super) fn without_refresh_token(mut self) -> Self {
         if let Some(tokens) = &mut self.tokens {
             tokens.refresh = None;
         }
@@ -162,45 +165,47 @@ impl Credential {
         self
     }
 
-    /// What requests show; `None` where there is nothing to show.
+    /// Returns the `Authorization` header for requests; `None` if there is no token, or none that a
+    /// header can carry.
     pub(super) fn authorization(&self) -> Option<Authorization> {
         Authorization::bearer(self.tokens.as_ref()?.access.expose())
     }
 
-    /// How long ago its token was given; `None` where the clock was set back since.
+    /// Returns the time since the token was granted; `None` if the clock was set back since then.
     pub(super) fn age(&self) -> Option<Duration> {
         let obtained_at = UNIX_EPOCH.checked_add(Duration::from_secs(self.facts.obtained_at))?;
         SystemTime::now().duration_since(obtained_at).ok()
     }
 
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {
-        self.facts.expires_at.is_some_and(|at| at <= seconds(now))
+        self.facts.expires_at.is_some_and(|at| at <= unix_seconds(now))
     }
 
     pub(super) fn can_be_renewed(&self) -> bool {
         self.tokens.as_ref().is_some_and(|tokens| tokens.refresh.is_some())
     }
 
-    /// When it is time to renew it; `None` where there is no telling. `random` in 0..1 keeps several processes from
-    /// doing it at the same moment.
+    /// Returns when to renew the token; `None` if its expiry is unknown. `random` in 0..1 keeps
+    /// several processes from renewing it at the same moment.
     pub(super) fn renew_at(&self, random: f64) -> Option<SystemTime> {
         let expires_at = Duration::from_secs(self.facts.expires_at?);
         let expires_at = UNIX_EPOCH.checked_add(expires_at)?;
         let lifetime =
             Duration::from_secs(self.facts.expires_at?.saturating_sub(self.facts.obtained_at));
-        let margin = (lifetime / 5).clamp(MIN_MARGIN, EARLY).min(lifetime / 2);
+        let margin = (lifetime / 5).clamp(MIN_RENEWAL_MARGIN, MAX_RENEWAL_MARGIN).min(lifetime / 2);
         let margin = margin.mul_f64(0.75 + random / 4.0);
         expires_at.checked_sub(margin)
     }
 }
 
-/// A token is renewed when a fifth of its life is left, but no earlier than this.
-const EARLY: Duration = Duration::from_mins(5);
-/// And no later than this: servers count in whole seconds, and some end the whole login when they are shown a token that has
-/// expired.
-const MIN_MARGIN: Duration = Duration::from_secs(2);
+/// Maximum time before its expiry at which a token is renewed; usually a fifth of its lifetime is
+/// left.
+const MAX_RENEWAL_MARGIN: Duration = Duration::from_mins(5);
+/// Minimum time before its expiry at which a token is renewed: servers count in whole seconds, and
+/// some end the whole login when they receive an expired token.
+const MIN_RENEWAL_MARGIN: Duration = Duration::from_secs(2);
 
-pub(super) fn seconds(time: SystemTime) -> u64 {
+pub(super) fn unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
@@ -226,9 +231,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(super) fn of(facts: &Facts) -> Self {
+    pub(super) fn of(facts: &LoginFacts) -> Self {
         let is_over = !facts.is_renewable
-            && facts.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()));
+            && facts.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
         Self {
             issuer: facts.issuer.clone(),
             scopes: facts.scopes.clone(),

@@ -1,5 +1,6 @@
-//! Who gives tokens for a server, for what and where (RFC 9728, RFC 8414, `OpenID` Connect Discovery). rmcp finds it out;
-//! what the config says of it wins.
+//! Discovers the authorization server of a server, its endpoints and the resource to request tokens
+//! for (RFC 9728, RFC 8414, `OpenID` Connect Discovery). rmcp does the discovery; the config takes
+//! precedence.
 
 use std::sync::Arc;
 
@@ -9,82 +10,95 @@ use rmcp::transport::auth::{
 use url::Url;
 
 use super::{
-    Site,
+    LoginTarget,
     credential::AuthMethod,
-    error::{self, LoginError},
-    guard::Guard,
+    guarded_client::GuardedClient,
+    login_error::{self, LoginError},
     scopes::{self, OFFLINE_ACCESS},
 };
 
-pub(super) struct Discovered {
-    /// rmcp's state, which makes the rest of a login by code.
+pub(super) struct AuthServer {
+    /// rmcp's state, which also performs the rest of a login by code.
     pub(super) manager: AuthorizationManager,
     pub(super) metadata: AuthorizationMetadata,
-    /// Whose tokens these are. Of a server that names none, the origin of its token endpoint.
+    /// The issuer of the tokens. If the metadata names none, the origin of the token endpoint.
     pub(super) issuer: String,
-    /// What tokens are asked for (RFC 8707).
+    /// The resource that tokens are requested for (RFC 8707).
     pub(super) resource: String,
-    pub(super) guard: Guard,
-    /// Whether anybody has said any of this; else it is what a server of 2025-03-26 may have.
+    pub(super) http: GuardedClient,
+    /// True if the server or its authorization server publishes metadata; if not, these are the
+    /// default endpoints of 2025-03-26.
     pub(super) is_published: bool,
 }
 
-/// Finds out who gives tokens for a server that has sent this challenge.
-pub(super) async fn discover(site: &Site, challenge: &str) -> Result<Discovered, LoginError> {
-    let (server, named) = (&site.remote.url, site.oauth.auth_server.as_ref());
-    let guard = site.guard()?;
-    let client = Arc::new(guard.clone());
-    let mut manager = AuthorizationManager::new_with_oauth_http_client(bare(server), client)
-        .await
-        .map_err(|error| error::discovery(&error))?;
+/// Discovers the authorization server of a server that has sent this challenge.
+pub(super) async fn discover(
+    target: &LoginTarget,
+    challenge: &str,
+) -> Result<AuthServer, LoginError> {
+    let (server, named) = (&target.remote.url, target.oauth.auth_server.as_ref());
+    let http = target.http()?;
+    let client = Arc::new(http.clone());
+    let mut manager =
+        AuthorizationManager::new_with_oauth_http_client(without_secrets(server), client)
+            .await
+            .map_err(|error| login_error::discovery_error(&error))?;
     let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
-    // Also where the config names somebody else: what is asked for is the server's to say.
+    // Runs even if the config names the authorization server, because the server determines the
+    // resource and its scopes.
     let resolved = manager.resolve_metadata_from_challenge(challenge).await;
     let (metadata, is_published) = match (named, resolved) {
-        (Some(named), _) => (metadata_of(named, &guard).await?, true),
+        (Some(named), _) => (configured_metadata(named, &http).await?, true),
         (None, Ok(resolved)) => (resolved.metadata, resolved.source.is_discovered()),
-        // A server of 2025-03-26 is its own authorization server, and may call that part of it by another path.
+        // A server of 2025-03-26 is its own authorization server, and its issuer may have another
+        // path.
         (None, Err(AuthError::AuthorizationServerMismatch { received_issuer, .. }))
             if origin(&received_issuer) == server.origin().ascii_serialization() =>
         {
-            (document_of(&root(server), &guard).await?, true)
+            (fetch_metadata(&root_url(server), &http).await?, true)
         }
-        (None, Err(error)) => return Err(error::discovery(&error)),
+        (None, Err(error)) => return Err(login_error::discovery_error(&error)),
     };
-    check(&metadata, &guard)?;
-    let resource = resource(&mut manager, &metadata).await?;
+    check_endpoints(&metadata, &http)?;
+    let resource = find_resource(&mut manager, &metadata).await?;
     manager.set_metadata(metadata.clone());
     let issuer = match &metadata.issuer {
         Some(issuer) => issuer.clone(),
         None => origin(&metadata.token_endpoint),
     };
-    Ok(Discovered { manager, metadata, issuer, resource, guard, is_published })
+    Ok(AuthServer { manager, metadata, issuer, resource, http, is_published })
 }
 
-fn root(server: &Url) -> Url {
-    let mut root = bare(server);
+fn root_url(server: &Url) -> Url {
+    let mut root = without_secrets(server);
     root.set_path("/");
     root
 }
 
-/// The metadata of an authorization server that the config names: by its issuer, which it has to be then (RFC 8414 section
-/// 3.3), or by where the document is.
-async fn metadata_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata, LoginError> {
-    let metadata = document_of(named, guard).await?;
+/// Fetches the metadata of an authorization server that the config names: by its issuer, which the
+/// metadata must repeat (RFC 8414 section 3.3), or by the URL of the document.
+async fn configured_metadata(
+    named: &Url,
+    http: &GuardedClient,
+) -> Result<AuthorizationMetadata, LoginError> {
+    let metadata = fetch_metadata(named, http).await?;
     let is_document = named.path().contains("/.well-known/");
     let is_it = |issuer: &str| issuer.trim_end_matches('/') == named.as_str().trim_end_matches('/');
     match &metadata.issuer {
         Some(issuer) if !is_document && !is_it(issuer) => {
             let said = format!("\"authServer\" is {named}, and calls itself {issuer}");
-            Err(LoginError::Discovery(error::scrubbed(&said, &[])))
+            Err(LoginError::Discovery(login_error::scrubbed(&said, &[])))
         }
         _ => Ok(metadata),
     }
 }
 
-async fn document_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata, LoginError> {
-    for place in places(named) {
-        if let Some(document) = guard.get_json(&place).await?
+async fn fetch_metadata(
+    named: &Url,
+    http: &GuardedClient,
+) -> Result<AuthorizationMetadata, LoginError> {
+    for place in metadata_urls(named) {
+        if let Some(document) = http.get_json(&place).await?
             && let Ok(metadata) = serde_json::from_value(document)
         {
             return Ok(metadata);
@@ -93,19 +107,20 @@ async fn document_of(named: &Url, guard: &Guard) -> Result<AuthorizationMetadata
     Err(LoginError::Discovery(format!("there is no metadata of {named}")))
 }
 
-/// A server's URL without what may be secret in it: it becomes what tokens are asked for, where the server says nothing
-/// else, and stands in errors.
-fn bare(server: &Url) -> Url {
+/// Removes the parts of a server's URL that may be secret. The result appears in errors, and is the
+/// resource to request tokens for if the server names none.
+fn without_secrets(server: &Url) -> Url {
     let mut bare = server.clone();
     bare.set_query(None);
     bare.set_fragment(None);
-    // It has a host, so that it can be without these.
+    // The URL has a host, so that removing the user name and password cannot fail.
     let _ = bare.set_username("").and_then(|()| bare.set_password(None));
     bare
 }
 
-/// Where the metadata of an issuer may be (RFC 8414 section 3, `OpenID` Connect Discovery section 4).
-fn places(issuer: &Url) -> Vec<Url> {
+/// Returns the URLs at which an issuer's metadata may be found (RFC 8414 section 3, `OpenID`
+/// Connect Discovery section 4).
+fn metadata_urls(issuer: &Url) -> Vec<Url> {
     if issuer.path().contains("/.well-known/") {
         return vec![issuer.clone()];
     }
@@ -127,26 +142,30 @@ fn places(issuer: &Url) -> Vec<Url> {
     paths.into_iter().map(at).collect()
 }
 
-/// Whether all that will be asked may be.
-fn check(metadata: &AuthorizationMetadata, guard: &Guard) -> Result<(), LoginError> {
+/// Checks that dormouse may contact all endpoints of the authorization server.
+fn check_endpoints(
+    metadata: &AuthorizationMetadata,
+    http: &GuardedClient,
+) -> Result<(), LoginError> {
     let known = ["registration_endpoint", "revocation_endpoint", "device_authorization_endpoint"];
-    let others = known.iter().filter_map(|name| text(metadata, name));
+    let others = known.iter().filter_map(|name| string_field(metadata, name));
     for endpoint in others.chain([metadata.token_endpoint.clone()]) {
         let url = Url::parse(&endpoint).map_err(|_| {
             LoginError::Discovery(format!("it names {endpoint:?}, which is no URL"))
         })?;
-        guard.check(&url)?;
+        http.check(&url)?;
     }
     Ok(())
 }
 
-/// What rmcp will ask tokens for. It keeps that to itself, but for the address at which to log in.
-async fn resource(
+/// Returns the resource that rmcp will request tokens for. rmcp reveals it only as a parameter of
+/// the authorization URL.
+async fn find_resource(
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,
 ) -> Result<String, LoginError> {
-    let failed = |error| error::discovery(&error);
-    // Some give no codes, which is of no concern here.
+    let failed = |error| login_error::discovery_error(&error);
+    // An authorization server may offer no codes, which does not matter here.
     let mut asked = metadata.clone();
     asked.response_types_supported = None;
     asked.code_challenge_methods_supported = Some(vec!["S256".to_owned()]);
@@ -165,34 +184,35 @@ fn origin(url: &str) -> String {
     Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.origin().ascii_serialization())
 }
 
-fn text(metadata: &AuthorizationMetadata, name: &str) -> Option<String> {
+fn string_field(metadata: &AuthorizationMetadata, name: &str) -> Option<String> {
     if name == "registration_endpoint" {
         return metadata.registration_endpoint.clone();
     }
     Some(metadata.additional_fields.get(name)?.as_str()?.to_owned())
 }
 
-impl Discovered {
-    /// A member of the metadata that is a text.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
-        text(&self.metadata, name)
+impl AuthServer {
+    /// Returns a member of the metadata that is a string.
+    pub(super) fn string_field(&self, name: &str) -> Option<String> {
+        string_field(&self.metadata, name)
     }
 
     pub(super) fn supports(&self, flag: &str) -> bool {
         self.metadata.additional_fields.get(flag).and_then(serde_json::Value::as_bool) == Some(true)
     }
 
-    /// The ways in which clients show that they are the ones; `None` where nothing is said.
-    pub(super) fn methods(&self) -> Option<Vec<AuthMethod>> {
+    /// Returns the client authentication methods; `None` if the metadata names none.
+    pub(super) fn auth_methods(&self) -> Option<Vec<AuthMethod>> {
         let said = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported")?;
         let names = said.as_array()?.iter().filter_map(serde_json::Value::as_str);
-        Some(names.filter_map(AuthMethod::of_name).collect())
+        Some(names.filter_map(AuthMethod::from_name).collect())
     }
 
-    /// How a client with a secret shows it: in a header, unless only the body will do (RFC 6749 section 2.3.1).
-    pub(super) fn secret_method(&self) -> AuthMethod {
-        let methods = self.methods().unwrap_or_default();
-        let has = |method| methods.contains(&method);
+    /// Returns how a client with a secret authenticates: in a header, unless only the body is
+    /// supported (RFC 6749 section 2.3.1).
+    pub(super) fn secret_auth_method(&self) -> AuthMethod {
+        let auth_methods = self.auth_methods().unwrap_or_default();
+        let has = |method| auth_methods.contains(&method);
         if has(AuthMethod::ClientSecretPost) && !has(AuthMethod::ClientSecretBasic) {
             AuthMethod::ClientSecretPost
         } else {
@@ -200,11 +220,12 @@ impl Discovered {
         }
     }
 
-    /// The scopes to ask for: those of the config, else those that the server has named; and what was missing.
+    /// Returns the scopes to request: those of the config or, if it has none, those that the server
+    /// names; and `more`.
     pub(super) async fn scopes(&self, configured: &[String], more: &[String]) -> Vec<String> {
         let mut scopes = if configured.is_empty() {
             let known = self.manager.select_initial_scopes(&[]).await;
-            scopes::named(known.iter().map(String::as_str))
+            scopes::valid_scopes(known.iter().map(String::as_str))
         } else {
             configured.to_vec()
         };
@@ -215,7 +236,7 @@ impl Discovered {
         }
         let offline = OFFLINE_ACCESS.to_owned();
         let supported = self.metadata.scopes_supported.as_ref();
-        // Without it the login would end with its first token.
+        // Without this scope the login would end when its first token expires.
         if !configured.is_empty()
             && !scopes.contains(&offline)
             && supported.is_some_and(|supported| supported.contains(&offline))
@@ -231,12 +252,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_looked_for_where_the_specifications_put_it() {
+    fn metadata_urls_follow_the_specifications() {
+        let root = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
         for (issuer, expected) in [
-            (
-                "https://as.example",
-                &["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"][..],
-            ),
+            ("https://as.example", &root[..]),
             (
                 "https://as.example/tenant/?x",
                 &[
@@ -247,7 +266,7 @@ mod tests {
             ),
             ("https://as.example/a/.well-known/b", &["/a/.well-known/b"]),
         ] {
-            let found = places(&Url::parse(issuer).unwrap());
+            let found = metadata_urls(&Url::parse(issuer).unwrap());
             let paths: Vec<&str> = found.iter().map(Url::path).collect();
             assert_eq!(paths, expected, "{issuer}");
         }

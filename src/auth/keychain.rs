@@ -1,5 +1,5 @@
-//! The system's keychain: Keychain on macOS, the Credential Manager on Windows, the Secret Service on Linux. A machine
-//! without a desktop has none.
+//! The system's keychain: Keychain on macOS, the Credential Manager on Windows, the Secret Service
+//! on Linux. A machine without a desktop has none.
 
 use std::{
     sync::{
@@ -14,54 +14,55 @@ use keyring_core::{CredentialStore, Entry, Error};
 
 use crate::config::Secret;
 
-/// Under which people keep secrets for `keychain:NAME`.
-pub(super) const SECRETS: &str = "dormouse";
-/// Under which logins are kept, where no config can name them.
-pub(super) const LOGINS: &str = "dormouse-logins";
+/// Name under which users store the secrets for `keychain:NAME`.
+pub(super) const SECRETS_SERVICE: &str = "dormouse";
+/// Name under which logins are stored, so that no config can refer to them.
+pub(super) const LOGINS_SERVICE: &str = "dormouse-logins";
 
-/// How long a person may take who has to unlock it.
+/// Maximum time for the user to unlock the keychain.
 const UNLOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A thread of its own has it: on Linux it may neither be used nor dropped where tasks run. Opened when it is first needed.
+/// Access to the keychain through a thread of its own, because on Linux the keychain may be neither
+/// used nor dropped on a thread that runs tasks. The first use opens it.
 pub(super) struct Keychain {
-    open: Open,
-    jobs: OnceLock<Option<mpsc::Sender<Job>>>,
+    open: KeychainOpener,
+    jobs: OnceLock<Option<mpsc::Sender<KeychainJob>>>,
 }
 
-type Open = fn() -> Result<Arc<CredentialStore>, Error>;
+type KeychainOpener = fn() -> Result<Arc<CredentialStore>, Error>;
 
-type Job = Box<dyn FnOnce(&CredentialStore) + Send>;
+type KeychainJob = Box<dyn FnOnce(&CredentialStore) + Send>;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the system's keychain: {0}")]
 pub struct KeychainError(String);
 
 impl Keychain {
-    pub(super) fn of_system() -> Self {
+    pub(super) fn system() -> Self {
         Self { open, jobs: OnceLock::new() }
     }
 
-    /// None, whatever the system has.
-    pub(super) fn none() -> Self {
+    /// Makes a keychain that is never available.
+    pub(super) fn disabled() -> Self {
         Self { open, jobs: OnceLock::from(None) }
     }
 
-    /// In memory.
+    /// Makes a keychain in memory.
     #[cfg(test)]
     pub(super) fn mock() -> Self {
-        let open: Open = || Ok(keyring_core::mock::Store::new()?);
+        let open: KeychainOpener = || Ok(keyring_core::mock::Store::new()?);
         Self { open, jobs: OnceLock::new() }
     }
 
-    fn jobs(&self) -> Option<&mpsc::Sender<Job>> {
-        self.jobs.get_or_init(|| start(self.open)).as_ref()
+    fn jobs(&self) -> Option<&mpsc::Sender<KeychainJob>> {
+        self.jobs.get_or_init(|| start_thread(self.open)).as_ref()
     }
 
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn is_available(&self) -> bool {
         self.jobs().is_some()
     }
 
-    /// Waits for a person, where one has to unlock it.
+    /// Reads an entry. Blocks while the user has to unlock the keychain.
     pub(super) fn get(
         &self,
         service: &'static str,
@@ -70,11 +71,11 @@ impl Keychain {
         self.with_entry(service, name, |entry| match entry.get_password() {
             Ok(text) => Ok(Some(Secret::new(text))),
             Err(Error::NoEntry) => Ok(None),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(keychain_error(&error)),
         })
     }
 
-    /// As `get`.
+    /// Writes an entry; blocks as `get` does.
     pub(super) fn set(
         &self,
         service: &'static str,
@@ -82,14 +83,16 @@ impl Keychain {
         text: Secret,
     ) -> Result<(), KeychainError> {
         let set = move |entry: Entry| entry.set_password(text.expose());
-        self.with_entry(service, name, move |entry| set(entry).map_err(|error| failed(&error)))
+        self.with_entry(service, name, move |entry| {
+            set(entry).map_err(|error| keychain_error(&error))
+        })
     }
 
-    /// As `get`.
+    /// Deletes an entry; blocks as `get` does.
     pub(super) fn delete(&self, service: &'static str, name: &str) -> Result<(), KeychainError> {
         self.with_entry(service, name, |entry| match entry.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(keychain_error(&error)),
         })
     }
 
@@ -103,13 +106,13 @@ impl Keychain {
         let (reply, answer) = mpsc::channel();
         let (name, is_late) = (name.to_owned(), Arc::new(AtomicBool::new(false)));
         let was_late = is_late.clone();
-        let job: Job = Box::new(move |store| {
-            // Somebody else may have done something else since.
+        let job: KeychainJob = Box::new(move |store| {
+            // The caller has given up, and the login may have changed since then.
             if was_late.load(Ordering::Relaxed) {
                 return;
             }
-            let entry = store.build(service, &name, None).map_err(|error| failed(&error));
-            // Whoever asked may have lost patience.
+            let entry = store.build(service, &name, None).map_err(|error| keychain_error(&error));
+            // The caller may have given up.
             let _ = reply.send(entry.and_then(work));
         });
         let late = || KeychainError("it does not answer; is it locked?".to_owned());
@@ -121,13 +124,13 @@ impl Keychain {
     }
 }
 
-/// Opens it, in its thread, which ends with the last of those who may ask.
-fn start(open: Open) -> Option<mpsc::Sender<Job>> {
-    let (jobs, inbox) = mpsc::channel::<Job>();
+/// Starts the thread that opens the keychain. It ends when the last sender is dropped.
+fn start_thread(open: KeychainOpener) -> Option<mpsc::Sender<KeychainJob>> {
+    let (jobs, inbox) = mpsc::channel::<KeychainJob>();
     let (opened, is_open) = mpsc::channel();
     let thread = std::thread::Builder::new().spawn(move || {
         let store = open().inspect_err(|error| tracing::debug!(%error, "no keychain")).ok();
-        // It is waited for below.
+        // The receiver below waits for this, unless it has timed out.
         let _ = opened.send(store.is_some());
         if let Some(store) = store {
             for job in inbox {
@@ -143,8 +146,8 @@ fn start(open: Open) -> Option<mpsc::Sender<Job>> {
     is_open.then_some(jobs)
 }
 
-/// Some of its errors hold the secret.
-fn failed(error: &Error) -> KeychainError {
+/// Leaves out the text of errors that contain the secret.
+fn keychain_error(error: &Error) -> KeychainError {
     KeychainError(match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => "what is there is no text".to_owned(),
         Error::Ambiguous(_) => "there are several entries of this name".to_owned(),

@@ -1,45 +1,46 @@
-//! Logins: how tokens for servers are got, kept and renewed (OAuth 2.1, as MCP has it: 2025-11-25 and 2026-07-28,
-//! basic/authorization).
+//! Logins: how dormouse obtains, stores and renews tokens for servers (OAuth 2.1 as MCP profiles
+//! it: basic/authorization in 2025-11-25 and 2026-07-28).
 //!
-//! [`Auth`] is what all servers of the process share. `authorizer` gives a server's requests what they
-//! show, and renews it; [`Login`] is a person's way to a first token. What others do for us: rmcp finds out who gives
-//! tokens and takes a code for one, `oauth2` makes the other requests for tokens. Both go through `guard`, which
-//! knows who may be asked. This layer must not know what a request to a server is for, nor who waits for it.
+//! [`Auth`] is shared by all servers of the process. `authorizer` supplies the credentials for a
+//! server's requests and renews them; [`Login`] leads a user to a first token. rmcp discovers
+//! authorization servers and exchanges codes for tokens; `oauth2` makes the other token requests.
+//! Both send them through `guarded_client`, which decides which addresses dormouse may contact.
+//! This layer must not know what a request to a server is for, nor who waits for it.
 
+mod auth_client;
 mod authorizer;
-mod beginning;
 mod browser;
+mod browser_login;
 mod callback;
-mod client;
 mod credential;
 mod device;
 mod discovery;
-mod error;
-mod files;
-mod guard;
+mod guarded_client;
 mod keychain;
-mod login;
+mod login_error;
+mod preparation;
+mod private_files;
 mod registration;
 mod revocation;
 mod scopes;
 mod store;
-mod token;
+mod token_request;
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
+pub use auth_client::ClientError;
 pub use browser::{can_open_browser, open_in_browser};
-pub use callback::Returned;
-pub use client::NoClient;
+pub use browser_login::Login;
+pub use callback::CallbackRequest;
 pub use credential::Summary;
 pub use device::DeviceLogin;
-pub use error::{LoginError, TokenError};
-pub use guard::GuardError;
+pub use guarded_client::GuardedClientError;
 pub use keychain::KeychainError;
-pub use login::Login;
-pub use revocation::LoggedOut;
-pub use store::{Store, StoreError};
+pub use login_error::{LoginError, TokenError};
+pub use revocation::LogoutOutcome;
+pub use store::{LoginStore, StoreError};
 
 use crate::{
     base::Lock,
@@ -47,97 +48,99 @@ use crate::{
     wire::credentials::Credentials,
 };
 use authorizer::Authorizer;
-use guard::Guard;
-use store::Slot;
+use guarded_client::GuardedClient;
+use store::LoginKey;
 
-/// How long an authorization server may take for its last answer.
-const END_TIMEOUT: Duration = Duration::from_secs(8);
+/// Maximum time that running renewals and logins get to finish when dormouse shuts down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// All logins of the process. Cheap to clone.
 #[derive(Clone)]
-pub struct Auth(Arc<Shared>);
+pub struct Auth(Arc<AuthInner>);
 
-struct Shared {
-    store: Arc<Store>,
+struct AuthInner {
+    store: Arc<LoginStore>,
     command: LoginCommand,
-    /// By the name of the server.
+    /// Keyed by the name of the server.
     authorizers: Lock<HashMap<String, Arc<Authorizer>>>,
-    /// What must not be given up half-way: a token that was given and is not kept is lost.
+    /// Work that must run to its end: a token that was granted but not saved is lost.
     tasks: TaskTracker,
 }
 
 impl Auth {
-    pub fn new(store: Store, command: LoginCommand) -> Self {
+    pub fn new(store: LoginStore, command: LoginCommand) -> Self {
         let (authorizers, tasks) = Default::default();
-        Self(Arc::new(Shared { store: Arc::new(store), command, authorizers, tasks }))
+        Self(Arc::new(AuthInner { store: Arc::new(store), command, authorizers, tasks }))
     }
 
-    /// What a server's requests show; `None` for one that needs nothing, or whose config says it all.
+    /// Returns the source of credentials for a server's requests. `None` if the server is not
+    /// remote, or its config entry has an `Authorization` header.
     pub fn credentials(&self, server: &ServerConfig) -> Option<Arc<dyn Credentials>> {
         Some(self.authorizer(server)?)
     }
 
     fn authorizer(&self, server: &ServerConfig) -> Option<Arc<Authorizer>> {
-        let site = Site::of(server)?;
-        let Shared { store, command, authorizers, tasks } = self.0.as_ref();
+        let target = LoginTarget::of(server)?;
+        let AuthInner { store, command, authorizers, tasks } = self.0.as_ref();
         let mut authorizers = authorizers.lock();
-        if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&site)) {
+        if let Some(known) = authorizers.get(&server.name).filter(|known| known.is_for(&target)) {
             return Some(known.clone());
         }
         let command = command.login(&server.name);
-        let fresh = Authorizer::new(site, command, store.clone(), tasks.clone());
+        let fresh = Authorizer::new(target, command, store.clone(), tasks.clone());
         authorizers.insert(server.name.clone(), fresh.clone());
         Some(fresh)
     }
 
-    /// What is known of a server's login without looking at the secrets; `None` where there is none.
+    /// Returns what is known of a server's login without reading its secrets; `None` if the user is
+    /// not logged in.
     pub fn summary(&self, server: &ServerConfig) -> Option<Summary> {
-        let known = self.0.store.summary(&Site::of(server)?.slot);
-        // What is left may be no more than a registration.
+        let known = self.0.store.summary(&LoginTarget::of(server)?.key);
+        // A stored entry without tokens may hold only a client registration.
         known.filter(|login| login.is_usable || login.is_renewable)
     }
 
-    /// Waits until what is being renewed has been kept.
+    /// Waits until renewals and logins in progress have been saved.
     pub async fn end(&self) {
         self.0.tasks.close();
-        // Some of it may wait for other processes.
-        let _ = tokio::time::timeout(END_TIMEOUT, self.0.tasks.wait()).await;
+        // A task may be waiting for another process to release a lock.
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.0.tasks.wait()).await;
     }
 
-    /// By which somebody logs in to a server.
+    /// Returns the command with which a user logs in to a server.
     pub fn command(&self, server: &str) -> String {
         self.0.command.login(server)
     }
 }
 
-/// A server as logins know it.
+/// A server that a login is for.
 #[derive(Clone)]
-struct Site {
+struct LoginTarget {
     name: String,
     remote: Arc<Remote>,
     oauth: Arc<OAuth>,
-    slot: Slot,
+    key: LoginKey,
 }
 
-impl Site {
+impl LoginTarget {
     fn of(server: &ServerConfig) -> Option<Self> {
         let Ok(Transport::Http(remote)) = &server.transport else { return None };
         let oauth = Arc::new(OAuth::clone(remote.oauth.as_deref()?));
-        let slot = Slot::of(remote, &oauth);
-        Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, slot })
+        let key = LoginKey::of(remote, &oauth);
+        Some(Self { name: server.name.clone(), remote: Arc::new(remote.clone()), oauth, key })
     }
 
-    /// Who may be asked about it.
-    fn guard(&self) -> Result<Guard, GuardError> {
+    /// Returns the HTTP client for requests about this login.
+    fn http(&self) -> Result<GuardedClient, GuardedClientError> {
         let named = self.oauth.auth_server.as_ref();
-        Guard::new([Some(&self.remote.url), named].into_iter().flatten().cloned())
+        GuardedClient::new([Some(&self.remote.url), named].into_iter().flatten().cloned())
     }
 }
 
-/// How a person logs in: the command that errors name.
+/// The parts of the login command that errors tell the user to run.
 #[derive(Clone, Debug, Default)]
 pub struct LoginCommand {
-    /// Where a config has to be named for it to be found.
+    /// Set if the config is found only when the command names it.
     pub config: Option<PathBuf>,
     pub env_file: Option<PathBuf>,
 }
@@ -150,7 +153,7 @@ impl LoginCommand {
                 words.extend([flag.to_owned(), path.display().to_string()]);
             }
         }
-        // A name with a zero byte cannot be typed.
+        // `shlex` refuses a name with a zero byte, which a user cannot type anyway.
         shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
     }
 }
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_can_be_pasted_into_a_shell() {
+    fn login_command_is_quoted_for_a_shell() {
         let plain = LoginCommand::default();
         assert_eq!(plain.login("linear"), "dormouse login linear");
         let config = Some("/a b/dormouse.json".into());

@@ -1,50 +1,53 @@
-//! Registers dormouse with an authorization server that has not heard of it (RFC 7591).
+//! Registers dormouse as a client of an authorization server (RFC 7591).
 
 use oauth2::http::{Request, header};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    client::Client,
+    auth_client::AuthClient,
     credential::AuthMethod,
-    discovery::Discovered,
-    error::{LoginError, scrubbed},
+    discovery::AuthServer,
+    login_error::{LoginError, scrubbed},
 };
 use crate::config::Secret;
 
 #[derive(Deserialize)]
-struct Registered {
+struct RegistrationResponse {
     client_id: String,
     #[serde(default)]
     client_secret: Option<String>,
     #[serde(default)]
     token_endpoint_auth_method: Option<String>,
-    /// 0 for one that lasts.
+    /// 0 if the secret does not expire.
     #[serde(default)]
     client_secret_expires_at: Option<u64>,
 }
 
-/// For what a client is registered.
-pub(super) struct Purpose {
-    grant: &'static str,
+/// The grant that a client is registered for.
+pub(super) struct RegisteredGrant {
+    grant_type: &'static str,
     response_types: &'static [&'static str],
 }
 
-pub(super) const BY_CODE: Purpose =
-    Purpose { grant: "authorization_code", response_types: &["code"] };
-pub(super) const ON_DEVICES: Purpose =
-    Purpose { grant: "urn:ietf:params:oauth:grant-type:device_code", response_types: &[] };
+pub(super) const CODE_GRANT: RegisteredGrant =
+    RegisteredGrant { grant_type: "authorization_code", response_types: &["code"] };
+pub(super) const DEVICE_GRANT: RegisteredGrant = RegisteredGrant {
+    grant_type: "urn:ietf:params:oauth:grant-type:device_code",
+    response_types: &[],
+};
 
-/// Registers a client that comes back to `redirect_uri`.
+/// Registers a client with this redirect URI.
 pub(super) async fn register(
-    discovered: &Discovered,
+    auth_server: &AuthServer,
     redirect_uri: &str,
-    purpose: &Purpose,
+    grant: &RegisteredGrant,
     scopes: &[String],
-) -> Result<Client, LoginError> {
-    let endpoint = discovered.text("registration_endpoint").ok_or(LoginError::NoRegistration)?;
+) -> Result<AuthClient, LoginError> {
+    let endpoint =
+        auth_server.string_field("registration_endpoint").ok_or(LoginError::NoRegistration)?;
     let failed = |cause: String| LoginError::Registration(scrubbed(&cause, &[]));
-    let method = method(discovered);
+    let method = preferred_auth_method(auth_server);
     let mut wanted = json!({
         "client_name": "dormouse",
         "client_uri": env!("CARGO_PKG_REPOSITORY"),
@@ -52,8 +55,8 @@ pub(super) async fn register(
         "software_version": env!("CARGO_PKG_VERSION"),
         "application_type": "native",
         "redirect_uris": [redirect_uri],
-        "grant_types": [purpose.grant, "refresh_token"],
-        "response_types": purpose.response_types,
+        "grant_types": [grant.grant_type, "refresh_token"],
+        "response_types": grant.response_types,
         "token_endpoint_auth_method": method.name(),
     });
     if !scopes.is_empty() {
@@ -64,39 +67,41 @@ pub(super) async fn register(
         .header(header::ACCEPT, "application/json")
         .body(wanted.to_string().into_bytes())
         .map_err(|error| failed(error.to_string()))?;
-    let response = discovered.guard.execute(request).await?;
+    let response = auth_server.http.execute(request).await?;
     let status = response.status();
     if !status.is_success() {
         let said = String::from_utf8_lossy(response.body());
         return Err(failed(format!("HTTP status {}: {said}", status.as_u16())));
     }
-    let registered: Registered = serde_json::from_slice(response.body())
+    let registered: RegistrationResponse = serde_json::from_slice(response.body())
         .map_err(|_| failed("its answer is no registration".to_owned()))?;
     let client = registered.into_client(redirect_uri, method);
-    Ok(Client { registered_scopes: scopes.to_vec(), ..client })
+    Ok(AuthClient { registered_scopes: scopes.to_vec(), ..client })
 }
 
-/// A program on somebody's machine cannot keep a secret from them, so that it asks for none where it can do without. In the
-/// body, servers on the Python SDK take a secret without more ado; with a header they miss the client's id.
-fn method(discovered: &Discovered) -> AuthMethod {
-    let supported = discovered.methods().unwrap_or_default();
+/// Returns the authentication method to register. A program on the user's machine cannot keep a
+/// secret from the user, so that none is preferred. A secret in the body comes next: servers on the
+/// Python SDK accept it there, but with a header they miss the client's id.
+fn preferred_auth_method(auth_server: &AuthServer) -> AuthMethod {
+    let supported = auth_server.auth_methods().unwrap_or_default();
     let known = [AuthMethod::None, AuthMethod::ClientSecretPost, AuthMethod::ClientSecretBasic];
     let first = known.into_iter().find(|method| supported.contains(method));
     first.unwrap_or(AuthMethod::None)
 }
 
-impl Registered {
-    fn into_client(self, redirect_uri: &str, asked: AuthMethod) -> Client {
+impl RegistrationResponse {
+    fn into_client(self, redirect_uri: &str, asked: AuthMethod) -> AuthClient {
         let secret = self.client_secret.filter(|secret| !secret.is_empty());
-        let said = self.token_endpoint_auth_method.as_deref().and_then(AuthMethod::of_name);
+        let said = self.token_endpoint_auth_method.as_deref().and_then(AuthMethod::from_name);
         let method = match (said.unwrap_or(asked), &secret) {
             (_, None) => AuthMethod::None,
-            // It gave one although none was asked for, and does not say how to show it.
+            // The authorization server issued a secret that was not requested, and does not name a
+            // method.
             (AuthMethod::None, Some(_)) if said.is_none() => AuthMethod::ClientSecretBasic,
             (method, Some(_)) => method,
         };
         let secret = secret.filter(|_| method != AuthMethod::None);
-        Client {
+        AuthClient {
             id: self.client_id,
             method,
             secret: secret.map(Secret::new),

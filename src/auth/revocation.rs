@@ -1,4 +1,5 @@
-//! The end of a login: its tokens are revoked where the authorization server does that (RFC 7009), and forgotten.
+//! Logout: revokes the tokens if the authorization server supports that (RFC 7009), and deletes the
+//! login.
 
 use std::sync::Arc;
 
@@ -7,113 +8,122 @@ use oauth2::http::{Request, header};
 use url::{Url, form_urlencoded};
 
 use super::{
-    Auth, Site, Store,
-    client::{Client, secret_of},
+    Auth, LoginStore, LoginTarget,
+    auth_client::{AuthClient, secret_of},
     credential::{AuthMethod, Credential, Tokens},
-    error::LoginError,
-    guard::Guard,
+    guarded_client::GuardedClient,
+    login_error::LoginError,
 };
 use crate::config::{Secret, ServerConfig};
 
 /// Result of a logout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoggedOut {
+pub enum LogoutOutcome {
     /// There was no login.
     Nothing,
     /// The login is forgotten and its tokens are revoked.
     Revoked,
-    /// The login is forgotten and its refresh token is revoked; the access token is valid until it expires.
-    /// `why`: the answer of the authorization server.
+    /// The login is forgotten and its refresh token is revoked; the access token is valid until it
+    /// expires. `why`: the answer of the authorization server.
     RefreshRevoked { why: String },
-    /// The login is forgotten; its tokens are valid until they expire. `why`: the answer of the authorization server,
-    /// or the reason for which it could not be asked; `None` if it revokes no tokens.
+    /// The login is forgotten; its tokens are valid until they expire. `why`: the answer of the
+    /// authorization server, or the reason for which it could not be asked; `None` if it revokes no
+    /// tokens.
     Forgotten { why: Option<String> },
 }
 
 impl Auth {
-    /// Ends the login of a server. It is forgotten here whatever the authorization server answers.
+    /// Ends the login of a server. It is deleted here whatever the authorization server answers.
     ///
     /// # Errors
-    /// When it cannot be forgotten.
-    pub async fn log_out(&self, server: &ServerConfig) -> Result<LoggedOut, LoginError> {
-        let site = Site::of(server).ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
+    /// When it cannot be deleted.
+    pub async fn log_out(&self, server: &ServerConfig) -> Result<LogoutOutcome, LoginError> {
+        let target =
+            LoginTarget::of(server).ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let store = &self.0.store;
-        let held = store.hold(&site.slot).await?;
-        // An unreadable login cannot be revoked, but it can be forgotten.
-        let login = store.at(&site.slot, Store::read).await.ok().flatten();
+        let lock = store.lock(&target.key).await?;
+        // An unreadable login cannot be revoked, but it can be deleted.
+        let login = store.run_for(&target.key, LoginStore::read).await.ok().flatten();
         let ended = match login {
-            Some(login) => revoke(&site, login, store).await,
-            None => LoggedOut::Forgotten { why: Some("what is kept cannot be read".to_owned()) },
+            Some(login) => revoke(&target, login, store).await,
+            None => {
+                LogoutOutcome::Forgotten { why: Some("what is kept cannot be read".to_owned()) }
+            }
         };
-        let removed = store.at(&site.slot, move |store, slot| store.remove(slot, &held)).await;
+        let removed = store.run_for(&target.key, move |store, key| store.remove(key, &lock)).await;
         let was_there = removed?;
-        Ok(if was_there { ended } else { LoggedOut::Nothing })
+        Ok(if was_there { ended } else { LogoutOutcome::Nothing })
     }
 }
 
-async fn revoke(site: &Site, login: Credential, store: &Arc<Store>) -> LoggedOut {
-    let Some(tokens) = &login.tokens else { return LoggedOut::Nothing };
+async fn revoke(target: &LoginTarget, login: Credential, store: &Arc<LoginStore>) -> LogoutOutcome {
+    let Some(tokens) = &login.tokens else { return LogoutOutcome::Nothing };
     if login.facts.revocation_endpoint.is_none() {
-        return LoggedOut::Forgotten { why: None };
+        return LogoutOutcome::Forgotten { why: None };
     }
-    match Revocation::of(site, &login, store).await {
-        Ok(revocation) => revocation.of_both(tokens).await,
-        Err(why) => LoggedOut::Forgotten { why: Some(why) },
+    match Revocation::of(target, &login, store).await {
+        Ok(revocation) => revocation.revoke_both(tokens).await,
+        Err(why) => LogoutOutcome::Forgotten { why: Some(why) },
     }
 }
 
-/// All that is needed to revoke tokens of a login.
+/// The endpoint, client and HTTP client to revoke the tokens of a login.
 struct Revocation {
-    guard: Guard,
+    http: GuardedClient,
     endpoint: Url,
     issuer: String,
-    client: Client,
+    client: AuthClient,
 }
 
 impl Revocation {
-    async fn of(site: &Site, login: &Credential, store: &Arc<Store>) -> Result<Self, String> {
+    async fn of(
+        target: &LoginTarget,
+        login: &Credential,
+        store: &Arc<LoginStore>,
+    ) -> Result<Self, String> {
         let endpoint = login.facts.revocation_endpoint.as_deref().unwrap_or_default();
         let endpoint = Url::parse(endpoint);
         let endpoint = endpoint.map_err(|_| "its revocation endpoint is no URL".to_owned())?;
-        let guard = site.guard().map_err(|error| error.to_string())?;
-        let mut client = Client::of_login(login);
-        if let Some(configured) = &site.oauth.client {
+        let http = target.http().map_err(|error| error.to_string())?;
+        let mut client = AuthClient::from_login(login);
+        if let Some(configured) = &target.oauth.client {
             client.key_id.clone_from(&configured.key_id);
             if client.secret.is_none() {
                 client.secret = secret_of(configured, store).await.ok().flatten();
             }
         }
-        Ok(Self { guard, endpoint, issuer: login.facts.issuer.clone(), client })
+        Ok(Self { http, endpoint, issuer: login.facts.issuer.clone(), client })
     }
 
-    /// Revokes the refresh token, with which authorization servers end the grant, and the access token, which some do not
-    /// revoke (RFC 7009 section 2.2.1, `unsupported_token_type`).
-    async fn of_both(&self, tokens: &Tokens) -> LoggedOut {
-        let access = self.of_one("access_token", &tokens.access);
+    /// Revokes the refresh token, upon which authorization servers end the grant, and the access
+    /// token, which some do not revoke (RFC 7009 section 2.2.1, `unsupported_token_type`).
+    async fn revoke_both(&self, tokens: &Tokens) -> LogoutOutcome {
+        let access = self.revoke_one("access_token", &tokens.access);
         let Some(refresh) = &tokens.refresh else {
             return match access.await {
-                Ok(()) => LoggedOut::Revoked,
-                Err(why) => LoggedOut::Forgotten { why: Some(why) },
+                Ok(()) => LogoutOutcome::Revoked,
+                Err(why) => LogoutOutcome::Forgotten { why: Some(why) },
             };
         };
-        let refresh = self.of_one("refresh_token", refresh).await;
+        let refresh = self.revoke_one("refresh_token", refresh).await;
         match (refresh, access.await) {
-            (Ok(()), Ok(())) => LoggedOut::Revoked,
-            (Ok(()), Err(why)) => LoggedOut::RefreshRevoked { why },
-            (Err(why), _) => LoggedOut::Forgotten { why: Some(why) },
+            (Ok(()), Ok(())) => LogoutOutcome::Revoked,
+            (Ok(()), Err(why)) => LogoutOutcome::RefreshRevoked { why },
+            (Err(why), _) => LogoutOutcome::Forgotten { why: Some(why) },
         }
     }
 
-    async fn of_one(&self, kind: &str, token: &Secret) -> Result<(), String> {
+    async fn revoke_one(&self, kind: &str, token: &Secret) -> Result<(), String> {
         let request = self.request(kind, token)?;
-        let response = self.guard.execute(request).await.map_err(|error| error.to_string())?;
+        let response = self.http.execute(request).await.map_err(|error| error.to_string())?;
         if response.status().is_success() {
             return Ok(());
         }
         Err(format!("HTTP status {}", response.status().as_u16()))
     }
 
-    /// The client authenticates itself as at the token endpoint (RFC 7009 section 2.1).
+    /// Builds the request. The client authenticates as it does at the token endpoint (RFC 7009
+    /// section 2.1).
     fn request(&self, kind: &str, token: &Secret) -> Result<Request<Vec<u8>>, String> {
         let id = self.client.id.as_str();
         let mut form = form_urlencoded::Serializer::new(String::new());
@@ -122,7 +132,7 @@ impl Revocation {
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         match (self.client.method, &self.client.secret) {
             (AuthMethod::ClientSecretBasic, Some(secret)) => {
-                // RFC 6749 section 2.3.1.
+                // Id and secret are form-encoded first (RFC 6749 section 2.3.1).
                 let [id, secret] = [id, secret.expose()].map(|text| {
                     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
                 });

@@ -1,5 +1,6 @@
-//! Where logins are kept: a file for each, readable for this user alone; its secrets in the system's keychain where there
-//! is one. Several processes use it at once: files are replaced as a whole, and whoever changes one holds its lock.
+//! The store of logins: one file for each login, readable by the current user only; its secrets are
+//! in the system's keychain if there is one. Several processes use the store at once: files are
+//! replaced as a whole, and a process that changes one holds its lock.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -15,34 +16,36 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::{
-    credential::{Credential, Facts, Summary, Tokens},
-    files,
-    keychain::{Keychain, KeychainError, LOGINS, SECRETS},
+    credential::{Credential, LoginFacts, Summary, Tokens},
+    keychain::{Keychain, KeychainError, LOGINS_SERVICE, SECRETS_SERVICE},
+    private_files,
 };
 use crate::{
     base::run_blocking,
     config::{Grant, OAuth, Remote, Secret, hex},
 };
 
-/// How often it is looked whether another process has changed a login.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// How long another process may take to renew a login.
+/// Interval between checks whether another process has changed a login.
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum time that another process may hold the lock, to renew a login for example.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
-const PAUSE: Duration = Duration::from_millis(10);
-/// A larger file is none of ours.
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
+/// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Which login is meant: entries with the same URL and the same client share one; those of machines, with the same scopes.
+/// Identifies a login. Entries with the same URL, client, authorization server and grant share one;
+/// with the client credentials grant, also with the same scopes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Slot(String);
+pub(super) struct LoginKey(String);
 
-impl Slot {
+impl LoginKey {
     pub(super) fn of(remote: &Remote, oauth: &OAuth) -> Self {
         let mut url = remote.url.clone();
         url.set_fragment(None);
         let client = oauth.client.as_ref().map(|client| &client.id);
         let authority = oauth.auth_server.as_ref().map(url::Url::as_str);
-        // A person's login grows when a server wants more; a machine asks for what its entry says.
+        // A user's login gains scopes that the server demands; the client credentials grant
+        // requests those of the entry.
         let scopes = (oauth.grant == Grant::ClientCredentials).then_some(&oauth.scopes);
         let decisive =
             serde_json::json!([url.as_str(), client, authority, oauth.grant.name(), scopes]);
@@ -50,9 +53,9 @@ impl Slot {
     }
 }
 
-/// Kept logins.
-pub struct Store {
-    /// `None` where there is no home: nothing is kept.
+/// The stored logins.
+pub struct LoginStore {
+    /// `None` if the user has no home directory: nothing is stored.
     directory: Option<PathBuf>,
     keychain: Keychain,
 }
@@ -66,41 +69,42 @@ pub enum StoreError {
     #[error(transparent)]
     Keychain(#[from] KeychainError),
     #[error("another process has held {0} for {LOCK_TIMEOUT:?}")]
-    Held(PathBuf),
+    Locked(PathBuf),
     #[error("there is no place to keep logins: is HOME set?")]
-    Homeless,
+    NoDirectory,
     #[error("dormouse is shutting down")]
-    Ending,
+    ShuttingDown,
 }
 
-/// By which a change is noticed.
+/// The file's modification time, size and inode, which show whether it has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stamp(Option<(SystemTime, u64, u64)>);
+pub(super) struct FileStamp(Option<(SystemTime, u64, u64)>);
 
-/// A login that nobody else changes as long as one of these lives, in whatever process.
+/// A lock that keeps other processes and tasks from changing a login until the last clone is
+/// dropped.
 #[derive(Clone)]
-pub(super) struct Held {
-    _lock: Option<Arc<Lock>>,
+pub(super) struct LoginLock {
+    _lock: Option<Arc<FileLock>>,
 }
 
-struct Lock(File);
+struct FileLock(File);
 
-/// What is in the file.
+/// The content of a login's file.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct LoginFile {
     version: u8,
     #[serde(flatten)]
-    facts: Facts,
-    /// `None` where the keychain has them.
+    facts: LoginFacts,
+    /// `None` if the keychain has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    secrets: Option<Secrets>,
+    secrets: Option<StoredSecrets>,
 }
 
-const VERSION: u8 = 1;
+const FORMAT_VERSION: u8 = 1;
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Secrets {
+struct StoredSecrets {
     #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
     access_token: Option<Secret>,
     #[serde(default, with = "exposed", skip_serializing_if = "Option::is_none")]
@@ -109,7 +113,7 @@ struct Secrets {
     client_secret: Option<Secret>,
 }
 
-/// The one place where secrets become text.
+/// Serialization of secrets as text, which happens nowhere else.
 mod exposed {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
@@ -130,101 +134,107 @@ mod exposed {
     }
 }
 
-impl Store {
-    /// Keeps logins in this directory, and their secrets in the system's keychain if it has one and `uses_keychain`.
+impl LoginStore {
+    /// Makes a store in this directory. Secrets go to the system's keychain if it has one and
+    /// `uses_keychain` is set.
     pub fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
-        let keychain = if uses_keychain { Keychain::of_system() } else { Keychain::none() };
+        let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
         Self { directory, keychain }
     }
 
-    /// Does what may wait for the disk, and for a person who has to unlock the keychain.
+    /// Runs work that may block on the disk, or on the user who has to unlock the keychain.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
-        // There is no outcome only when everything ends.
-        run_blocking(move || work(&store)).await.unwrap_or(Err(StoreError::Ending))
+        // The work has no result only if the runtime is shutting down.
+        run_blocking(move || work(&store)).await.unwrap_or(Err(StoreError::ShuttingDown))
     }
 
-    /// The same about one login.
-    pub(super) async fn at<T: Send + 'static>(
+    /// Runs blocking work on one login.
+    pub(super) async fn run_for<T: Send + 'static>(
         self: &Arc<Self>,
-        slot: &Slot,
-        work: impl FnOnce(&Self, &Slot) -> Result<T, StoreError> + Send + 'static,
+        key: &LoginKey,
+        work: impl FnOnce(&Self, &LoginKey) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let slot = slot.clone();
-        self.run(move |store| work(store, &slot)).await
+        let key = key.clone();
+        self.run(move |store| work(store, &key)).await
     }
 
-    /// Waits until nobody else changes a login, and keeps it.
-    pub(super) async fn keep(
+    /// Waits for the login's lock, and saves the login.
+    pub(super) async fn save(
         self: &Arc<Self>,
-        slot: &Slot,
+        key: &LoginKey,
         login: Credential,
     ) -> Result<(), StoreError> {
-        let held = self.hold(slot).await?;
-        self.at(slot, move |store, slot| store.write(slot, &held, &login)).await
+        let lock = self.lock(key).await?;
+        self.run_for(key, move |store, key| store.write(key, &lock, &login)).await
     }
 
-    /// A secret that the config leaves to the keychain.
+    /// Reads a secret that the config refers to by its name in the keychain.
     pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, StoreError> {
-        Ok(self.keychain.get(SECRETS, name)?)
+        Ok(self.keychain.get(SECRETS_SERVICE, name)?)
     }
 
-    /// Looks whether a login is another than it was, without reading it.
-    pub(super) fn stamp(&self, slot: &Slot) -> Stamp {
-        let metadata = self.path(slot).and_then(|path| path.metadata().ok());
-        Stamp(metadata.and_then(|metadata| {
-            Some((metadata.modified().ok()?, metadata.len(), files::inode(&metadata)))
+    /// Returns the stamp of a login's file, which changes with the file. The file is not read.
+    pub(super) fn stamp(&self, key: &LoginKey) -> FileStamp {
+        let metadata = self.path(key).and_then(|path| path.metadata().ok());
+        FileStamp(metadata.and_then(|metadata| {
+            Some((metadata.modified().ok()?, metadata.len(), private_files::inode(&metadata)))
         }))
     }
 
-    pub(super) fn summary(&self, slot: &Slot) -> Option<Summary> {
-        Some(Summary::of(&self.facts(slot)?))
+    pub(super) fn summary(&self, key: &LoginKey) -> Option<Summary> {
+        Some(Summary::of(&self.facts(key)?))
     }
 
-    /// What of a login is not secret; `None` where there is none that can be read.
-    pub(super) fn facts(&self, slot: &Slot) -> Option<Facts> {
-        Some(self.kept(slot).ok()??.facts)
+    /// Reads the parts of a login that are not secret; `None` if there is no readable login.
+    pub(super) fn facts(&self, key: &LoginKey) -> Option<LoginFacts> {
+        Some(self.read_file(key).ok()??.facts)
     }
 
-    /// Waits until somebody has logged in with all that the server has asked for, and has asked for these scopes. `known`:
-    /// the login that there was.
-    pub(super) async fn logged_in(&self, slot: &Slot, known: Option<&str>, scopes: &[String]) {
-        let mut seen = Stamp::default();
+    /// Waits until the user has made a login other than `known` that includes all that the server
+    /// has demanded and was requested with these scopes or has them.
+    pub(super) async fn wait_for_login(
+        &self,
+        key: &LoginKey,
+        known: Option<&str>,
+        scopes: &[String],
+    ) {
+        let mut seen = FileStamp::default();
         loop {
-            let stamp = self.stamp(slot);
+            let stamp = self.stamp(key);
             if std::mem::replace(&mut seen, stamp) != stamp {
-                let facts = self.facts(slot).filter(|facts| facts.is_enough(scopes));
-                // What has only been renewed is what it was.
+                let facts = self.facts(key).filter(|facts| facts.satisfies(scopes));
+                // A renewal keeps the id.
                 if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
                     return;
                 }
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
-    /// Reads a login. It may take as long as a person does who has to unlock the keychain.
-    pub(super) fn read(&self, slot: &Slot) -> Result<Option<Credential>, StoreError> {
-        let Some(kept) = self.kept(slot)? else { return Ok(None) };
-        let Kept { facts, secrets, .. } = kept;
+    /// Reads a login. Blocks while the user has to unlock the keychain.
+    pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, StoreError> {
+        let Some(kept) = self.read_file(key)? else { return Ok(None) };
+        let LoginFile { facts, secrets, .. } = kept;
         let is_in_file = secrets.is_some();
         let secrets = match secrets {
             Some(secrets) => secrets,
-            None => match self.keychain.get(LOGINS, &slot.0)? {
+            None => match self.keychain.get(LOGINS_SERVICE, &key.0)? {
                 Some(text) => serde_json::from_str(text.expose()).unwrap_or_default(),
-                None => Secrets::default(),
+                None => StoredSecrets::default(),
             },
         };
-        let Secrets { access_token, refresh_token, client_secret } = secrets;
+        let StoredSecrets { access_token, refresh_token, client_secret } = secrets;
         let tokens = access_token.map(|access| Tokens { access, refresh: refresh_token });
         Ok(Some(Credential { facts, client_secret, tokens, is_in_file }))
     }
 
-    fn kept(&self, slot: &Slot) -> Result<Option<Kept>, StoreError> {
-        let Some(path) = self.path(slot) else { return Ok(None) };
+    fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, StoreError> {
+        let Some(path) = self.path(key) else { return Ok(None) };
         let read = || {
             if path.metadata()?.len() > MAX_FILE_BYTES {
                 return Err(io::ErrorKind::FileTooLarge.into());
@@ -243,124 +253,131 @@ impl Store {
             }
             Err(cause) => return Err(StoreError::Io { path, cause }),
         };
-        match serde_json::from_slice::<Kept>(&text) {
-            Ok(kept) if kept.version == VERSION => Ok(Some(kept)),
-            // What is in it is for nobody to see.
+        match serde_json::from_slice::<LoginFile>(&text) {
+            Ok(kept) if kept.version == FORMAT_VERSION => Ok(Some(kept)),
+            // The error does not quote the content, which may be secret.
             _ => Err(StoreError::Unreadable(path)),
         }
     }
 
-    /// Keeps a login in the place of the one that there was.
+    /// Replaces the stored login.
     pub(super) fn write(
         &self,
-        slot: &Slot,
-        _held: &Held,
+        key: &LoginKey,
+        _lock: &LoginLock,
         login: &Credential,
     ) -> Result<(), StoreError> {
-        let Some(path) = self.path(slot) else { return Ok(()) };
-        let secrets = Secrets {
+        let Some(path) = self.path(key) else { return Ok(()) };
+        let secrets = StoredSecrets {
             access_token: login.tokens.as_ref().map(|tokens| tokens.access.clone()),
             refresh_token: login.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()),
             client_secret: login.client_secret.clone(),
         };
-        let is_elsewhere = !login.is_in_file && self.has_taken(slot, &secrets);
-        let secrets = (!is_elsewhere).then_some(secrets);
-        let kept = Kept { version: VERSION, facts: login.facts.clone(), secrets };
+        let is_in_keychain = !login.is_in_file && self.save_to_keychain(key, &secrets);
+        let secrets = (!is_in_keychain).then_some(secrets);
+        let kept = LoginFile { version: FORMAT_VERSION, facts: login.facts.clone(), secrets };
         let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
         let text = text.map_err(|_| StoreError::Unreadable(path.clone()))?;
-        files::replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
+        private_files::replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
     }
 
-    /// Keeps no more than a client, where nobody is logged in.
+    /// Saves a registered client, unless the user is logged in.
     pub(super) fn write_client(
         &self,
-        slot: &Slot,
-        held: &Held,
+        key: &LoginKey,
+        lock: &LoginLock,
         client: &Credential,
     ) -> Result<(), StoreError> {
-        let is_logged_in = self.facts(slot).is_some_and(|facts| facts.is_usable);
-        if is_logged_in { Ok(()) } else { self.write(slot, held, client) }
+        let is_logged_in = self.facts(key).is_some_and(|facts| facts.is_usable);
+        if is_logged_in { Ok(()) } else { self.write(key, lock, client) }
     }
 
-    /// Gives the secrets to the keychain. Where it does not take them, they are kept in the file.
-    fn has_taken(&self, slot: &Slot, secrets: &Secrets) -> bool {
-        if !self.keychain.is_there() {
+    /// Saves the secrets in the keychain. Returns whether the keychain has accepted them; if not,
+    /// they go into the file.
+    fn save_to_keychain(&self, key: &LoginKey, secrets: &StoredSecrets) -> bool {
+        if !self.keychain.is_available() {
             return false;
         }
         let Ok(text) = serde_json::to_string(secrets) else { return false };
-        let given = self.keychain.set(LOGINS, &slot.0, Secret::new(text));
+        let given = self.keychain.set(LOGINS_SERVICE, &key.0, Secret::new(text));
         if let Err(error) = &given {
             tracing::warn!(%error, "the login is kept in a file");
-            // What is there is older than what will be in the file.
-            let _ = self.keychain.delete(LOGINS, &slot.0);
+            // An entry that stays would be older than the file.
+            let _ = self.keychain.delete(LOGINS_SERVICE, &key.0);
         }
         given.is_ok()
     }
 
-    /// Forgets the registration of a client, and what it was given.
+    /// Removes a client's registration and its tokens from the stored login.
     pub(super) fn forget_client(
         &self,
-        slot: &Slot,
-        held: &Held,
+        key: &LoginKey,
+        lock: &LoginLock,
         client_id: &str,
     ) -> Result<(), StoreError> {
-        match self.read(slot)? {
+        match self.read(key)? {
             Some(login) if login.facts.client_id == client_id => {
-                self.write(slot, held, &login.without_client())
+                self.write(key, lock, &login.without_client())
             }
             _ => Ok(()),
         }
     }
 
-    /// Forgets a login; whether there was one.
-    pub(super) fn remove(&self, slot: &Slot, _held: &Held) -> Result<bool, StoreError> {
-        let Some(path) = self.path(slot) else { return Ok(false) };
-        if self.keychain.is_there() {
-            self.keychain.delete(LOGINS, &slot.0)?;
+    /// Deletes a login. Returns whether there was one.
+    pub(super) fn remove(&self, key: &LoginKey, _lock: &LoginLock) -> Result<bool, StoreError> {
+        let Some(path) = self.path(key) else { return Ok(false) };
+        if self.keychain.is_available() {
+            self.keychain.delete(LOGINS_SERVICE, &key.0)?;
         }
-        files::remove(&path).map_err(|cause| StoreError::Io { path, cause })
+        private_files::remove(&path).map_err(|cause| StoreError::Io { path, cause })
     }
 
-    /// Waits until nobody else changes this login. Whoever renews one does so over the network.
-    pub(super) async fn hold(&self, slot: &Slot) -> Result<Held, StoreError> {
-        let Some(path) = self.path(slot) else { return Ok(Held { _lock: None }) };
+    /// Waits for the lock of a login. Another process may hold it while it renews the login over
+    /// the network.
+    pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, StoreError> {
+        let Some(path) = self.path(key) else { return Ok(LoginLock { _lock: None }) };
         let path = path.with_extension("lock");
         let failed = |cause| StoreError::Io { path: path.clone(), cause };
-        let file = match files::open_lock(&path) {
+        let file = match private_files::open_lock(&path) {
             Ok(file) => file,
-            // Where nothing can be kept, there is nothing to disagree about.
-            Err(cause) if is_unwritable(&cause) => return Ok(Held { _lock: None }),
+            // Nothing can be stored here, so that no processes can conflict.
+            Err(cause) if is_unwritable(&cause) => return Ok(LoginLock { _lock: None }),
             Err(cause) => return Err(failed(cause)),
         };
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Held { _lock: Some(Arc::new(Lock(file))) }),
+                Ok(()) => return Ok(LoginLock { _lock: Some(Arc::new(FileLock(file))) }),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(LOCK_RETRY_DELAY).await;
                 }
-                Err(TryLockError::WouldBlock) => return Err(StoreError::Held(path)),
+                Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(path)),
                 Err(TryLockError::Error(cause)) => return Err(failed(cause)),
             }
         }
     }
 
-    /// Takes up room for a login that is about to change, until it is dropped: a disk that is full must not cost a token
-    /// that is good once, and no more may one that only others can write to.
-    pub(super) fn reserve(&self, slot: &Slot) -> Result<Option<files::Reserved>, StoreError> {
-        let Some(path) = self.path(slot) else { return Ok(None) };
-        files::reserve(&path).map(Some).map_err(|cause| StoreError::Io { path, cause })
+    /// Reserves disk space for the login until the result is dropped: a token that is valid once
+    /// must not be lost because the disk is full or the file is not writable.
+    pub(super) fn reserve_space(
+        &self,
+        key: &LoginKey,
+    ) -> Result<Option<private_files::ReservedSpace>, StoreError> {
+        let Some(path) = self.path(key) else { return Ok(None) };
+        private_files::reserve_space(&path)
+            .map(Some)
+            .map_err(|cause| StoreError::Io { path, cause })
     }
 
-    /// Whether anything can be kept.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
-        let directory = self.directory.as_ref().ok_or(StoreError::Homeless)?;
+    /// Checks that logins can be stored.
+    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
+        let directory = self.directory.as_ref().ok_or(StoreError::NoDirectory)?;
         let failed = |cause| StoreError::Io { path: directory.clone(), cause };
-        files::check_directory(directory).map_err(failed)
+        private_files::check_directory(directory).map_err(failed)
     }
 
-    fn path(&self, slot: &Slot) -> Option<PathBuf> {
-        Some(self.directory.as_ref()?.join(format!("{}.json", slot.0)))
+    fn path(&self, key: &LoginKey) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(format!("{}.json", key.0)))
     }
 }
 
@@ -369,9 +386,9 @@ fn is_unwritable(cause: &io::Error) -> bool {
     matches!(cause.kind(), PermissionDenied | ReadOnlyFilesystem | NotADirectory)
 }
 
-impl Drop for Lock {
+impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing it does the same, unless a child has inherited it.
+        // Closing the file unlocks it too, unless a child process has inherited it.
         let _ = self.0.unlock();
     }
 }
@@ -383,7 +400,7 @@ mod tests {
     use super::{super::credential::AuthMethod, *};
 
     fn login(access: &str) -> Credential {
-        let facts = Facts {
+        let facts = LoginFacts {
             login_id: Some("first".to_owned()),
             server: "https://s.example/mcp".to_owned(),
             issuer: "https://as.example".to_owned(),
@@ -409,57 +426,57 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_login_is_told_from_a_renewal_and_from_a_registration() {
+    async fn only_a_new_and_sufficient_login_ends_the_wait() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::new(Some(directory.path().join("logins")), false);
-        let slot = Slot("x".to_owned());
-        let held = store.hold(&slot).await.unwrap();
-        store.write(&slot, &held, &login("one")).unwrap();
+        let store = LoginStore::new(Some(directory.path().join("logins")), false);
+        let key = LoginKey("x".to_owned());
+        let lock = store.lock(&key).await.unwrap();
+        store.write(&key, &lock, &login("one")).unwrap();
         let scopes = ["a".to_owned()];
         let is_noticed = async || {
-            let noticed = store.logged_in(&slot, Some("first"), &scopes);
-            tokio::time::timeout(LOOK * 5, noticed).await.is_ok()
+            let noticed = store.wait_for_login(&key, Some("first"), &scopes);
+            tokio::time::timeout(CHECK_INTERVAL * 5, noticed).await.is_ok()
         };
-        store.write(&slot, &held, &login("renewed")).unwrap();
+        store.write(&key, &lock, &login("renewed")).unwrap();
         assert!(!is_noticed().await);
-        store.write(&slot, &held, &login("").without_tokens()).unwrap();
+        store.write(&key, &lock, &login("").without_tokens()).unwrap();
         let only = Credential { tokens: None, ..login("") }.without_tokens();
-        store.write_client(&slot, &held, &only).unwrap();
+        store.write_client(&key, &lock, &only).unwrap();
         assert!(!is_noticed().await);
 
         let mut another = login("two");
         another.facts.login_id = Some("second".to_owned());
         another.facts.wanted = vec!["more".to_owned()];
-        store.write(&slot, &held, &another).unwrap();
+        store.write(&key, &lock, &another).unwrap();
         assert!(!is_noticed().await, "it is not enough");
         another.facts.wanted.clear();
         another.facts.scopes = vec!["b".to_owned()];
-        store.write(&slot, &held, &another).unwrap();
+        store.write(&key, &lock, &another).unwrap();
         assert!(!is_noticed().await, "it is for something else");
         another.facts.asked = vec!["a".to_owned(), "b".to_owned()];
-        store.write(&slot, &held, &another).unwrap();
+        store.write(&key, &lock, &another).unwrap();
         assert!(is_noticed().await);
 
-        store.write_client(&slot, &held, &only).unwrap();
-        assert_eq!(store.read(&slot).unwrap().unwrap().tokens, another.tokens, "it is not lost");
+        store.write_client(&key, &lock, &only).unwrap();
+        assert_eq!(store.read(&key).unwrap().unwrap().tokens, another.tokens, "it is not lost");
     }
 
     #[tokio::test]
-    async fn what_is_kept_comes_back_and_a_change_is_noticed() {
+    async fn saved_login_is_read_back_and_changes_the_stamp() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("logins");
-        let store = Store::new(Some(place.clone()), false);
-        let slot = Slot("x".to_owned());
-        assert!(store.read(&slot).unwrap().is_none());
-        let before = store.stamp(&slot);
-        let held = store.hold(&slot).await.unwrap();
-        store.write(&slot, &held, &login("one")).unwrap();
-        let after = store.stamp(&slot);
+        let store = LoginStore::new(Some(place.clone()), false);
+        let key = LoginKey("x".to_owned());
+        assert!(store.read(&key).unwrap().is_none());
+        let before = store.stamp(&key);
+        let lock = store.lock(&key).await.unwrap();
+        store.write(&key, &lock, &login("one")).unwrap();
+        let after = store.stamp(&key);
         assert_ne!(before, after);
-        // Of the same length, and in the same moment.
-        store.write(&slot, &held, &login("two")).unwrap();
-        assert_ne!(store.stamp(&slot), after);
-        let read = store.read(&slot).unwrap().unwrap();
+        // This file has the same size, and may have the same modification time.
+        store.write(&key, &lock, &login("two")).unwrap();
+        assert_ne!(store.stamp(&key), after);
+        let read = store.read(&key).unwrap().unwrap();
         assert_eq!(read.tokens, login("two").tokens);
         assert_eq!((read.facts, read.client_secret), (login("").facts, Some(Secret::new("s"))));
         #[cfg(unix)]
@@ -471,10 +488,10 @@ mod tests {
                 assert_eq!(mode(&file.unwrap().path()), 0o600);
             }
         }
-        let reserved = store.reserve(&slot).unwrap();
+        let reserved = store.reserve_space(&key).unwrap();
         fs::write(place.join("x.new"), "left by a process that was killed").unwrap();
-        assert!(store.remove(&slot, &held).unwrap());
-        assert!(!store.remove(&slot, &held).unwrap());
+        assert!(store.remove(&key, &lock).unwrap());
+        assert!(!store.remove(&key, &lock).unwrap());
         drop(reserved);
         let left: Vec<_> =
             fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -482,42 +499,42 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn secrets_are_in_the_keychain_where_there_is_one() {
+    async fn secrets_are_stored_in_an_available_keychain() {
         let directory = tempfile::tempdir().unwrap();
         let place = Some(directory.path().to_owned());
-        let store = Store { directory: place.clone(), keychain: Keychain::mock() };
-        let slot = Slot("x".to_owned());
-        let held = store.hold(&slot).await.unwrap();
-        store.write(&slot, &held, &login("canary")).unwrap();
+        let store = LoginStore { directory: place.clone(), keychain: Keychain::mock() };
+        let key = LoginKey("x".to_owned());
+        let lock = store.lock(&key).await.unwrap();
+        store.write(&key, &lock, &login("canary")).unwrap();
         let kept = fs::read_to_string(directory.path().join("x.json")).unwrap();
         assert!(!kept.contains("canary") && !kept.contains("secrets"), "{kept}");
-        let read = store.read(&slot).unwrap().unwrap();
+        let read = store.read(&key).unwrap().unwrap();
         assert_eq!(
             (read.tokens, read.client_secret),
             (login("canary").tokens, Some(Secret::new("s")))
         );
-        // What people keep there is under another name than logins are.
+        // Users' secrets are under another name in the keychain than logins.
         assert!(store.secret("x").unwrap().is_none());
-        // A process that has no keychain says so, and leaves the login as it is.
-        let without = Store { directory: place, keychain: Keychain::none() };
-        assert!(matches!(without.read(&slot), Err(StoreError::Keychain(_))));
-        // What it keeps stays in the file, also when it is renewed where there is a keychain.
-        without.write(&slot, &held, &login("elsewhere")).unwrap();
-        let read = store.read(&slot).unwrap().unwrap();
-        store.write(&slot, &held, &read).unwrap();
-        assert_eq!(without.read(&slot).unwrap().unwrap().tokens, login("elsewhere").tokens);
-        assert!(store.remove(&slot, &held).unwrap());
-        assert!(store.keychain.get(LOGINS, "x").unwrap().is_none());
+        // A process without a keychain reports that, and leaves the login unchanged.
+        let without = LoginStore { directory: place, keychain: Keychain::disabled() };
+        assert!(matches!(without.read(&key), Err(StoreError::Keychain(_))));
+        // A login that it saves stays in the file, even when a process with a keychain renews it.
+        without.write(&key, &lock, &login("elsewhere")).unwrap();
+        let read = store.read(&key).unwrap().unwrap();
+        store.write(&key, &lock, &read).unwrap();
+        assert_eq!(without.read(&key).unwrap().unwrap().tokens, login("elsewhere").tokens);
+        assert!(store.remove(&key, &lock).unwrap());
+        assert!(store.keychain.get(LOGINS_SERVICE, "x").unwrap().is_none());
     }
 
     #[tokio::test]
-    async fn a_file_of_somebody_else_is_neither_read_nor_shown() {
+    async fn unknown_file_format_is_rejected_without_quoting_it() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::new(Some(directory.path().to_owned()), false);
-        let slot = Slot("x".to_owned());
+        let store = LoginStore::new(Some(directory.path().to_owned()), false);
+        let key = LoginKey("x".to_owned());
         for text in ["", "{\"version\": 9}", "{\"accessToken\": \"canary\"}"] {
             fs::write(directory.path().join("x.json"), text).unwrap();
-            let error = store.read(&slot).unwrap_err();
+            let error = store.read(&key).unwrap_err();
             assert!(matches!(error, StoreError::Unreadable(_)), "{error}");
             assert!(!error.to_string().contains("canary"));
         }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     auth::Auth,
     config::{Config, Isolation, Startup, Surface, visible},
-    downstream::within,
+    downstream::in_process_host,
     proxy::{Fleet, Storage},
     surface::one_line,
     upstream::Watchdog,
@@ -95,7 +95,7 @@ async fn call(
     let stop = CancellationToken::new();
     let _signals = signals::cancel_when_asked(stop.clone(), false);
     let waiting = AbortOnDropHandle::new(tokio::spawn(say_that_it_waits()));
-    let outcome = stop.run_until_cancelled(within::call_tool(&fleet, params)).await;
+    let outcome = stop.run_until_cancelled(in_process_host::call_tool(&fleet, params)).await;
     drop(waiting);
     let failed = fleet.overview().into_iter().find(|server| server.status.strikes > 0);
     fleet.stop().await;

@@ -9,7 +9,7 @@ use super::{arguments::Options, edit, footprint, settings};
 use crate::{
     base::run_blocking,
     config::{ConfigEdit, ConfigError, ConfigFile, Watch, read_text},
-    control::{Change, ChangeError, Changed, Wanted},
+    control::{AppliedChange, ChangeError, ChangeRequest, ConfigChange},
     proxy::{Fleet, Reloaded},
 };
 
@@ -21,7 +21,7 @@ pub(super) async fn follow(
     fleet: Arc<Fleet>,
     file: ConfigFile,
     options: Options,
-    mut wanted: mpsc::Receiver<Wanted>,
+    mut wanted: mpsc::Receiver<ChangeRequest>,
     stop: CancellationToken,
 ) {
     tokio::select! {
@@ -70,7 +70,7 @@ enum Occasion {
     Changed,
     Hangup,
     /// Somebody wants it to be another.
-    Wanted(Wanted),
+    Wanted(ChangeRequest),
 }
 
 struct Follower {
@@ -98,10 +98,10 @@ impl Follower {
                 self.said = None;
                 let _ = self.look(self.file.read_again());
             }
-            Occasion::Wanted(Wanted { change, answer }) => {
+            Occasion::Wanted(ChangeRequest { change, answer }) => {
                 let made = match &change {
-                    Change::Reload => Ok(()),
-                    Change::Edit(edit) => self.make(edit),
+                    ConfigChange::Reload => Ok(()),
+                    ConfigChange::Edit(edit) => self.make(edit),
                 };
                 // Whoever wanted it may have gone away.
                 let _ = answer.send(made.and_then(|()| self.look(self.file.read_again())));
@@ -115,7 +115,7 @@ impl Follower {
         edit::make(&self.options, now, edit)
     }
 
-    fn look(&mut self, now: Result<ConfigFile, ConfigError>) -> Result<Changed, ChangeError> {
+    fn look(&mut self, now: Result<ConfigFile, ConfigError>) -> Result<AppliedChange, ChangeError> {
         self.seen = now.as_ref().map(|now| content(now, &self.options)).unwrap_or_default();
         match now.and_then(|now| self.take(&now)) {
             Ok(reloaded) => {
@@ -161,10 +161,10 @@ impl Follower {
     }
 }
 
-fn changed(reloaded: Reloaded) -> Changed {
+fn changed(reloaded: Reloaded) -> AppliedChange {
     let Reloaded { added, changed, shown_otherwise, removed, at_next_start, .. } = reloaded;
     let at_next_start = at_next_start.into_iter().map(str::to_owned).collect();
-    Changed { added, restarted: changed, shown_otherwise, removed, at_next_start }
+    AppliedChange { added, restarted: changed, shown_otherwise, removed, at_next_start }
 }
 
 /// All that the config is made of.

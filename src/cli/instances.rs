@@ -10,14 +10,14 @@ use super::runtime;
 use super::settings;
 use crate::{
     config::{ConfigFile, visible},
-    control::{Changed, Report},
+    control::{AppliedChange, StatusReport},
 };
 
 /// A look takes no longer.
 const BRIEF: Duration = Duration::from_secs(5);
 
 /// What the processes say that serve hosts with this config.
-pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<Report>> {
+pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     let mut reports = Vec::new();
     for answer in send_all(file, &Method::GET, "/status", BRIEF)? {
         match answer {
@@ -30,7 +30,7 @@ pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<Report>> {
 
 /// Has those that run take over what the config says now, and says what came of it.
 pub(super) fn tell_running(file: &ConfigFile) -> anyhow::Result<()> {
-    let answers = send_all::<Changed>(file, &Method::POST, "/reload", BRIEF)?;
+    let answers = send_all::<AppliedChange>(file, &Method::POST, "/reload", BRIEF)?;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     if !taken.is_empty() {
         outln!("in force in the dormouse that runs ({})", taken.len());
@@ -49,8 +49,7 @@ pub(super) fn send_all<T: DeserializeOwned>(
     path: &str,
     patience: Duration,
 ) -> anyhow::Result<Vec<Result<T, String>>> {
-    let instances =
-        settings::control_place(file).map(|place| place.instances()).unwrap_or_default();
+    let instances = settings::control_place(file).map(|place| place.running()).unwrap_or_default();
     if instances.is_empty() {
         return Ok(Vec::new());
     }

@@ -15,7 +15,7 @@ use super::{
     runtime, settings,
 };
 use crate::{
-    auth::{Auth, DeviceLogin, LoggedOut, Login, LoginError, Summary, open_in_browser},
+    auth::{Auth, DeviceLogin, Login, LoginError, LogoutOutcome, Summary, open_in_browser},
     config::{ServerConfig, visible},
 };
 
@@ -124,7 +124,7 @@ async fn on_device(
     server: &ServerConfig,
     typed: &LoginArguments,
 ) -> anyhow::Result<()> {
-    let login: DeviceLogin = auth.log_in_elsewhere(server, &typed.scope).await?;
+    let login: DeviceLogin = auth.log_in_on_device(server, &typed.scope).await?;
     errln!("To log in to {}, open this address on any device:", visible(&server.name));
     errln!("\n  {}\n", visible(login.address()));
     let code = login.code().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -143,20 +143,22 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
     let auth = settings::auth(Some(&file), options);
     let name = visible(name);
     match runtime()?.block_on(auth.log_out(server))? {
-        LoggedOut::Nothing => outln!("{name}: nobody was logged in"),
-        LoggedOut::Revoked => outln!("logged out of {name}: its tokens are revoked and forgotten"),
-        LoggedOut::RefreshRevoked { why } => {
+        LogoutOutcome::Nothing => outln!("{name}: nobody was logged in"),
+        LogoutOutcome::Revoked => {
+            outln!("logged out of {name}: its tokens are revoked and forgotten");
+        }
+        LogoutOutcome::RefreshRevoked { why } => {
             outln!(
                 "logged out of {name}: its refresh token is revoked, and its tokens are forgotten"
             );
             errln!("its access token is good until it expires: {}", visible(&why));
         }
-        LoggedOut::Forgotten { why: None } => {
+        LogoutOutcome::Forgotten { why: None } => {
             outln!(
                 "logged out of {name}: its tokens are forgotten; the authorization server revokes none"
             );
         }
-        LoggedOut::Forgotten { why: Some(why) } => {
+        LogoutOutcome::Forgotten { why: Some(why) } => {
             outln!("logged out of {name}: its tokens are forgotten");
             errln!("they are not revoked: {}", visible(&why));
         }

@@ -21,10 +21,10 @@ use super::{
 use crate::{
     auth::Auth,
     config::{Config, ConfigFile, HttpSettings},
-    control::{self, Changes, Control},
+    control::{self, ChangeSender, Control},
     downstream::{
-        http::{self, Access},
-        stdio,
+        http::{self, HttpAccess},
+        stdio_host,
     },
     protocol::random_token,
     proxy::Fleet,
@@ -107,7 +107,7 @@ async fn serve(
     let companions = Companions::start(&fleet, origin, is_first_run, stop.child_token());
     let api = control::router(companions.control.clone());
     let served = match (listener, ways.stdio) {
-        (None, _) => stdio::serve(fleet.clone(), stop).await,
+        (None, _) => stdio_host::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {
             fleet.start();
             serve_http(fleet.clone(), listener, api, stop).await
@@ -118,7 +118,7 @@ async fn serve(
             let over_http = serve_http(fleet.clone(), listener, api, stop.clone());
             let on_stdio = async {
                 // A task of its own, so that a panic in it ends no host over HTTP before its time.
-                let served = tokio::spawn(stdio::serve(fleet.clone(), stop.clone())).await;
+                let served = tokio::spawn(stdio_host::serve(fleet.clone(), stop.clone())).await;
                 stop.cancel();
                 served.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
             };
@@ -153,7 +153,7 @@ impl Companions {
             let (config, changes) = Default::default();
             return Self { tasks, control: Control { fleet, config, changes, stop } };
         };
-        let (changes, wanted) = Changes::channel();
+        let (changes, wanted) = ChangeSender::channel();
         let config = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
         let control = Control { fleet: fleet.clone(), config, changes, stop: stop.clone() };
         tasks.spawn(follow::follow(fleet.clone(), file.clone(), options, wanted, stop.clone()));
@@ -209,7 +209,8 @@ async fn serve_http(
     {
         errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
     }
-    let access = Access { fallback, api_tokens, hosts: allowed_hosts, origins: allowed_origins };
+    let access =
+        HttpAccess { fallback, api_tokens, hosts: allowed_hosts, origins: allowed_origins };
     errln!("dormouse: listening on http://{address}/mcp");
     http::serve(fleet, listener, access, api, stop).await
 }

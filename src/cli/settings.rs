@@ -9,7 +9,7 @@ use etcetera::BaseStrategy as _;
 use super::{UsageError, arguments::Options, lineage};
 use crate::{
     apps::{Backups, Directories},
-    auth::{Auth, LoginCommand, Store},
+    auth::{Auth, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
         self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
@@ -139,7 +139,7 @@ pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
         config: path.filter(|path| !is_own(path)),
         env_file: options.env_file.as_deref().map(absolute),
     };
-    Auth::new(Store::new(directory, uses_keychain), command)
+    Auth::new(LoginStore::new(directory, uses_keychain), command)
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -148,10 +148,13 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// Where the processes that serve hosts with this config can be asked.
 #[cfg(unix)]
-pub(super) fn control_place(config: &ConfigFile) -> Option<control::Place> {
+pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirectory> {
     let strategy = etcetera::choose_base_strategy().ok()?;
     let directory = strategy.runtime_dir().unwrap_or_else(|| strategy.cache_dir());
-    Some(control::Place::new(directory.join("dormouse").join("run"), &config.fingerprint()))
+    Some(control::SocketDirectory::new(
+        directory.join("dormouse").join("run"),
+        &config.fingerprint(),
+    ))
 }
 
 /// The config in the file, with the overrides that were typed.

@@ -8,7 +8,7 @@ use std::{
 use super::{arguments::Options, instances::running, login::described, settings};
 use crate::{
     catalog::{Inventory, ToolState},
-    control::{LastWake, Report, ServerReport},
+    control::{LastWake, ServerReport, StatusReport},
     surface::{counted, one_line},
     upstream::Phase,
 };
@@ -20,7 +20,7 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
         let config = settings::parse(&file, options)?;
         let cache = settings::storage(Some(&file)).catalogs;
         let auth = settings::auth(Some(&file), options);
-        reports.push(Report::at_rest(&config.servers, cache.as_ref(), &auth, file.path));
+        reports.push(StatusReport::at_rest(&config.servers, cache.as_ref(), &auth, file.path));
     }
     if json {
         outln!("{}", super::json(&reports)?);
@@ -30,7 +30,7 @@ pub(super) fn run(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report) {
+fn print(report: &StatusReport) {
     let bold = anstyle::Style::new().bold();
     match report.pid {
         Some(pid) => outln!(

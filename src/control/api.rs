@@ -1,4 +1,5 @@
-//! What a running dormouse can be asked and told, as HTTP (`/api/v1`). It has no guard of its own.
+//! The control API: an HTTP interface to a running dormouse (`/api/v1`). It does not check who
+//! calls it; the socket and the HTTP guard do.
 
 use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,7 +23,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
-use super::{Change, ChangeError, Changed, Changes, Report, ServerReport, openapi::document};
+use super::{
+    AppliedChange, ChangeError, ChangeSender, ConfigChange, ServerReport, StatusReport,
+    openapi::document,
+};
 use crate::{
     base::run_blocking,
     catalog::Stock,
@@ -30,49 +34,49 @@ use crate::{
     proxy::{self, Fleet, OperateError},
 };
 
-/// Several changes that follow each other at once are one event.
-const PAUSE: Duration = Duration::from_millis(100);
-/// So that nobody takes a quiet stream for a dead one.
-const KEEP_ALIVE: Duration = Duration::from_secs(25);
+/// Changes within this time are reported as one event.
+const EVENT_DELAY: Duration = Duration::from_millis(100);
+/// Interval of comments in a quiet event stream, so that clients do not take it for dead.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(25);
 
-/// A running dormouse, to be asked and told.
+/// Everything that the handlers of the control API need.
 #[derive(Clone)]
 pub struct Control {
     pub fleet: Arc<Fleet>,
-    /// Absolute; empty where there is none.
+    /// The absolute path of the config; empty if there is none.
     pub config: PathBuf,
-    pub changes: Changes,
-    /// Ends streams of events.
+    pub changes: ChangeSender,
+    /// Ends the event streams.
     pub stop: CancellationToken,
 }
 
-/// The way to all of it.
-pub const BASE: &str = "/api/v1";
+/// Path below which all routes are.
+pub const BASE_PATH: &str = "/api/v1";
 
-/// All that can be asked and told, below [`BASE`]; the `OpenAPI` document says the same of it.
+/// Builds the routes below [`BASE_PATH`]. `openapi` describes the same routes.
 pub fn router(control: Control) -> Router {
     let routes = Router::new()
-        .route("/status", get(status))
-        .route("/servers", get(servers).post(add))
-        .route("/servers/{name}", get(server).delete(remove).patch(enable))
-        .route("/servers/{name}/load", post(load))
-        .route("/servers/{name}/sleep", post(sleep))
-        .route("/servers/{name}/reset", post(reset))
-        .route("/tools", get(tools))
-        .route("/servers/{name}/tools", get(tools_of))
-        .route("/servers/{name}/tools/{tool}", put(enable_tool))
-        .route("/reload", post(reload))
-        .route("/events", get(events))
+        .route("/status", get(get_status))
+        .route("/servers", get(list_servers).post(add_server))
+        .route("/servers/{name}", get(get_server).delete(remove_server).patch(set_server_enabled))
+        .route("/servers/{name}/load", post(load_server))
+        .route("/servers/{name}/sleep", post(put_server_to_sleep))
+        .route("/servers/{name}/reset", post(reset_server))
+        .route("/tools", get(list_tools))
+        .route("/servers/{name}/tools", get(list_server_tools))
+        .route("/servers/{name}/tools/{tool}", put(set_tool_enabled))
+        .route("/reload", post(reload_config))
+        .route("/events", get(stream_events))
         .route("/openapi.json", get(|| async { Json(document()) }))
         .method_not_allowed_fallback(|| async {
-            Refused::new(
+            ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this cannot be done here; see /api/v1/openapi.json",
             )
         })
-        .fallback(|| async { Refused::new(StatusCode::NOT_FOUND, "there is nothing here") })
+        .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "there is nothing here") })
         .with_state(control);
-    Router::new().nest(BASE, routes)
+    Router::new().nest(BASE_PATH, routes)
 }
 
 /// A server to be added.
@@ -97,7 +101,8 @@ pub struct Switch {
 
 /// A tool, and whose it is.
 #[derive(Serialize, JsonSchema)]
-pub struct ToolOf {
+#[schemars(rename = "ToolOf")]
+pub struct ServerTool {
     pub server: String,
     #[serde(flatten)]
     pub tool: Stock,
@@ -105,27 +110,28 @@ pub struct ToolOf {
 
 /// Why something was not done.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Refused {
+#[schemars(rename = "Refused")]
+pub struct ApiError {
     #[serde(skip)]
     status: StatusCode,
     pub error: String,
 }
 
-type Answer<T> = Result<Json<T>, Refused>;
+type ApiResult<T> = Result<Json<T>, ApiError>;
 
-impl Refused {
+impl ApiError {
     fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into() }
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(self)).into_response()
     }
 }
 
-impl From<OperateError> for Refused {
+impl From<OperateError> for ApiError {
     fn from(error: OperateError) -> Self {
         let status = match &error {
             OperateError::Unknown(_) => StatusCode::NOT_FOUND,
@@ -138,7 +144,7 @@ impl From<OperateError> for Refused {
     }
 }
 
-impl From<ChangeError> for Refused {
+impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> Self {
         let status = match &error {
             ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
@@ -152,152 +158,159 @@ impl From<ChangeError> for Refused {
     }
 }
 
-impl From<JsonRejection> for Refused {
+impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
         Self::new(rejection.status(), rejection.body_text())
     }
 }
 
-/// A body of JSON, or why it is none.
-type Body<T> = Result<Json<T>, JsonRejection>;
+/// A JSON body, or the reason for which it cannot be read.
+type JsonBody<T> = Result<Json<T>, JsonRejection>;
 
-impl From<PathRejection> for Refused {
+impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
         Self::new(rejection.status(), rejection.body_text())
     }
 }
 
-/// A name in the address, or why it is none.
-type Named = Result<Path<String>, PathRejection>;
+/// A name in the path, or the reason for which it cannot be read.
+type NamePath = Result<Path<String>, PathRejection>;
 
 impl Control {
-    /// It reads from disk.
-    async fn report(&self) -> Report {
+    /// Builds the report on a blocking thread, because it reads from disk.
+    async fn report(&self) -> StatusReport {
         let (fleet, config) = (self.fleet.clone(), self.config.clone());
-        let report = run_blocking(move || Report::of(&fleet, config)).await;
+        let report = run_blocking(move || StatusReport::of(&fleet, config)).await;
         report.expect("a report is made without a panic")
     }
 
-    async fn report_of(&self, name: &str) -> Result<ServerReport, Refused> {
+    async fn server_report(&self, name: &str) -> Result<ServerReport, ApiError> {
         let report = self.report().await;
         let found = report.servers.into_iter().find(|server| server.name == name);
         found.ok_or_else(|| OperateError::Unknown(name.to_owned()).into())
     }
 }
 
-async fn status(State(control): State<Control>) -> Json<Report> {
+async fn get_status(State(control): State<Control>) -> Json<StatusReport> {
     Json(control.report().await)
 }
 
-async fn servers(State(control): State<Control>) -> Json<Vec<ServerReport>> {
+async fn list_servers(State(control): State<Control>) -> Json<Vec<ServerReport>> {
     Json(control.report().await.servers)
 }
 
-async fn server(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+async fn get_server(State(control): State<Control>, name: NamePath) -> ApiResult<ServerReport> {
     let Path(name) = name?;
-    control.report_of(&name).await.map(Json)
+    control.server_report(&name).await.map(Json)
 }
 
-async fn add(
+async fn add_server(
     State(control): State<Control>,
-    body: Body<NewServer>,
-) -> Result<(StatusCode, Json<Changed>), Refused> {
+    body: JsonBody<NewServer>,
+) -> Result<(StatusCode, Json<AppliedChange>), ApiError> {
     let Json(NewServer { name, entry, replace }) = body?;
     let changed =
-        control.changes.make(Change::Edit(ConfigEdit::Add { name, entry, replace })).await?;
+        control.changes.make(ConfigChange::Edit(ConfigEdit::Add { name, entry, replace })).await?;
     Ok((StatusCode::CREATED, Json(changed)))
 }
 
-async fn remove(State(control): State<Control>, name: Named) -> Answer<Changed> {
+async fn remove_server(State(control): State<Control>, name: NamePath) -> ApiResult<AppliedChange> {
     let Path(name) = name?;
-    Ok(Json(control.changes.make(Change::Edit(ConfigEdit::Remove { name })).await?))
+    Ok(Json(control.changes.make(ConfigChange::Edit(ConfigEdit::Remove { name })).await?))
 }
 
-async fn enable(
+async fn set_server_enabled(
     State(control): State<Control>,
-    name: Named,
-    body: Body<Switch>,
-) -> Answer<Changed> {
+    name: NamePath,
+    body: JsonBody<Switch>,
+) -> ApiResult<AppliedChange> {
     let Path(name) = name?;
     let Json(Switch { enabled }) = body?;
-    Ok(Json(control.changes.make(Change::Edit(ConfigEdit::Enable { name, enabled })).await?))
+    Ok(Json(control.changes.make(ConfigChange::Edit(ConfigEdit::Enable { name, enabled })).await?))
 }
 
-async fn load(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+async fn load_server(State(control): State<Control>, name: NamePath) -> ApiResult<ServerReport> {
     let Path(name) = name?;
     control.fleet.load_for_all(&name).await?;
-    control.report_of(&name).await.map(Json)
+    control.server_report(&name).await.map(Json)
 }
 
-async fn sleep(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+async fn put_server_to_sleep(
+    State(control): State<Control>,
+    name: NamePath,
+) -> ApiResult<ServerReport> {
     let Path(name) = name?;
     control.fleet.put_to_sleep(&name).await?;
-    control.report_of(&name).await.map(Json)
+    control.server_report(&name).await.map(Json)
 }
 
-async fn reset(State(control): State<Control>, name: Named) -> Answer<ServerReport> {
+async fn reset_server(State(control): State<Control>, name: NamePath) -> ApiResult<ServerReport> {
     let Path(name) = name?;
     let (fleet, server) = (control.fleet.clone(), name.clone());
     run_blocking(move || fleet.reset(&server)).await.expect("a reset does not panic")?;
-    control.report_of(&name).await.map(Json)
+    control.server_report(&name).await.map(Json)
 }
 
-async fn tools(State(control): State<Control>) -> Json<Vec<ToolOf>> {
+async fn list_tools(State(control): State<Control>) -> Json<Vec<ServerTool>> {
     let servers = control.report().await.servers;
-    Json(servers.into_iter().flat_map(tools_in).collect())
+    Json(servers.into_iter().flat_map(tools_of_report).collect())
 }
 
-async fn tools_of(State(control): State<Control>, name: Named) -> Answer<Vec<ToolOf>> {
+async fn list_server_tools(
+    State(control): State<Control>,
+    name: NamePath,
+) -> ApiResult<Vec<ServerTool>> {
     let Path(name) = name?;
-    Ok(Json(tools_in(control.report_of(&name).await?).collect()))
+    Ok(Json(tools_of_report(control.server_report(&name).await?).collect()))
 }
 
-fn tools_in(server: ServerReport) -> impl Iterator<Item = ToolOf> {
+fn tools_of_report(server: ServerReport) -> impl Iterator<Item = ServerTool> {
     let ServerReport { name, inventory, .. } = server;
     let tools = inventory.into_iter().flat_map(|inventory| inventory.tools);
-    tools.map(move |tool| ToolOf { server: name.clone(), tool })
+    tools.map(move |tool| ServerTool { server: name.clone(), tool })
 }
 
-async fn enable_tool(
+async fn set_tool_enabled(
     State(control): State<Control>,
     names: Result<Path<(String, String)>, PathRejection>,
-    body: Body<Switch>,
-) -> Answer<Changed> {
+    body: JsonBody<Switch>,
+) -> ApiResult<AppliedChange> {
     let Path((server, tool)) = names?;
-    let known = control.report_of(&server).await?.inventory;
+    let known = control.server_report(&server).await?.inventory;
     if known.is_some_and(|known| known.tools.iter().all(|stock| stock.name != tool)) {
         let message = format!("{server:?} has no tool {tool:?}");
-        return Err(Refused::new(StatusCode::NOT_FOUND, message));
+        return Err(ApiError::new(StatusCode::NOT_FOUND, message));
     }
     let Json(Switch { enabled }) = body?;
     Ok(Json(
         control
             .changes
-            .make(Change::Edit(ConfigEdit::EnableTool { server, tool, enabled }))
+            .make(ConfigChange::Edit(ConfigEdit::EnableTool { server, tool, enabled }))
             .await?,
     ))
 }
 
-async fn reload(State(control): State<Control>) -> Answer<Changed> {
-    Ok(Json(control.changes.make(Change::Reload).await?))
+async fn reload_config(State(control): State<Control>) -> ApiResult<AppliedChange> {
+    Ok(Json(control.changes.make(ConfigChange::Reload).await?))
 }
 
-/// First the whole report as `status`, then each server that has changed as `server`, and what is gone as `removed`.
-async fn events(
+/// Streams events: first the whole report as `status`, then each changed server as `server` and
+/// each removed one as `removed`.
+async fn stream_events(
     State(control): State<Control>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let stop = control.stop.clone();
     let happened = control.fleet.events();
-    let looks =
+    let batches =
         stream::unfold((control, happened, None), |(control, mut happened, before)| async {
             let (events, servers) = next_events(&control, &mut happened, before).await?;
             Some((stream::iter(events), (control, happened, Some(servers))))
         });
-    let events = looks.flatten().take_until(stop.cancelled_owned());
-    Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+    let events = batches.flatten().take_until(stop.cancelled_owned());
+    Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL))
 }
 
-/// What has changed since `before`, once something has; and how the servers are then.
+/// Waits for a difference from `before`. Returns its events and the servers' current reports.
 async fn next_events(
     control: &Control,
     happened: &mut broadcast::Receiver<proxy::Event>,
@@ -309,7 +322,7 @@ async fn next_events(
     };
     loop {
         wait_for_change(happened).await?;
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(EVENT_DELAY).await;
         // The report shows the changes of the pause too.
         *happened = happened.resubscribe();
         let servers = control.report().await.servers;
@@ -334,7 +347,7 @@ async fn wait_for_change(happened: &mut broadcast::Receiver<proxy::Event>) -> Op
 fn differences(before: &[ServerReport], now: &[ServerReport]) -> Vec<Event> {
     let of = |servers: &[ServerReport], name: &str| {
         let found = servers.iter().find(|server| server.name == name)?;
-        // The time until the next attempt is always another.
+        // The time until the next attempt differs at each report.
         serde_json::to_value(ServerReport { retry_in: None, ..found.clone() }).ok()
     };
     let changed = now.iter().filter(|server| of(before, &server.name) != of(now, &server.name));

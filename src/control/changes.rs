@@ -1,4 +1,5 @@
-//! Changes of the config that somebody wants of a running dormouse. Whoever follows the config makes them.
+//! Changes of the config that a client of the control API requests. The task that follows the
+//! config makes them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,18 +7,19 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{ConfigEdit, Unchanged};
 
-/// What is wanted.
+/// A change of the config, or a reload.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum ConfigChange {
     Edit(ConfigEdit),
-    /// Nothing but what the file says by now.
+    /// Applies the config file as it is now.
     Reload,
 }
 
 /// What came of it, by the names of servers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Changed {
+#[schemars(rename = "Changed")]
+pub struct AppliedChange {
     pub added: Vec<String>,
     /// Started anew.
     pub restarted: Vec<String>,
@@ -28,7 +30,7 @@ pub struct Changed {
     pub at_next_start: Vec<String>,
 }
 
-/// Why a change was not made; the config is as it was.
+/// Reason for which a change was not made. The config is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     #[error("there is no server {0:?}")]
@@ -62,34 +64,34 @@ impl From<Unchanged> for ChangeError {
     }
 }
 
-/// A change that somebody waits for.
+/// A change with a channel for its outcome.
 #[derive(Debug)]
-pub struct Wanted {
-    pub change: Change,
-    pub answer: oneshot::Sender<Result<Changed, ChangeError>>,
+pub struct ChangeRequest {
+    pub change: ConfigChange,
+    pub answer: oneshot::Sender<Result<AppliedChange, ChangeError>>,
 }
 
-/// The way to whoever makes changes; nobody does where there is no config.
+/// Sends requests to the task that changes the config; `None` if there is no config.
 #[derive(Clone, Debug, Default)]
-pub struct Changes(Option<mpsc::Sender<Wanted>>);
+pub struct ChangeSender(Option<mpsc::Sender<ChangeRequest>>);
 
-/// More would only wait.
+/// Maximum number of requests in the queue; further ones wait to enter it.
 const MAX_WAITING: usize = 16;
 
-impl Changes {
-    /// A way, and its other end.
-    pub fn channel() -> (Self, mpsc::Receiver<Wanted>) {
+impl ChangeSender {
+    /// Creates a sender and the receiver of its requests.
+    pub fn channel() -> (Self, mpsc::Receiver<ChangeRequest>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         (Self(Some(sender)), receiver)
     }
 
-    /// Has a change made, and waits until it is in force.
+    /// Requests a change, and waits until it is in effect.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub async fn make(&self, change: Change) -> Result<Changed, ChangeError> {
+    pub async fn make(&self, change: ConfigChange) -> Result<AppliedChange, ChangeError> {
         let (answer, made) = oneshot::channel();
-        let wanted = Wanted { change, answer };
+        let wanted = ChangeRequest { change, answer };
         let sender = self.0.as_ref().ok_or(ChangeError::NoConfig)?;
         let ending = || ChangeError::Unwritable("dormouse is ending".to_owned());
         sender.send(wanted).await.map_err(|_| ending())?;

@@ -1,18 +1,19 @@
-//! What a running dormouse can be asked and told: over a socket that only its user can open, and over HTTP with a
-//! token.
+//! Control of a running dormouse by other processes: over a socket that only its user can open, and
+//! over HTTP with a token.
 //!
-//! It does not know how the config is kept: whoever follows that makes the changes that are wanted.
+//! This layer does not know how the config is stored: the task that follows the config makes the
+//! requested changes.
 
 mod api;
 mod changes;
 mod openapi;
-mod report;
 #[cfg(unix)]
 mod socket;
+mod status_report;
 
-pub use api::{BASE, Control, NewServer, Refused, Switch, ToolOf, router};
-pub use changes::{Change, ChangeError, Changed, Changes, Wanted};
+pub use api::{ApiError, BASE_PATH, Control, NewServer, ServerTool, Switch, router};
+pub use changes::{AppliedChange, ChangeError, ChangeRequest, ChangeSender, ConfigChange};
 pub use openapi::document;
-pub use report::{LastWake, Report, ServerReport};
 #[cfg(unix)]
-pub use socket::{Instance, Place, Silent, serve};
+pub use socket::{ControlRequestError, RunningDormouse, SocketDirectory, serve};
+pub use status_report::{LastWake, ServerReport, StatusReport};

@@ -1,22 +1,24 @@
-//! The `OpenAPI` document of the API.
+//! The `OpenAPI` document of the control API.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-use super::{BASE, Changed, NewServer, Refused, Report, ServerReport, Switch, ToolOf};
+use super::{
+    ApiError, AppliedChange, BASE_PATH, NewServer, ServerReport, ServerTool, StatusReport, Switch,
+};
 
-/// One thing that can be asked or told.
+/// One operation of the API.
 struct Route {
-    /// In small letters.
+    /// In lower case.
     method: &'static str,
     path: &'static str,
     summary: &'static str,
-    sent: Body,
-    answer: Body,
+    sent: BodyKind,
+    answer: BodyKind,
 }
 
-/// What a body is.
-enum Body {
+/// The content of a request or response body.
+enum BodyKind {
     None,
     /// Any JSON.
     Any,
@@ -28,46 +30,64 @@ const fn route(
     method: &'static str,
     path: &'static str,
     summary: &'static str,
-    sent: Body,
-    answer: Body,
+    sent: BodyKind,
+    answer: BodyKind,
 ) -> Route {
     Route { method, path, summary, sent, answer }
 }
 
-const REPORT: Body = Body::of::<ServerReport>();
-const CHANGED: Body = Body::of::<Changed>();
-const SWITCH: Body = Body::of::<Switch>();
+const REPORT: BodyKind = BodyKind::of::<ServerReport>();
+const CHANGED: BodyKind = BodyKind::of::<AppliedChange>();
+const SWITCH: BodyKind = BodyKind::of::<Switch>();
 
-/// All of them, as `api.rs` routes them.
+/// All operations that `api.rs` routes.
 const ROUTES: [Route; 15] = [
-    route("get", "/status", "How dormouse and its servers are", Body::None, Body::of::<Report>()),
-    route("get", "/servers", "How each server is", Body::None, Body::of::<Vec<ServerReport>>()),
-    route("post", "/servers", "Add a server to the config", Body::of::<NewServer>(), CHANGED),
-    route("get", "/servers/{name}", "How a server is", Body::None, REPORT),
-    route("delete", "/servers/{name}", "Take a server out of the config", Body::None, CHANGED),
+    route(
+        "get",
+        "/status",
+        "How dormouse and its servers are",
+        BodyKind::None,
+        BodyKind::of::<StatusReport>(),
+    ),
+    route(
+        "get",
+        "/servers",
+        "How each server is",
+        BodyKind::None,
+        BodyKind::of::<Vec<ServerReport>>(),
+    ),
+    route("post", "/servers", "Add a server to the config", BodyKind::of::<NewServer>(), CHANGED),
+    route("get", "/servers/{name}", "How a server is", BodyKind::None, REPORT),
+    route("delete", "/servers/{name}", "Take a server out of the config", BodyKind::None, CHANGED),
     route("patch", "/servers/{name}", "Switch a server on or off in the config", SWITCH, CHANGED),
     route(
         "post",
         "/servers/{name}/load",
         "Load a server for all hosts, or wake it",
-        Body::None,
+        BodyKind::None,
         REPORT,
     ),
-    route("post", "/servers/{name}/sleep", "Put a server to sleep", Body::None, REPORT),
-    route("post", "/servers/{name}/reset", "Forget that a server has failed", Body::None, REPORT),
+    route("post", "/servers/{name}/sleep", "Put a server to sleep", BodyKind::None, REPORT),
+    route(
+        "post",
+        "/servers/{name}/reset",
+        "Forget that a server has failed",
+        BodyKind::None,
+        REPORT,
+    ),
     route(
         "get",
         "/tools",
         "The tools of all servers, as far as they are known",
-        Body::None,
-        Body::of::<Vec<ToolOf>>(),
+        BodyKind::None,
+        BodyKind::of::<Vec<ServerTool>>(),
     ),
     route(
         "get",
         "/servers/{name}/tools",
         "The tools of a server",
-        Body::None,
-        Body::of::<Vec<ToolOf>>(),
+        BodyKind::None,
+        BodyKind::of::<Vec<ServerTool>>(),
     ),
     route(
         "put",
@@ -76,18 +96,18 @@ const ROUTES: [Route; 15] = [
         SWITCH,
         CHANGED,
     ),
-    route("post", "/reload", "Take over what the config says by now", Body::None, CHANGED),
+    route("post", "/reload", "Take over what the config says by now", BodyKind::None, CHANGED),
     route(
         "get",
         "/events",
         "What becomes of the servers, as server-sent events",
-        Body::None,
-        Body::Events,
+        BodyKind::None,
+        BodyKind::Events,
     ),
-    route("get", "/openapi.json", "This document", Body::None, Body::Any),
+    route("get", "/openapi.json", "This document", BodyKind::None, BodyKind::Any),
 ];
 
-impl Body {
+impl BodyKind {
     const fn of<T: JsonSchema>() -> Self {
         Self::Json(SchemaGenerator::subschema_for::<T>)
     }
@@ -104,8 +124,8 @@ impl Body {
 
 impl Route {
     fn operation(&self, generator: &mut SchemaGenerator) -> Value {
-        let refused = Body::of::<Refused>().content(generator);
-        // What is made is said to be.
+        let refused = BodyKind::of::<ApiError>().content(generator);
+        // A request that creates a server is answered with 201.
         let done = if (self.method, self.path) == ("post", "/servers") { "201" } else { "200" };
         let answer = self.answer.content(generator).unwrap_or_else(|| json!({}));
         let mut operation = json!({
@@ -116,9 +136,10 @@ impl Route {
             },
         });
         let is_named = |name: &&str| self.path.contains(&format!("{{{name}}}"));
-        let parameters = ["name", "tool"].into_iter().filter(is_named).map(
-            |name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}),
-        );
+        let parameters = ["name", "tool"].into_iter().filter(is_named).map(|name| {
+            let schema = json!({"type": "string"});
+            json!({"name": name, "in": "path", "required": true, "schema": schema})
+        });
         operation["parameters"] = parameters.collect();
         if let Some(content) = self.sent.content(generator) {
             operation["requestBody"] = json!({"required": true, "content": content});
@@ -127,14 +148,14 @@ impl Route {
     }
 }
 
-/// The document (`OpenAPI` 3.1).
+/// Builds the `OpenAPI` 3.1 document.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     let mut paths = json!({});
     for route in &ROUTES {
-        paths[format!("{BASE}{}", route.path)][route.method] = route.operation(&mut generator);
+        paths[format!("{BASE_PATH}{}", route.path)][route.method] = route.operation(&mut generator);
     }
     json!({
         "openapi": "3.1.0",
@@ -157,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_says_what_can_be_asked_and_told() {
+    fn openapi_document_lists_every_route_and_schema() {
         let document = document();
         let text = document.to_string();
         for reference in text.split("\"$ref\":\"#/components/schemas/").skip(1) {

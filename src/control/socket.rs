@@ -1,4 +1,4 @@
-//! The socket of a running dormouse, and the way in for other commands.
+//! The control socket of a running dormouse, and the client with which other commands use it.
 
 use std::{
     fs, io,
@@ -13,34 +13,35 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixListener;
 
-use super::{BASE, Control, router};
+use super::{BASE_PATH, Control, router};
 use crate::config::make_private_directory;
 
-/// A path of a socket may have about a hundred bytes.
-const DIGITS: usize = 12;
-/// How long answers may take once we are told to stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Maximum length of the fingerprint in a socket's name. The path of a socket is limited to about
+/// 100 bytes.
+const MAX_FINGERPRINT_CHARS: usize = 12;
+/// Maximum time to answer requests in progress when dormouse shuts down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where the sockets of the processes that serve one config are.
+/// The directory with the sockets of all processes that serve one config.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SocketDirectory {
     directory: PathBuf,
-    /// Begins the name of each of them.
+    /// Prefix of the sockets' names.
     config: String,
 }
 
-impl Place {
-    /// `fingerprint`: a name for the config.
+impl SocketDirectory {
+    /// Makes a value for this config. `fingerprint`: a name that only this config has.
     pub fn new(directory: impl Into<PathBuf>, fingerprint: &str) -> Self {
-        let config = fingerprint.chars().take(DIGITS).collect();
+        let config = fingerprint.chars().take(MAX_FINGERPRINT_CHARS).collect();
         Self { directory: directory.into(), config }
     }
 
-    fn of_process(&self) -> PathBuf {
+    fn path_of_this_process(&self) -> PathBuf {
         self.directory.join(format!("{}-{}.sock", self.config, std::process::id()))
     }
 
-    fn all(&self) -> Vec<PathBuf> {
+    fn all_sockets(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let start = format!("{}-", self.config);
         let mut sockets: Vec<PathBuf> = entries
@@ -52,15 +53,15 @@ impl Place {
     }
 }
 
-/// Answers whoever asks, until `control.stop`.
+/// Serves the control API on the socket until `control.stop` is cancelled.
 ///
 /// # Errors
-/// When the socket cannot be made.
-pub async fn serve(control: Control, place: Place) -> io::Result<()> {
-    let path = place.of_process();
-    let listener = bind(&place.directory, &path)?;
-    sweep(&place.directory);
-    let _removed = Removed(path);
+/// When the socket cannot be created.
+pub async fn serve(control: Control, sockets: SocketDirectory) -> io::Result<()> {
+    let path = sockets.path_of_this_process();
+    let listener = bind(&sockets.directory, &path)?;
+    remove_stale_sockets(&sockets.directory);
+    let _removed = RemoveOnDrop(path);
     let stop = control.stop.clone();
     let stopping = stop.clone().cancelled_owned();
     let serving = axum::serve(listener, router(control)).with_graceful_shutdown(stopping);
@@ -68,34 +69,35 @@ pub async fn serve(control: Control, place: Place) -> io::Result<()> {
         served = serving => served,
         () = async {
             stop.cancelled().await;
-            tokio::time::sleep(LAST_ANSWERS).await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
     }
 }
 
-/// Nobody but the user may connect: neither the directory nor the socket lets others in.
+/// Creates the socket. The permissions of its directory and of the socket itself exclude other
+/// users.
 fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
     make_private_directory(directory)?;
-    // What a process of the same number has left behind.
+    // An earlier process with the same id may have left its socket.
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// Removes what killed processes have left behind, whatever config they served.
-fn sweep(directory: &Path) {
+/// Removes the sockets that killed processes have left, whatever config they served.
+fn remove_stale_sockets(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()).filter(|path| !is_alive(path)) {
-        // Another process may have done so.
+    for path in entries.map(|entry| entry.path()).filter(|path| !is_owner_alive(path)) {
+        // Another process may have removed it.
         let _ = fs::remove_file(path);
     }
 }
 
-/// Takes the socket away at the end.
-struct Removed(PathBuf);
+/// Removes the socket when it is dropped.
+struct RemoveOnDrop(PathBuf);
 
-impl Drop for Removed {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -103,13 +105,13 @@ impl Drop for Removed {
 
 /// A process that serves the config.
 #[derive(Clone, Debug)]
-pub struct Instance {
+pub struct RunningDormouse {
     pub path: PathBuf,
 }
 
-/// A process that runs and does not answer, or refuses.
+/// Reason for which a running process has not done what was requested.
 #[derive(Debug, thiserror::Error)]
-pub enum Silent {
+pub enum ControlRequestError {
     #[error("it does not answer")]
     Unreachable(#[from] reqwest::Error),
     #[error("it answers something else")]
@@ -118,34 +120,35 @@ pub enum Silent {
     Refused(String),
 }
 
-impl Place {
-    /// Those that run.
-    pub fn instances(&self) -> Vec<Instance> {
+impl SocketDirectory {
+    /// Returns the running processes that serve the config.
+    pub fn running(&self) -> Vec<RunningDormouse> {
         let (alive, gone): (Vec<_>, Vec<_>) =
-            self.all().into_iter().partition(|path| is_alive(path));
+            self.all_sockets().into_iter().partition(|path| is_owner_alive(path));
         for path in gone {
-            // It was killed; another process may have done so.
+            // The process was killed; another one may have removed its socket.
             let _ = fs::remove_file(&path);
         }
-        alive.into_iter().map(|path| Instance { path }).collect()
+        alive.into_iter().map(|path| RunningDormouse { path }).collect()
     }
 }
 
-impl Instance {
-    /// Asks or tells it something; `path` is below [`BASE`].
+impl RunningDormouse {
+    /// Sends a request to the process; `path` is below [`BASE_PATH`].
     ///
     /// # Errors
-    /// When it does not answer in time, or refuses.
+    /// When the process does not answer in time, or refuses.
     pub async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         patience: Duration,
-    ) -> Result<T, Silent> {
-        // No client is made without one, though nothing is encrypted here. One may have been installed already.
+    ) -> Result<T, ControlRequestError> {
+        // `reqwest` requires a TLS provider, even though the socket is not encrypted. One may be
+        // installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().unix_socket(self.path.as_path()).timeout(patience);
-        let url = format!("http://dormouse{BASE}{path}");
+        let url = format!("http://dormouse{BASE_PATH}{path}");
         let answer = client.build()?.request(method, url).send().await?;
         let is_done = answer.status().is_success();
         let body = answer.bytes().await?;
@@ -153,12 +156,13 @@ impl Instance {
             return Ok(serde_json::from_slice(&body)?);
         }
         let refused: Value = serde_json::from_slice(&body)?;
-        Err(Silent::Refused(refused["error"].as_str().unwrap_or_default().to_owned()))
+        Err(ControlRequestError::Refused(refused["error"].as_str().unwrap_or_default().to_owned()))
     }
 }
 
-/// Whether the process runs that has made the socket; its number is part of the name.
-fn is_alive(path: &Path) -> bool {
+/// Returns whether the process that created the socket is running; the socket's name contains the
+/// process id.
+fn is_owner_alive(path: &Path) -> bool {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let process = name.and_then(|name| name.rsplit('-').next()?.parse().ok());
     process.is_some_and(|process| nix::sys::signal::kill(Pid::from_raw(process), None).is_ok())

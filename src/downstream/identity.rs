@@ -1,4 +1,4 @@
-//! Who a session is with.
+//! The identity of the host of a session.
 
 use std::sync::Arc;
 
@@ -6,56 +6,57 @@ use tokio::sync::watch;
 
 use crate::proxy::{Endpoint, Principal, User};
 
-/// Who a session is with, and what of the fleet it is for.
+/// The host of a session, and the servers that the session is for.
 #[derive(Clone)]
-pub struct Identity {
+pub struct HostIdentity {
     pub principal: Principal,
     pub user: User,
     pub endpoint: Endpoint,
-    /// Whether its user sits at this machine: a browser there comes back to us.
+    /// True if the host's user is at this machine, so that a browser there can return to dormouse
+    /// after a login.
     pub is_on_this_machine: bool,
-    /// Whether the same host has further sessions, now or later.
+    /// True if the same host has further sessions, now or later.
     pub has_further_sessions: bool,
-    /// What is known of the tool lists that the host has been given: in all its sessions together.
-    pub relisting: Arc<Relisting>,
+    /// The tool lists that the host was given, in all its sessions together.
+    pub tool_list_sync: Arc<ToolListSync>,
 }
 
-impl Identity {
-    /// A host that has this one session.
-    pub fn alone(endpoint: Endpoint, is_on_this_machine: bool) -> Self {
+impl HostIdentity {
+    /// Returns the identity of a host that has only this session.
+    pub fn of_single_session(endpoint: Endpoint, is_on_this_machine: bool) -> Self {
         Self {
             principal: Principal::new(),
             user: User::default(),
             endpoint,
             is_on_this_machine,
             has_further_sessions: false,
-            relisting: Arc::default(),
+            tool_list_sync: Arc::default(),
         }
     }
 
     #[must_use]
-    pub fn of_user(self, user: User) -> Self {
+    pub fn with_user(self, user: User) -> Self {
         Self { user, ..self }
     }
 }
 
-/// Whether a host has the tool list that it was told of.
-pub struct Relisting {
-    /// How often it was told that the list has changed.
+/// Tracks whether a host has fetched the tool list since the last announcement of a change.
+pub struct ToolListSync {
+    /// Number of announcements to the host that the list has changed.
     announced: watch::Sender<u64>,
-    /// The last announcement after which it has been given a list.
-    relisted: watch::Sender<u64>,
+    /// Number of the last announcement after which the host requested a list that it was given.
+    listed: watch::Sender<u64>,
 }
 
-impl Default for Relisting {
+impl Default for ToolListSync {
     fn default() -> Self {
-        Self { announced: watch::Sender::new(0), relisted: watch::Sender::new(0) }
+        Self { announced: watch::Sender::new(0), listed: watch::Sender::new(0) }
     }
 }
 
-impl Relisting {
-    /// The host is being told that the list has changed.
-    pub(super) fn announce(&self) {
+impl ToolListSync {
+    /// Records that the host is being told of a change.
+    pub(super) fn record_announcement(&self) {
         self.announced.send_modify(|number| *number += 1);
     }
 
@@ -63,14 +64,14 @@ impl Relisting {
         *self.announced.borrow()
     }
 
-    /// The host is being given a list that it asked for after announcement `number`.
-    pub(super) fn relist(&self, number: u64) {
-        self.relisted.send_modify(|last| *last = number.max(*last));
+    /// Records that the host is being given a list that it requested after announcement `number`.
+    pub(super) fn record_listing(&self, number: u64) {
+        self.listed.send_modify(|last| *last = number.max(*last));
     }
 
-    /// Resolves once it has been given a list that it asked for after announcement `number`.
-    pub(super) async fn relisted(&self, number: u64) {
+    /// Waits until the host was given a list that it requested after announcement `number`.
+    pub(super) async fn wait_for_listing(&self, number: u64) {
         // The sender lives as long as `self`.
-        let _ = self.relisted.subscribe().wait_for(|relisted| *relisted >= number).await;
+        let _ = self.listed.subscribe().wait_for(|relisted| *relisted >= number).await;
     }
 }

@@ -1,15 +1,15 @@
-//! Hosts: how they are connected, and the session that each of them has.
+//! Hosts: their connections, and the session of each host.
 //!
-//! It must not know how servers are reached or listed: what a session cannot answer by itself it
-//! gives to the [`crate::proxy::Fleet`].
+//! This layer must not know how servers are reached or listed: a session passes what it cannot
+//! answer itself to the [`crate::proxy::Fleet`].
 
+mod host_state;
 pub mod http;
 mod identity;
-mod reply;
+pub mod in_process_host;
+mod reply_channel;
 mod session;
-mod standing;
-pub mod stdio;
-pub mod within;
+pub mod stdio_host;
 
-pub use identity::Identity;
+pub use identity::HostIdentity;
 pub use session::Session;

@@ -1,4 +1,4 @@
-//! One host: its handshake, its requests in flight, and what it is told.
+//! One host: its handshake, its requests in flight, and its notifications.
 
 use std::{
     collections::HashMap,
@@ -16,9 +16,9 @@ use tokio::{sync::watch, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Identity,
-    reply::Reply,
-    standing::{Listen, Standing, Wanted},
+    HostIdentity,
+    host_state::{HostState, ListenStream, RequestedTargets},
+    reply_channel::ReplyChannel,
 };
 use crate::{
     base::Lock,
@@ -32,25 +32,27 @@ use crate::{
     wire::{Id, Invalid, Notification, Raw, Request, edit},
 };
 
-/// Requests of one host that may be in flight at once; more is a runaway, and refused.
+/// Maximum number of requests of one host in flight. A host with more is out of control, and
+/// dormouse refuses further requests.
 const MAX_IN_FLIGHT: usize = 10_000;
 
 pub struct Session {
     id: HostId,
-    identity: Identity,
-    /// For what belongs to none of its requests.
+    identity: HostIdentity,
+    /// Carries the messages that belong to no request of the host.
     peer: Peer,
     fleet: Arc<Fleet>,
-    standing: Lock<Standing>,
-    in_flight: Lock<InFlight>,
+    state: Lock<HostState>,
+    in_flight: Lock<RequestTasks>,
     tasks: TaskTracker,
-    /// Whether the host has said anything that shows its era.
+    /// True after the host has shown its era.
     opened: watch::Sender<bool>,
 }
 
-/// Requests by id. An id that repeats while it is in flight is against the rules, but each is answered.
+/// The tasks of requests by id. Hosts must not reuse an id in flight, but dormouse answers each
+/// such request.
 #[derive(Default)]
-struct InFlight {
+struct RequestTasks {
     last: u64,
     tasks: HashMap<(Id, u64), AbortHandle>,
 }
@@ -58,14 +60,14 @@ struct InFlight {
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Session {
-    /// Makes a session for the host behind `peer` and attaches it to the fleet.
-    pub fn attach(fleet: Arc<Fleet>, peer: Peer, identity: Identity) -> Arc<Self> {
+    /// Creates a session for the host behind `peer` and attaches it to the fleet.
+    pub fn attach(fleet: Arc<Fleet>, peer: Peer, identity: HostIdentity) -> Arc<Self> {
         let session = Arc::new(Self {
             id: HostId(LAST_ID.fetch_add(1, Ordering::Relaxed)),
             identity,
             peer,
             fleet,
-            standing: Lock::default(),
+            state: Lock::default(),
             in_flight: Lock::default(),
             tasks: TaskTracker::new(),
             opened: watch::Sender::new(false),
@@ -75,39 +77,40 @@ impl Session {
         session
     }
 
-    /// Resolves when the host has said which era it speaks and what it can do.
-    pub async fn opened(&self) {
+    /// Waits until the host has told its era and capabilities.
+    pub async fn wait_until_opened(&self) {
         // The sender lives as long as `self`.
         let _ = self.opened.subscribe().wait_for(|opened| *opened).await;
     }
 
     /// Waits until every request in flight has been answered.
-    pub async fn drained(&self) {
+    pub async fn wait_until_idle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Ends the session: what is in flight is cancelled, and its subscriptions end.
+    /// Ends the session: cancels its requests in flight, and ends its subscriptions.
     pub async fn detach(&self) {
         for (_, task) in self.in_flight.lock().tasks.drain() {
             task.abort();
         }
-        // Aborted tasks end at once; this is for what nobody has thought of.
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.drained()).await;
+        // Aborted tasks end at once; the timeout only guards against a defect.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.wait_until_idle()).await;
         self.fleet.detach(self);
         if !self.identity.has_further_sessions {
             self.fleet.end_instances_of(self.identity.principal);
         }
     }
 
-    /// Reads what the request says of the host. A modern one says it each time.
-    fn caller(
+    /// Reads the host's era and capabilities for a request. A modern host sends them with each
+    /// request.
+    fn identify_caller(
         self: &Arc<Self>,
         request: &Request,
         meta: Option<&Raw>,
-        reply: &Reply,
+        reply: &ReplyChannel,
     ) -> Result<Caller, Raw> {
-        let mut standing = self.standing.lock();
+        let mut state = self.state.lock();
         let client = if let Some(client) = meta.and_then(Client::from_meta) {
             if client.version != MODERN_VERSION.as_str() {
                 return Err(error::unsupported_version(&client.version));
@@ -116,25 +119,25 @@ impl Session {
                 let message = format!("_meta needs {:?}", Meta::CLIENT_CAPABILITIES);
                 return Err(error::invalid_params(message));
             }
-            standing.modern(&client);
+            state.record_modern_request(&client);
             Arc::new(client)
         } else {
-            standing.ready();
-            let client = standing.client().filter(|client| client.era == Era::Legacy);
+            state.mark_ready();
+            let client = state.client().filter(|client| client.era == Era::Legacy);
             client.cloned().ok_or_else(|| {
                 let message = "send initialize first, or name the protocol version in _meta";
                 error::invalid_request(message)
             })?
         };
-        drop(standing);
+        drop(state);
         Ok(Caller::new(self.clone(), client, reply.peer.clone(), request, meta))
     }
 
-    /// Takes `initialize`. A host of one server may have to wait for that.
-    fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &Reply) {
+    /// Handles `initialize`. The answer may have to wait if the session is for a single server.
+    fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &ReplyChannel) {
         let params = request.params.clone().unwrap_or_else(Raw::empty_object);
         let client = Arc::new(Client::from_initialize(&params).detached());
-        *self.standing.lock() = Standing::Initializing(client.clone());
+        *self.state.lock() = HostState::Initializing(client.clone());
         self.opened.send_replace(true);
         let caller = Caller::new(self.clone(), client, reply.peer.clone(), request, meta);
         let own = |session: &Self, caller: &Caller| {
@@ -145,19 +148,19 @@ impl Session {
         self.introduce(caller, request.id.clone(), reply, own);
     }
 
-    /// Answers a handshake in the words of the only server, or in our `own`.
+    /// Answers a handshake with the text of the only server, or with dormouse's `own`.
     fn introduce(
         self: &Arc<Self>,
         caller: Caller,
         id: Id,
-        reply: &Reply,
+        reply: &ReplyChannel,
         own: impl Fn(&Self, &Caller) -> Raw + Send + 'static,
     ) {
         if self.identity.endpoint.passes_through().is_none() {
             return reply.peer.respond(id, Ok(own(self, &caller)));
         }
         let session = self.clone();
-        self.work_on(id.clone(), reply, async move {
+        self.spawn_request(id.clone(), reply, async move {
             let introduced = session.fleet.introduce(&caller).await;
             let answer = introduced.unwrap_or_else(|| Ok(own(&session, &caller)));
             caller.peer.respond(id, answer);
@@ -171,8 +174,8 @@ impl Session {
         adapt::own_result(method::SERVER_DISCOVER, Era::Modern, answer)
     }
 
-    /// Takes a request, and sees to it that it is answered.
-    pub(super) fn answer(self: &Arc<Self>, request: Request, reply: &Reply) {
+    /// Handles a request, and ensures that it is answered.
+    pub(super) fn answer(self: &Arc<Self>, request: Request, reply: &ReplyChannel) {
         let params = request.params.as_ref();
         let meta = params.and_then(|params| edit::get(params, "_meta"));
         let is_modern =
@@ -186,7 +189,7 @@ impl Session {
             }
             _ => {}
         }
-        let caller = match self.caller(&request, meta.as_ref(), reply) {
+        let caller = match self.identify_caller(&request, meta.as_ref(), reply) {
             Ok(caller) => caller,
             Err(refusal) => return reply.peer.respond(request.id, Err(refusal)),
         };
@@ -202,21 +205,27 @@ impl Session {
             }
             (method::SUBSCRIPTIONS_LISTEN, Era::Modern) => {
                 let params = params.cloned().unwrap_or_else(Raw::empty_object);
-                let (listen, wanted) = Listen::read(request.id, &params, reply.response.clone());
+                let (listen, wanted) =
+                    ListenStream::read(request.id, &params, reply.response.clone());
                 if !wanted.tasks.is_empty() && !caller.client.declares_extension(extension::TASKS) {
                     let refusal = error::missing_extension(extension::TASKS);
                     return reply.peer.respond(id, Err(refusal));
                 }
-                // Before anything is waited for, so that a cancellation finds it.
-                self.unlisten(&id);
-                self.standing.lock().listen(listen);
-                self.work_on(id.clone(), reply, self.clone().listen(caller, id, wanted, params));
+                // The stream is recorded before anything is awaited, so that a cancellation finds
+                // it.
+                self.end_stream(&id);
+                self.state.lock().listen(listen);
+                self.spawn_request(
+                    id.clone(),
+                    reply,
+                    self.clone().listen(caller, id, wanted, params),
+                );
             }
             _ => {
-                // As of now: a change that is announced later is not in the list that this asks for.
+                // Read before the list is made: the list may lack a change that is announced later.
                 let announced = self.tool_lists_announced();
                 let handling = self.clone().handle(caller, request, announced);
-                self.work_on(id, reply, handling);
+                self.spawn_request(id, reply, handling);
             }
         }
     }
@@ -227,37 +236,43 @@ impl Session {
         let outcome = self.fleet.handle(&caller, &method, params).await;
         caller.peer.respond(id, outcome);
         if is_tool_list {
-            // The list is on its way before anything that waits for this can be.
-            self.identity.relisting.relist(announced);
+            // The list is sent before anything that waits for it continues.
+            self.identity.tool_list_sync.record_listing(announced);
         }
     }
 
-    /// Opens a stream of notifications. It has no answer before it ends.
-    async fn listen(self: Arc<Self>, caller: Caller, id: Id, wanted: Wanted, params: Raw) {
+    /// Opens a stream of notifications, whose request is answered when it ends.
+    async fn listen(
+        self: Arc<Self>,
+        caller: Caller,
+        id: Id,
+        wanted: RequestedTargets,
+        params: Raw,
+    ) {
         if let Some(ended) = self.fleet.pass_stream(&caller, &params).await {
-            self.unlisten(&id);
+            self.end_stream(&id);
             return caller.peer.respond(id, ended);
         }
         for uri in wanted.uris {
             match self.fleet.subscribe(&caller, self.stream(&id), &uri, None).await {
-                Ok(_) => self.standing.lock().accept(&id, uri),
+                Ok(_) => self.state.lock().accept_resource(&id, uri),
                 Err(refusal) => tracing::debug!(uri, %refusal, "cannot subscribe"),
             }
         }
         for task in wanted.tasks {
             if self.fleet.listen_to_task(&caller, self.stream(&id), &task).await {
-                self.standing.lock().accept_task(&id, task);
+                self.state.lock().accept_task(&id, task);
             }
         }
-        let acknowledgement = self.standing.lock().acknowledge(&id);
+        let acknowledgement = self.state.lock().acknowledge(&id);
         if let Some(acknowledgement) = acknowledgement {
             self.tell(acknowledgement);
         }
     }
 
-    /// Ends a stream, open or still being opened.
-    fn unlisten(&self, id: &Id) {
-        if self.standing.lock().unlisten(id) {
+    /// Ends a stream that is open or being opened.
+    fn end_stream(&self, id: &Id) {
+        if self.state.lock().end_stream(id) {
             self.fleet.end_stream(&self.stream(id));
         }
     }
@@ -274,11 +289,12 @@ impl Session {
         self.peer.notify(&notification.method, notification.params);
     }
 
-    /// Runs `work` until it is done or the host cancels it. Dropping it cancels it further on.
-    fn work_on(
+    /// Runs `work` until it is done or the host cancels it. Dropping `work` cancels its requests to
+    /// servers.
+    fn spawn_request(
         self: &Arc<Self>,
         id: Id,
-        reply: &Reply,
+        reply: &ReplyChannel,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let mut in_flight = self.in_flight.lock();
@@ -290,11 +306,12 @@ impl Session {
         let key = (id, in_flight.last);
         let (session, done, peer) = (self.clone(), key.clone(), reply.peer.clone());
         let open = reply.response.clone();
-        // Each future around it would hold it twice: as what it was given, and as what it polls.
+        // Boxed because each future that wraps it would store it twice: as its argument, and as the
+        // future that it polls.
         let work = Box::pin(work);
         let task = self.tasks.spawn(async move {
             let _open = open;
-            answered(peer, done.0.clone(), work).await;
+            run_or_report_panic(peer, done.0.clone(), work).await;
             session.in_flight.lock().tasks.remove(&done);
         });
         in_flight.tasks.insert(key, task.abort_handle());
@@ -309,12 +326,12 @@ impl Session {
             other != id
         });
         drop(in_flight);
-        self.unlisten(id);
+        self.end_stream(id);
     }
 
-    /// Ends the streams of a modern host in order, when dormouse ends.
+    /// Ends the streams of a modern host in order, when dormouse shuts down.
     pub fn complete_listens(&self) {
-        if let Standing::Modern { listens, .. } = &mut *self.standing.lock() {
+        if let HostState::Modern { listens, .. } = &mut *self.state.lock() {
             for listen in listens.drain(..) {
                 self.peer.respond(listen.id.clone(), Ok(listen.completion()));
             }
@@ -322,13 +339,13 @@ impl Session {
     }
 }
 
-/// What arrives from the host, with the session that it is for and the way back.
-pub(super) struct Inbound {
+/// Handles the messages of a host for one session.
+pub(super) struct HostHandler {
     pub(super) session: Arc<Session>,
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyChannel,
 }
 
-impl Handler for Inbound {
+impl Handler for HostHandler {
     fn request(&self, request: Request) {
         self.session.answer(request, &self.reply);
     }
@@ -336,7 +353,7 @@ impl Handler for Inbound {
     fn notification(&self, notification: Notification) {
         let session = &self.session;
         match notification.method.as_str() {
-            method::INITIALIZED => session.standing.lock().ready(),
+            method::INITIALIZED => session.state.lock().mark_ready(),
             method::CANCELLED => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
                 if let Some(id) = id.and_then(Id::new) {
@@ -347,7 +364,7 @@ impl Handler for Inbound {
         }
     }
 
-    /// Answers as JSON-RPC 2.0 section 5.1 asks.
+    /// Answers as JSON-RPC 2.0 section 5.1 requires.
     fn unreadable(&self, what: Unreadable) {
         let peer = &self.reply.peer;
         match what {
@@ -365,8 +382,8 @@ impl Handler for Inbound {
                 );
                 peer.respond_to_unreadable(skimmed.id, error::invalid_request(message));
             }
-            // Replies and notifications are never answered.
-            // What is in them is for nobody's eyes.
+            // Replies and notifications are never answered. Their content stays out of the log,
+            // because it may be confidential.
             Unreadable::Invalid(Invalid::NotReply { id, reason }) => {
                 tracing::warn!(%id, reason, "skipped a reply of the host");
             }
@@ -380,7 +397,7 @@ impl Handler for Inbound {
     }
 
     async fn ready(&self) {
-        // A host that does not read its answers is not given more.
+        // A host that does not read its answers must not get more of them.
         let peer = &self.session.peer;
         if peer.is_full() {
             peer.ready(std::time::Duration::from_hours(1)).await;
@@ -402,7 +419,7 @@ impl Host for Session {
     }
 
     fn client(&self) -> Option<Arc<Client>> {
-        self.standing.lock().client().cloned()
+        self.state.lock().client().cloned()
     }
 
     fn user(&self) -> User {
@@ -418,40 +435,41 @@ impl Host for Session {
     }
 
     fn announce(&self, changes: Changes) {
-        let announcements = self.standing.lock().announcements(changes);
+        let announcements = self.state.lock().announcements(changes);
         for announcement in announcements {
             if announcement.method == method::TOOLS_LIST_CHANGED {
-                self.identity.relisting.announce();
+                self.identity.tool_list_sync.record_announcement();
             }
             self.tell(announcement);
         }
     }
 
     fn tool_lists_announced(&self) -> u64 {
-        self.identity.relisting.announced()
+        self.identity.tool_list_sync.announced()
     }
 
     fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.identity.relisting.relisted(number))
+        Box::pin(self.identity.tool_list_sync.wait_for_listing(number))
     }
 
     fn resource_updated(&self, uri: &str, params: &Raw) {
-        let updates = self.standing.lock().update(uri, params);
+        let updates = self.state.lock().resource_updates(uri, params);
         for update in updates {
             self.tell(update);
         }
     }
 
     fn task_updated(&self, shown: &str, params: &Raw) {
-        let updates = self.standing.lock().task_update(shown, params);
+        let updates = self.state.lock().task_updates(shown, params);
         for update in updates {
             self.tell(update);
         }
     }
 }
 
-/// Runs `work`, which answers the request `id`. Where it panics, the host is told so: what it was is in the log.
-async fn answered(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
+/// Runs `work`, which answers the request `id`. If it panics, the host gets an error; the log has
+/// the details.
+async fn run_or_report_panic(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
     if AssertUnwindSafe(work).catch_unwind().await.is_err() {
         let refusal = error::internal("dormouse failed while it handled this request");
         peer.respond(id, Err(refusal));
@@ -466,13 +484,13 @@ mod tests {
     use crate::wire::{Outbox, write_messages};
 
     #[tokio::test]
-    async fn a_panic_ends_the_request_that_it_happens_in_and_nothing_else() {
+    async fn panic_ends_only_its_own_request() {
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
-        answered(peer.clone(), Id::from(1), async { panic!("on purpose") }).await;
+        run_or_report_panic(peer.clone(), Id::from(1), async { panic!("on purpose") }).await;
         let answering = peer.clone();
         let work = async move { answering.respond(Id::from(2), Ok(Raw::empty_object())) };
-        answered(peer.clone(), Id::from(2), work).await;
+        run_or_report_panic(peer.clone(), Id::from(2), work).await;
         peer.close();
         let (near, mut far) = tokio::io::duplex(4096);
         write_messages(outbox, near).await.unwrap();

@@ -1,4 +1,5 @@
-//! Accepts connections, as many as leave descriptors for servers, and ends those that never ask anything.
+//! Accepts connections, limited so that file descriptors remain for servers, and closes those that
+//! send no request.
 
 use std::{
     collections::BTreeMap,
@@ -26,18 +27,18 @@ use tower_service::Service as _;
 
 use crate::base::Lock;
 
-/// How long a connection may take for the head of a request, and stay open without one.
+/// Maximum time for the head of a request, and for a connection without a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Where connections cannot be accepted at the moment.
-const PAUSE: Duration = Duration::from_millis(200);
-/// The most connections, however many descriptors there are.
+/// Delay after connections could not be accepted.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
+/// Limit of connections, however many file descriptors are available.
 const MAX_CONNECTIONS: usize = 8192;
-/// Where the system does not say how many descriptors there are.
-const USUAL_DESCRIPTORS: usize = 1024;
-/// Connections beyond the limit that are only told so, or how the process is.
-const SURPLUS: usize = 16;
+/// Assumed number of file descriptors if the system does not say.
+const DEFAULT_MAX_DESCRIPTORS: usize = 1024;
+/// Connections beyond the limit. They get only an error, or an answer to a health check.
+const MAX_SURPLUS_CONNECTIONS: usize = 16;
 
-/// Serves connections until `stop` is cancelled, then lets each answer what it was asked.
+/// Serves connections until `stop` is cancelled, then completes the requests in progress.
 pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let connections = Arc::new(Connections::new(max_connections()));
     let tasks = TaskTracker::new();
@@ -50,20 +51,21 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
         match accepted {
             Ok((stream, _)) => {
                 is_failing = false;
-                // An answer is not held back for more to come; where that is not possible it is only slower.
+                // Without Nagle's algorithm, small answers leave at once. On failure they are only
+                // slower.
                 let _ = stream.set_nodelay(true);
                 if let Some(admitted) = connections.clone().admit() {
-                    tasks.spawn(carry(stream, router.clone(), admitted, stop.clone()));
+                    tasks.spawn(serve_connection(stream, router.clone(), admitted, stop.clone()));
                 }
             }
-            // The other side has gone already.
-            Err(error) if is_of_connection(&error) => {}
+            // The client has already closed the connection.
+            Err(error) if is_connection_error(&error) => {}
             Err(error) => {
-                // Once for as long as it lasts.
+                // One warning until a connection is accepted again.
                 if !std::mem::replace(&mut is_failing, true) {
                     tracing::warn!(%error, "cannot accept connections; trying again");
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -71,7 +73,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
     tasks.wait().await;
 }
 
-fn is_of_connection(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused
@@ -80,33 +82,39 @@ fn is_of_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Half of the descriptors that this process may have: the others are for servers, files and the log.
+/// Returns half of the file descriptors that this process may have: the others are for servers,
+/// files and the log.
 fn max_connections() -> usize {
     #[cfg(unix)]
     let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)
-        .map_or(USUAL_DESCRIPTORS, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
+        .map_or(DEFAULT_MAX_DESCRIPTORS, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
     #[cfg(not(unix))]
     let descriptors = 2 * MAX_CONNECTIONS;
-    (descriptors / 2).clamp(SURPLUS, MAX_CONNECTIONS)
+    (descriptors / 2).clamp(MAX_SURPLUS_CONNECTIONS, MAX_CONNECTIONS)
 }
 
-/// Carries one connection to its end.
-async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: CancellationToken) {
+/// Serves one connection to its end.
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    admitted: AdmittedConnection,
+    stop: CancellationToken,
+) {
     let slot = admitted.slot.clone();
     let respond = |request: hyper::Request<Incoming>| {
-        let busy = Asked::new(slot.clone());
+        let busy = TrackedRequest::new(slot.clone());
         let (mut router, is_surplus) = (router.clone(), slot.is_surplus);
-        let request = request.map(|body| busy.when_whole(body));
+        let request = request.map(|body| busy.count_when_complete(body));
         async move {
             let request: Request = request.map(Body::new);
-            let response = if is_surplus && !is_about_health(&request) {
+            let response = if is_surplus && !is_health_check(&request) {
                 let message = "too many connections are open; try again later\n";
                 (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
             } else {
                 let Ok(response) = router.call(request).await;
                 response
             };
-            Ok::<_, Infallible>(response.map(|body| Tracked { body, _busy: busy }))
+            Ok::<_, Infallible>(response.map(|body| TrackedResponseBody { body, _request: busy }))
         }
     };
     let connection = http1::Builder::new()
@@ -117,13 +125,13 @@ async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: Canc
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         biased;
-        // However it ends, nothing more can be said to the other side.
+        // The connection is over, however it ended.
         _ = connection.as_mut() => return,
         () = admitted.slot.unwanted.cancelled() => {
             if admitted.slot.is_idle() {
                 return;
             }
-            // Something has been asked meanwhile.
+            // A request has arrived in the meantime.
             connection.as_mut().graceful_shutdown();
         }
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
@@ -131,29 +139,29 @@ async fn carry(stream: TcpStream, router: Router, admitted: Admitted, stop: Canc
     let _ = connection.await;
 }
 
-fn is_about_health(request: &Request) -> bool {
+fn is_health_check(request: &Request) -> bool {
     super::HEALTH_PATHS.contains(&request.uri().path())
 }
 
-/// The connections that are open.
+/// The open connections and their limit.
 struct Connections {
     max: usize,
-    open: Lock<Open>,
+    open: Lock<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     last: u64,
-    /// By the order in which they came.
-    slots: BTreeMap<u64, Arc<Slot>>,
+    /// Keyed by a number that increases with each connection.
+    slots: BTreeMap<u64, Arc<ConnectionSlot>>,
 }
 
-/// What is known of one connection.
+/// The state of one connection.
 #[derive(Default)]
-struct Slot {
-    /// Whether it is beyond the limit.
+struct ConnectionSlot {
+    /// True if the connection is beyond the limit.
     is_surplus: bool,
-    /// Requests that have come as a whole, and whose answers are not complete.
+    /// Number of requests that were received completely and whose answers are incomplete.
     requests: Lock<usize>,
     /// Cancelled when the connection has to make room.
     unwanted: CancellationToken,
@@ -164,26 +172,28 @@ impl Connections {
         Self { max, open: Lock::default() }
     }
 
-    /// A place for one more connection. Where there is none, the oldest connection on which nothing is asked
-    /// makes room; `None` where all are in use, and the surplus too.
-    fn admit(self: Arc<Self>) -> Option<Admitted> {
+    /// Admits one more connection. At the limit, the oldest idle connection makes room for it;
+    /// without one, the new connection becomes a surplus connection. `None` if all connections and
+    /// all surplus ones are in use.
+    fn admit(self: Arc<Self>) -> Option<AdmittedConnection> {
         let mut open = self.open.lock();
         let surplus = open.slots.values().filter(|slot| slot.is_surplus).count();
         let is_full = open.slots.len() - surplus >= self.max;
         let is_surplus = is_full && !open.end_idle(false);
-        if is_surplus && surplus >= SURPLUS && !open.end_idle(true) {
+        if is_surplus && surplus >= MAX_SURPLUS_CONNECTIONS && !open.end_idle(true) {
             return None;
         }
         open.last += 1;
-        let (number, slot) = (open.last, Arc::new(Slot { is_surplus, ..Slot::default() }));
+        let (number, slot) =
+            (open.last, Arc::new(ConnectionSlot { is_surplus, ..ConnectionSlot::default() }));
         open.slots.insert(number, slot.clone());
         drop(open);
-        Some(Admitted { connections: self, number, slot })
+        Some(AdmittedConnection { connections: self, number, slot })
     }
 }
 
-impl Open {
-    /// Ends the oldest connection on which nothing is asked, within or beyond the limit. Returns whether there was one.
+impl OpenConnections {
+    /// Ends the oldest idle connection, within or beyond the limit. Returns whether there was one.
     fn end_idle(&mut self, is_surplus: bool) -> bool {
         let mut idle =
             self.slots.iter().filter(|(_, slot)| slot.is_surplus == is_surplus && slot.is_idle());
@@ -196,10 +206,10 @@ impl Open {
     }
 }
 
-impl Slot {
-    fn begin(self: &Arc<Self>) -> Busy {
+impl ConnectionSlot {
+    fn begin(self: &Arc<Self>) -> RequestInProgress {
         *self.requests.lock() += 1;
-        Busy(self.clone())
+        RequestInProgress(self.clone())
     }
 
     fn is_idle(&self) -> bool {
@@ -207,45 +217,46 @@ impl Slot {
     }
 }
 
-/// The place of a connection, until it is dropped.
-struct Admitted {
+/// A connection's place in the limit, until it is dropped.
+struct AdmittedConnection {
     connections: Arc<Connections>,
     number: u64,
-    slot: Arc<Slot>,
+    slot: Arc<ConnectionSlot>,
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedConnection {
     fn drop(&mut self) {
         self.connections.open.lock().slots.remove(&self.number);
     }
 }
 
-/// A request whose answer is not complete.
-struct Busy(Arc<Slot>);
+/// Counts a request until its answer is complete.
+struct RequestInProgress(Arc<ConnectionSlot>);
 
-impl Drop for Busy {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         *self.0.requests.lock() -= 1;
     }
 }
 
-/// A request, which counts as one from when it has come as a whole: whoever sends a part of it asks nothing.
+/// A request, which counts as in progress only when it was received completely: a client that sends
+/// a part of it must not occupy a connection.
 #[derive(Clone)]
-struct Asked {
-    slot: Arc<Slot>,
-    busy: Arc<Lock<Option<Busy>>>,
+struct TrackedRequest {
+    slot: Arc<ConnectionSlot>,
+    busy: Arc<Lock<Option<RequestInProgress>>>,
 }
 
-impl Asked {
-    fn new(slot: Arc<Slot>) -> Self {
+impl TrackedRequest {
+    fn new(slot: Arc<ConnectionSlot>) -> Self {
         Self { slot, busy: Arc::default() }
     }
 
-    fn when_whole(&self, body: Incoming) -> Awaited {
+    fn count_when_complete(&self, body: Incoming) -> TrackedRequestBody {
         if http_body::Body::is_end_stream(&body) {
             self.begin();
         }
-        Awaited { body, asked: self.clone() }
+        TrackedRequestBody { body, tracked: self.clone() }
     }
 
     fn begin(&self) {
@@ -255,12 +266,12 @@ impl Asked {
 }
 
 /// The body of a request.
-struct Awaited {
+struct TrackedRequestBody {
     body: Incoming,
-    asked: Asked,
+    tracked: TrackedRequest,
 }
 
-impl http_body::Body for Awaited {
+impl http_body::Body for TrackedRequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -270,7 +281,7 @@ impl http_body::Body for Awaited {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
-            self.asked.begin();
+            self.tracked.begin();
         }
         frame
     }
@@ -285,12 +296,12 @@ impl http_body::Body for Awaited {
 }
 
 /// The body of a response; its connection is in use until it is dropped.
-struct Tracked {
+struct TrackedResponseBody {
     body: Body,
-    _busy: Asked,
+    _request: TrackedRequest,
 }
 
-impl http_body::Body for Tracked {
+impl http_body::Body for TrackedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -315,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_connection_that_asks_nothing_makes_room() {
+    fn oldest_idle_connection_makes_room() {
         let connections = Arc::new(Connections::new(2));
         let admit = || connections.clone().admit().unwrap();
         let (first, second) = (admit(), admit());
@@ -328,30 +339,32 @@ mod tests {
     }
 
     #[test]
-    fn where_all_are_in_use_a_few_more_are_told_so() {
+    fn surplus_is_limited_while_all_connections_are_in_use() {
         let connections = Arc::new(Connections::new(1));
         let first = connections.clone().admit().unwrap();
-        let _busy = first.slot.begin();
-        let surplus: Vec<Admitted> = std::iter::from_fn(|| {
+        let _request = first.slot.begin();
+        let surplus: Vec<AdmittedConnection> = std::iter::from_fn(|| {
             let admitted = connections.clone().admit()?;
             std::mem::forget(admitted.slot.begin());
             Some(admitted)
         })
         .collect();
         assert!(
-            surplus.len() == SURPLUS && surplus.iter().all(|admitted| admitted.slot.is_surplus)
+            surplus.len() == MAX_SURPLUS_CONNECTIONS
+                && surplus.iter().all(|admitted| admitted.slot.is_surplus)
         );
         drop(surplus);
         assert!(connections.admit().unwrap().slot.is_surplus);
     }
 
     #[test]
-    fn a_surplus_connection_makes_room_for_a_surplus_one_alone() {
+    fn surplus_connection_replaces_only_a_surplus_connection() {
         let connections = Arc::new(Connections::new(1));
         let admit = || connections.clone().admit().unwrap();
         let first = admit();
-        let _busy = first.slot.begin();
-        let surplus: Vec<Admitted> = (0..SURPLUS).map(|_| admit()).collect();
+        let _request = first.slot.begin();
+        let surplus: Vec<AdmittedConnection> =
+            (0..MAX_SURPLUS_CONNECTIONS).map(|_| admit()).collect();
         let more = admit();
         assert!(more.slot.is_surplus && surplus[0].slot.unwanted.is_cancelled());
         assert!(!first.slot.unwanted.is_cancelled());

@@ -1,4 +1,4 @@
-//! Who may come in: the `Host` and `Origin` of a request, and its bearer token.
+//! Access control for HTTP: checks the `Host` and `Origin` of a request, and its bearer token.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -28,59 +28,61 @@ use crate::{
     proxy::{Fleet, User},
 };
 
-/// Who may use the servers over HTTP.
+/// The tokens, host names and origins that grant access over HTTP.
 #[derive(Clone, Default)]
-pub struct Access {
-    /// Opens everything while the config has no tokens; without it everything is open then, but for what servers have
-    /// tokens for.
+pub struct HttpAccess {
+    /// Token that opens everything while the config has no tokens. Without it, everything is then
+    /// open except servers with tokens of their own and endpoints that include them.
     pub fallback: Option<String>,
-    /// Any of them opens what stands below `/api/`, and nothing else does.
+    /// Tokens that open the paths below `/api/`, which no other token does.
     pub api_tokens: Vec<String>,
-    /// Names in `Host` beside loopback ones and the address that is listened on.
+    /// Allowed names in `Host`, in addition to loopback ones and the address that dormouse listens
+    /// on.
     pub hosts: Vec<String>,
-    /// Origins beside loopback ones.
+    /// Allowed origins, in addition to loopback ones.
     pub origins: Vec<String>,
 }
 
-/// Where what runs here is changed.
-const API: &str = "/api/";
+/// Path of the control API.
+const API_PREFIX: &str = "/api/";
 
 pub(super) struct Guard {
-    access: Access,
+    access: HttpAccess,
     address: SocketAddr,
-    /// How nearly every host writes the address.
+    /// The two values of `Host` that nearly all hosts send, for a quick comparison.
     usual_hosts: [String; 2],
 }
 
-/// Tokens for one server each, under its name.
-type OfServers = [(String, Vec<String>)];
+/// The tokens of single servers, by the servers' names.
+type ServerTokens = [(String, Vec<String>)];
 
-/// The guard, and whom it asks for what may change while hosts are served.
-pub(super) struct Gate {
+/// The guard, with the fleet whose settings may change while hosts are served.
+pub(super) struct GuardState {
     pub(super) guard: Guard,
     pub(super) fleet: Arc<Fleet>,
-    pub(super) refusals: Refusals,
+    pub(super) refusals: RefusalLog,
 }
 
-/// Requests without a good token, which are logged, and not so often that the log is flooded.
+/// Logs requests without a valid token, at a limited rate.
 #[derive(Default)]
-pub(super) struct Refusals(Lock<Refused>);
+pub(super) struct RefusalLog(Lock<RefusalCount>);
 
 #[derive(Default)]
-struct Refused {
+struct RefusalCount {
     last_logged: Option<Instant>,
-    /// Since then.
+    /// Number of refused requests since then.
     count: u64,
 }
 
-impl Refusals {
-    const PAUSE: Duration = Duration::from_secs(1);
+impl RefusalLog {
+    const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-    /// What was shown is not for the log: it may be a good token with a slip in it.
+    /// Counts a refused request. The token that it carried stays out of the log, because it may be
+    /// a valid one with a typo.
     fn note(&self, path: &str) {
         let mut refused = self.0.lock();
         refused.count += 1;
-        if refused.last_logged.is_some_and(|last| last.elapsed() < Self::PAUSE) {
+        if refused.last_logged.is_some_and(|last| last.elapsed() < Self::LOG_INTERVAL) {
             return;
         }
         let count = std::mem::take(&mut refused.count);
@@ -90,11 +92,12 @@ impl Refusals {
     }
 }
 
-/// What a request has shown to come in with: the hash of a token, where one is needed. Sessions are bound to it.
+/// The hash of the token that a request was admitted with; `None` if none was needed. Sessions are
+/// bound to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Pass(Option<[u8; 32]>);
+pub(super) struct TokenHash(Option<[u8; 32]>);
 
-impl Pass {
+impl TokenHash {
     pub(super) fn user(self) -> User {
         User(self.0)
     }
@@ -105,12 +108,13 @@ impl Pass {
 }
 
 impl Guard {
-    pub(super) fn new(access: Access, address: SocketAddr) -> Self {
+    pub(super) fn new(access: HttpAccess, address: SocketAddr) -> Self {
         Self { access, address, usual_hosts: usual_hosts(address) }
     }
 
-    /// DNS rebinding makes a browser send requests for another name to our address.
-    fn knows_host(&self, headers: &HeaderMap) -> bool {
+    /// Returns whether `Host` is a loopback name, the own address or an allowed name. This prevents
+    /// DNS rebinding, in which a page resolves its own name to dormouse's address.
+    fn is_known_host(&self, headers: &HeaderMap) -> bool {
         let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
             return false;
         };
@@ -127,61 +131,68 @@ impl Guard {
         is_loopback(&url)
             || name.trim_matches(['[', ']']).parse() == Ok(self.address.ip())
             || self.access.hosts.iter().any(is_allowed)
-            // Listening everywhere, each address of this machine is meant; a name can be anybody's.
+            // On a wildcard address, any IP address in `Host` is one of this machine; a name may
+            // belong to a stranger.
             || self.address.ip().is_unspecified()
                 && name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
     }
 
-    /// A browser names the page that a request comes from; programs name none.
-    fn knows_origin(&self, headers: &HeaderMap) -> bool {
+    /// Returns whether `Origin` is missing or allowed. Browsers send the origin of the page that
+    /// makes a request; other programs send none.
+    fn is_known_origin(&self, headers: &HeaderMap) -> bool {
         let Some(origin) = headers.get(ORIGIN) else { return true };
         let Ok(origin) = origin.to_str() else { return false };
         let is_allowed = |allowed: &String| {
             allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
         };
-        // Extensions of a browser have origins too, with schemes of their own.
+        // Browser extensions have origins too, with schemes of their own.
         Url::parse(origin)
             .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && is_loopback(&url))
             || self.access.origins.iter().any(is_allowed)
     }
 
-    /// The token that the request shows, among those that open this path; `None` where it shows none of them.
-    /// `tokens`: those of the config, any of which opens everything.
+    /// Returns the hash of the request's token if it opens this path, and an empty one if no token
+    /// is needed; `None` refuses the request. `tokens`: those of the config, any of which opens
+    /// everything except the control API.
     fn admit(
         &self,
         path: &str,
         headers: &HeaderMap,
         tokens: &[String],
-        of_servers: &OfServers,
-    ) -> Option<Pass> {
-        if path.starts_with(API) {
-            return shown(headers, self.access.api_tokens.iter());
+        server_tokens: &ServerTokens,
+    ) -> Option<TokenHash> {
+        if path.starts_with(API_PREFIX) {
+            return matching_token(headers, self.access.api_tokens.iter());
         }
-        let of_server = of_servers.iter().find(|(name, _)| is_below(path, name));
-        let of_server = of_server.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
-        // Where all servers are to be had, those with tokens of their own are too.
+        let own_tokens = server_tokens.iter().find(|(name, _)| is_below(path, name));
+        let own_tokens = own_tokens.map(|(_, tokens)| tokens.as_slice()).unwrap_or_default();
+        // An endpoint with all servers includes those with tokens of their own, so their tokens
+        // close it too.
         let is_everything = !path.starts_with("/servers/");
-        let is_closed = is_everything && !of_servers.is_empty();
+        let is_closed = is_everything && !server_tokens.is_empty();
         let tokens = if tokens.is_empty() { self.access.fallback.as_slice() } else { tokens };
-        if tokens.is_empty() && of_server.is_empty() && !is_closed {
-            return Some(Pass(None));
+        if tokens.is_empty() && own_tokens.is_empty() && !is_closed {
+            return Some(TokenHash(None));
         }
-        shown(headers, tokens.iter().chain(of_server))
+        matching_token(headers, tokens.iter().chain(own_tokens))
     }
 }
 
-/// The one of these tokens that the request shows.
-fn shown<'a>(headers: &HeaderMap, tokens: impl Iterator<Item = &'a String>) -> Option<Pass> {
+/// Returns the hash of the token that the request carries, if it is one of `tokens`.
+fn matching_token<'a>(
+    headers: &HeaderMap,
+    tokens: impl Iterator<Item = &'a String>,
+) -> Option<TokenHash> {
     let shown = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, shown) = shown.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {
         return None;
     }
     let mut found = None;
-    // All of them are compared, whichever it is, so that the time taken says nothing.
+    // All tokens are compared, so that the time taken does not reveal which one matches.
     for token in tokens {
         if bool::from(token.as_bytes().ct_eq(shown.trim().as_bytes())) {
-            found = Some(Pass::of(token));
+            found = Some(TokenHash::of(token));
         }
     }
     found
@@ -191,60 +202,60 @@ fn usual_hosts(address: SocketAddr) -> [String; 2] {
     [address.to_string(), format!("localhost:{}", address.port())]
 }
 
-/// Whether a path is that of the server's own endpoint.
+/// Returns whether a path belongs to the endpoint of this server.
 fn is_below(path: &str, name: &str) -> bool {
     let Some(rest) = path.strip_prefix("/servers/") else { return false };
     let segment = rest.split('/').next().unwrap_or_default();
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy() == name
 }
 
-/// Says no in the form of what was asked for.
+/// Builds a refusal in the form of the API or of MCP, depending on the path.
 fn refused(path: &str, status: StatusCode, message: &str) -> Response {
-    if path.starts_with(API) {
+    if path.starts_with(API_PREFIX) {
         return (status, Json(json!({"error": message}))).into_response();
     }
     refusal(status, None, message)
 }
 
-/// Lets a request in, or answers it.
-pub(super) async fn pass(
-    State(gate): State<Arc<Gate>>,
+/// Passes an authorized request on, and refuses any other.
+pub(super) async fn authorize(
+    State(state): State<Arc<GuardState>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let guard = &gate.guard;
+    let guard = &state.guard;
     let (headers, path) = (request.headers(), request.uri().path());
-    if !guard.knows_host(headers) {
+    if !guard.is_known_host(headers) {
         let message = "the Host header names no host of this server";
         return refused(path, StatusCode::FORBIDDEN, message);
     }
-    if !guard.knows_origin(headers) {
+    if !guard.is_known_origin(headers) {
         return refused(path, StatusCode::FORBIDDEN, "the Origin is not allowed");
     }
     let origin = headers.get(ORIGIN).cloned();
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
-    if path.starts_with(API) && guard.access.api_tokens.is_empty() {
+    if path.starts_with(API_PREFIX) && guard.access.api_tokens.is_empty() {
         let message = "this is closed while the config has no apiTokens";
         return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
     }
-    // As the config has them now.
-    let of_servers = gate.fleet.tokens_of_servers();
-    let tokens = gate.fleet.settings().http.auth_tokens.clone();
-    let Some(pass) = guard.admit(path, headers, &tokens, &of_servers) else {
-        gate.refusals.note(path);
-        let key = if path.starts_with(API) { "apiTokens" } else { "authTokens" };
+    // Read for each request, because a reload may change them.
+    let server_tokens = state.fleet.tokens_of_servers();
+    let tokens = state.fleet.settings().http.auth_tokens.clone();
+    let Some(token_hash) = guard.admit(path, headers, &tokens, &server_tokens) else {
+        state.refusals.note(path);
+        let key = if path.starts_with(API_PREFIX) { "apiTokens" } else { "authTokens" };
         let message = format!("a bearer token is needed; see {key}");
         let mut refused = refused(path, StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return with_cors(refused, origin);
     };
-    request.extensions_mut().insert(pass);
+    request.extensions_mut().insert(token_hash);
     with_cors(next.run(request).await, origin)
 }
 
-/// A page of an origin that is let in may read what it asked for.
+/// Adds the CORS headers that let a page of an allowed origin read the response.
 fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     let Some(origin) = origin else { return response };
     let fixed = [
@@ -266,7 +277,7 @@ mod tests {
     use super::*;
 
     fn guard(address: &str) -> Guard {
-        let access = Access {
+        let access = HttpAccess {
             api_tokens: Vec::new(),
             fallback: None,
             hosts: vec!["mcp.example.com".to_owned()],
@@ -281,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_names_are_answered() {
+    fn only_known_hosts_are_answered() {
         for (address, host, expected) in [
             ("127.0.0.1:80", "127.0.0.1:80", true),
             ("127.0.0.1:80", "localhost:80", true),
@@ -294,15 +305,15 @@ mod tests {
             ("0.0.0.0:80", "10.0.0.7:80", true),
             ("0.0.0.0:80", "evil.example.com", false),
         ] {
-            assert_eq!(guard(address).knows_host(&headers("host", host)), expected, "{host}");
+            assert_eq!(guard(address).is_known_host(&headers("host", host)), expected, "{host}");
         }
-        assert!(!guard("127.0.0.1:80").knows_host(&HeaderMap::new()));
+        assert!(!guard("127.0.0.1:80").is_known_host(&HeaderMap::new()));
     }
 
     #[test]
     fn only_known_origins_are_answered() {
         let guard = guard("127.0.0.1:80");
-        assert!(guard.knows_origin(&HeaderMap::new()));
+        assert!(guard.is_known_origin(&HeaderMap::new()));
         for (origin, expected) in [
             ("http://localhost:5173", true),
             ("http://127.0.0.1", true),
@@ -313,32 +324,35 @@ mod tests {
             ("moz-extension://localhost", false),
             ("httpx://localhost", false),
         ] {
-            assert_eq!(guard.knows_origin(&headers("origin", origin)), expected, "{origin}");
+            assert_eq!(guard.is_known_origin(&headers("origin", origin)), expected, "{origin}");
         }
     }
 
     #[test]
-    fn a_token_of_a_server_opens_that_server_alone() {
+    fn server_token_opens_only_that_server() {
         let guard = guard("127.0.0.1:80");
         let all = ["all".to_owned(), "too".to_owned()];
         let shown = |token: &str| headers("authorization", &format!("Bearer {token}"));
-        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[], &[]), Some(Pass(None)));
-        let of_servers = [("a&b".to_owned(), vec!["own".to_owned()])];
+        assert_eq!(guard.admit("/mcp", &HeaderMap::new(), &[], &[]), Some(TokenHash(None)));
+        let server_tokens = [("a&b".to_owned(), vec!["own".to_owned()])];
         let admit_with = |tokens: &[String], path, headers: &HeaderMap| {
-            guard.admit(path, headers, tokens, &of_servers)
+            guard.admit(path, headers, tokens, &server_tokens)
         };
         let admit = |path, headers: &HeaderMap| admit_with(&[], path, headers);
         let nothing = HeaderMap::new();
         assert_eq!(admit("/mcp", &nothing), None);
         assert_eq!(admit("/mcp", &shown("own")), None);
         assert_eq!(admit("/servers/a&b/mcp", &nothing), None);
-        assert_eq!(admit("/servers/b/mcp", &nothing), Some(Pass(None)));
+        assert_eq!(admit("/servers/b/mcp", &nothing), Some(TokenHash(None)));
         assert_eq!(admit("/servers/a%26b/mcp", &nothing), None);
-        let own = Some(Pass::of("own"));
+        let own = Some(TokenHash::of("own"));
         assert_eq!(admit("/servers/a%26b/mcp", &shown("own")), own);
         assert_eq!(admit_with(&all, "/mcp", &shown("own")), None);
-        assert_eq!(admit_with(&all, "/mcp", &shown("too")), Some(Pass::of("too")));
-        assert_eq!(admit_with(&all, "/servers/a%26b/mcp", &shown("all")), Some(Pass::of("all")));
+        assert_eq!(admit_with(&all, "/mcp", &shown("too")), Some(TokenHash::of("too")));
+        assert_eq!(
+            admit_with(&all, "/servers/a%26b/mcp", &shown("all")),
+            Some(TokenHash::of("all"))
+        );
         assert_eq!(admit_with(&all, "/mcp", &headers("authorization", "Basic all")), None);
     }
 }

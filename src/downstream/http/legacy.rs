@@ -9,100 +9,113 @@ use axum::{
 use rmcp::model::ProtocolVersion;
 
 use super::{
-    Front,
-    answer::{self, Expected},
-    guard::Pass,
-    request::{Posted, is_legacy, refusal, respond_with},
+    HttpFront,
+    guard::TokenHash,
+    post_response::{self, ExpectedAnswer},
+    request::{PostedMessages, is_legacy, refusal, respond_with},
     sessions::HttpSession,
     stream::{MessageStream, parse_event_id},
 };
 use crate::{
     downstream::{
-        Identity, Session,
-        reply::{Open, Reply},
-        session::Inbound,
+        HostIdentity, Session,
+        reply_channel::{OpenResponse, ReplyChannel},
+        session::HostHandler,
     },
     peer::{Peer, receive_message},
     protocol::{Era, error, method, mirror},
     proxy::Endpoint,
-    wire::{Id, Message, Request, edit},
+    wire::{Id, Message, edit},
 };
 
-pub(super) const SESSION: &str = "mcp-session-id";
-const LAST_EVENT_ID: &str = "last-event-id";
-/// The JSON-RPC code that clients know for a session that is gone.
+pub(super) const SESSION_HEADER: &str = "mcp-session-id";
+const LAST_EVENT_ID_HEADER: &str = "last-event-id";
+/// The JSON-RPC error code that clients expect for an unknown session.
 const UNKNOWN_SESSION: i32 = -32001;
 
 pub(super) async fn post(
-    front: &Arc<Front>,
+    front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    pass: Pass,
-    posted: Posted,
+    token_hash: TokenHash,
+    posted: PostedMessages,
 ) -> Response {
-    let is_initialize = |message: &Message| matches!(message, Message::Request(Request { method, .. }) if method == method::INITIALIZE);
+    let is_initialize = |message: &Message| match message {
+        Message::Request(request) => request.method == method::INITIALIZE,
+        Message::Notification(_) | Message::Response(_) => false,
+    };
     match posted.messages.as_slice() {
-        [message] if is_initialize(message) => open(front, endpoint, pass, posted).await,
+        [message] if is_initialize(message) => open(front, endpoint, token_hash, posted).await,
         messages if messages.iter().any(is_initialize) => {
             refusal(StatusCode::BAD_REQUEST, None, "initialize cannot be part of a batch")
         }
-        _ => match find(front, endpoint, pass, &posted.headers) {
-            Ok(session) => take(&session, posted).await,
+        _ => match find_session(front, endpoint, token_hash, &posted.headers) {
+            Ok(session) => accept_posted(&session, posted).await,
             Err(refused) => refused,
         },
     }
 }
 
 /// Opens a session with its first request.
-async fn open(front: &Arc<Front>, endpoint: Endpoint, pass: Pass, posted: Posted) -> Response {
+async fn open(
+    front: &Arc<HttpFront>,
+    endpoint: Endpoint,
+    token_hash: TokenHash,
+    posted: PostedMessages,
+) -> Response {
     let version = posted.messages.iter().find_map(|message| match message {
         Message::Request(request) => edit::get_str(request.params.as_ref()?, "protocolVersion"),
         Message::Notification(_) | Message::Response(_) => None,
     });
-    // Revisions are dates, so that their order is that of their names; an unknown one is answered with the newest.
+    // Only hosts of 2025-11-25 can read an event without data. An unknown revision is answered with
+    // that one.
     let is_primed = version.is_none_or(|version| {
         !is_legacy(&version) || version == ProtocolVersion::V_2025_11_25.as_str()
     });
     let stop = front.stop.child_token();
-    let identity = Identity::alone(endpoint, front.is_from_here(&posted.headers, posted.version))
-        .of_user(pass.user());
+    let identity = HostIdentity::of_single_session(
+        endpoint,
+        front.is_from_this_machine(&posted.headers, posted.version),
+    )
+    .with_user(token_hash.user());
     let attach = |outbox| Session::attach(front.fleet.clone(), Peer::new(outbox), identity);
-    let session = HttpSession::new(pass, endpoint, is_primed, stop, attach);
+    let session = HttpSession::new(token_hash, endpoint, is_primed, stop, attach);
     if let Some(surplus) = front.sessions.add(session.clone()) {
         tracing::warn!("too many sessions; the one that was unused for longest ends");
         front.tasks.spawn(async move { surplus.end().await });
     }
-    let mut response = take(&session, posted).await;
+    let mut response = accept_posted(&session, posted).await;
     if let Ok(id) = HeaderValue::try_from(&session.id) {
-        response.headers_mut().insert(SESSION, id);
+        response.headers_mut().insert(SESSION_HEADER, id);
     }
     response
 }
 
-/// The session that a request names.
+/// Returns the session that a request names.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
-fn find(
-    front: &Front,
+fn find_session(
+    front: &HttpFront,
     endpoint: Endpoint,
-    pass: Pass,
+    token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Result<Arc<HttpSession>, Response> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(id) = header(SESSION) else {
+    let Some(id) = header(SESSION_HEADER) else {
         let message =
             "send initialize first, and then the Mcp-Session-Id that it was answered with";
         return Err(refusal(StatusCode::BAD_REQUEST, None, message));
     };
     let session = front.sessions.find(id);
     let session = session.filter(|session| {
-        // Who has another token, or knocks at another door, does not learn that it exists.
-        session.pass == pass && session.endpoint.only == endpoint.only
+        // A host with another token or endpoint must not learn that the session exists.
+        session.token_hash == token_hash && session.endpoint.only == endpoint.only
     });
     let Some(session) = session else {
         let error = error::error(rmcp::model::ErrorCode(UNKNOWN_SESSION), "unknown session");
         return Err(respond_with(StatusCode::NOT_FOUND, None, error));
     };
     match header(mirror::VERSION) {
-        // Some hosts name an older revision than they have agreed upon; it makes no difference here.
+        // Some hosts name an older revision than the negotiated one; dormouse accepts any legacy
+        // revision.
         Some(version) if !is_legacy(version) => {
             let message = format!("unsupported MCP-Protocol-Version {version:?}");
             Err(refusal(StatusCode::BAD_REQUEST, None, &message))
@@ -111,10 +124,10 @@ fn find(
     }
 }
 
-/// Takes what was posted to a session, and answers what has to be answered.
-async fn take(session: &Arc<HttpSession>, posted: Posted) -> Response {
+/// Passes posted messages to a session, and builds the response.
+async fn accept_posted(session: &Arc<HttpSession>, posted: PostedMessages) -> Response {
     let in_use = session.begin_use();
-    let Posted { messages, is_batch, accepts, .. } = posted;
+    let PostedMessages { messages, is_batch, accepts, .. } = posted;
     let requests: Vec<Id> = messages
         .iter()
         .filter_map(|message| match message {
@@ -124,7 +137,7 @@ async fn take(session: &Arc<HttpSession>, posted: Posted) -> Response {
         .collect();
     if requests.is_empty() {
         for message in messages {
-            hand_over(session, message, None);
+            deliver(session, message, None);
         }
         return StatusCode::ACCEPTED.into_response();
     }
@@ -133,51 +146,52 @@ async fn take(session: &Arc<HttpSession>, posted: Posted) -> Response {
         return refusal(StatusCode::SERVICE_UNAVAILABLE, None, message);
     }
     let stream = session.new_stream();
-    let open = Open::new(stream.outbox().clone());
+    let open = OpenResponse::new(stream.outbox().clone());
     for message in messages {
-        hand_over(session, message, Some((&stream, &open)));
+        deliver(session, message, Some((&stream, &open)));
     }
     drop(open);
     let host = session.session.peer().clone();
-    let expected = Expected { era: Era::Legacy, requests, is_batch, accepts, host };
-    answer::respond(stream, expected, in_use).await
+    let expected = ExpectedAnswer { era: Era::Legacy, requests, is_batch, accepts, host };
+    post_response::respond(stream, expected, in_use).await
 }
 
-/// Gives a message to the session, with the way back for its answer.
-fn hand_over(
+/// Passes a message to the session, with the channel for its answer.
+fn deliver(
     session: &HttpSession,
     message: Message,
-    response: Option<(&Arc<MessageStream>, &Arc<Open>)>,
+    response: Option<(&Arc<MessageStream>, &Arc<OpenResponse>)>,
 ) {
     let own = session.session.peer();
     let reply = match response {
-        Some((stream, open)) => {
-            Reply { peer: own.through(stream.outbox().clone()), response: Some(open.clone()) }
-        }
-        None => Reply { peer: own.clone(), response: None },
+        Some((stream, open)) => ReplyChannel {
+            peer: own.through(stream.outbox().clone()),
+            response: Some(open.clone()),
+        },
+        None => ReplyChannel { peer: own.clone(), response: None },
     };
-    let inbound = Inbound { session: session.session.clone(), reply };
+    let inbound = HostHandler { session: session.session.clone(), reply };
     receive_message(Ok(message), own, &inbound);
 }
 
-/// Opens the stream for what belongs to no request, or resumes one that broke off.
+/// Opens the stream for messages that belong to no request, or resumes an interrupted stream.
 pub(super) fn get(
-    front: &Arc<Front>,
+    front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    pass: Pass,
+    token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Response {
-    if !headers.contains_key(SESSION) {
-        // Without sessions there is nothing to listen to here (2026-07-28, Backward Compatibility).
+    if !headers.contains_key(SESSION_HEADER) {
+        // Without sessions there is no such stream (2026-07-28, Backward Compatibility).
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    let session = match find(front, endpoint, pass, headers) {
+    let session = match find_session(front, endpoint, token_hash, headers) {
         Ok(session) => session,
         Err(refused) => return refused,
     };
-    let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+    let last = headers.get(LAST_EVENT_ID_HEADER).and_then(|id| id.to_str().ok());
     let (stream, after) = match last.map(parse_event_id) {
-        None => (Some(session.news()), None),
+        None => (Some(session.general_stream()), None),
         Some(Some((number, event))) => {
             let stream = session.stream(number);
             (stream.filter(|stream| stream.reaches_back_to(event)), Some(event))
@@ -185,7 +199,7 @@ pub(super) fn get(
         Some(None) => (None, None),
     };
     if let Some(stream) = stream {
-        answer::events(stream.events(Vec::new(), after, session.begin_use()))
+        post_response::events(stream.events(Vec::new(), after, session.begin_use()))
     } else {
         let message = "nothing is left of the stream that Last-Event-ID names";
         refusal(StatusCode::BAD_REQUEST, None, message)
@@ -194,12 +208,12 @@ pub(super) fn get(
 
 /// Ends a session.
 pub(super) async fn delete(
-    front: &Arc<Front>,
+    front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    pass: Pass,
+    token_hash: TokenHash,
     headers: &HeaderMap,
 ) -> Response {
-    let session = match find(front, endpoint, pass, headers) {
+    let session = match find_session(front, endpoint, token_hash, headers) {
         Ok(session) => session,
         Err(refused) => return refused,
     };

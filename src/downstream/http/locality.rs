@@ -1,4 +1,5 @@
-//! Whether the user of a host that connects over HTTP sits at this machine: only they can use a login page that ends here.
+//! Determines whether the user of a host that connects over HTTP is at this machine. Only that user
+//! can use a login page whose callback is on this machine.
 
 use std::net::IpAddr;
 
@@ -11,55 +12,63 @@ use url::Url;
 
 use crate::config::is_loopback;
 
-/// Headers by which proxies tell that they pass a request on (RFC 7239, RFC 9110 section 7.6.3, and common use).
-const PASSED_ON: [&str; 5] =
+/// Headers by which proxies reveal that they forward a request (RFC 7239, RFC 9110 section 7.6.3,
+/// and common use).
+const PROXY_HEADERS: [&str; 5] =
     ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Proxies that are looked at in one request.
+/// Maximum number of proxies that a request may name.
 const MAX_HOPS: usize = 32;
 
-/// Whether a request that came in on a loopback address is of this machine. `trusted`: the proxies whose word on that is
-/// taken; while there are some, a request without their word is not.
-pub(super) fn is_from_here(headers: &HeaderMap, version: Version, trusted: &[IpNet]) -> bool {
+/// Returns whether a request that arrived on a loopback address was sent from this machine.
+/// `trusted`: proxies whose headers are believed; if there are any, a request without such a header
+/// is not local.
+pub(super) fn is_from_this_machine(
+    headers: &HeaderMap,
+    version: Version,
+    trusted: &[IpNet],
+) -> bool {
     if trusted.is_empty() {
-        let is_passed_on = PASSED_ON.iter().any(|name| headers.contains_key(*name));
-        // nginx says nothing by default, but passes requests on in HTTP/1.0.
-        return !is_passed_on && version > Version::HTTP_10 && names_loopback(headers);
+        let is_proxied = PROXY_HEADERS.iter().any(|name| headers.contains_key(*name));
+        // nginx adds no such header by default, but forwards requests in HTTP/1.0.
+        return !is_proxied && version > Version::HTTP_10 && names_loopback(headers);
     }
     let told = [hops(headers, X_FORWARDED_FOR, address), hops(headers, FORWARDED.as_str(), of_for)];
     let mut told = told.iter().filter(|hops| !hops.is_empty()).peekable();
     told.peek().is_some() && told.all(|hops| is_local_client(hops, trusted))
 }
 
-/// Whether the last address that is none of a trusted proxy is one of this machine: all before it may be made up.
+/// Returns whether the last address that is not a trusted proxy is a loopback address. The sender
+/// may have invented all addresses before it.
 fn is_local_client(hops: &[Option<IpAddr>], trusted: &[IpNet]) -> bool {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
     let mut nearest_first = hops.iter().rev().take(MAX_HOPS);
     let client = nearest_first.find(|hop| hop.as_ref().is_none_or(|hop| !is_trusted(hop)));
     match client {
         Some(client) => client.is_some_and(|client| client.is_loopback()),
-        // The first of the proxies is the client: a program on its machine.
+        // All addresses are trusted proxies, so that the first is a program on its own machine.
         None => hops.len() <= MAX_HOPS && hops[0].is_some_and(|first| first.is_loopback()),
     }
 }
 
-/// The addresses in all headers of a name, the client first; `None` for what is no address.
+/// Returns the addresses in all headers of this name, the client's first; `None` for an entry that
+/// is not an address.
 fn hops(headers: &HeaderMap, name: &str, read: fn(&str) -> Option<IpAddr>) -> Vec<Option<IpAddr>> {
     let lines = headers.get_all(name).iter();
     let texts = lines.map(|line| line.to_str().unwrap_or_default());
     texts.flat_map(|text| text.split(',')).map(|hop| read(hop.trim())).collect()
 }
 
-/// An address with or without a port.
+/// Parses an address with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim_matches('"');
     let with_port = || text.parse().ok().map(|socket: std::net::SocketAddr| socket.ip());
     text.trim_matches(['[', ']']).parse().ok().or_else(with_port)
 }
 
-/// The `for` of an element of `Forwarded` (RFC 7239 section 5.2).
+/// Parses the `for` of an element of `Forwarded` (RFC 7239 section 5.2).
 fn of_for(element: &str) -> Option<IpAddr> {
     let mut pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
     let (_, value) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("for"))?;
@@ -83,24 +92,24 @@ mod tests {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
-        is_from_here(&map, Version::HTTP_11, &trusted)
+        is_from_this_machine(&map, Version::HTTP_11, &trusted)
     }
 
     #[test]
-    fn without_trusted_proxies_only_a_direct_request_is_of_this_machine() {
+    fn without_trusted_proxies_only_a_direct_request_is_local() {
         let direct = ("host", "127.0.0.1:8080");
         assert!(is_here(&[direct], &[]));
         assert!(!is_here(&[("host", "dormouse.example")], &[]));
-        for name in PASSED_ON {
+        for name in PROXY_HEADERS {
             assert!(!is_here(&[direct, (name, "127.0.0.1")], &[]), "{name}");
         }
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_static("127.0.0.1"));
-        assert!(!is_from_here(&headers, Version::HTTP_10, &[]));
+        assert!(!is_from_this_machine(&headers, Version::HTTP_10, &[]));
     }
 
     #[test]
-    fn of_trusted_proxies_the_last_address_that_is_not_theirs_counts() {
+    fn nearest_untrusted_address_decides_locality() {
         let proxies = ["127.0.0.1/32", "10.0.0.0/8"];
         let local = "127.0.0.2";
         for (name, value, expected) in [

@@ -1,17 +1,18 @@
 //! Hosts that connect over HTTP: streamable HTTP in both eras, and HTTP+SSE of 2024-11-05.
 //!
-//! Every host becomes a [`Session`](super::Session) like that of the host on stdio. What is HTTP's own is here: who may
-//! come in, which response a message leaves on, and how long a session lasts without its host.
+//! Every host gets a [`Session`](super::Session) like that of the host on stdio. This module adds
+//! what is specific to HTTP: access control, the choice of the response that carries a message, and
+//! the lifetime of sessions whose hosts are gone.
 
-mod answer;
 mod connections;
 mod guard;
 mod legacy;
+mod legacy_sse;
 mod locality;
 mod modern;
+mod post_response;
 mod request;
 mod sessions;
-mod sse;
 mod stream;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -28,38 +29,39 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use guard::Access;
+pub use guard::HttpAccess;
 
 use crate::{
     config::Surface,
     proxy::{Endpoint, Fleet},
 };
-use guard::{Gate, Guard, Pass, Refusals};
-use locality::is_from_here;
+use guard::{Guard, GuardState, RefusalLog, TokenHash};
+use locality::is_from_this_machine;
 use modern::Principals;
 use request::refusal;
 use sessions::Sessions;
 
-/// How long requests in flight may take to be answered once we are told to stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(6);
+/// Maximum time to answer requests in flight when dormouse shuts down.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Everything that a request is handled with.
-struct Front {
+/// The state that all request handlers share.
+struct HttpFront {
     fleet: Arc<Fleet>,
     sessions: Sessions,
     principals: Principals,
-    /// Whether nobody else can connect.
+    /// True if dormouse listens on a loopback address only.
     is_for_this_machine: bool,
     tasks: TaskTracker,
-    /// Ends what lasts as long as its host wants.
+    /// Ends the streams that hosts keep open without a limit.
     stop: CancellationToken,
 }
 
-impl Front {
-    /// Whether a request is of a host whose user sits at this machine, as far as can be told.
-    fn is_from_here(&self, headers: &HeaderMap, version: Version) -> bool {
+impl HttpFront {
+    /// Returns whether the user of the host that sent a request is at this machine, as far as the
+    /// headers show.
+    fn is_from_this_machine(&self, headers: &HeaderMap, version: Version) -> bool {
         let trusted = &self.fleet.settings().http.trusted_proxies;
-        self.is_for_this_machine && is_from_here(headers, version, trusted)
+        self.is_for_this_machine && is_from_this_machine(headers, version, trusted)
     }
 }
 
@@ -71,21 +73,24 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves hosts, and `api` to operators, until `stop` is cancelled, and then answers what is in flight.
+/// Serves hosts, and `api` to operators, until `stop` is cancelled; then answers the requests in
+/// flight.
 ///
 /// # Errors
-/// When the task that accepts connections panics. Where none can be accepted at the moment it tries again.
+/// When the task that accepts connections panics. If connections cannot be accepted, that task
+/// retries.
 pub async fn serve(
     fleet: Arc<Fleet>,
     listener: TcpListener,
-    access: Access,
+    access: HttpAccess,
     api: Router,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
-    let gate = Arc::new(Gate { guard, fleet: fleet.clone(), refusals: Refusals::default() });
-    let front = Arc::new(Front {
+    let guard_state =
+        Arc::new(GuardState { guard, fleet: fleet.clone(), refusals: RefusalLog::default() });
+    let front = Arc::new(HttpFront {
         sessions: Sessions::new(fleet.settings().http.session_timeout),
         principals: Principals::default(),
         is_for_this_machine: address.ip().is_loopback(),
@@ -93,8 +98,8 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
     });
-    let router = router(&front, gate, api);
-    // What rewrites an address has to stand before what looks at it.
+    let router = router(&front, guard_state, api);
+    // The layer that rewrites paths must run before the router.
     let router = Router::new()
         .fallback_service(router)
         .layer(middleware::map_request_with_state(front.clone(), servers_at_root));
@@ -103,7 +108,7 @@ pub async fn serve(
         let (front, stop) = (front.clone(), stop.clone());
         async move {
             stop.cancelled().await;
-            // Streams that would last for ever end now; requests in flight are still answered.
+            // Long-lived streams end now; requests in flight are still answered.
             front.stop.cancel();
             front.fleet.end_logins();
         }
@@ -116,7 +121,7 @@ pub async fn serve(
         served = &mut serving => served.map(|_| ()),
         () = async {
             stop.cancelled().await;
-            tokio::time::sleep(LAST_ANSWERS).await;
+            tokio::time::sleep(DRAIN_TIMEOUT).await;
         } => {
             serving.abort();
             Ok(())
@@ -125,32 +130,33 @@ pub async fn serve(
     expiring.abort();
     front.sessions.end_all().await;
     front.tasks.close();
-    let _ = tokio::time::timeout(LAST_ANSWERS, front.tasks.wait()).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, front.tasks.wait()).await;
     served.map_err(io::Error::other)
 }
 
-fn router(front: &Arc<Front>, gate: Arc<Gate>, api: Router) -> Router {
+fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: Router) -> Router {
     Router::new()
         .route("/mcp", any(mcp))
         .route("/servers/{name}/mcp", any(mcp))
         .route("/sse", get(sse))
         .route("/servers/{name}/sse", get(sse))
-        .route("/messages", post(sse::message))
-        .route("/servers/{name}/messages", post(sse::message))
+        .route("/messages", post(legacy_sse::message))
+        .route("/servers/{name}/messages", post(legacy_sse::message))
         .merge(api.with_state(()))
-        .layer(middleware::from_fn_with_state(gate, guard::pass))
-        // Whoever looks after the process needs neither a token nor to be a known host.
+        .layer(middleware::from_fn_with_state(guard_state, guard::authorize))
+        // Health checks need neither a token nor a known host name.
         .route("/healthz", get(|| async { "ok\n" }))
-        // Ready means that the config is loaded: servers come and go.
+        // Ready means that the config is loaded; servers may come and go.
         .route("/readyz", get(|| async { "ready\n" }))
-        // As mcp-proxy calls them.
+        // The names of these paths in mcp-proxy.
         .route("/_healthz", get(|| async { "ok\n" }))
         .route("/_readyz", get(|| async { "ready\n" }))
         .with_state(front.clone())
 }
 
-/// Takes `/<name>/…` for `/servers/<name>/…`, where the config is one of mcp-proxy, whose endpoints are there.
-async fn servers_at_root(State(front): State<Arc<Front>>, mut request: Request) -> Request {
+/// Rewrites `/<name>/…` to `/servers/<name>/…` if the config is one of mcp-proxy, which has its
+/// endpoints there.
+async fn servers_at_root(State(front): State<Arc<HttpFront>>, mut request: Request) -> Request {
     if !front.fleet.settings().http.servers_at_root {
         return request;
     }
@@ -172,62 +178,63 @@ async fn servers_at_root(State(front): State<Arc<Front>>, mut request: Request) 
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     if let Ok(meant) = format!("/servers/{name}/{place}{query}").parse() {
         let written = std::mem::replace(request.uri_mut(), meant);
-        request.extensions_mut().insert(AsWritten(written));
+        request.extensions_mut().insert(OriginalUri(written));
     }
     request
 }
 
-/// Where whoever looks after the process asks how it is.
+/// Paths of the health checks.
 const HEALTH_PATHS: [&str; 4] = ["/healthz", "/readyz", "/_healthz", "/_readyz"];
 
-/// Not for servers of these names.
+/// First segments of dormouse's own paths, which are never taken for a server's name.
 const OWN_PATHS: [&str; 8] =
     ["api", "mcp", "sse", "messages", "healthz", "readyz", "_healthz", "_readyz"];
 
-/// The address that a host used, where another was meant.
+/// The URI that the host sent, if it was rewritten.
 #[derive(Clone)]
-struct AsWritten(Uri);
+struct OriginalUri(Uri);
 
-/// What may follow the `?` of an endpoint.
+/// The query of an endpoint.
 #[derive(Deserialize)]
-struct Options {
+struct EndpointQuery {
     surface: Option<String>,
 }
 
 async fn mcp(
-    State(front): State<Arc<Front>>,
+    State(front): State<Arc<HttpFront>>,
     name: Option<Path<String>>,
-    Query(options): Query<Options>,
+    Query(options): Query<EndpointQuery>,
     request: Request,
 ) -> Response {
-    match endpoint(&front, name, &options) {
+    match resolve_endpoint(&front, name, &options) {
         Ok(endpoint) => dispatch(&front, endpoint, request).await,
         Err(refused) => refused,
     }
 }
 
 async fn sse(
-    State(front): State<Arc<Front>>,
+    State(front): State<Arc<HttpFront>>,
     name: Option<Path<String>>,
-    Query(options): Query<Options>,
+    Query(options): Query<EndpointQuery>,
     request: Request,
 ) -> Response {
-    // Beside the address that the host used, as it wrote it.
-    let written = request.extensions().get::<AsWritten>();
-    let path = written.map_or(request.uri(), |AsWritten(uri)| uri).path();
+    // The host posts next to the path that it used itself, not next to the rewritten one.
+    let written = request.extensions().get::<OriginalUri>();
+    let path = written.map_or(request.uri(), |OriginalUri(uri)| uri).path();
     let messages = format!("{}/messages", path.strip_suffix("/sse").unwrap_or(path));
-    match endpoint(&front, name, &options) {
-        Ok(endpoint) => sse::open(&front, endpoint, &messages, &request),
+    match resolve_endpoint(&front, name, &options) {
+        Ok(endpoint) => legacy_sse::open(&front, endpoint, &messages, &request),
         Err(refused) => refused,
     }
 }
 
-/// What an address stands for (DESIGN.md section 5, Downstream).
+/// Returns the endpoint that a URL stands for: all servers or the named one, with the surface of
+/// the query, if any.
 #[expect(clippy::result_large_err, reason = "the refusal is the response itself")]
-fn endpoint(
-    front: &Front,
+fn resolve_endpoint(
+    front: &HttpFront,
     server: Option<Path<String>>,
-    options: &Options,
+    options: &EndpointQuery,
 ) -> Result<Endpoint, Response> {
     let asked = match options.surface.as_deref() {
         None => None,
@@ -253,22 +260,22 @@ fn endpoint(
     }
 }
 
-async fn dispatch(front: &Arc<Front>, endpoint: Endpoint, request: Request) -> Response {
-    // The guard has put it there.
-    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
+async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) -> Response {
+    // Set by the guard.
+    let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
     match *request.method() {
         Method::POST => {
             let posted = request::read(request, front.fleet.settings().max_message_bytes).await;
             match posted {
                 Ok(posted) if posted.is_modern() => {
-                    modern::post(front, endpoint, pass, posted).await
+                    modern::post(front, endpoint, token_hash, posted).await
                 }
-                Ok(posted) => legacy::post(front, endpoint, pass, posted).await,
+                Ok(posted) => legacy::post(front, endpoint, token_hash, posted).await,
                 Err(refused) => refused,
             }
         }
-        Method::GET => legacy::get(front, endpoint, pass, request.headers()),
-        Method::DELETE => legacy::delete(front, endpoint, pass, request.headers()).await,
+        Method::GET => legacy::get(front, endpoint, token_hash, request.headers()),
+        Method::DELETE => legacy::delete(front, endpoint, token_hash, request.headers()).await,
         _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
     }
 }

@@ -1,4 +1,4 @@
-//! Streamable HTTP without sessions: each request of 2026-07-28 stands for itself.
+//! Streamable HTTP without sessions: each request of 2026-07-28 is independent.
 
 use std::{
     collections::HashMap,
@@ -15,19 +15,19 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Front,
-    answer::{self, Expected, HEADER_MISMATCH},
-    guard::Pass,
-    request::{Accepts, Posted, refusal, respond_with},
+    HttpFront,
+    guard::TokenHash,
+    post_response::{self, ExpectedAnswer, HEADER_MISMATCH},
+    request::{AcceptedForms, PostedMessages, refusal, respond_with},
     stream::MessageStream,
 };
 use crate::{
     base::Lock,
     catalog::ServerId,
     downstream::{
-        Identity, Session,
-        identity::Relisting,
-        reply::{Open, Reply},
+        HostIdentity, Session,
+        identity::ToolListSync,
+        reply_channel::{OpenResponse, ReplyChannel},
     },
     peer::Peer,
     protocol::{Era, MODERN_VERSION, Meta, error, method, mirror},
@@ -35,51 +35,55 @@ use crate::{
     wire::{Message, Raw, Request, edit},
 };
 
-/// Hosts that are remembered at once.
+/// Maximum number of hosts to remember.
 const MAX_PRINCIPALS: usize = 10_000;
 
-/// The hosts without sessions, as far as they can be told apart: by what they came in with, where, and
-/// what they say of themselves.
+/// The hosts without sessions. A host is identified by its token, its endpoint and the client
+/// information that it sends.
 #[derive(Default)]
-pub(super) struct Principals(Lock<HashMap<Likeness, Known>>);
+pub(super) struct Principals(Lock<HashMap<HostKey, KnownHost>>);
 
-/// What requests of the same host have in common.
-type Likeness = (Pass, Option<ServerId>, [u8; 32]);
+/// The properties that requests of the same host share.
+type HostKey = (TokenHash, Option<ServerId>, [u8; 32]);
 
 #[derive(Clone)]
-struct Known {
+struct KnownHost {
     principal: Principal,
-    relisting: Arc<Relisting>,
+    tool_list_sync: Arc<ToolListSync>,
     last_used: Instant,
 }
 
 impl Principals {
     fn identity(
         &self,
-        pass: Pass,
+        token_hash: TokenHash,
         endpoint: Endpoint,
         is_on_this_machine: bool,
         client: &Raw,
-    ) -> Identity {
+    ) -> HostIdentity {
         let client = Sha256::digest(client.as_bytes()).into();
         let mut known = self.0.lock();
         let now = Instant::now();
-        let new =
-            || Known { principal: Principal::new(), relisting: Arc::default(), last_used: now };
-        let known = known.entry((pass, endpoint.only, client)).or_insert_with(new);
+        let new = || KnownHost {
+            principal: Principal::new(),
+            tool_list_sync: Arc::default(),
+            last_used: now,
+        };
+        let known = known.entry((token_hash, endpoint.only, client)).or_insert_with(new);
         known.last_used = now;
         let known = known.clone();
-        Identity {
+        HostIdentity {
             principal: known.principal,
-            user: pass.user(),
+            user: token_hash.user(),
             endpoint,
             is_on_this_machine,
             has_further_sessions: true,
-            relisting: known.relisting,
+            tool_list_sync: known.tool_list_sync,
         }
     }
 
-    /// Takes out the hosts that have not been heard of for `timeout`, and beyond a number the oldest.
+    /// Removes the hosts that have sent no request for `timeout`, and the oldest ones beyond the
+    /// maximum number.
     pub(super) fn take_expired(&self, timeout: Duration) -> Vec<Principal> {
         let mut all = self.0.lock();
         let mut ages: Vec<Instant> = all.values().map(|known| known.last_used).collect();
@@ -99,17 +103,17 @@ impl Principals {
 }
 
 pub(super) async fn post(
-    front: &Arc<Front>,
+    front: &Arc<HttpFront>,
     endpoint: Endpoint,
-    pass: Pass,
-    mut posted: Posted,
+    token_hash: TokenHash,
+    mut posted: PostedMessages,
 ) -> Response {
     let (Some(message), true) = (posted.messages.pop(), posted.messages.is_empty()) else {
         return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 has no batches");
     };
     let request = match message {
         Message::Request(request) => request,
-        // Over HTTP this revision has no notification that would say anything to us.
+        // This revision has no notification over HTTP that matters to dormouse.
         Message::Notification(_) => return StatusCode::ACCEPTED.into_response(),
         Message::Response(_) => {
             return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 asks hosts nothing");
@@ -121,14 +125,14 @@ pub(super) async fn post(
     let meta = request.params.as_ref().and_then(|params| edit::get(params, "_meta"));
     let client = meta.and_then(|meta| edit::get(&meta, Meta::CLIENT_INFO));
     let client = client.unwrap_or_else(Raw::empty_object);
-    let is_here = front.is_from_here(&posted.headers, posted.version);
-    let identity = front.principals.identity(pass, endpoint, is_here, &client);
+    let is_here = front.is_from_this_machine(&posted.headers, posted.version);
+    let identity = front.principals.identity(token_hash, endpoint, is_here, &client);
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
-    if is_listen && posted.accepts == Accepts::Json {
+    if is_listen && posted.accepts == AcceptedForms::Json {
         let message = "subscriptions/listen is answered with text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(&request.id), message);
     }
-    // It ends with its answer, or with its host.
+    // The stream ends with its answer, or when its host disconnects.
     let stream = MessageStream::once(CancellationToken::new());
     let peer = Peer::new(stream.outbox().clone());
     let session = Session::attach(front.fleet.clone(), peer.clone(), identity);
@@ -136,18 +140,26 @@ pub(super) async fn post(
     if is_listen {
         front.tasks.spawn(complete_at_stop(front.stop.clone(), gone.clone(), session.clone()));
     }
-    let present =
-        Present { front: front.clone(), session: session.clone(), _gone: gone.drop_guard() };
-    let open = Open::new(stream.outbox().clone());
+    let presence = RequestPresence {
+        front: front.clone(),
+        session: session.clone(),
+        _gone: gone.drop_guard(),
+    };
+    let open = OpenResponse::new(stream.outbox().clone());
     let host = peer.clone();
     let requests = vec![request.id.clone()];
-    session.answer(request, &Reply { peer, response: Some(open) });
-    let expected =
-        Expected { era: Era::Modern, requests, is_batch: false, accepts: posted.accepts, host };
-    answer::respond(stream, expected, present).await
+    session.answer(request, &ReplyChannel { peer, response: Some(open) });
+    let expected = ExpectedAnswer {
+        era: Era::Modern,
+        requests,
+        is_batch: false,
+        accepts: posted.accepts,
+        host,
+    };
+    post_response::respond(stream, expected, presence).await
 }
 
-/// Ends a stream of notifications in order when dormouse ends before its host does.
+/// Ends a stream of notifications in order if dormouse shuts down before the host disconnects.
 async fn complete_at_stop(stop: CancellationToken, gone: CancellationToken, session: Arc<Session>) {
     tokio::select! {
         () = stop.cancelled() => session.complete_listens(),
@@ -155,29 +167,29 @@ async fn complete_at_stop(stop: CancellationToken, gone: CancellationToken, sess
     }
 }
 
-/// The host, for as long as it holds the connection: its leaving cancels the request (2026-07-28,
-/// basic/transports/streamable-http, Cancellation).
-struct Present {
-    front: Arc<Front>,
+/// Lives as long as the host holds the connection. A host that disconnects cancels its request
+/// (2026-07-28, basic/transports/streamable-http, Cancellation).
+struct RequestPresence {
+    front: Arc<HttpFront>,
     session: Arc<Session>,
     _gone: DropGuard,
 }
 
-impl Drop for Present {
+impl Drop for RequestPresence {
     fn drop(&mut self) {
         let session = self.session.clone();
         self.front.tasks.spawn(async move { session.detach().await });
     }
 }
 
-/// Whether the headers say the same as the message (Server Validation).
+/// Checks that the headers match the message (Server Validation).
 ///
 /// # Errors
-/// The JSON-RPC error that says where they do not.
+/// The JSON-RPC error that names the mismatch.
 fn validate(
-    front: &Front,
+    front: &HttpFront,
     endpoint: Endpoint,
-    posted: &Posted,
+    posted: &PostedMessages,
     request: &Request,
 ) -> Result<(), Raw> {
     let mismatch = |what: String| {
@@ -224,8 +236,9 @@ fn validate(
     }
 }
 
-/// Whether the parameters that a tool wants repeated are (Server Behavior for Custom Headers).
-fn validate_parameters(posted: &Posted, tool: &Raw, params: &Raw) -> Result<(), String> {
+/// Checks that the headers repeat the parameters that the tool requires (Server Behavior for Custom
+/// Headers).
+fn validate_parameters(posted: &PostedMessages, tool: &Raw, params: &Raw) -> Result<(), String> {
     let arguments = edit::get(params, "arguments").unwrap_or_else(Raw::empty_object);
     for (name, value) in mirror::parameters(tool, &arguments) {
         let shown = posted.header(&format!("{}{}", mirror::PARAMETER, name.to_ascii_lowercase()));
@@ -241,7 +254,7 @@ fn validate_parameters(posted: &Posted, tool: &Raw, params: &Raw) -> Result<(), 
     Ok(())
 }
 
-/// `42` and `42.0` are the same argument.
+/// Returns whether two arguments are the same number, such as `42` and `42.0`.
 fn same_number(one: &str, other: &str) -> bool {
     match (one.parse::<f64>(), other.parse::<f64>()) {
         (Ok(one), Ok(other)) => (one - other).abs() < f64::EPSILON,

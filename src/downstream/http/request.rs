@@ -1,4 +1,4 @@
-//! What was posted: its messages, and what the headers say of them.
+//! The content of a POST: its messages and headers.
 
 use std::time::Duration;
 
@@ -17,34 +17,34 @@ use crate::{
     wire::{Id, Invalid, Message, Raw, edit, on_one_line, parse_line},
 };
 
-/// How long a body may take to come.
+/// Maximum time to receive a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
-pub(super) struct Posted {
+pub(super) struct PostedMessages {
     pub(super) messages: Vec<Message>,
-    /// Whether they came as a batch (2025-03-26), and are answered as one.
+    /// True if the messages were sent as a batch (2025-03-26), which is answered as one.
     pub(super) is_batch: bool,
     pub(super) headers: HeaderMap,
     pub(super) version: Version,
-    pub(super) accepts: Accepts,
+    pub(super) accepts: AcceptedForms,
 }
 
 /// The forms of an answer that the host can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Accepts {
+pub(super) enum AcceptedForms {
     Either,
     Json,
     Events,
 }
 
-impl Posted {
-    /// The value of a header, where it is text.
+impl PostedMessages {
+    /// Returns the value of a header if it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim)
     }
 
-    /// Whether it is to be judged by the rules of 2026-07-28: its message says so, or its headers name a
-    /// version that has no sessions.
+    /// Returns whether the rules of 2026-07-28 apply: the message says so, or the headers name a
+    /// version without sessions.
     pub(super) fn is_modern(&self) -> bool {
         let says_so = |message: &Message| match message {
             Message::Request(request) => {
@@ -55,7 +55,7 @@ impl Posted {
         };
         self.messages.iter().any(says_so)
             || self.header(mirror::VERSION).is_some_and(|version| !is_legacy(version))
-                && self.header(super::legacy::SESSION).is_none()
+                && self.header(super::legacy::SESSION_HEADER).is_none()
     }
 }
 
@@ -63,11 +63,11 @@ pub(super) fn is_legacy(version: &str) -> bool {
     LEGACY_VERSIONS.iter().any(|known| known.as_str() == version)
 }
 
-/// Reads what was posted.
+/// Reads the messages of a POST.
 ///
 /// # Errors
-/// The response that says what is wrong with it.
-pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted, Response> {
+/// The response that refuses the request.
+pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedMessages, Response> {
     let (parts, body) = request.into_parts();
     let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
@@ -93,7 +93,7 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted,
         messages.push(message.map_err(|invalid| refused_message(&invalid))?);
     }
     let (headers, version) = (parts.headers, parts.version);
-    Ok(Posted { messages, is_batch, headers, version, accepts })
+    Ok(PostedMessages { messages, is_batch, headers, version, accepts })
 }
 
 fn refused_message(invalid: &Invalid) -> Response {
@@ -107,12 +107,12 @@ fn refused_message(invalid: &Invalid) -> Response {
     respond_with(StatusCode::BAD_REQUEST, id, error)
 }
 
-/// A host that says nothing of it, or accepts anything, accepts both.
-fn accepts(headers: &HeaderMap) -> Option<Accepts> {
+/// Returns the forms that the host accepts. A host without `Accept`, or with `*/*`, accepts both.
+fn accepts(headers: &HeaderMap) -> Option<AcceptedForms> {
     let mut values =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
     if values.peek().is_none() {
-        return Some(Accepts::Either);
+        return Some(AcceptedForms::Either);
     }
     let types: Vec<String> = values
         .flat_map(|value| value.split(','))
@@ -122,14 +122,14 @@ fn accepts(headers: &HeaderMap) -> Option<Accepts> {
     let has =
         |names: [&str; 2]| types.iter().any(|name| name == "*/*" || names.contains(&name.as_str()));
     match (has(["application/json", "application/*"]), has(["text/event-stream", "text/*"])) {
-        (true, true) => Some(Accepts::Either),
-        (true, false) => Some(Accepts::Json),
-        (false, true) => Some(Accepts::Events),
+        (true, true) => Some(AcceptedForms::Either),
+        (true, false) => Some(AcceptedForms::Json),
+        (false, true) => Some(AcceptedForms::Events),
         (false, false) => None,
     }
 }
 
-/// A response that says what is wrong, as a JSON-RPC error.
+/// Builds a response with a JSON-RPC error.
 pub(super) fn refusal(status: StatusCode, id: Option<&Id>, message: &str) -> Response {
     respond_with(status, id, error::invalid_request(message))
 }

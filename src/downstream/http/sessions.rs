@@ -1,4 +1,5 @@
-//! The sessions of legacy hosts: by an id that nobody can guess, for as long as their host is there.
+//! The sessions of legacy hosts, by an id that cannot be guessed. They expire when their hosts are
+//! gone.
 
 use std::{
     collections::HashMap,
@@ -9,119 +10,136 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Front,
-    guard::Pass,
+    HttpFront,
+    guard::TokenHash,
     stream::{MAX_WAITING_BYTES, MessageStream},
 };
 use crate::{
     base::Lock, downstream::Session, protocol::random_token, proxy::Endpoint, wire::Outbox,
 };
 
-/// Sessions at once; the one that was unused for longest gives way.
+/// Maximum number of sessions; beyond it, the session that was unused for the longest time ends.
 const MAX_SESSIONS: usize = 10_000;
-/// Streams that have ended without being read to their end, or at all, and can still be asked for: how many
-/// of a session, and with how many bytes together.
+/// Limits for one session of streams that have ended, were not read completely and can still be
+/// resumed: their number, and their bytes together.
 const MAX_STREAMS: usize = 16;
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// The number of the stream that belongs to no request.
-const NEWS: u64 = 0;
+/// Number of the stream for messages that belong to no request.
+const GENERAL_STREAM: u64 = 0;
 
 pub(super) struct Sessions {
     by_id: Lock<HashMap<String, Arc<HttpSession>>>,
     timeout: Duration,
 }
 
-/// A session, with the streams that it has beside its requests.
+/// A session, with its stream for general messages and those of its requests.
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     pub(super) id: String,
-    /// Only who opened it may use it.
-    pub(super) pass: Pass,
+    /// Only requests with this token may use the session.
+    pub(super) token_hash: TokenHash,
     pub(super) endpoint: Endpoint,
-    /// Whether its host can read an event that carries an id and nothing else.
+    /// True if the host can read an event that carries only an id.
     is_primed: bool,
-    state: Lock<State>,
-    /// Ends the streams of requests; the stream for news may end before them.
+    state: Lock<HttpSessionState>,
+    /// Ends the streams of requests. The general stream may end before them.
     stop: CancellationToken,
-    stop_news: CancellationToken,
+    stop_general_stream: CancellationToken,
 }
 
-struct State {
+struct HttpSessionState {
     streams: Vec<(u64, Arc<MessageStream>)>,
     last_stream: u64,
-    uses: Uses,
+    uses: SessionUse,
 }
 
-impl State {
-    /// Of the streams that were left, the latest stay for a host that comes back.
+impl HttpSessionState {
+    /// Removes old abandoned streams; the newest stay for a host that resumes them.
     fn forget_old_streams(&mut self) {
         let (mut streams, mut bytes) = (0, 0);
         let mut kept: Vec<bool> = Vec::with_capacity(self.streams.len());
         for (number, stream) in self.streams.iter().rev() {
-            let is_left = *number != NEWS && stream.is_left();
-            if is_left {
+            let is_abandoned = *number != GENERAL_STREAM && stream.is_abandoned();
+            if is_abandoned {
                 streams += 1;
                 bytes += stream.outbox().waiting();
             }
-            kept.push(!is_left || streams <= MAX_STREAMS && bytes <= MAX_STREAM_BYTES);
+            kept.push(!is_abandoned || streams <= MAX_STREAMS && bytes <= MAX_STREAM_BYTES);
         }
         let mut kept = kept.into_iter().rev();
         self.streams.retain(|_| kept.next().unwrap_or(true));
     }
 }
 
-/// Whether the host is there.
-enum Uses {
+/// The requests and open streams that use a session.
+enum SessionUse {
     Open(usize),
     None { since: Instant },
 }
 
-/// A request or an open stream; the session is in use as long as this lives.
-pub(super) struct InUse(Arc<HttpSession>);
+/// A request or an open stream. The session is in use as long as this lives.
+pub(super) struct SessionUseGuard(Arc<HttpSession>);
 
-impl Drop for InUse {
+impl Drop for SessionUseGuard {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.uses = match state.uses {
-            Uses::Open(1) | Uses::None { .. } => Uses::None { since: Instant::now() },
-            Uses::Open(uses) => Uses::Open(uses - 1),
+            SessionUse::Open(1) | SessionUse::None { .. } => {
+                SessionUse::None { since: Instant::now() }
+            }
+            SessionUse::Open(uses) => SessionUse::Open(uses - 1),
         };
     }
 }
 
 impl HttpSession {
-    /// Makes a session of a host that has just said hello. `stop_news` ends the stream for what belongs to
-    /// no request; `attach` is given the way out to that.
+    /// Creates a session for a host that has sent its handshake. `stop_general_stream` ends the
+    /// general stream; `attach` gets that stream's outbox.
     pub(super) fn new(
-        pass: Pass,
+        token_hash: TokenHash,
         endpoint: Endpoint,
         is_primed: bool,
-        stop_news: CancellationToken,
+        stop_general_stream: CancellationToken,
         attach: impl FnOnce(Outbox) -> Arc<Session>,
     ) -> Arc<Self> {
         let stop = CancellationToken::new();
-        let news = MessageStream::resumable(stop_news.clone(), NEWS, is_primed);
-        let session = attach(news.outbox().clone());
-        let uses = Uses::None { since: Instant::now() };
-        let state = State { streams: vec![(NEWS, news)], last_stream: NEWS, uses };
-        // Of characters that a header may carry (2025-11-25, basic/transports, Session Management).
+        let general_stream =
+            MessageStream::resumable(stop_general_stream.clone(), GENERAL_STREAM, is_primed);
+        let session = attach(general_stream.outbox().clone());
+        let uses = SessionUse::None { since: Instant::now() };
+        let state = HttpSessionState {
+            streams: vec![(GENERAL_STREAM, general_stream)],
+            last_stream: GENERAL_STREAM,
+            uses,
+        };
+        // The id has only characters that a header may carry (2025-11-25, basic/transports, Session
+        // Management).
         let id = random_token::<24>();
         let state = Lock::new(state);
-        Arc::new(Self { session, id, pass, endpoint, is_primed, state, stop, stop_news })
+        Arc::new(Self {
+            session,
+            id,
+            token_hash,
+            endpoint,
+            is_primed,
+            state,
+            stop,
+            stop_general_stream,
+        })
     }
 
-    pub(super) fn begin_use(self: &Arc<Self>) -> InUse {
+    pub(super) fn begin_use(self: &Arc<Self>) -> SessionUseGuard {
         let mut state = self.state.lock();
         state.uses = match state.uses {
-            Uses::Open(uses) => Uses::Open(uses + 1),
-            Uses::None { .. } => Uses::Open(1),
+            SessionUse::Open(uses) => SessionUse::Open(uses + 1),
+            SessionUse::None { .. } => SessionUse::Open(1),
         };
         drop(state);
-        InUse(self.clone())
+        SessionUseGuard(self.clone())
     }
 
-    /// A stream for the answer to a POST.
+    /// Creates a stream for the answer to a POST.
     pub(super) fn new_stream(&self) -> Arc<MessageStream> {
         let mut state = self.state.lock();
         state.forget_old_streams();
@@ -132,8 +150,8 @@ impl HttpSession {
         stream
     }
 
-    pub(super) fn news(&self) -> Arc<MessageStream> {
-        // It is the first one, and is never taken out.
+    pub(super) fn general_stream(&self) -> Arc<MessageStream> {
+        // The general stream is the first one, and is never removed.
         self.state.lock().streams[0].1.clone()
     }
 
@@ -142,7 +160,8 @@ impl HttpSession {
         state.streams.iter().find(|(of, _)| *of == number).map(|(_, stream)| stream.clone())
     }
 
-    /// Whether more waits for the host than it should be given on top of.
+    /// Returns whether so many bytes wait for the host that it must read before it sends more
+    /// requests.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         let read = state.streams.iter().filter(|(_, stream)| stream.is_read());
@@ -150,17 +169,17 @@ impl HttpSession {
         waiting > 16 * MAX_WAITING_BYTES
     }
 
-    /// Ends the session and everything that it has open.
+    /// Ends the session and its streams.
     pub(super) async fn end(&self) {
         self.stop.cancel();
-        self.stop_news.cancel();
+        self.stop_general_stream.cancel();
         self.session.detach().await;
     }
 
     fn unused_since(&self) -> Option<Instant> {
         match self.state.lock().uses {
-            Uses::Open(_) => None,
-            Uses::None { since } => Some(since),
+            SessionUse::Open(_) => None,
+            SessionUse::None { since } => Some(since),
         }
     }
 }
@@ -170,7 +189,7 @@ impl Sessions {
         Self { by_id: Lock::default(), timeout }
     }
 
-    /// Adds a session; returns one that had to give way.
+    /// Adds a session. Returns the one that it has displaced, if any.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> Option<Arc<HttpSession>> {
         let mut by_id = self.by_id.lock();
         let surplus = (by_id.len() >= MAX_SESSIONS).then(|| {
@@ -190,7 +209,7 @@ impl Sessions {
         self.by_id.lock().remove(id)
     }
 
-    /// Takes out the sessions whose hosts have not been heard of for too long.
+    /// Removes and returns the sessions that were unused for longer than the timeout.
     fn take_expired(&self) -> Vec<Arc<HttpSession>> {
         let mut by_id = self.by_id.lock();
         let is_expired = |session: &HttpSession| {
@@ -211,8 +230,8 @@ impl Sessions {
     }
 }
 
-/// Ends sessions without a host, for ever.
-pub(super) async fn expire(front: Arc<Front>) {
+/// Ends expired sessions, in an endless loop.
+pub(super) async fn expire(front: Arc<HttpFront>) {
     let timeout = front.sessions.timeout;
     if timeout.is_zero() {
         return;

@@ -1,4 +1,4 @@
-//! The messages that leave on one response, and on those that resume it.
+//! The messages that one response carries, and the responses that resume it.
 
 use std::{any::Any, collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
@@ -11,48 +11,50 @@ use crate::{
     wire::{Message, Outbox, sse},
 };
 
-/// After so long without an event a comment shows that the connection lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(25);
-/// How soon a host may come back for the rest of a stream.
-const RETRY: Duration = Duration::from_secs(1);
-/// Bytes that may wait for a host that does not read, beyond the answers to its own requests.
+/// Time without an event after which a comment shows that the connection is alive.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(25);
+/// Time after which a host may resume the stream.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum number of bytes that wait for a host that does not read, not counting the answers to its
+/// own requests.
 pub(super) const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes and events of a stream that can be asked for again.
-const KEPT_BYTES: usize = 1024 * 1024;
-const KEPT_EVENTS: usize = 512;
+/// Limits of the events of a stream that can be sent again: their bytes and their number.
+const MAX_KEPT_BYTES: usize = 1024 * 1024;
+const MAX_KEPT_EVENTS: usize = 512;
 
 pub(super) struct MessageStream {
     outbox: Outbox,
-    state: Lock<State>,
-    /// Ends the stream though more could come.
+    state: Lock<StreamState>,
+    /// Ends the stream even if more messages could come.
     stop: CancellationToken,
-    /// Its number among the streams of a session; `None` where it cannot be resumed.
+    /// The number of the stream in its session; `None` if it cannot be resumed.
     number: Option<u64>,
-    /// Whether it begins with an event that only carries an id, which older hosts cannot read.
+    /// True if the stream begins with an event that carries only an id, which older hosts cannot
+    /// read.
     is_primed: bool,
 }
 
 #[derive(Default)]
-struct State {
+struct StreamState {
     /// The events that were sent last, with their numbers.
     kept: VecDeque<(u64, Vec<Bytes>)>,
     kept_bytes: usize,
     last_event: u64,
-    /// Bytes that were taken out of the outbox and have not left.
+    /// Bytes that were taken out of the outbox and have not been sent.
     taken: usize,
-    /// Cancelled when somebody else reads on.
+    /// Cancelled when another response continues the stream.
     reader: CancellationToken,
-    /// Whether a response reads the stream.
+    /// True if a response reads the stream.
     is_read: bool,
 }
 
 impl MessageStream {
-    /// A stream that ends with its response.
+    /// Creates a stream that ends with its response.
     pub(super) fn once(stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self::new(stop, None, false))
     }
 
-    /// A stream that can be resumed under this number.
+    /// Creates a stream that can be resumed under this number.
     pub(super) fn resumable(stop: CancellationToken, number: u64, is_primed: bool) -> Arc<Self> {
         Arc::new(Self::new(stop, Some(number), is_primed))
     }
@@ -66,8 +68,9 @@ impl MessageStream {
         &self.outbox
     }
 
-    /// Whether nothing can come any more, and nobody reads what there is: a host may come back for it.
-    pub(super) fn is_left(&self) -> bool {
+    /// Returns whether the stream has no more messages to come and no reader. A host may still
+    /// resume it.
+    pub(super) fn is_abandoned(&self) -> bool {
         self.outbox.is_closed() && !self.state.lock().is_read
     }
 
@@ -75,7 +78,7 @@ impl MessageStream {
         self.state.lock().is_read
     }
 
-    /// The next messages; `None` when there will be none.
+    /// Returns the next messages; `None` if there will be none.
     pub(super) async fn take(&self) -> Option<Vec<Message>> {
         let mut messages = VecDeque::new();
         if !self.outbox.take(&mut messages).await {
@@ -85,21 +88,21 @@ impl MessageStream {
         Some(messages.into())
     }
 
-    /// What was taken has left.
-    pub(super) fn wrote_all(&self) {
+    /// Tells the outbox that all messages taken out of it have been sent.
+    pub(super) fn confirm_sent(&self) {
         let taken = std::mem::take(&mut self.state.lock().taken);
         self.outbox.wrote(taken);
     }
 
-    /// Whether everything after the event `after` can still be had.
+    /// Returns whether all events after the event `after` are still available.
     pub(super) fn reaches_back_to(&self, after: u64) -> bool {
         let state = self.state.lock();
         let oldest = state.kept.front().map_or(state.last_event + 1, |(event, _)| *event);
         after <= state.last_event && oldest <= after.saturating_add(1)
     }
 
-    /// Reads the stream from the messages `first`, which were taken already, or again from the event `after`.
-    /// Whoever has read it before reads no further. `keep` is dropped with the stream that is returned.
+    /// Reads the stream, beginning with the messages `first` that were taken out of it, or again
+    /// after the event `after`. An earlier reader ends. `keep` is dropped with the returned stream.
     pub(super) fn events<K: Any + Send>(
         self: &Arc<Self>,
         first: Vec<Message>,
@@ -119,7 +122,7 @@ impl MessageStream {
                 }
                 (None, Some(number)) if self.is_primed => {
                     let id = format!("{number}-{}", state.last_event);
-                    ready.push_back(sse::priming_event(&id, RETRY));
+                    ready.push_back(sse::priming_event(&id, RETRY_DELAY));
                 }
                 (None, _) => {}
             }
@@ -127,14 +130,14 @@ impl MessageStream {
         for message in first {
             ready.extend(self.encode(&message));
         }
-        let reading = Reading { stream: self.clone(), ready, reader, _keep: keep };
+        let reading = StreamReader { stream: self.clone(), ready, reader, _keep: keep };
         futures_util::stream::unfold(reading, |mut reading| async move {
             let chunk = reading.next().await?;
             Some((Ok(chunk), reading))
         })
     }
 
-    /// The event of a message, which is kept for whoever comes back.
+    /// Encodes a message as an event, and keeps it for a host that resumes the stream.
     fn encode(&self, message: &Message) -> Vec<Bytes> {
         let Some(number) = self.number else { return sse::message_event(message, None) };
         let mut state = self.state.lock();
@@ -143,9 +146,9 @@ impl MessageStream {
         let chunks = sse::message_event(message, Some(&format!("{number}-{event}")));
         state.kept_bytes += chunks.iter().map(Bytes::len).sum::<usize>();
         state.kept.push_back((event, chunks.clone()));
-        // The latest stays however large it is: it may be the answer that all this is for.
-        while state.kept.len() > KEPT_EVENTS
-            || state.kept_bytes > KEPT_BYTES && state.kept.len() > 1
+        // The latest event stays however large it is: it may be the answer to the request.
+        while state.kept.len() > MAX_KEPT_EVENTS
+            || state.kept_bytes > MAX_KEPT_BYTES && state.kept.len() > 1
         {
             let Some((_, dropped)) = state.kept.pop_front() else { break };
             state.kept_bytes -= dropped.iter().map(Bytes::len).sum::<usize>();
@@ -155,14 +158,14 @@ impl MessageStream {
 }
 
 /// One response that reads a stream.
-struct Reading<K> {
+struct StreamReader<K> {
     stream: Arc<MessageStream>,
     ready: VecDeque<Bytes>,
     reader: CancellationToken,
     _keep: K,
 }
 
-impl<K> Drop for Reading<K> {
+impl<K> Drop for StreamReader<K> {
     fn drop(&mut self) {
         if !self.reader.is_cancelled() {
             self.stream.state.lock().is_read = false;
@@ -170,20 +173,20 @@ impl<K> Drop for Reading<K> {
     }
 }
 
-impl<K> Reading<K> {
+impl<K> StreamReader<K> {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(chunk) = self.ready.pop_front() {
             return Some(chunk);
         }
-        // The connection has room for more, so that everything before has left.
-        self.stream.wrote_all();
+        // The connection asks for more, so that everything before has been sent.
+        self.stream.confirm_sent();
         let messages = tokio::select! {
             biased;
             () = self.reader.cancelled() => return None,
             messages = self.stream.take() => messages?,
-            // What is there already has been sent.
+            // Messages that were available were sent by the branch above.
             () = self.stream.stop.cancelled() => return None,
-            () = tokio::time::sleep(KEEP_ALIVE) => return Some(sse::KEEP_ALIVE),
+            () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => return Some(sse::KEEP_ALIVE),
         };
         for message in &messages {
             self.ready.extend(self.stream.encode(message));
@@ -192,7 +195,7 @@ impl<K> Reading<K> {
     }
 }
 
-/// The stream and the event that a `Last-Event-ID` names.
+/// Parses the stream and the event that a `Last-Event-ID` names.
 pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     let (stream, event) = id.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))
@@ -211,7 +214,7 @@ mod tests {
         stream.outbox().push(Message::Notification(Notification { method, params }));
     }
 
-    /// Reads what there is, and returns the ids.
+    /// Reads all events that are available, and returns their ids.
     async fn read(stream: &Arc<MessageStream>, after: Option<u64>) -> Vec<String> {
         let events = stream.events(Vec::new(), after, ());
         let texts = events.map(|chunk| String::from_utf8(chunk.unwrap().to_vec()).unwrap());
@@ -221,16 +224,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_missed_is_sent_again_as_far_as_it_is_kept_and_gaps_are_known() {
+    async fn missed_events_are_resent_and_gaps_are_detected() {
         let stream = MessageStream::resumable(CancellationToken::new(), 7, true);
         for _ in 0..3 {
             push(&stream, 10);
         }
-        // Larger than all that is kept together, and the last: it may be the answer.
-        push(&stream, KEPT_BYTES * 2);
+        // Larger than all that may be kept together, but the last event: it may be the answer.
+        push(&stream, MAX_KEPT_BYTES * 2);
         stream.outbox().close();
         assert_eq!(read(&stream, None).await, ["7-0", "7-1", "7-2", "7-3", "7-4"]);
-        assert!(stream.is_left());
+        assert!(stream.is_abandoned());
         assert!(!stream.reaches_back_to(2) && stream.reaches_back_to(3));
         assert!(!stream.reaches_back_to(5), "an event that has never been");
         assert_eq!(read(&stream, Some(3)).await, ["7-4"]);
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_ends_when_another_reads_on() {
+    async fn second_reader_ends_the_first() {
         let stream = MessageStream::resumable(CancellationToken::new(), 0, false);
         let first = stream.events(Vec::new(), None, ());
         let second = stream.events(Vec::new(), None, ());

@@ -1,6 +1,7 @@
-//! From the messages that answer a POST to its response: one JSON text, or a stream of events.
+//! Builds the response to a POST from the messages that answer it: one JSON text, or an event
+//! stream.
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{any::Any, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -8,91 +9,100 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
+use futures_util::Stream;
 use rmcp::model::ErrorCode;
 
-use super::{request::Accepts, stream::MessageStream};
+use super::{request::AcceptedForms, stream::MessageStream};
 use crate::{
     peer::Peer,
     protocol::{Era, error},
     wire::{self, Id, Message},
 };
 
-/// How long an answer may take before the host is given a stream to wait on. A legacy host can come back
-/// to a stream when its connection breaks; for a modern one the status may still say how the request ended.
-const EVENTS_AFTER_LEGACY: Duration = Duration::from_millis(100);
-const EVENTS_AFTER_MODERN: Duration = Duration::from_secs(2);
+/// Maximum time for an answer before the host gets an event stream instead of JSON. A legacy host
+/// can resume a stream when its connection breaks; for a modern host, only JSON lets the status
+/// tell how the request ended.
+const LEGACY_JSON_TIMEOUT: Duration = Duration::from_millis(100);
+const MODERN_JSON_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is to be answered.
-pub(super) struct Expected {
+/// The answer that a POST waits for.
+pub(super) struct ExpectedAnswer {
     pub(super) era: Era,
     /// The ids of the requests.
     pub(super) requests: Vec<Id>,
     pub(super) is_batch: bool,
-    pub(super) accepts: Accepts,
-    /// The host, which is not asked anything where it does not read events.
+    pub(super) accepts: AcceptedForms,
+    /// The host, whose peer refuses requests of servers if it does not read events.
     pub(super) host: Peer,
 }
 
-/// Waits for the first messages, and decides by them: the answers alone are JSON, anything else makes the
-/// response a stream. `keep` lives as long as the response does.
+/// Waits for the first messages, and chooses the form of the response by them: JSON if there are
+/// only answers, otherwise an event stream. `keep` is dropped with the response.
 pub(super) async fn respond<K: Any + Send>(
     stream: Arc<MessageStream>,
-    expected: Expected,
+    expected: ExpectedAnswer,
     keep: K,
 ) -> Response {
     let patience = match expected.era {
-        Era::Legacy => EVENTS_AFTER_LEGACY,
-        Era::Modern => EVENTS_AFTER_MODERN,
+        Era::Legacy => LEGACY_JSON_TIMEOUT,
+        Era::Modern => MODERN_JSON_TIMEOUT,
     };
     let mut messages = Vec::new();
     loop {
-        if expected.accepts == Accepts::Events
+        if expected.accepts == AcceptedForms::Events
             && (expected.era == Era::Legacy || !messages.is_empty())
         {
             break;
         }
         let more = stream.take();
         let taken = match expected.accepts {
-            Accepts::Json => Ok(more.await),
-            Accepts::Either | Accepts::Events => tokio::time::timeout(patience, more).await,
+            AcceptedForms::Json => Ok(more.await),
+            AcceptedForms::Either | AcceptedForms::Events => {
+                tokio::time::timeout(patience, more).await
+            }
         };
         match taken {
             Ok(Some(more)) => {
-                if expected.accepts == Accepts::Json {
-                    refuse_questions(&more, &expected.host);
+                if expected.accepts == AcceptedForms::Json {
+                    refuse_server_requests(&more, &expected.host);
                 }
                 messages.extend(more);
             }
-            // Nothing will come: the requests were cancelled. Some hosts wait for an answer all the same.
-            Ok(None) if messages.is_empty() => return json(&cancelled(&expected), &expected),
+            // The requests were cancelled, so that no answer will come. Some hosts wait for one
+            // anyway.
+            Ok(None) if messages.is_empty() => {
+                return json(&cancelled_answers(&expected), &expected);
+            }
             Ok(None) | Err(_) => break,
         }
         let answers = messages.iter().filter(|message| is_answer(message)).count();
         let are_alone = answers == messages.len();
-        if answers >= expected.requests.len() && (are_alone || expected.accepts == Accepts::Json) {
-            stream.wrote_all();
+        if answers >= expected.requests.len()
+            && (are_alone || expected.accepts == AcceptedForms::Json)
+        {
+            stream.confirm_sent();
             messages.retain(is_answer);
             return json(&messages, &expected);
         }
-        if !are_alone && expected.accepts != Accepts::Json {
+        if !are_alone && expected.accepts != AcceptedForms::Json {
             break;
         }
     }
     events(stream.events(messages, None, keep))
 }
 
-fn cancelled(expected: &Expected) -> Vec<Message> {
+fn cancelled_answers(expected: &ExpectedAnswer) -> Vec<Message> {
     let error = || error::error(ErrorCode(REQUEST_CANCELLED), "Request cancelled");
     let answer =
         |id: &Id| Message::Response(wire::Response { id: Some(id.clone()), outcome: Err(error()) });
     expected.requests.iter().map(answer).collect()
 }
 
-/// As the Language Server Protocol and the SDKs of MCP have it.
+/// The error code in the Language Server Protocol and in MCP's SDKs.
 const REQUEST_CANCELLED: i32 = -32800;
 
-/// A host that reads nothing but the answer would never see them.
-fn refuse_questions(messages: &[Message], host: &Peer) {
+/// Refuses the requests of servers to a host that reads only answers and would never see them.
+fn refuse_server_requests(messages: &[Message], host: &Peer) {
     for message in messages {
         if let Message::Request(question) = message
             && let Some(id) = question.id.as_u64()
@@ -106,7 +116,7 @@ fn is_answer(message: &Message) -> bool {
     matches!(message, Message::Response(_))
 }
 
-fn json(answers: &[Message], expected: &Expected) -> Response {
+fn json(answers: &[Message], expected: &ExpectedAnswer) -> Response {
     let status = match answers {
         [Message::Response(reply)] if expected.era == Era::Modern => match &reply.outcome {
             Ok(_) => StatusCode::OK,
@@ -124,7 +134,8 @@ fn json(answers: &[Message], expected: &Expected) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// The status that 2026-07-28 demands for an error (basic/transports/streamable-http, Request Metadata).
+/// Returns the status that 2026-07-28 requires for an error (basic/transports/streamable-http,
+/// Request Metadata).
 fn status(code: i64) -> StatusCode {
     let is = |known: ErrorCode| code == i64::from(known.0);
     if is(ErrorCode::METHOD_NOT_FOUND) {
@@ -142,14 +153,14 @@ fn status(code: i64) -> StatusCode {
 
 pub(super) const HEADER_MISMATCH: i64 = -32020;
 
-/// A response that stays open.
+/// Builds a response that carries an event stream.
 pub(super) fn events(
-    body: impl futures_util::Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static,
+    body: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
 ) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
-        // Else nginx would hold the events back.
+        // Without this header nginx would buffer the events.
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     (StatusCode::OK, headers, Body::from_stream(body)).into_response()

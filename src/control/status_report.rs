@@ -1,4 +1,5 @@
-//! How a running dormouse and its servers are. Times are milliseconds; dates are seconds since 1970.
+//! The state of a running dormouse and its servers. Durations are in milliseconds; points in time
+//! are in seconds since 1970.
 
 use std::{
     path::PathBuf,
@@ -18,7 +19,8 @@ use crate::{
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+#[schemars(rename = "Report")]
+pub struct StatusReport {
     /// `null` where none runs, and what is known from other runs is reported.
     pub pid: Option<u32>,
     pub version: String,
@@ -70,19 +72,19 @@ impl LastWake {
     }
 }
 
-impl Report {
-    /// Of this process.
+impl StatusReport {
+    /// Reports on this process.
     pub fn of(fleet: &Fleet, config: PathBuf) -> Self {
         Self {
             pid: Some(std::process::id()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             config,
             hosts: fleet.host_count(),
-            servers: fleet.overview().into_iter().map(ServerReport::running).collect(),
+            servers: fleet.overview().into_iter().map(ServerReport::of_running).collect(),
         }
     }
 
-    /// Of servers that no dormouse serves now.
+    /// Reports on servers that no process serves now.
     pub fn at_rest(
         servers: &[ServerConfig],
         cache: Option<&Cache>,
@@ -101,7 +103,7 @@ impl Report {
 }
 
 impl ServerReport {
-    fn running(overview: Overview) -> Self {
+    fn of_running(overview: Overview) -> Self {
         let Overview { config, status, awake, inventory, login } = overview;
         Self {
             login,

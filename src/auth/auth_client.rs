@@ -1,4 +1,4 @@
-//! A client as an authorization server knows it, and how it shows that it is the one.
+//! A client of an authorization server, and its authentication there.
 
 use std::{
     sync::Arc,
@@ -13,35 +13,36 @@ use ring::{rand::SystemRandom, signature};
 use serde_json::json;
 
 use super::{
-    credential::{AuthMethod, Credential, seconds},
-    discovery::Discovered,
-    store::Store,
+    credential::{AuthMethod, Credential, unix_seconds},
+    discovery::AuthServer,
+    store::LoginStore,
 };
 use crate::{
     config::{ClientProof, OAuthClient, Secret},
     protocol::random_token,
 };
 
-/// A client with all that it needs to ask for tokens.
+/// A client with everything that it needs to request tokens.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(super) struct AuthClient {
     pub(super) id: String,
     pub(super) method: AuthMethod,
-    /// Its secret, or for [`AuthMethod::PrivateKeyJwt`] its key.
+    /// The client's secret, or its key for [`AuthMethod::PrivateKeyJwt`].
     pub(super) secret: Option<Secret>,
-    /// The name of the key.
+    /// The key's name.
     pub(super) key_id: Option<String>,
-    /// Of one that we have registered.
+    /// Set only for a client that dormouse has registered.
     pub(super) redirect_uri: Option<String>,
-    /// Of such a one, where it does not last: seconds since 1970.
+    /// End of a registration made by dormouse, in seconds since 1970; `None` if it does not end.
     pub(super) expires_at: Option<u64>,
-    /// The scopes that such a one was registered with; empty where that is not known or all are allowed.
+    /// The scopes that dormouse registered the client with; empty if they are unknown or all are
+    /// allowed.
     pub(super) registered_scopes: Vec<String>,
 }
 
-/// Why the client of the config cannot be used.
+/// Reason for which the client of the config cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum NoClient {
+pub enum ClientError {
     #[error("the keychain has no entry {0:?}, which is the \"clientSecret\"")]
     NoSecret(String),
     #[error("the secret of the client cannot be read: {0}")]
@@ -50,25 +51,26 @@ pub enum NoClient {
     BadKey,
 }
 
-impl Client {
-    /// Whether its registration lets it ask for these scopes: many authorization servers refuse any other than those that
-    /// a client has named when it was registered (RFC 7591 section 2, `scope`).
+impl AuthClient {
+    /// Returns whether the client may request these scopes: many authorization servers refuse
+    /// scopes that the client did not name at its registration (RFC 7591 section 2, `scope`).
     pub(super) fn may_ask_for(&self, scopes: &[String]) -> bool {
         self.registered_scopes.is_empty()
             || scopes.iter().all(|scope| self.registered_scopes.contains(scope))
     }
 
-    /// The client that the config names, as this authorization server wants it.
-    pub(super) async fn of_config(
+    /// Builds the client that the config names, with an authentication method that this
+    /// authorization server supports.
+    pub(super) async fn from_config(
         configured: &OAuthClient,
-        discovered: &Discovered,
-        store: &Arc<Store>,
-    ) -> Result<Self, NoClient> {
+        auth_server: &AuthServer,
+        store: &Arc<LoginStore>,
+    ) -> Result<Self, ClientError> {
         let secret = secret_of(configured, store).await?;
         let method = match &configured.proof {
             None => AuthMethod::None,
             Some(ClientProof::PrivateKey(_)) => AuthMethod::PrivateKeyJwt,
-            Some(_) => discovered.secret_method(),
+            Some(_) => auth_server.secret_auth_method(),
         };
         let id = configured.id.clone();
         Ok(Self {
@@ -82,8 +84,9 @@ impl Client {
         })
     }
 
-    /// The client that a login was given to. The secret of one of the config is not kept with it.
-    pub(super) fn of_login(login: &Credential) -> Self {
+    /// Builds the client that a login was issued to. A secret from the config is not stored with
+    /// the login.
+    pub(super) fn from_login(login: &Credential) -> Self {
         let facts = &login.facts;
         Self {
             id: facts.client_id.clone(),
@@ -96,18 +99,23 @@ impl Client {
         }
     }
 
-    /// The client that was registered for an earlier login, if it is still good.
+    /// Returns the client that was registered for an earlier login, if its registration has not
+    /// ended.
     pub(super) fn registered_for(login: &Credential) -> Option<Self> {
-        let client = Self::of_login(login);
-        let is_over = client.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()));
+        let client = Self::from_login(login);
+        let is_over = client.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
         (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
 
-    /// The parameters by which a client with a key authenticates itself (RFC 7523 section 2.2); none for other clients.
+    /// Returns the parameters with which a client authenticates by its key (RFC 7523 section 2.2);
+    /// empty for other clients.
     ///
     /// # Errors
     /// When the key cannot be used.
-    pub(super) fn assertion(&self, issuer: &str) -> Result<Vec<(&'static str, String)>, NoClient> {
+    pub(super) fn assertion(
+        &self,
+        issuer: &str,
+    ) -> Result<Vec<(&'static str, String)>, ClientError> {
         let (AuthMethod::PrivateKeyJwt, Some(key)) = (self.method, &self.secret) else {
             return Ok(Vec::new());
         };
@@ -121,11 +129,11 @@ impl Client {
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// What the client of the config shows.
+/// Reads the secret or key of the config's client.
 pub(super) async fn secret_of(
     configured: &OAuthClient,
-    store: &Arc<Store>,
-) -> Result<Option<Secret>, NoClient> {
+    store: &Arc<LoginStore>,
+) -> Result<Option<Secret>, ClientError> {
     match &configured.proof {
         None => Ok(None),
         Some(ClientProof::Secret(secret) | ClientProof::PrivateKey(secret)) => {
@@ -134,25 +142,25 @@ pub(super) async fn secret_of(
         Some(ClientProof::Keychain(name)) => {
             let asked = name.clone();
             let kept = store.run(move |store| store.secret(&asked)).await;
-            let kept = kept.map_err(|error| NoClient::Unreadable(error.to_string()))?;
-            kept.map(Some).ok_or_else(|| NoClient::NoSecret(name.clone()))
+            let kept = kept.map_err(|error| ClientError::Unreadable(error.to_string()))?;
+            kept.map(Some).ok_or_else(|| ClientError::NoSecret(name.clone()))
         }
     }
 }
 
-/// Signs an assertion by which a client with a key authenticates itself (RFC 7523 section 3).
+/// Signs an assertion with which a client authenticates by its key (RFC 7523 section 3).
 fn assertion(
     key: &Secret,
     key_id: Option<&str>,
     client: &str,
     audience: &str,
-) -> Result<Secret, NoClient> {
-    const LIFE: Duration = Duration::from_mins(5);
-    let key = Key::of_pem(key.expose()).ok_or(NoClient::BadKey)?;
-    let now = seconds(SystemTime::now());
+) -> Result<Secret, ClientError> {
+    const ASSERTION_LIFETIME: Duration = Duration::from_mins(5);
+    let key = SigningKey::from_pem(key.expose()).ok_or(ClientError::BadKey)?;
+    let now = unix_seconds(SystemTime::now());
     let claims = json!({
         "iss": client, "sub": client, "aud": audience, "jti": random_token::<16>(),
-        "iat": now, "exp": now + LIFE.as_secs(),
+        "iat": now, "exp": now + ASSERTION_LIFETIME.as_secs(),
     });
     let mut header = json!({"alg": key.algorithm(), "typ": "JWT"});
     if let Some(key_id) = key_id {
@@ -160,17 +168,17 @@ fn assertion(
     }
     let encoded = |value: &serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", encoded(&header), encoded(&claims));
-    let signature = key.sign(signed.as_bytes()).ok_or(NoClient::BadKey)?;
+    let signature = key.sign(signed.as_bytes()).ok_or(ClientError::BadKey)?;
     Ok(Secret::new(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))))
 }
 
-enum Key {
+enum SigningKey {
     Es256(signature::EcdsaKeyPair),
     Rs256(signature::RsaKeyPair),
 }
 
-impl Key {
-    fn of_pem(pem: &str) -> Option<Self> {
+impl SigningKey {
+    fn from_pem(pem: &str) -> Option<Self> {
         let lines = pem.lines().map(str::trim).filter(|line| !line.starts_with("-----"));
         let der = BASE64_STANDARD.decode(lines.collect::<String>()).ok()?;
         let curve = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
@@ -205,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_assertion_is_signed_by_the_key() {
+    fn assertion_is_signed_with_the_clients_key() {
         let curve = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
         let document =
             signature::EcdsaKeyPair::generate_pkcs8(curve, &SystemRandom::new()).unwrap();
@@ -228,6 +236,6 @@ mod tests {
         let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
         assert_eq!((&claims["sub"], &claims["aud"]), (&json!("c"), &json!("https://as.example")));
         let error = super::assertion(&Secret::new("nonsense"), None, "c", "a").unwrap_err();
-        assert!(matches!(error, NoClient::BadKey));
+        assert!(matches!(error, ClientError::BadKey));
     }
 }

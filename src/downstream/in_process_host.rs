@@ -1,4 +1,4 @@
-//! A host within this same process, for a command that does what an agent would do.
+//! A host within this process, for a command that calls a tool as an agent would.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Identity, Session, reply::Reply, session::Inbound};
+use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler};
 use crate::{
     peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
     protocol::{error, method},
@@ -14,16 +14,16 @@ use crate::{
     wire::{LineReader, Notification, Outbox, Outcome, Raw, Request, write_messages},
 };
 
-/// What is on its way between the two ends, in bytes.
-const PIPE: usize = 64 * 1024;
+/// Capacity of the pipe between the host and its session, in bytes.
+const MAX_PIPE_BYTES: usize = 64 * 1024;
 
-/// Calls a tool as a host that can do nothing else, from its handshake to its end.
+/// Calls a tool as a host without any capabilities, from its handshake to its end.
 ///
 /// # Errors
-/// When the call has no answer; a refusal is the `Err` of [`Outcome`].
+/// When the call gets no answer; a refusal is the `Err` of [`Outcome`].
 pub async fn call_tool(fleet: &Arc<Fleet>, params: Raw) -> Result<Outcome, CallError> {
     let limit = fleet.settings().max_message_bytes;
-    let (near, far) = tokio::io::duplex(PIPE);
+    let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
     let serving = AbortOnDropHandle::new(tokio::spawn(serve(fleet.clone(), far)));
     let (input, output) = tokio::io::split(near);
     let outbox = Outbox::default();
@@ -32,13 +32,14 @@ pub async fn call_tool(fleet: &Arc<Fleet>, params: Raw) -> Result<Outcome, CallE
     let reader = peer.clone();
     let _reading = AbortOnDropHandle::new(tokio::spawn(async move {
         let lines = LineReader::new(input, limit);
-        // However it ends, nothing more can be answered.
-        let _ = read_messages(lines, limit, reader.clone(), Arc::new(Agent(reader.clone()))).await;
+        // After the last message no call can be answered any more, however the reading ended.
+        let _ = read_messages(lines, limit, reader.clone(), Arc::new(CallOnlyHost(reader.clone())))
+            .await;
         reader.close();
     }));
     let outcome = talk(&peer, params).await;
     peer.close();
-    // Nothing is written any more, which ends the session, which ends the reading.
+    // Closing the peer ends the writing, which ends the session, which ends the reading.
     let _ = tokio::join!(writing, serving);
     outcome
 }
@@ -49,7 +50,7 @@ async fn talk(peer: &Peer, params: Raw) -> Result<Outcome, CallError> {
         "capabilities": {},
         "clientInfo": {"name": "dormouse call", "version": env!("CARGO_PKG_VERSION")},
     }));
-    // The server's own deadlines are what counts.
+    // The timeouts of the server apply instead.
     let patient = || CallOptions::silent_for(Duration::ZERO);
     if let Err(refusal) = peer.request(method::INITIALIZE, Some(hello), patient()).await? {
         return Ok(Err(refusal));
@@ -58,27 +59,27 @@ async fn talk(peer: &Peer, params: Raw) -> Result<Outcome, CallError> {
     peer.request(method::TOOLS_CALL, Some(params), patient()).await
 }
 
-/// Serves the host at the other end of the stream until that is closed.
+/// Serves the host at the other end of the stream until the host closes it.
 async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
     let (input, output) = tokio::io::split(stream);
     let limit = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());
-    let identity = Identity::alone(fleet.endpoint(), true);
+    let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
     let session = Session::attach(fleet, peer.clone(), identity);
     let _writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
-    let reply = Reply { peer: peer.clone(), response: None };
-    let inbound = Arc::new(Inbound { session: session.clone(), reply });
-    // However the stream ends, the host is gone.
+    let reply = ReplyChannel { peer: peer.clone(), response: None };
+    let inbound = Arc::new(HostHandler { session: session.clone(), reply });
+    // The host is gone, however the stream ended.
     let _ = read_messages(LineReader::new(input, limit), limit, peer.clone(), inbound).await;
     session.detach().await;
     peer.close();
 }
 
-/// The host's side: it only waits for its answer.
-struct Agent(Peer);
+/// The host's side of the connection, which refuses all requests of dormouse.
+struct CallOnlyHost(Peer);
 
-impl Handler for Agent {
+impl Handler for CallOnlyHost {
     fn request(&self, request: Request) {
         let refusal = error::method_not_found(&request.method);
         self.0.respond(request.id, Err(refusal));

@@ -1,31 +1,32 @@
-//! What a host has said so far, and what it wants to be told.
+//! The handshake of a host, and its subscriptions.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::reply::Open;
+use super::reply_channel::OpenResponse;
 use crate::{
     catalog::Changes,
     protocol::{Client, Meta, method},
     wire::{Id, Notification, Raw, edit},
 };
 
-/// How a host stands towards us. It decides which notifications it gets, and in which form.
+/// The state of a host's handshake, which determines the notifications that the host receives, and
+/// their form.
 #[derive(Debug, Default)]
-pub(super) enum Standing {
-    /// It has said nothing yet.
+pub(super) enum HostState {
+    /// The host has sent nothing yet.
     #[default]
     Silent,
-    /// It has sent `initialize`, and is told nothing before it says that it is ready.
+    /// The host has sent `initialize`. It receives no notifications until it is ready.
     Initializing(Arc<Client>),
-    /// A legacy session. It is told of every change.
+    /// A legacy session, which receives a notification of every change.
     Initialized(Arc<Client>),
-    /// It has sent a modern request. It is told what it listens to.
-    Modern { client: Arc<Client>, listens: Vec<Listen> },
+    /// The host has sent a modern request. It receives the notifications that it subscribes to.
+    Modern { client: Arc<Client>, listens: Vec<ListenStream> },
 }
 
-impl Standing {
+impl HostState {
     pub(super) fn client(&self) -> Option<&Arc<Client>> {
         match self {
             Self::Silent => None,
@@ -35,15 +36,16 @@ impl Standing {
         }
     }
 
-    /// Takes note of `notifications/initialized`, or of a first request, which shows the same.
-    pub(super) fn ready(&mut self) {
+    /// Records that the host is ready: it has sent `notifications/initialized`, or a first request,
+    /// which implies the same.
+    pub(super) fn mark_ready(&mut self) {
         if let Self::Initializing(client) = self {
             *self = Self::Initialized(client.clone());
         }
     }
 
-    /// Takes note of a modern request.
-    pub(super) fn modern(&mut self, said: &Client) {
+    /// Records a modern request, and the client that it names.
+    pub(super) fn record_modern_request(&mut self, said: &Client) {
         match self {
             Self::Modern { client, .. } if **client == *said => {}
             Self::Modern { client, .. } => *client = Arc::new(said.detached()),
@@ -54,78 +56,82 @@ impl Standing {
         }
     }
 
-    /// Takes note of a stream that is being opened. It carries nothing before it is acknowledged.
-    pub(super) fn listen(&mut self, listen: Listen) {
+    /// Records a stream that is being opened. It carries nothing until it is acknowledged.
+    pub(super) fn listen(&mut self, listen: ListenStream) {
         if let Self::Modern { listens, .. } = self {
             listens.push(listen);
         }
     }
 
-    /// Adds a resource to a stream, if that has not ended in the meantime.
-    pub(super) fn accept(&mut self, id: &Id, uri: String) {
+    /// Adds a resource to a stream, unless the stream has ended in the meantime.
+    pub(super) fn accept_resource(&mut self, id: &Id, uri: String) {
         if let Some(listen) = self.find(id) {
             listen.uris.push(uri);
         }
     }
 
-    /// Adds a task to a stream, if that has not ended in the meantime.
+    /// Adds a task to a stream, unless the stream has ended in the meantime.
     pub(super) fn accept_task(&mut self, id: &Id, task: String) {
         if let Some(listen) = self.find(id) {
             listen.tasks.push(task);
         }
     }
 
-    /// Opens the stream, and returns the notification that says so.
+    /// Opens the stream, and returns the notification of that.
     pub(super) fn acknowledge(&mut self, id: &Id) -> Option<Notification> {
         let listen = self.find(id)?;
         listen.is_open = true;
         Some(listen.acknowledgement())
     }
 
-    fn find(&mut self, id: &Id) -> Option<&mut Listen> {
+    fn find(&mut self, id: &Id) -> Option<&mut ListenStream> {
         let Self::Modern { listens, .. } = self else { return None };
         listens.iter_mut().find(|listen| listen.id == *id)
     }
 
-    /// Ends the stream that the request `id` opened; whether there was one.
-    pub(super) fn unlisten(&mut self, id: &Id) -> bool {
+    /// Ends the stream that the request `id` opened. Returns whether there was one.
+    pub(super) fn end_stream(&mut self, id: &Id) -> bool {
         let Self::Modern { listens, .. } = self else { return false };
         let before = listens.len();
         listens.retain(|listen| listen.id != *id);
         listens.len() < before
     }
 
-    /// The notifications by which this host learns of `changes`: tools, then resources, then prompts.
+    /// Returns the notifications that tell this host of `changes`: tools, then resources, then
+    /// prompts.
     pub(super) fn announcements(&self, changes: Changes) -> Vec<Notification> {
         let lists = [
-            (changes.tools, method::TOOLS_LIST_CHANGED, Listen::wants_tools as Wants),
-            (changes.resources, method::RESOURCES_LIST_CHANGED, Listen::wants_resources),
-            (changes.prompts, method::PROMPTS_LIST_CHANGED, Listen::wants_prompts),
+            (changes.tools, method::TOOLS_LIST_CHANGED, ListenStream::wants_tools as ListFilter),
+            (changes.resources, method::RESOURCES_LIST_CHANGED, ListenStream::wants_resources),
+            (changes.prompts, method::PROMPTS_LIST_CHANGED, ListenStream::wants_prompts),
         ];
         let to_tell = lists.into_iter().filter(|(is_changed, ..)| *is_changed);
-        to_tell.flat_map(|(_, method, wants)| self.told(method, None, wants)).collect()
+        to_tell.flat_map(|(_, method, wants)| self.notifications_for(method, None, wants)).collect()
     }
 
-    /// The notifications by which this host learns that `uri` was updated.
-    pub(super) fn update(&self, uri: &str, params: &Raw) -> Vec<Notification> {
+    /// Returns the notifications that tell this host of an update of `uri`.
+    pub(super) fn resource_updates(&self, uri: &str, params: &Raw) -> Vec<Notification> {
         let method = method::RESOURCE_UPDATED;
         let bare = without_stream(params);
-        self.told(method, Some(&bare), |listen| listen.uris.iter().any(|other| other == uri))
+        self.notifications_for(method, Some(&bare), |listen| {
+            listen.uris.iter().any(|other| other == uri)
+        })
     }
 
-    /// The notifications by which this host learns how the task of the id `shown` is.
-    pub(super) fn task_update(&self, shown: &str, params: &Raw) -> Vec<Notification> {
+    /// Returns the notifications that tell this host the status of a task. `shown`: the task's id
+    /// as the host knows it.
+    pub(super) fn task_updates(&self, shown: &str, params: &Raw) -> Vec<Notification> {
         let bare = without_stream(params);
-        self.told(method::TASK_UPDATED, Some(&bare), |listen| {
+        self.notifications_for(method::TASK_UPDATED, Some(&bare), |listen| {
             listen.tasks.iter().any(|other| other == shown)
         })
     }
 
-    fn told(
+    fn notifications_for(
         &self,
         method: &str,
         params: Option<&Raw>,
-        wants: impl Fn(&Listen) -> bool,
+        wants: impl Fn(&ListenStream) -> bool,
     ) -> Vec<Notification> {
         let notification = |params| Notification { method: method.to_owned(), params };
         match self {
@@ -143,7 +149,8 @@ impl Standing {
     }
 }
 
-/// `params` of a notification without the stream that a server names, which is ours and not the host's.
+/// Removes a server's subscription id from the `params` of a notification: it belongs to a stream
+/// between dormouse and the server, not to one of the host.
 fn without_stream(params: &Raw) -> Raw {
     match edit::get(params, "_meta") {
         Some(meta) => edit::set(params, "_meta", &edit::without(&meta, &[Meta::SUBSCRIPTION_ID])),
@@ -151,44 +158,49 @@ fn without_stream(params: &Raw) -> Raw {
     }
 }
 
-type Wants = fn(&Listen) -> bool;
+type ListFilter = fn(&ListenStream) -> bool;
 
 /// One `subscriptions/listen` stream (2026-07-28, basic/patterns, Subscribe and Notify).
 #[expect(clippy::struct_excessive_bools, reason = "the filter of the protocol is three flags")]
 #[derive(Clone, Debug)]
-pub(super) struct Listen {
+pub(super) struct ListenStream {
     pub(super) id: Id,
     tools: bool,
     resources: bool,
     prompts: bool,
-    /// The resources that were accepted.
+    /// The accepted resources.
     pub(super) uris: Vec<String>,
-    /// The tasks that were accepted.
+    /// The accepted tasks.
     tasks: Vec<String>,
-    /// It has been acknowledged.
+    /// True after the stream was acknowledged.
     is_open: bool,
-    /// Where the stream has a response of its own, that stays open as long as this lives.
-    _response: Option<Arc<Open>>,
+    /// Keeps the stream's own response open, if it has one.
+    _response: Option<Arc<OpenResponse>>,
 }
 
-/// What a stream asks to hear of by name.
+/// The resources and tasks that a stream subscribes to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct RequestedTargets {
     pub(super) uris: Vec<String>,
     /// The ids of tasks (SEP-2663, Task Status Notifications).
     pub(super) tasks: Vec<String>,
 }
 
-impl Listen {
-    /// Reads the filter in the `params` of the request, and the resources and tasks that are wanted.
-    pub(super) fn read(id: Id, params: &Raw, response: Option<Arc<Open>>) -> (Self, Wanted) {
+impl ListenStream {
+    /// Reads the filter in the `params` of the request, and the resources and tasks that it names.
+    pub(super) fn read(
+        id: Id,
+        params: &Raw,
+        response: Option<Arc<OpenResponse>>,
+    ) -> (Self, RequestedTargets) {
         let filter = edit::get(params, "notifications").unwrap_or_else(Raw::empty_object);
         let flag = |name| edit::get(&filter, name).is_some_and(|flag| flag.as_bytes() == b"true");
         let named = |name| {
             let names = edit::get(&filter, name).and_then(|names| names.read().ok());
             names.unwrap_or_default()
         };
-        let wanted = Wanted { uris: named("resourceSubscriptions"), tasks: named("taskIds") };
+        let wanted =
+            RequestedTargets { uris: named("resourceSubscriptions"), tasks: named("taskIds") };
         let listen = Self {
             id,
             tools: flag("toolsListChanged"),
@@ -202,7 +214,7 @@ impl Listen {
         (listen, wanted)
     }
 
-    /// `notifications/subscriptions/acknowledged`, the first message of the stream.
+    /// Builds `notifications/subscriptions/acknowledged`, the first message of the stream.
     fn acknowledgement(&self) -> Notification {
         let mut accepted = Map::new();
         for (name, is_accepted) in [
@@ -227,12 +239,12 @@ impl Listen {
         }
     }
 
-    /// The result that ends the stream in order.
+    /// Builds the result that ends the stream in order.
     pub(super) fn completion(&self) -> Raw {
         self.marked(&Raw::encode(&json!({"resultType": "complete"})))
     }
 
-    /// `object` with the stream's id in its `_meta`.
+    /// Adds the stream's id to the `_meta` of `object`.
     fn marked(&self, object: &Raw) -> Raw {
         edit::set_within(object, "_meta", &[(Meta::SUBSCRIPTION_ID, self.id.raw())])
     }
@@ -264,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_host_is_told_everything_once_it_is_ready() {
-        let mut standing = Standing::Initializing(Arc::new(Client::ourselves()));
-        assert!(standing.announcements(ALL).is_empty());
-        standing.ready();
+    fn ready_legacy_host_receives_every_change() {
+        let mut state = HostState::Initializing(Arc::new(Client::ourselves()));
+        assert!(state.announcements(ALL).is_empty());
+        state.mark_ready();
         assert_eq!(
-            lines(standing.announcements(ALL)),
+            lines(state.announcements(ALL)),
             [
                 "notifications/tools/list_changed ",
                 "notifications/resources/list_changed ",
@@ -280,37 +292,38 @@ mod tests {
             Raw::parse(r#"{"uri":"a","_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#)
                 .unwrap();
         assert_eq!(
-            lines(standing.update("a", &params)),
+            lines(state.resource_updates("a", &params)),
             [r#"notifications/resources/updated {"uri":"a","_meta":{}}"#]
         );
     }
 
     #[test]
-    fn a_modern_host_is_told_what_it_listens_to_under_the_streams_id() {
-        let mut standing = Standing::default();
-        standing.modern(&Client::ourselves());
-        assert!(standing.announcements(ALL).is_empty());
+    fn modern_host_receives_its_subscriptions_with_the_stream_id() {
+        let mut state = HostState::default();
+        state.record_modern_request(&Client::ourselves());
+        assert!(state.announcements(ALL).is_empty());
         let id = Id::new(Raw::parse("\"s\"").unwrap()).unwrap();
         let params = Raw::parse(
             r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a"]}}"#,
         )
         .unwrap();
-        let (listen, wanted) = Listen::read(id.clone(), &params, None);
+        let (listen, wanted) = ListenStream::read(id.clone(), &params, None);
         assert_eq!(wanted.uris, ["a"]);
-        standing.listen(listen);
-        standing.accept(&id, "a".to_owned());
-        assert!(standing.announcements(ALL).is_empty(), "nothing comes before the acknowledgement");
-        assert!(standing.acknowledge(&id).is_some());
+        state.listen(listen);
+        state.accept_resource(&id, "a".to_owned());
+        assert!(state.announcements(ALL).is_empty(), "nothing comes before the acknowledgement");
+        assert!(state.acknowledge(&id).is_some());
         assert_eq!(
-            lines(standing.announcements(ALL)),
-            [
-                r#"notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}"#
-            ]
+            lines(state.announcements(ALL)),
+            [concat!(
+                "notifications/tools/list_changed ",
+                r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}"#
+            )]
         );
         let updated = Raw::parse(r#"{"uri":"a"}"#).unwrap();
-        assert_eq!(standing.update("a", &updated).len(), 1);
-        assert!(standing.update("b", &updated).is_empty());
-        assert!(standing.unlisten(&id));
-        assert!(standing.announcements(ALL).is_empty());
+        assert_eq!(state.resource_updates("a", &updated).len(), 1);
+        assert!(state.resource_updates("b", &updated).is_empty());
+        assert!(state.end_stream(&id));
+        assert!(state.announcements(ALL).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Requests for tokens, but for that with a code, which rmcp makes.
+//! Requests for tokens, except for the exchange of a code, which rmcp makes.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,29 +8,32 @@ use oauth2::{
 };
 
 use super::{
-    client::Client,
-    credential::{AuthMethod, Credential, Tokens, seconds},
-    discovery::Discovered,
-    error::TokenError,
-    guard::Guard,
+    auth_client::AuthClient,
+    credential::{AuthMethod, Credential, Tokens, unix_seconds},
+    discovery::AuthServer,
+    guarded_client::GuardedClient,
+    login_error::TokenError,
     scopes::{self, OFFLINE_ACCESS},
 };
 use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
 
-/// Some mean "for ever" by a number that no clock knows.
+/// Upper limit of a lifetime, because some servers say "forever" with a number that overflows
+/// dates.
 const MAX_LIFETIME: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// What an authorization server gave.
-pub(super) struct Granted {
+/// The answer of a token endpoint.
+pub(super) struct TokenGrant {
     tokens: Tokens,
     expires_in: Option<Duration>,
-    /// `None` where they are what was asked for (RFC 6749 section 5.1).
+    /// `None` if all requested scopes were granted (RFC 6749 section 5.1).
     scopes: Option<Vec<String>>,
 }
 
-impl Granted {
+impl TokenGrant {
+    /// Reads a successful response.
+    ///
     /// # Errors
-    /// When the token cannot be shown to anybody.
+    /// When the token is not a valid bearer token.
     pub(super) fn of(response: &impl TokenResponse) -> Result<Self, TokenError> {
         let access = Secret::new(response.access_token().secret().as_str());
         if Authorization::bearer(access.expose()).is_none() {
@@ -40,39 +43,41 @@ impl Granted {
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
         let kind = serde_json::to_value(response.token_type()).unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default();
-        // Many have a word of their own for one that whoever has it may show.
+        // Many servers use a type name of their own for bearer tokens, so that only known other
+        // types are refused.
         if ["mac", "dpop", "pop"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
             let why = format!("it gave a token of type {kind:?}, which dormouse cannot show");
             return Err(TokenError::Refused(why));
         }
         let scopes = response.scopes();
-        let scopes = scopes.map(|all| scopes::named(all.iter().map(|scope| scope.as_str())));
+        let scopes = scopes.map(|all| scopes::valid_scopes(all.iter().map(|scope| scope.as_str())));
         Ok(Self { tokens: Tokens { access, refresh }, expires_in: response.expires_in(), scopes })
     }
 
-    /// The first login of a client.
+    /// Makes a new login of these tokens.
     pub(super) fn into_login(
         self,
         server: &url::Url,
-        discovered: &Discovered,
-        client: Client,
+        auth_server: &AuthServer,
+        client: AuthClient,
         asked: Vec<String>,
     ) -> Credential {
-        let mut login = Credential::of_client(server, discovered, client);
+        let mut login = Credential::from_client(server, auth_server, client);
         (login.facts.scopes, login.facts.asked) = (asked.clone(), asked);
         login.facts.login_id = Some(random_token::<9>());
         self.into_renewed(login)
     }
 
-    /// The login with these tokens in the place of those that it had.
+    /// Replaces the tokens of a login.
     pub(super) fn into_renewed(self, before: Credential) -> Credential {
         let Self { mut tokens, expires_in, scopes } = self;
         let Credential { mut facts, client_secret, tokens: old, is_in_file } = before;
-        // A server that gives no new one leaves the old one good (RFC 6749 section 6).
+        // The old refresh token stays valid if the response has no new one (RFC 6749 section 6).
         tokens.refresh = tokens.refresh.or_else(|| old.and_then(|old| old.refresh));
-        let now = seconds(SystemTime::now());
+        let now = unix_seconds(SystemTime::now());
         facts.obtained_at = now;
-        // One that was never good would be renewed for ever; whether it is not, the server will say.
+        // A lifetime of 0 counts as unknown, or the token would be renewed in an endless loop; the
+        // server will refuse the token once it has expired.
         let life = expires_in.map(|life| life.min(MAX_LIFETIME).as_secs()).filter(|life| *life > 0);
         facts.expires_at = life.map(|life| now + life);
         if let Some(scopes) = scopes {
@@ -86,8 +91,8 @@ impl Granted {
 pub(super) type TokenClient =
     BasicClient<EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
-/// A client that asks this endpoint for tokens.
-pub(super) fn token_client(client: &Client, endpoint: &str) -> Result<TokenClient, TokenError> {
+/// Returns an `oauth2` client for this token endpoint.
+pub(super) fn token_client(client: &AuthClient, endpoint: &str) -> Result<TokenClient, TokenError> {
     let url = TokenUrl::new(endpoint.to_owned());
     let url = url.map_err(|_| TokenError::Failed("its token endpoint is no URL".to_owned()))?;
     let asking = BasicClient::new(ClientId::new(client.id.clone())).set_token_uri(url);
@@ -103,12 +108,12 @@ pub(super) fn token_client(client: &Client, endpoint: &str) -> Result<TokenClien
     })
 }
 
-/// Gets new tokens for a login. `client`: with the secret, wherever that is kept.
-pub(super) async fn refreshed(
-    guard: &Guard,
-    client: &Client,
+/// Renews a login. `client` includes its secret, wherever that is stored.
+pub(super) async fn refresh(
+    http: &GuardedClient,
+    client: &AuthClient,
     login: &Credential,
-) -> Result<Granted, TokenError> {
+) -> Result<TokenGrant, TokenError> {
     let refresh = login.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
     let Some(refresh) = refresh else {
         return Err(TokenError::Rejected("there is nothing to renew it with".to_owned()));
@@ -117,30 +122,30 @@ pub(super) async fn refreshed(
     let token = RefreshToken::new(refresh.expose().to_owned());
     let request = asking.exchange_refresh_token(&token);
     let request = request.add_extra_param("resource", &login.facts.resource);
-    let answer = request.request_async(guard).await;
+    let answer = request.request_async(http).await;
     let secrets = [Some(refresh), client.secret.as_ref()];
     let secrets: Vec<&str> = secrets.into_iter().flatten().map(Secret::expose).collect();
-    Granted::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
+    TokenGrant::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }
 
-/// Gets tokens for a client that nobody logs in for (RFC 6749 section 4.4).
-pub(super) async fn for_machine(
-    discovered: &Discovered,
-    client: &Client,
+/// Requests tokens with the client credentials grant (RFC 6749 section 4.4).
+pub(super) async fn request_client_credentials(
+    auth_server: &AuthServer,
+    client: &AuthClient,
     scopes: &[String],
-) -> Result<Granted, TokenError> {
-    let asking = token_client(client, &discovered.metadata.token_endpoint)?;
+) -> Result<TokenGrant, TokenError> {
+    let asking = token_client(client, &auth_server.metadata.token_endpoint)?;
     let asked = scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS);
     let mut request = asking
         .exchange_client_credentials()
-        .add_extra_param("resource", &discovered.resource)
-        // A machine needs no refresh token, and is refused where it asks for one.
+        .add_extra_param("resource", &auth_server.resource)
+        // This grant needs no refresh token, and authorization servers refuse `offline_access`.
         .add_scopes(asked.cloned().map(oauth2::Scope::new));
-    let shown = client.assertion(&discovered.issuer);
+    let shown = client.assertion(&auth_server.issuer);
     for (name, value) in shown.map_err(|error| TokenError::Refused(error.to_string()))? {
         request = request.add_extra_param(name, value);
     }
-    let answer = request.request_async(&discovered.guard).await;
+    let answer = request.request_async(&auth_server.http).await;
     let secrets: Vec<&str> = client.secret.iter().map(Secret::expose).collect();
-    Granted::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
+    TokenGrant::of(&answer.map_err(|error| TokenError::of(&error, &secrets))?)
 }

@@ -1,22 +1,24 @@
-//! Why there is no token.
+//! Errors of logins and of token requests.
 
 use oauth2::{ErrorResponseType, RequestTokenError, StandardErrorResponse};
 use rmcp::transport::auth::AuthError;
 use url::form_urlencoded;
 
-use super::{guard::GuardError, store::StoreError};
+use super::{guarded_client::GuardedClientError, store::StoreError};
 
-/// Why a login does not come about.
+/// Reason for which a login fails.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     #[error("server {0:?} is no server behind a URL: there is nothing to log in to")]
     NotRemote(String),
     #[error(
-        "the entry of server {0:?} has a header \"Authorization\": that is what it is shown; take it out to log in"
+        "the entry of server {0:?} has a header \"Authorization\": that is what it is \
+        shown; take it out to log in"
     )]
     HasHeader(String),
     #[error(
-        "server {0:?} is for the machine alone (\"grant\": \"client_credentials\"): nobody has to log in"
+        "server {0:?} is for the machine alone (\"grant\": \"client_credentials\"): nobody has to \
+        log in"
     )]
     ForMachines(String),
     #[error("server {0:?} answers without a login")]
@@ -26,7 +28,8 @@ pub enum LoginError {
     #[error("it cannot be found out who gives tokens: {0}")]
     Discovery(String),
     #[error(
-        "the authorization server registers no clients: have one registered there, and put its \"clientId\" into \"oauth\""
+        "the authorization server registers no clients: have one registered there, and \
+        put its \"clientId\" into \"oauth\""
     )]
     NoRegistration,
     #[error("the authorization server does not register a client: {0}")]
@@ -46,23 +49,26 @@ pub enum LoginError {
     #[error("another authorization server answers than the one that was asked, {0}")]
     WrongIssuer(String),
     #[error("the authorization server gave no token: {0}")]
-    Exchange(String),
+    TokenExchange(String),
     #[error(
-        "the authorization server does not know dormouse any more ({0}); say it again, and dormouse registers itself anew"
+        "the authorization server does not know dormouse any more ({0}); say it again, and \
+        dormouse registers itself anew"
     )]
     ForgottenClient(String),
     #[error(
-        "server {server:?} names another authorization server than before: {now}, where it was {before}; the client's secret is not sent there. If that is right, say `dormouse logout {server}`, or name it as \"authServer\""
+        "server {server:?} names another authorization server than before: {now}, where \
+        it was {before}; the client's secret is not sent there. If that is right, say `dormouse \
+        logout {server}`, or name it as \"authServer\""
     )]
     OtherAuthority { server: String, before: String, now: String },
     #[error("no token: {0}")]
     Token(TokenError),
     #[error(transparent)]
-    Client(#[from] super::NoClient),
+    Client(#[from] super::ClientError),
     #[error("the login cannot be kept: {0}")]
     Store(StoreError),
     #[error(transparent)]
-    Guard(GuardError),
+    GuardedClient(GuardedClientError),
 }
 
 fn hint(cause: &std::io::Error) -> &'static str {
@@ -72,7 +78,8 @@ fn hint(cause: &std::io::Error) -> &'static str {
     }
 }
 
-// What they say is part of what it says, and is not to be said a second time as its cause.
+// Not derived, because `#[from]` makes the inner error a source as well, which a report of the
+// error chain would repeat.
 impl From<TokenError> for LoginError {
     fn from(error: TokenError) -> Self {
         Self::Token(error)
@@ -85,36 +92,37 @@ impl From<StoreError> for LoginError {
     }
 }
 
-impl From<GuardError> for LoginError {
-    fn from(error: GuardError) -> Self {
-        Self::Guard(error)
+impl From<GuardedClientError> for LoginError {
+    fn from(error: GuardedClientError) -> Self {
+        Self::GuardedClient(error)
     }
 }
 
-/// Why a request for a token failed.
+/// Reason for which a token request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The refresh token, or the code, is not good any more.
+    /// The refresh token or the code is not valid any more.
     #[error("what it was shown is not valid any more ({0})")]
     Rejected(String),
-    /// The client is not one, or not any more.
+    /// The authorization server does not know the client, or not any more.
     #[error("it does not know the client, or not with this secret ({0})")]
     UnknownClient(String),
-    /// It has refused for another reason.
+    /// The authorization server refuses for another reason.
     #[error("the authorization server refuses: {0}")]
     Refused(String),
-    /// It may work later.
+    /// A failure that may be temporary.
     #[error("{0}")]
     Failed(String),
-    /// Whoever has answered is no authorization server: something before it, perhaps.
+    /// The answer is not from an authorization server; it may be from a proxy in front of it.
     #[error("its answer is no token")]
-    Odd,
+    NotAToken,
 }
 
 impl TokenError {
-    /// `secrets`: what it was sent, which it may repeat.
+    /// Reads the error of a token request. `secrets`: the secrets that were sent and that the
+    /// answer may repeat.
     pub(super) fn of<T: ErrorResponseType + std::fmt::Display + 'static>(
-        error: &RequestTokenError<GuardError, StandardErrorResponse<T>>,
+        error: &RequestTokenError<GuardedClientError, StandardErrorResponse<T>>,
         secrets: &[&str],
     ) -> Self {
         match error {
@@ -123,7 +131,7 @@ impl TokenError {
                 let about = response.error_description().map(|about| format!(": {about}"));
                 let said = scrubbed(&(code.clone() + &about.unwrap_or_default()), secrets);
                 match code.as_str() {
-                    // RFC 8628 section 3.5.
+                    // The device code has expired (RFC 8628 section 3.5).
                     "expired_token" => Self::Refused("nobody has typed the code in".to_owned()),
                     "invalid_grant" => Self::Rejected(said),
                     "invalid_client" | "unauthorized_client" => Self::UnknownClient(said),
@@ -132,31 +140,33 @@ impl TokenError {
                 }
             }
             RequestTokenError::Request(error) => Self::Failed(error.to_string()),
-            // Some say so in an answer that looks like a success.
-            RequestTokenError::Parse(_, body) => error_in(body).map_or(Self::Odd, Self::Refused),
-            RequestTokenError::Other(_) => Self::Odd,
+            // Some authorization servers report an error with a success status.
+            RequestTokenError::Parse(_, body) => {
+                error_in(body).map_or(Self::NotAToken, Self::Refused)
+            }
+            RequestTokenError::Other(_) => Self::NotAToken,
         }
     }
 }
 
-/// What it sent may be anything, a token even: of that nothing is shown but the code of an error.
+/// Reads the error code from a body. The rest is not shown, because it may contain a token.
 fn error_in(body: &[u8]) -> Option<String> {
     let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
     Some(scrubbed(answer["error"].as_str()?, &[]))
 }
 
-/// The code of an error, as it came.
+/// Returns the error code as it was sent.
 fn code(error: &impl ErrorResponseType) -> String {
     let code = serde_json::to_value(error).ok();
     code.and_then(|code| Some(code.as_str()?.to_owned())).unwrap_or_default()
 }
 
-/// What somebody else said, in one short line, and without what is nobody's business.
+/// Puts the text of a server on one short line, without secrets and invisible characters.
 pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
     const MAX_CHARS: usize = 300;
     let secrets = secrets.iter().filter(|secret| secret.len() > 3);
     let said = secrets.fold(said.to_owned(), |said, secret| {
-        // They are sent in forms, and may come back as they were sent.
+        // Secrets are sent in forms, and an answer may repeat them in that encoding.
         let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
         said.replace(secret, "…").replace(&encoded, "…")
     });
@@ -164,8 +174,8 @@ pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
     words.chars().filter(|c| !crate::config::is_invisible(*c)).take(MAX_CHARS).collect()
 }
 
-/// What rmcp says of finding out.
-pub(super) fn discovery(error: &AuthError) -> LoginError {
+/// Builds the error for a failed discovery from rmcp's error and its causes.
+pub(super) fn discovery_error(error: &AuthError) -> LoginError {
     let mut said = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(deeper) = cause {

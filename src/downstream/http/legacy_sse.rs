@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05: one stream to the host, and an address for its messages. The stream is the
-//! session.
+//! HTTP+SSE of 2024-11-05: one stream to the host, and an address for its messages. The session
+//! lasts as long as the stream.
 
 use std::sync::Arc;
 
@@ -13,51 +13,54 @@ use serde::Deserialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Front, answer,
-    guard::Pass,
+    HttpFront,
+    guard::TokenHash,
+    post_response,
     request::{self, refusal},
-    sessions::{HttpSession, InUse},
+    sessions::{HttpSession, SessionUseGuard},
     stream::MessageStream,
 };
 use crate::{
-    downstream::{Identity, Session, reply::Reply, session::Inbound},
+    downstream::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler},
     peer::{Peer, receive_message},
     proxy::Endpoint,
     wire::sse,
 };
 
-/// Opens the stream of a new session. `messages`: the path to which its host posts.
+/// Opens the stream of a new session. `messages`: the path to which the host posts.
 pub(super) fn open(
-    front: &Arc<Front>,
+    front: &Arc<HttpFront>,
     endpoint: Endpoint,
     messages: &str,
     request: &Request,
 ) -> Response {
-    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
+    let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
     let stop = CancellationToken::new();
     let stream = MessageStream::once(stop.clone());
     let outbox = stream.outbox().clone();
-    let identity =
-        Identity::alone(endpoint, front.is_from_here(request.headers(), request.version()))
-            .of_user(pass.user());
-    let session = HttpSession::new(pass, endpoint, false, front.stop.child_token(), |_| {
+    let identity = HostIdentity::of_single_session(
+        endpoint,
+        front.is_from_this_machine(request.headers(), request.version()),
+    )
+    .with_user(token_hash.user());
+    let session = HttpSession::new(token_hash, endpoint, false, front.stop.child_token(), |_| {
         Session::attach(front.fleet.clone(), Peer::new(outbox), identity)
     });
-    // Told to stop, what is in flight is still answered.
+    // On shutdown the requests in flight are still answered before the stream ends.
     let (told, owner) = (front.stop.clone(), session.session.clone());
     let gone = CancellationToken::new();
     let ended = gone.clone();
     front.tasks.spawn(async move {
         tokio::select! {
             () = told.cancelled() => {
-                owner.drained().await;
+                owner.wait_until_idle().await;
                 stop.cancel();
             }
             () = ended.cancelled() => {}
         }
     });
     let address = format!("{messages}?sessionId={}", session.id);
-    let present = Present {
+    let presence = StreamPresence {
         front: front.clone(),
         _in_use: session.begin_use(),
         _gone: gone.drop_guard(),
@@ -67,18 +70,18 @@ pub(super) fn open(
         front.tasks.spawn(async move { surplus.end().await });
     }
     let first = futures_util::stream::iter([Ok(sse::named_event("endpoint", &address))]);
-    answer::events(first.chain(stream.events(Vec::new(), None, present)))
+    post_response::events(first.chain(stream.events(Vec::new(), None, presence)))
 }
 
-/// The host, for as long as it reads the stream.
-struct Present {
-    front: Arc<Front>,
-    _in_use: InUse,
+/// Lives as long as the host reads the stream; then removes and ends the session.
+struct StreamPresence {
+    front: Arc<HttpFront>,
+    _in_use: SessionUseGuard,
     _gone: DropGuard,
     id: String,
 }
 
-impl Drop for Present {
+impl Drop for StreamPresence {
     fn drop(&mut self) {
         if let Some(session) = self.front.sessions.remove(&self.id) {
             self.front.tasks.spawn(async move { session.end().await });
@@ -87,20 +90,20 @@ impl Drop for Present {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Options {
+pub(super) struct SessionQuery {
     #[serde(rename = "sessionId")]
     session_id: String,
 }
 
-/// Takes messages of a host; what there is to answer leaves on its stream.
+/// Accepts a host's messages, and answers them on its stream.
 pub(super) async fn message(
-    State(front): State<Arc<Front>>,
-    Query(options): Query<Options>,
+    State(front): State<Arc<HttpFront>>,
+    Query(options): Query<SessionQuery>,
     request: Request,
 ) -> Response {
-    let pass = request.extensions().get::<Pass>().copied().unwrap_or_default();
+    let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
     let session = front.sessions.find(&options.session_id);
-    let Some(session) = session.filter(|session| session.pass == pass) else {
+    let Some(session) = session.filter(|session| session.token_hash == token_hash) else {
         return refusal(StatusCode::NOT_FOUND, None, "unknown session");
     };
     let posted = match request::read(request, front.fleet.settings().max_message_bytes).await {
@@ -111,8 +114,8 @@ pub(super) async fn message(
     if peer.is_full() {
         return refusal(StatusCode::SERVICE_UNAVAILABLE, None, "read what was sent before");
     }
-    let reply = Reply { peer: peer.clone(), response: None };
-    let inbound = Inbound { session: session.session.clone(), reply };
+    let reply = ReplyChannel { peer: peer.clone(), response: None };
+    let inbound = HostHandler { session: session.session.clone(), reply };
     for message in posted.messages {
         receive_message(Ok(message), peer, &inbound);
     }

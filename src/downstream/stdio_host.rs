@@ -1,0 +1,90 @@
+//! The host that started dormouse, on standard input and output.
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler};
+use crate::{
+    peer::{Peer, read_messages},
+    proxy::Fleet,
+    wire::{LineReader, Outbox, stdio, write_messages},
+};
+
+/// Maximum time to answer requests in flight after the input has ended, while the output is still
+/// read. Longer than lists wait for eager servers.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
+/// Maximum time to write the last bytes.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum time to wait for the host's capabilities before eager and hybrid servers are connected.
+const OPENING_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The reason for which serving ends.
+enum ServingEnd {
+    /// The host closed its end, and waits for the remaining answers.
+    InputClosed(io::Result<()>),
+    /// The host does not read any more.
+    OutputClosed,
+    /// dormouse was told to stop.
+    Stopped,
+}
+
+/// Serves one host until it disconnects or `stop` is cancelled.
+///
+/// # Errors
+/// When standard input or output cannot be used.
+pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
+    let (input, output) = (stdio::input()?, stdio::output()?);
+    let mut output_closed = stdio::output_closed()?;
+    let max_message_bytes = fleet.settings().max_message_bytes;
+    let outbox = Outbox::default();
+    let peer = Peer::new(outbox.clone());
+    let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
+    let session = Session::attach(fleet.clone(), peer.clone(), identity);
+
+    let opening = tokio::spawn(start_when_opened(fleet.clone(), session.clone()));
+    let mut writing = tokio::spawn(write_messages(outbox, output));
+    let lines = LineReader::new(input, max_message_bytes);
+    let reply = ReplyChannel { peer: peer.clone(), response: None };
+    let inbound = Arc::new(HostHandler { session: session.clone(), reply });
+    let reading = read_messages(lines, max_message_bytes, peer.clone(), inbound);
+    let end = tokio::select! {
+        read = reading => ServingEnd::InputClosed(read),
+        _ = &mut writing => ServingEnd::OutputClosed,
+        () = &mut output_closed => ServingEnd::OutputClosed,
+        () = stop.cancelled() => ServingEnd::Stopped,
+    };
+    let outcome = match end {
+        ServingEnd::InputClosed(read) => {
+            fleet.end_logins();
+            // A script that pipes in its requests expects the answers to all of them.
+            tokio::select! {
+                _ = tokio::time::timeout(DRAIN_TIMEOUT, session.wait_until_idle()) => {}
+                () = &mut output_closed => {}
+                () = stop.cancelled() => {}
+            }
+            read
+        }
+        ServingEnd::OutputClosed => Ok(()),
+        ServingEnd::Stopped => {
+            session.complete_listens();
+            Ok(())
+        }
+    };
+    opening.abort();
+    session.detach().await;
+    peer.close();
+    if !writing.is_finished() {
+        // A host that has stopped reading must not delay the exit.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, &mut writing).await;
+        writing.abort();
+    }
+    outcome
+}
+
+async fn start_when_opened(fleet: Arc<Fleet>, session: Arc<Session>) {
+    // The host's capabilities are declared to a server when it connects, so they must be known by
+    // then.
+    let _ = tokio::time::timeout(OPENING_TIMEOUT, session.wait_until_opened()).await;
+    fleet.start();
+}
