@@ -10,6 +10,8 @@ mod rounds;
 mod send;
 
 use super::{Caller, Fleet, resources::reply};
+use crate::proxy::memory;
+use crate::proxy::tasks;
 use crate::{
     base::run_blocking,
     catalog::ServerId,
@@ -22,171 +24,185 @@ use approval::Approval;
 
 pub(super) use conversation::Ending;
 pub(super) use forward::{ForwardError, Outbound};
+pub(super) use forward::{check_feature, forward};
 pub(super) use in_flight::{Entry, InFlight};
 pub(super) use lease::{AskLogin, with_beats};
+pub(super) use lease::{lease, lease_asking};
 pub(super) use results::Results;
+pub(super) use results::read_result;
 pub(super) use send::Forwarded;
+pub(super) use send::{request, send_forwarded};
 
-impl Fleet {
-    /// Answers a `tools/call`: evaluates it, does what that says has to be done first, and evaluates it again,
-    /// until there is an answer. What fails on our side is a result with `isError`.
-    pub(super) async fn call_tool(&self, caller: &Caller, params: &Raw) -> Outcome {
-        let mut done: Vec<Action> = Vec::new();
-        let mut hold = None;
-        let outcome = loop {
-            let action = self.evaluate(caller, params).await;
-            if done.contains(&action) {
-                break Ok(own(caller, self.in_vain(action)));
-            }
-            match &action {
-                Action::Answer(result) => break Ok(own(caller, result.clone())),
-                Action::Forward { server, .. } => {
-                    match self.call_server(caller, *server, params, &action).await {
-                        Some(outcome) => break outcome,
-                        // What the request comes to has changed meanwhile.
-                        None => continue,
-                    }
+/// Answers a `tools/call`: evaluates it, does what that says has to be done first, and evaluates it again,
+/// until there is an answer. What fails on our side is a result with `isError`.
+pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> Outcome {
+    let mut done: Vec<Action> = Vec::new();
+    let mut hold = None;
+    let outcome = loop {
+        let action = evaluate(fleet, caller, params).await;
+        if done.contains(&action) {
+            break Ok(own(caller, in_vain(fleet, action)));
+        }
+        match &action {
+            Action::Answer(result) => break Ok(own(caller, result.clone())),
+            Action::Forward { server, .. } => {
+                match call_server(fleet, caller, *server, params, &action).await {
+                    Some(outcome) => break outcome,
+                    // What the request comes to has changed meanwhile.
+                    None => continue,
                 }
-                Action::Load { server } => match Box::pin(self.load_first(caller, *server)).await {
-                    Ok(announced) => hold = announced,
-                    Err(error) => break self.called(caller, *server, Err(error)),
-                },
-                Action::Recall => Box::pin(self.recall_all()).await,
-                Action::Index => {}
-                Action::Reexamine { server, .. } => Box::pin(self.reexamine(*server)).await,
             }
-            done.push(action);
-        };
-        if let Some(announced) = hold {
-            // Hosts build the model's next request from the list that they have when the result comes.
-            let relisted = caller.host.relisted(announced);
-            let _ = tokio::time::timeout(self.settings().settle, relisted).await;
+            Action::Load { server } => match Box::pin(load_first(fleet, caller, *server)).await {
+                Ok(announced) => hold = announced,
+                Err(error) => break called(fleet, caller, *server, Err(error)),
+            },
+            Action::Recall => Box::pin(memory::recall_all(fleet)).await,
+            Action::Index => {}
+            Action::Reexamine { server, .. } => Box::pin(memory::reexamine(fleet, *server)).await,
         }
-        outcome
+        done.push(action);
+    };
+    if let Some(announced) = hold {
+        // Hosts build the model's next request from the list that they have when the result comes.
+        let relisted = caller.host.relisted(announced);
+        let _ = tokio::time::timeout(fleet.settings().settle, relisted).await;
     }
+    outcome
+}
 
-    /// The result of a call for which all was done that could be.
-    fn in_vain(&self, action: Action) -> Raw {
-        match action {
-            Action::Answer(result) | Action::Reexamine { result, .. } => result,
-            Action::Load { server } | Action::Forward { server, .. } => {
-                let name = &self.servers.config(server).name;
-                failed(format!("server {name:?} was loaded, and what was asked for is not there"))
-            }
-            Action::Recall | Action::Index => failed("what is known of the servers cannot be read"),
+/// The result of a call for which all was done that could be.
+fn in_vain(fleet: &Fleet, action: Action) -> Raw {
+    match action {
+        Action::Answer(result) | Action::Reexamine { result, .. } => result,
+        Action::Load { server } | Action::Forward { server, .. } => {
+            let name = &fleet.servers.config(server).name;
+            failed(format!("server {name:?} was loaded, and what was asked for is not there"))
         }
+        Action::Recall | Action::Index => failed("what is known of the servers cannot be read"),
     }
+}
 
-    /// Looks at the request. A search is looked at again once its index is made, which takes a thread of its own.
-    pub(super) async fn evaluate(&self, caller: &Caller, params: &Raw) -> Action {
-        let snapshot = self.board.snapshot_for(caller.viewer());
-        let action = self.board.view(caller.viewer(), &snapshot).call(params);
-        if action != Action::Index {
-            return action;
+/// Looks at the request. A search is looked at again once its index is made, which takes a thread of its own.
+pub(super) async fn evaluate(fleet: &Fleet, caller: &Caller, params: &Raw) -> Action {
+    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let action = fleet.board.view(caller.viewer(), &snapshot).call(params);
+    if action != Action::Index {
+        return action;
+    }
+    let indexed = snapshot.clone();
+    let indexing = run_blocking(move || indexed.prepare_search());
+    // Without an outcome everything ends.
+    let _ = Box::pin(fleet.context.tasks.track_future(indexing)).await;
+    fleet.board.view(caller.viewer(), &snapshot).call(params)
+}
+
+/// Sends a call to its server. `params` are those of the host's request. Returns `None` where
+/// nothing was sent because the request comes to something else now.
+async fn call_server(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    params: &Raw,
+    action: &Action,
+) -> Option<Outcome> {
+    let Action::Forward { params: forwarded, .. } = action else { return None };
+    let Sent { params: sent, is_task } = as_called(fleet, caller, server, params, forwarded);
+    let approval = approval::must_compare(fleet, server).then_some(Approval { params, action });
+    let outbound =
+        Outbound { approval, ..Outbound::new(server, caller, method::TOOLS_CALL, Some(sent)) };
+    match forward::forward(fleet, outbound).await {
+        Err(ForwardError::Superseded) => None,
+        answered => Some(completed(fleet, caller, server, is_task, answered).await),
+    }
+}
+
+/// What the server gets. A tool that takes only calls as tasks is called as one also where the host
+/// cannot know that: it calls through a tool of ours, or speaks an era without such tasks.
+fn as_called(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    params: &Raw,
+    forwarded: &Raw,
+) -> Sent {
+    let is_blind = caller.client.era == Era::Modern || calls_another(params);
+    let task = is_blind.then(|| tasks::as_required_task(fleet, server, forwarded)).flatten();
+    let is_task = task.is_some();
+    Sent { params: task.unwrap_or_else(|| forwarded.clone()), is_task }
+}
+
+/// What the host gets of the server's answer: the result itself, where dormouse has made a task of the call.
+async fn completed(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    is_task: bool,
+    answered: Result<Outcome, ForwardError>,
+) -> Outcome {
+    match answered {
+        Ok(Ok(result)) if is_task => {
+            Box::pin(tasks::await_task(fleet, caller, server, result)).await
         }
-        let indexed = snapshot.clone();
-        let indexing = run_blocking(move || indexed.prepare_search());
-        // Without an outcome everything ends.
-        let _ = Box::pin(self.context.tasks.track_future(indexing)).await;
-        self.board.view(caller.viewer(), &snapshot).call(params)
+        answered => called(fleet, caller, server, answered),
     }
+}
 
-    /// Sends a call to its server. `params` are those of the host's request. Returns `None` where
-    /// nothing was sent because the request comes to something else now.
-    async fn call_server(
-        &self,
-        caller: &Caller,
-        server: ServerId,
-        params: &Raw,
-        action: &Action,
-    ) -> Option<Outcome> {
-        let Action::Forward { params: forwarded, .. } = action else { return None };
-        let Sent { params: sent, is_task } = self.as_called(caller, server, params, forwarded);
-        let approval = self.must_compare(server).then_some(Approval { params, action });
-        let outbound =
-            Outbound { approval, ..Outbound::new(server, caller, method::TOOLS_CALL, Some(sent)) };
-        match self.forward(outbound).await {
-            Err(ForwardError::Superseded) => None,
-            answered => Some(self.completed(caller, server, is_task, answered).await),
-        }
+/// What a host gets of a server's answer to its call, or in place of one.
+pub(super) fn called(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    forwarded: Result<Outcome, ForwardError>,
+) -> Outcome {
+    match forwarded {
+        Ok(outcome) => outcome.map(|result| results::bounded(fleet, caller, server, result)),
+        Err(ForwardError::Asks(result)) => Ok(result),
+        Err(ForwardError::Blocked { server, tool }) => Ok(own(caller, blocked(&server, &tool))),
+        Err(error) => Ok(own(caller, failed(error.to_string()))),
     }
+}
 
-    /// What the server gets. A tool that takes only calls as tasks is called as one also where the host
-    /// cannot know that: it calls through a tool of ours, or speaks an era without such tasks.
-    fn as_called(&self, caller: &Caller, server: ServerId, params: &Raw, forwarded: &Raw) -> Sent {
-        let is_blind = caller.client.era == Era::Modern || calls_another(params);
-        let task = is_blind.then(|| self.as_required_task(server, forwarded)).flatten();
-        let is_task = task.is_some();
-        Sent { params: task.unwrap_or_else(|| forwarded.clone()), is_task }
+/// The same, whatever it was that the host has asked for.
+pub(super) fn answered(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    method: &str,
+    forwarded: Result<Outcome, ForwardError>,
+) -> Outcome {
+    match method {
+        method::TOOLS_CALL => called(fleet, caller, server, forwarded),
+        _ => reply(forwarded),
     }
+}
 
-    /// What the host gets of the server's answer: the result itself, where dormouse has made a task of the call.
-    async fn completed(
-        &self,
-        caller: &Caller,
-        server: ServerId,
-        is_task: bool,
-        answered: Result<Outcome, ForwardError>,
-    ) -> Outcome {
-        match answered {
-            Ok(Ok(result)) if is_task => Box::pin(self.await_task(caller, server, result)).await,
-            answered => self.called(caller, server, answered),
-        }
+/// As `load`. What is known from other runs is read before, where lists must not depend on which came first.
+async fn load_first(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+) -> Result<Option<u64>, ForwardError> {
+    if fleet.settings().listing == Listing::Stable {
+        memory::recall_all(fleet).await;
     }
+    load(fleet, caller, server).await
+}
 
-    /// What a host gets of a server's answer to its call, or in place of one.
-    pub(super) fn called(
-        &self,
-        caller: &Caller,
-        server: ServerId,
-        forwarded: Result<Outcome, ForwardError>,
-    ) -> Outcome {
-        match forwarded {
-            Ok(outcome) => outcome.map(|result| self.bounded(caller, server, result)),
-            Err(ForwardError::Asks(result)) => Ok(result),
-            Err(ForwardError::Blocked { server, tool }) => Ok(own(caller, blocked(&server, &tool))),
-            Err(error) => Ok(own(caller, failed(error.to_string()))),
-        }
-    }
-
-    /// The same, whatever it was that the host has asked for.
-    pub(super) fn answered(
-        &self,
-        caller: &Caller,
-        server: ServerId,
-        method: &str,
-        forwarded: Result<Outcome, ForwardError>,
-    ) -> Outcome {
-        match method {
-            method::TOOLS_CALL => self.called(caller, server, forwarded),
-            _ => reply(forwarded),
-        }
-    }
-
-    /// As `load`. What is known from other runs is read before, where lists must not depend on which came first.
-    async fn load_first(
-        &self,
-        caller: &Caller,
-        server: ServerId,
-    ) -> Result<Option<u64>, ForwardError> {
-        if self.settings().listing == Listing::Stable {
-            self.recall_all().await;
-        }
-        self.load(caller, server).await
-    }
-
-    /// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
-    /// which the host has to fetch the list before it is given the result.
-    async fn load(&self, caller: &Caller, server: ServerId) -> Result<Option<u64>, ForwardError> {
-        let names_before = self.board.tools(caller.viewer()).names;
-        let announced_before = caller.host.tool_lists_announced();
-        self.lease(server, caller).await?;
-        self.loaded_by(caller.host.principal(), server);
-        let announced = caller.host.tool_lists_announced();
-        let must_hold =
-            announced > announced_before && self.board.tools(caller.viewer()).names != names_before;
-        Ok(must_hold.then_some(announced))
-    }
+/// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
+/// which the host has to fetch the list before it is given the result.
+async fn load(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+) -> Result<Option<u64>, ForwardError> {
+    let names_before = fleet.board.tools(caller.viewer()).names;
+    let announced_before = caller.host.tool_lists_announced();
+    lease::lease(fleet, server, caller).await?;
+    fleet.loaded_by(caller.host.principal(), server);
+    let announced = caller.host.tool_lists_announced();
+    let must_hold =
+        announced > announced_before && fleet.board.tools(caller.viewer()).names != names_before;
+    Ok(must_hold.then_some(announced))
 }
 
 /// A call as its server gets it.

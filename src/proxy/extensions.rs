@@ -1,5 +1,8 @@
 //! Methods of extensions that dormouse does not know by name (SEP-2133): each goes to the server that it is about.
 
+use crate::proxy::calls;
+use crate::proxy::resources;
+use crate::proxy::tasks;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -65,233 +68,236 @@ impl Listings {
     }
 }
 
-impl Fleet {
-    /// Answers a method that is not of the protocol itself: a list is that of all servers that have it, and anything
-    /// else goes to the server of the resource, task or tool that it names, or to the only one that has the extension.
-    pub(super) async fn call_extension(
-        &self,
-        caller: &Caller,
-        method: &str,
-        params: Option<Raw>,
-    ) -> Outcome {
-        if extension::has_method(extension::TASKS, method) {
-            // Those of the caller's era are answered before (`proxy::tasks`).
-            return Err(error::method_not_found(method));
-        }
-        let given = params.clone().unwrap_or_else(Raw::empty_object);
-        let having = self.with_extension(caller, method);
-        if let Some(member) = method.strip_suffix("/list")
-            && (!having.is_empty() || extension::has_method(extension::SKILLS, method))
-        {
-            return self.list_extension(caller, &having, (method, member), given).await;
-        }
-        if edit::get_str(&given, "taskId").is_some() && !having.is_empty() {
-            return self.handle_task(caller, method, given).await;
-        }
-        if let Some(uri) = edit::get_str(&given, "uri") {
-            return self.call_about_resource(caller, &having, method, (&uri, given)).await;
-        }
-        if let Some((server, params)) = self.about_tool(caller, &having, &given) {
-            return reply(self.forward(Outbound::new(server, caller, method, Some(params))).await);
-        }
-        match having.as_slice() {
-            [server] => reply(self.forward(Outbound::new(*server, caller, method, params)).await),
-            _ => Err(self.no_such_method(method, &having)),
-        }
+/// Answers a method that is not of the protocol itself: a list is that of all servers that have it, and anything
+/// else goes to the server of the resource, task or tool that it names, or to the only one that has the extension.
+pub(super) async fn call_extension(
+    fleet: &Fleet,
+    caller: &Caller,
+    method: &str,
+    params: Option<Raw>,
+) -> Outcome {
+    if extension::has_method(extension::TASKS, method) {
+        // Those of the caller's era are answered before (`proxy::tasks`).
+        return Err(error::method_not_found(method));
     }
-
-    /// The servers in use that declare an extension to which the method belongs; where none does, the only one that
-    /// declares an extension of which dormouse knows nothing.
-    fn with_extension(&self, caller: &Caller, method: &str) -> Vec<ServerId> {
-        let snapshot = self.board.snapshot_for(caller.viewer());
-        let declaring: Vec<(ServerId, Vec<String>)> = snapshot
-            .live()
-            .map(|(_, view, exposed)| {
-                (view.id, extension::declared(&exposed.catalog.greeting.capabilities))
-            })
-            .collect();
-        let having = |is_meant: &dyn Fn(&String) -> bool| -> Vec<ServerId> {
-            let all = declaring.iter().filter(|(_, names)| names.iter().any(is_meant));
-            all.map(|(server, _)| *server).collect()
-        };
-        // `resources/directory/read` is of the extension for skills.
-        let is_directory = method == method::RESOURCES_DIRECTORY_READ;
-        let named = having(&|name| {
-            extension::has_method(name, method) || is_directory && name == extension::SKILLS
-        });
-        if !named.is_empty() {
-            return named;
-        }
-        let known = [extension::TASKS, extension::UI, extension::SKILLS];
-        let others = having(&|name| !known.contains(&name.as_str()));
-        if others.len() == 1 { others } else { Vec::new() }
+    let given = params.clone().unwrap_or_else(Raw::empty_object);
+    let having = with_extension(fleet, caller, method);
+    if let Some(member) = method.strip_suffix("/list")
+        && (!having.is_empty() || extension::has_method(extension::SKILLS, method))
+    {
+        return list_extension(fleet, caller, &having, (method, member), given).await;
     }
-
-    /// The lists of several servers as one. Of entries with the same URI it has the first server's, as of resources.
-    async fn list_extension(
-        &self,
-        caller: &Caller,
-        having: &[ServerId],
-        (method, member): (&str, &str),
-        params: Raw,
-    ) -> Outcome {
-        if has_cursor(&params) {
-            return Err(error::invalid_params(
-                "unknown cursor: the lists of dormouse have one page",
-            ));
+    if edit::get_str(&given, "taskId").is_some() && !having.is_empty() {
+        return tasks::handle_task(fleet, caller, method, given).await;
+    }
+    if let Some(uri) = edit::get_str(&given, "uri") {
+        return call_about_resource(fleet, caller, &having, method, (&uri, given)).await;
+    }
+    if let Some((server, params)) = about_tool(fleet, caller, &having, &given) {
+        return reply(
+            calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await,
+        );
+    }
+    match having.as_slice() {
+        [server] => {
+            reply(calls::forward(fleet, Outbound::new(*server, caller, method, params)).await)
         }
-        let lists = having
-            .iter()
-            .map(|server| self.listing_of(caller, *server, (method, member), params.clone()));
-        let lists = futures_util::future::join_all(lists).await;
-        let mut taken = HashSet::new();
-        let mut items = Vec::new();
-        for (server, listed) in having.iter().zip(lists) {
-            for item in listed.iter() {
-                match edit::get_str(item, "uri") {
-                    Some(uri) if !taken.insert(uri.clone()) => {
-                        let server = &self.servers.config(*server).name;
-                        tracing::warn!(server, uri, "an entry is hidden by that of another server");
-                    }
-                    _ => items.push(item.clone()),
+        _ => Err(no_such_method(fleet, method, &having)),
+    }
+}
+
+/// The servers in use that declare an extension to which the method belongs; where none does, the only one that
+/// declares an extension of which dormouse knows nothing.
+fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId> {
+    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let declaring: Vec<(ServerId, Vec<String>)> = snapshot
+        .live()
+        .map(|(_, view, exposed)| {
+            (view.id, extension::declared(&exposed.catalog.greeting.capabilities))
+        })
+        .collect();
+    let having = |is_meant: &dyn Fn(&String) -> bool| -> Vec<ServerId> {
+        let all = declaring.iter().filter(|(_, names)| names.iter().any(is_meant));
+        all.map(|(server, _)| *server).collect()
+    };
+    // `resources/directory/read` is of the extension for skills.
+    let is_directory = method == method::RESOURCES_DIRECTORY_READ;
+    let named = having(&|name| {
+        extension::has_method(name, method) || is_directory && name == extension::SKILLS
+    });
+    if !named.is_empty() {
+        return named;
+    }
+    let known = [extension::TASKS, extension::UI, extension::SKILLS];
+    let others = having(&|name| !known.contains(&name.as_str()));
+    if others.len() == 1 { others } else { Vec::new() }
+}
+
+/// The lists of several servers as one. Of entries with the same URI it has the first server's, as of resources.
+async fn list_extension(
+    fleet: &Fleet,
+    caller: &Caller,
+    having: &[ServerId],
+    (method, member): (&str, &str),
+    params: Raw,
+) -> Outcome {
+    if has_cursor(&params) {
+        return Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"));
+    }
+    let lists = having
+        .iter()
+        .map(|server| listing_of(fleet, caller, *server, (method, member), params.clone()));
+    let lists = futures_util::future::join_all(lists).await;
+    let mut taken = HashSet::new();
+    let mut items = Vec::new();
+    for (server, listed) in having.iter().zip(lists) {
+        for item in listed.iter() {
+            match edit::get_str(item, "uri") {
+                Some(uri) if !taken.insert(uri.clone()) => {
+                    let server = &fleet.servers.config(*server).name;
+                    tracing::warn!(server, uri, "an entry is hidden by that of another server");
                 }
+                _ => items.push(item.clone()),
             }
         }
-        let result = edit::set(&Raw::empty_object(), member, &Raw::array(&items));
-        Ok(adapt::own_result(method, caller.client.era, result))
     }
+    let result = edit::set(&Raw::empty_object(), member, &Raw::array(&items));
+    Ok(adapt::own_result(method, caller.client.era, result))
+}
 
-    /// What one server lists. One that sleeps and has listed it before is not woken; one that fails has what it listed
-    /// last.
-    async fn listing_of(
-        &self,
-        caller: &Caller,
-        server: ServerId,
-        (method, member): (&str, &str),
-        params: Raw,
-    ) -> Arc<Vec<Raw>> {
-        let known = self.listings.get(server, method);
-        let upstream = self.servers.existing(self.instance(server, caller));
-        let is_awake = upstream.is_some_and(|upstream| upstream.awake().is_some());
-        if let Some(known) = known.clone().filter(|_| !is_awake) {
-            return known;
+/// What one server lists. One that sleeps and has listed it before is not woken; one that fails has what it listed
+/// last.
+async fn listing_of(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    (method, member): (&str, &str),
+    params: Raw,
+) -> Arc<Vec<Raw>> {
+    let known = fleet.listings.get(server, method);
+    let upstream = fleet.servers.existing(fleet.instance(server, caller));
+    let is_awake = upstream.is_some_and(|upstream| upstream.awake().is_some());
+    if let Some(known) = known.clone().filter(|_| !is_awake) {
+        return known;
+    }
+    let limit = fleet.servers.config(server).timeouts.request;
+    let pages = pages(fleet, caller, server, (method, member), params);
+    let pages = async {
+        if limit.is_zero() {
+            return pages.await;
         }
-        let limit = self.servers.config(server).timeouts.request;
-        let pages = self.pages(caller, server, (method, member), params);
-        let pages = async {
-            if limit.is_zero() {
-                return pages.await;
-            }
-            let late = || Err(format!("it takes more than {limit:?}"));
-            tokio::time::timeout(limit, pages).await.unwrap_or_else(|_| late())
-        };
-        match pages.await {
-            Ok(items) => {
-                let items = Arc::new(items);
-                self.listings.keep(server, method, &items);
-                items
-            }
-            Err(why) => {
-                let config = self.servers.config(server);
-                let why = shortened(&Mask::of(&config).masked(&why), MAX_LOGGED);
-                let method = shortened(method, MAX_LOGGED);
-                tracing::warn!(server = config.name, why, method, "cannot read a list");
-                known.unwrap_or_default()
-            }
+        let late = || Err(format!("it takes more than {limit:?}"));
+        tokio::time::timeout(limit, pages).await.unwrap_or_else(|_| late())
+    };
+    match pages.await {
+        Ok(items) => {
+            let items = Arc::new(items);
+            fleet.listings.keep(server, method, &items);
+            items
+        }
+        Err(why) => {
+            let config = fleet.servers.config(server);
+            let why = shortened(&Mask::of(&config).masked(&why), MAX_LOGGED);
+            let method = shortened(method, MAX_LOGGED);
+            tracing::warn!(server = config.name, why, method, "cannot read a list");
+            known.unwrap_or_default()
         }
     }
+}
 
-    /// All pages of one server's list.
-    ///
-    /// # Errors
-    /// A sentence, when the server cannot be had or refuses, or does not come to an end.
-    async fn pages(
-        &self,
-        caller: &Caller,
-        server: ServerId,
-        (method, member): (&str, &str),
-        mut params: Raw,
-    ) -> Result<Vec<Raw>, String> {
-        let mut items = Vec::new();
-        let mut bytes = 0;
-        for _ in 0..MAX_PAGES {
-            let forwarded =
-                self.forward(Outbound::new(server, caller, method, Some(params.clone()))).await;
-            let page = forwarded.map_err(|error| error.to_string())?;
-            let page = page.map_err(|refusal| error::message(&refusal))?;
-            bytes += page.len();
-            if bytes > MAX_LIST_BYTES {
-                return Err(format!("it has more than {MAX_LIST_BYTES} bytes"));
-            }
-            let list = edit::get(&page, member).and_then(|list| edit::elements(&list));
-            let list = list.ok_or_else(|| format!("its answer has no array {member:?}"))?;
-            items.extend(list.iter().map(Raw::detached));
-            match edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null") {
-                Some(cursor) => params = edit::set(&params, "cursor", &cursor),
-                None => return Ok(items),
-            }
+/// All pages of one server's list.
+///
+/// # Errors
+/// A sentence, when the server cannot be had or refuses, or does not come to an end.
+async fn pages(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    (method, member): (&str, &str),
+    mut params: Raw,
+) -> Result<Vec<Raw>, String> {
+    let mut items = Vec::new();
+    let mut bytes = 0;
+    for _ in 0..MAX_PAGES {
+        let forwarded =
+            calls::forward(fleet, Outbound::new(server, caller, method, Some(params.clone())))
+                .await;
+        let page = forwarded.map_err(|error| error.to_string())?;
+        let page = page.map_err(|refusal| error::message(&refusal))?;
+        bytes += page.len();
+        if bytes > MAX_LIST_BYTES {
+            return Err(format!("it has more than {MAX_LIST_BYTES} bytes"));
         }
-        Err(format!("it has more than {MAX_PAGES} pages"))
-    }
-
-    /// Sends a request about a resource to the server that lists it; else to those in turn that are awake and have the
-    /// extension.
-    async fn call_about_resource(
-        &self,
-        caller: &Caller,
-        having: &[ServerId],
-        method: &str,
-        (uri, params): (&str, Raw),
-    ) -> Outcome {
-        if let ResourceRoute::Server(server) = self.route_resource(caller, uri) {
-            return reply(self.forward(Outbound::new(server, caller, method, Some(params))).await);
-        }
-        match having {
-            [] => Err(self.no_such_method(method, having)),
-            [server] => {
-                reply(self.forward(Outbound::new(*server, caller, method, Some(params))).await)
-            }
-            several => {
-                let is_asked = |server| several.contains(&server);
-                self.ask_for_unlisted(caller, (method, uri), &params, is_asked).await
-            }
+        let list = edit::get(&page, member).and_then(|list| edit::elements(&list));
+        let list = list.ok_or_else(|| format!("its answer has no array {member:?}"))?;
+        items.extend(list.iter().map(Raw::detached));
+        match edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null") {
+            Some(cursor) => params = edit::set(&params, "cursor", &cursor),
+            None => return Ok(items),
         }
     }
+    Err(format!("it has more than {MAX_PAGES} pages"))
+}
 
-    /// The server of the tool that a request names, and its `params` with the tool's own name.
-    fn about_tool(
-        &self,
-        caller: &Caller,
-        having: &[ServerId],
-        params: &Raw,
-    ) -> Option<(ServerId, Raw)> {
-        let name = edit::get_str(params, "name")?;
-        let snapshot = self.board.snapshot_for(caller.viewer());
-        let Resolved::Tool(at) = snapshot.resolve_tool(&name) else { return None };
-        let (view, tool) = snapshot.tool(at);
-        let params = edit::set(params, "name", &Raw::encode(&tool.name));
-        having.contains(&view.id).then_some((view.id, params))
+/// Sends a request about a resource to the server that lists it; else to those in turn that are awake and have the
+/// extension.
+async fn call_about_resource(
+    fleet: &Fleet,
+    caller: &Caller,
+    having: &[ServerId],
+    method: &str,
+    (uri, params): (&str, Raw),
+) -> Outcome {
+    if let ResourceRoute::Server(server) = resources::route_resource(fleet, caller, uri) {
+        return reply(
+            calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await,
+        );
     }
-
-    /// The live server that has listed a URI for an extension, where no list of resources has it.
-    pub(super) fn lister_of(&self, caller: &Caller, uri: &str) -> Option<ServerId> {
-        let having = self.listings.having(uri);
-        let snapshot = self.board.snapshot_for(caller.viewer());
-        let mut live = snapshot.live();
-        live.find(|(_, view, _)| having.contains(&view.id)).map(|(_, view, _)| view.id)
-    }
-
-    fn no_such_method(&self, method: &str, having: &[ServerId]) -> Raw {
-        if having.is_empty() {
-            return error::method_not_found(method);
+    match having {
+        [] => Err(no_such_method(fleet, method, having)),
+        [server] => {
+            reply(calls::forward(fleet, Outbound::new(*server, caller, method, Some(params))).await)
         }
-        let names: Vec<String> = having
-            .iter()
-            .map(|server| format!("/servers/{}/mcp", self.servers.config(*server).name))
-            .collect();
-        error::method_not_found(&format!(
-            "{method} does not say which of several servers it is for; each is reached alone over HTTP: {}",
-            names.join(", ")
-        ))
+        several => {
+            let is_asked = |server| several.contains(&server);
+            resources::ask_for_unlisted(fleet, caller, (method, uri), &params, is_asked).await
+        }
     }
+}
+
+/// The server of the tool that a request names, and its `params` with the tool's own name.
+fn about_tool(
+    fleet: &Fleet,
+    caller: &Caller,
+    having: &[ServerId],
+    params: &Raw,
+) -> Option<(ServerId, Raw)> {
+    let name = edit::get_str(params, "name")?;
+    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let Resolved::Tool(at) = snapshot.resolve_tool(&name) else { return None };
+    let (view, tool) = snapshot.tool(at);
+    let params = edit::set(params, "name", &Raw::encode(&tool.name));
+    having.contains(&view.id).then_some((view.id, params))
+}
+
+/// The live server that has listed a URI for an extension, where no list of resources has it.
+pub(super) fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
+    let having = fleet.listings.having(uri);
+    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let mut live = snapshot.live();
+    live.find(|(_, view, _)| having.contains(&view.id)).map(|(_, view, _)| view.id)
+}
+
+fn no_such_method(fleet: &Fleet, method: &str, having: &[ServerId]) -> Raw {
+    if having.is_empty() {
+        return error::method_not_found(method);
+    }
+    let names: Vec<String> = having
+        .iter()
+        .map(|server| format!("/servers/{}/mcp", fleet.servers.config(*server).name))
+        .collect();
+    error::method_not_found(&format!(
+        "{method} does not say which of several servers it is for; each is reached alone over HTTP: {}",
+        names.join(", ")
+    ))
 }

@@ -1,5 +1,7 @@
 //! All servers and the one live snapshot of what they have.
 
+use crate::proxy::memory;
+use crate::proxy::tasks;
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -113,7 +115,7 @@ impl Fleet {
                 events: Events::default(),
             }
         });
-        fleet.seed(|_| true);
+        memory::seed(&fleet, |_| true);
         fleet
     }
 
@@ -226,7 +228,7 @@ impl Fleet {
     pub fn end_instances_of(&self, owner: Principal) {
         self.board.forget(owner);
         self.results.forget(owner);
-        self.unsubscribe(self.tasks.forget(owner));
+        tasks::unsubscribe(self, self.tasks.forget(owner));
         self.servers.stop_owned_by(owner);
     }
 

@@ -4,6 +4,7 @@ use super::{
     Caller, Fleet,
     calls::{AskLogin, ForwardError},
 };
+use crate::proxy::calls;
 use crate::{
     catalog::{Presence, ServerId},
     config::Isolation,
@@ -17,46 +18,45 @@ impl Fleet {
     /// it; where what it says is known and it sleeps, it is not woken. `None` where dormouse has to speak for itself:
     /// it stands before several servers, or this one cannot be had now.
     pub async fn introduce(&self, caller: &Caller) -> Option<Outcome> {
-        let greeting = match self.greeting_of_sole(caller).await? {
+        let greeting = match greeting_of_sole(self, caller).await? {
             Ok(greeting) => greeting,
             Err(refusal) => return Some(Err(refusal)),
         };
         introduced(&greeting, caller.client.era, &caller.client.version).map(Ok)
     }
+}
 
-    async fn greeting_of_sole(&self, caller: &Caller) -> Option<Result<Greeting, Raw>> {
-        let server = caller.endpoint().passes_through()?;
-        let own = self.servers.existing(self.instance(server, caller));
-        if self.servers.config(server).isolation == Isolation::Session {
-            let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
-            if let Some(greeting) = known.filter(|greeting| greeting.said.is_some()) {
-                return Some(Ok(greeting));
-            }
-            return self.greeting_of_started(server, caller).await;
+async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greeting, Raw>> {
+    let server = caller.endpoint().passes_through()?;
+    let own = fleet.servers.existing(fleet.instance(server, caller));
+    if fleet.servers.config(server).isolation == Isolation::Session {
+        let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
+        if let Some(greeting) = known.filter(|greeting| greeting.said.is_some()) {
+            return Some(Ok(greeting));
         }
-        let snapshot = self.board.snapshot_for(caller.viewer());
-        if let Some(Presence::Live { exposed, .. }) =
-            snapshot.view(server).map(|view| &view.presence)
-            && exposed.whole.greeting.said.is_some()
-        {
-            return Some(Ok(exposed.whole.greeting.clone()));
-        }
-        self.greeting_of_started(server, caller).await
+        return greeting_of_started(fleet, server, caller).await;
     }
+    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    if let Some(Presence::Live { exposed, .. }) = snapshot.view(server).map(|view| &view.presence)
+        && exposed.whole.greeting.said.is_some()
+    {
+        return Some(Ok(exposed.whole.greeting.clone()));
+    }
+    greeting_of_started(fleet, server, caller).await
+}
 
-    async fn greeting_of_started(
-        &self,
-        server: ServerId,
-        caller: &Caller,
-    ) -> Option<Result<Greeting, Raw>> {
-        // Hosts connect when they start, and are not to ask their users then.
-        match self.lease_asking(server, caller, AskLogin::InBrowser).await {
-            Ok((_, lease)) => {
-                self.loaded_by(caller.host.principal(), server);
-                Some(Ok(lease.greeting().clone()))
-            }
-            Err(error) => refused_handshake(&error).map(Err),
+async fn greeting_of_started(
+    fleet: &Fleet,
+    server: ServerId,
+    caller: &Caller,
+) -> Option<Result<Greeting, Raw>> {
+    // Hosts connect when they start, and are not to ask their users then.
+    match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
+        Ok((_, lease)) => {
+            fleet.loaded_by(caller.host.principal(), server);
+            Some(Ok(lease.greeting().clone()))
         }
+        Err(error) => refused_handshake(&error).map(Err),
     }
 }
 

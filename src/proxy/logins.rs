@@ -3,6 +3,7 @@
 
 mod page;
 
+use crate::proxy::calls;
 use std::{
     collections::HashMap,
     sync::{
@@ -81,132 +82,132 @@ pub(super) enum LoginOutcome {
 }
 
 impl Fleet {
-    /// Has somebody log in to a server in this way, if there is one.
-    pub(super) async fn log_in(
-        &self,
-        server: ServerId,
-        caller: &Caller,
-        way: Option<Way>,
-    ) -> LoginOutcome {
-        let Some(way) = way else { return LoginOutcome::NobodyToAsk };
-        let waiting = async {
-            let page = self.login_page(server).await?;
-            match (way, caller.client.era) {
-                (Way::Host, Era::Modern) => {
-                    let result = self.ask_to_come_back(server, caller, page, true);
-                    return Ok(LoginOutcome::Asks(result));
-                }
-                (Way::Host, Era::Legacy) => page.finished_at(caller).await?,
-                (Way::Browser, _) => page.finished_in_browser().await?,
-            }
-            Ok(LoginOutcome::LoggedIn)
-        };
-        let name = &self.servers.config(server).name;
-        let message = format!("waiting for a login to server {name}");
-        let outcome = with_beats(caller, &message, waiting).await;
-        if !matches!(outcome, Ok(LoginOutcome::Asks(_))) {
-            let is_logged_in = outcome.is_ok();
-            self.events.send(Event::LoginEnded { server, is_logged_in });
-        }
-        outcome.unwrap_or_else(|why| LoginOutcome::Failed(self.not_logged_in(server, why)))
-    }
-
-    fn not_logged_in(&self, server: ServerId, why: String) -> ForwardError {
-        let server = self.servers.config(server).name.clone();
-        tracing::warn!(server, why, "nobody has logged in");
-        let command = self.context.auth.command(&server);
-        ForwardError::NotLoggedIn { server, why, command }
-    }
-
-    /// How the user of this request's host can be brought to log in; `None` where nobody can be asked.
-    pub(super) fn way(&self, caller: &Caller, ask: AskLogin) -> Option<Way> {
-        // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
-        let may_ask = caller.request.as_ref().is_none_or(|request| {
-            [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ]
-                .contains(&request.method.as_str())
-        });
-        // The browser has to come back to this machine.
-        let can_show = ask == AskLogin::ThroughHost
-            && caller.host.is_on_this_machine()
-            && may_ask
-            && edit::get(&caller.client.capabilities, "elicitation")
-                .and_then(|elicitation| edit::get(&elicitation, "url"))
-                .is_some_and(|url| url.is_object());
-        if can_show {
-            return Some(Way::Host);
-        }
-        self.way_without_host()
-    }
-
-    fn way_without_host(&self) -> Option<Way> {
-        let may_open = self.settings().browser == Browser::WhenNeeded && can_open_browser();
-        may_open.then_some(Way::Browser)
-    }
-
     /// Whoever waits for a person is told that nobody has logged in: there is nobody left who could.
     pub fn end_logins(&self) {
         self.logins.ending.cancel();
     }
+}
 
-    /// Where somebody can log in to a server: the page that is open already, or a new one.
-    async fn login_page(&self, server: ServerId) -> Result<Waiter, String> {
-        let opening = {
-            let mut open = self.logins.open.lock();
-            open.entry(server).or_insert_with(|| open_page(self, server)).clone()
-        };
-        let opened = opening.page.await;
-        if opened.is_err() {
-            self.logins.forget(server, opening.number);
+/// Has somebody log in to a server in this way, if there is one.
+pub(super) async fn log_in(
+    fleet: &Fleet,
+    server: ServerId,
+    caller: &Caller,
+    way: Option<Way>,
+) -> LoginOutcome {
+    let Some(way) = way else { return LoginOutcome::NobodyToAsk };
+    let waiting = async {
+        let page = login_page(fleet, server).await?;
+        match (way, caller.client.era) {
+            (Way::Host, Era::Modern) => {
+                let result = ask_to_come_back(fleet, server, caller, page, true);
+                return Ok(LoginOutcome::Asks(result));
+            }
+            (Way::Host, Era::Legacy) => page.finished_at(caller).await?,
+            (Way::Browser, _) => page.finished_in_browser().await?,
         }
-        opened.map(Waiter::of)
+        Ok(LoginOutcome::LoggedIn)
+    };
+    let name = &fleet.servers.config(server).name;
+    let message = format!("waiting for a login to server {name}");
+    let outcome = with_beats(caller, &message, waiting).await;
+    if !matches!(outcome, Ok(LoginOutcome::Asks(_))) {
+        let is_logged_in = outcome.is_ok();
+        fleet.events.send(Event::LoginEnded { server, is_logged_in });
     }
+    outcome.unwrap_or_else(|why| LoginOutcome::Failed(not_logged_in(fleet, server, why)))
+}
 
-    /// `is_asked`: whether its user has not been asked yet.
-    fn ask_to_come_back(
-        &self,
-        server: ServerId,
-        caller: &Caller,
-        page: Waiter,
-        is_asked: bool,
-    ) -> Raw {
-        let questions: &[(String, HostQuestion)] =
-            if is_asked { &[(KEY.to_owned(), page.question())] } else { &[] };
-        let fleet = self.this.clone();
-        let then: Continuation = Box::new(move |caller, responses| {
-            Box::pin(async move {
-                fleet.upgrade()?.resume_login(server, page, &caller, &responses).await
-            })
-        });
-        self.asking.ask_by_result(caller, questions, QUESTION_TIMEOUT, then)
-    }
+fn not_logged_in(fleet: &Fleet, server: ServerId, why: String) -> ForwardError {
+    let server = fleet.servers.config(server).name.clone();
+    tracing::warn!(server, why, "nobody has logged in");
+    let command = fleet.context.auth.command(&server);
+    ForwardError::NotLoggedIn { server, why, command }
+}
 
-    /// Waits for the login that a modern host comes back from. Returns what to answer it at once, if anything; `None`
-    /// where the request is to be handled as if it were new.
-    async fn resume_login(
-        &self,
-        server: ServerId,
-        page: Waiter,
-        caller: &Caller,
-        responses: &Raw,
-    ) -> Option<Outcome> {
-        let request = caller.request.as_ref()?;
-        let answer = edit::get(responses, KEY);
-        // Who was not asked anything has nothing to answer.
-        let is_awaited = answer.is_none_or(|answer| is_accepted(&answer));
-        let patience = if is_awaited { RETRY_TIMEOUT } else { Duration::ZERO };
-        let finished = match tokio::time::timeout(patience, page.finished()).await {
-            Ok(finished) => finished,
-            Err(_) if is_awaited => {
-                return Some(Ok(self.ask_to_come_back(server, caller, page, false)));
-            }
-            Err(_) => {
-                page.decline();
-                Err(DECLINED.to_owned())
-            }
-        };
-        let failed = self.not_logged_in(server, finished.err()?);
-        Some(self.answered(caller, server, &request.method, Err(failed)))
+/// How the user of this request's host can be brought to log in; `None` where nobody can be asked.
+pub(super) fn way(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<Way> {
+    // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
+    let may_ask = caller.request.as_ref().is_none_or(|request| {
+        [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ]
+            .contains(&request.method.as_str())
+    });
+    // The browser has to come back to this machine.
+    let can_show = ask == AskLogin::ThroughHost
+        && caller.host.is_on_this_machine()
+        && may_ask
+        && edit::get(&caller.client.capabilities, "elicitation")
+            .and_then(|elicitation| edit::get(&elicitation, "url"))
+            .is_some_and(|url| url.is_object());
+    if can_show {
+        return Some(Way::Host);
     }
+    way_without_host(fleet)
+}
+
+fn way_without_host(fleet: &Fleet) -> Option<Way> {
+    let may_open = fleet.settings().browser == Browser::WhenNeeded && can_open_browser();
+    may_open.then_some(Way::Browser)
+}
+
+/// Where somebody can log in to a server: the page that is open already, or a new one.
+async fn login_page(fleet: &Fleet, server: ServerId) -> Result<Waiter, String> {
+    let opening = {
+        let mut open = fleet.logins.open.lock();
+        open.entry(server).or_insert_with(|| open_page(fleet, server)).clone()
+    };
+    let opened = opening.page.await;
+    if opened.is_err() {
+        fleet.logins.forget(server, opening.number);
+    }
+    opened.map(Waiter::of)
+}
+
+/// `is_asked`: whether its user has not been asked yet.
+fn ask_to_come_back(
+    fleet: &Fleet,
+    server: ServerId,
+    caller: &Caller,
+    page: Waiter,
+    is_asked: bool,
+) -> Raw {
+    let questions: &[(String, HostQuestion)] =
+        if is_asked { &[(KEY.to_owned(), page.question())] } else { &[] };
+    let weak = fleet.this.clone();
+    let then: Continuation = Box::new(move |caller, responses| {
+        Box::pin(
+            async move { resume_login(&*weak.upgrade()?, server, page, &caller, &responses).await },
+        )
+    });
+    fleet.asking.ask_by_result(caller, questions, QUESTION_TIMEOUT, then)
+}
+
+/// Waits for the login that a modern host comes back from. Returns what to answer it at once, if anything; `None`
+/// where the request is to be handled as if it were new.
+async fn resume_login(
+    fleet: &Fleet,
+    server: ServerId,
+    page: Waiter,
+    caller: &Caller,
+    responses: &Raw,
+) -> Option<Outcome> {
+    let request = caller.request.as_ref()?;
+    let answer = edit::get(responses, KEY);
+    // Who was not asked anything has nothing to answer.
+    let is_awaited = answer.is_none_or(|answer| is_accepted(&answer));
+    let patience = if is_awaited { RETRY_TIMEOUT } else { Duration::ZERO };
+    let finished = match tokio::time::timeout(patience, page.finished()).await {
+        Ok(finished) => finished,
+        Err(_) if is_awaited => {
+            return Some(Ok(ask_to_come_back(fleet, server, caller, page, false)));
+        }
+        Err(_) => {
+            page.decline();
+            Err(DECLINED.to_owned())
+        }
+    };
+    let failed = not_logged_in(fleet, server, finished.err()?);
+    Some(calls::answered(fleet, caller, server, &request.method, Err(failed)))
 }
 
 /// Begins a login, which goes on whatever becomes of those who have asked for it.

@@ -1,6 +1,7 @@
 //! What is remembered of servers from one run to the next: their catalogs, and what their tools were when they
 //! were first seen.
 
+use crate::proxy::observer;
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, OnceLock},
@@ -210,98 +211,6 @@ impl Memory {
 }
 
 impl Fleet {
-    /// What may be seen of a server's catalog.
-    pub(super) fn expose(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> Arc<Exposed> {
-        let snapshot = self.board.snapshot();
-        let naming = snapshot.position(server).map(|at| snapshot.naming(at));
-        // One that is gone is not shown under any name.
-        let naming = naming.unwrap_or(Naming::Bare);
-        self.expose_as(server, catalog, &self.servers.config(server), naming)
-    }
-
-    /// The same as a config has it that is not in force yet.
-    pub(super) fn expose_as(
-        &self,
-        server: ServerId,
-        catalog: &Arc<ServerCatalog>,
-        config: &ServerConfig,
-        naming: Naming<'_>,
-    ) -> Arc<Exposed> {
-        let blocked = self.memory.blocked(server, catalog);
-        Arc::new(Exposed::new(catalog, config, &blocked, naming))
-    }
-
-    /// Looks whether tools that were withheld because they had changed have been approved meanwhile.
-    pub(super) async fn reexamine(&self, server: ServerId) {
-        let Some(fleet) = self.this.upgrade() else { return };
-        let reading = run_blocking(move || fleet.reread_pins(server));
-        // There is no outcome only when everything ends.
-        let _ = self.context.tasks.track_future(reading).await;
-    }
-
-    fn reread_pins(&self, server: ServerId) {
-        let pins = self.memory.pins_now(server);
-        self.memory.pins.lock().insert(server, pins);
-        self.expose_anew(server);
-    }
-
-    fn expose_anew(&self, server: ServerId) {
-        let (roster, snapshot) = (self.servers.roster(), self.board.snapshot());
-        let Some(view) = snapshot.view(server) else { return };
-        if let Some(known) = &view.known {
-            self.publish_recalled(&roster, vec![(server, self.expose(server, &known.whole))]);
-        }
-        let mut seen = view.presence.clone();
-        // A newer catalog that was published meanwhile must not be lost: then it is looked at instead.
-        while let Presence::Live { exposed, .. } = &seen {
-            let (whole, anew) = (exposed.whole.clone(), self.expose(server, &exposed.whole));
-            let mut newer = Presence::Disabled;
-            self.publish(roster.shared(server), Audience::All, |before| match before {
-                Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
-                    Some(Presence::Live { exposed: anew, origin: *origin })
-                }
-                other => {
-                    newer = other.clone();
-                    None
-                }
-            });
-            seen = newer;
-        }
-    }
-
-    /// Keeps what a server has just shown, and says what is strange about it.
-    pub(super) fn keep(&self, instance: Instance, catalog: &Arc<ServerCatalog>) {
-        let server = instance.server;
-        let is_whole = self.context.reads_lists;
-        if !is_whole || !self.servers.is_current(instance) || !self.memory.is_news(server, catalog)
-        {
-            return;
-        }
-        let (fleet, catalog) = (self.this.clone(), catalog.clone());
-        self.context.tasks.spawn(run_blocking(move || {
-            let Some(fleet) = fleet.upgrade().filter(|fleet| fleet.servers.is_current(instance))
-            else {
-                return;
-            };
-            fleet.report_hidden(server, &catalog);
-            fleet.memory.note_hung(server, false);
-            let config = fleet.servers.config(server);
-            let Some(changed) =
-                fleet.memory.write(server, &config.name, &catalog.discovery.declared)
-            else {
-                return;
-            };
-            if config.pin != Pin::Off {
-                let suspicious = fleet.memory.suspicious(server, config.pin, &catalog);
-                fleet.report_changed(server, &suspicious);
-            }
-            if config.pin == Pin::Block && !changed.is_empty() {
-                // Another process may have seen them first.
-                fleet.reread_pins(server);
-            }
-        }));
-    }
-
     /// Tells that some server's catalog has become known, or is new.
     pub fn learned(&self) -> watch::Receiver<u64> {
         self.memory.learned.subscribe()
@@ -313,88 +222,180 @@ impl Fleet {
         let enabled = roster.all().filter(|(_, slot)| slot.config.enabled);
         enabled.map(|(_, slot)| (slot.config.clone(), slot.upstream.catalog())).collect()
     }
+}
 
-    fn report_changed(&self, server: ServerId, changed: &BTreeSet<String>) {
-        let config = self.servers.config(server);
-        let blocked =
-            if config.pin == Pin::Block { "; it cannot be called before that" } else { "" };
-        if changed.len() > MAX_REPORTED {
-            let (server, count) = (&config.name, changed.len());
+/// What may be seen of a server's catalog.
+pub(super) fn expose(
+    fleet: &Fleet,
+    server: ServerId,
+    catalog: &Arc<ServerCatalog>,
+) -> Arc<Exposed> {
+    let snapshot = fleet.board.snapshot();
+    let naming = snapshot.position(server).map(|at| snapshot.naming(at));
+    // One that is gone is not shown under any name.
+    let naming = naming.unwrap_or(Naming::Bare);
+    expose_as(fleet, server, catalog, &fleet.servers.config(server), naming)
+}
+
+/// The same as a config has it that is not in force yet.
+pub(super) fn expose_as(
+    fleet: &Fleet,
+    server: ServerId,
+    catalog: &Arc<ServerCatalog>,
+    config: &ServerConfig,
+    naming: Naming<'_>,
+) -> Arc<Exposed> {
+    let blocked = fleet.memory.blocked(server, catalog);
+    Arc::new(Exposed::new(catalog, config, &blocked, naming))
+}
+
+/// Looks whether tools that were withheld because they had changed have been approved meanwhile.
+pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
+    let Some(owned) = fleet.this.upgrade() else { return };
+    let reading = run_blocking(move || reread_pins(&owned, server));
+    // There is no outcome only when everything ends.
+    let _ = fleet.context.tasks.track_future(reading).await;
+}
+
+fn reread_pins(fleet: &Fleet, server: ServerId) {
+    let pins = fleet.memory.pins_now(server);
+    fleet.memory.pins.lock().insert(server, pins);
+    expose_anew(fleet, server);
+}
+
+fn expose_anew(fleet: &Fleet, server: ServerId) {
+    let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
+    let Some(view) = snapshot.view(server) else { return };
+    if let Some(known) = &view.known {
+        fleet.publish_recalled(&roster, vec![(server, expose(fleet, server, &known.whole))]);
+    }
+    let mut seen = view.presence.clone();
+    // A newer catalog that was published meanwhile must not be lost: then it is looked at instead.
+    while let Presence::Live { exposed, .. } = &seen {
+        let (whole, anew) = (exposed.whole.clone(), expose(fleet, server, &exposed.whole));
+        let mut newer = Presence::Disabled;
+        fleet.publish(roster.shared(server), Audience::All, |before| match before {
+            Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
+                Some(Presence::Live { exposed: anew, origin: *origin })
+            }
+            other => {
+                newer = other.clone();
+                None
+            }
+        });
+        seen = newer;
+    }
+}
+
+/// Keeps what a server has just shown, and says what is strange about it.
+pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalog>) {
+    let server = instance.server;
+    let is_whole = fleet.context.reads_lists;
+    if !is_whole || !fleet.servers.is_current(instance) || !fleet.memory.is_news(server, catalog) {
+        return;
+    }
+    let (weak, catalog) = (fleet.this.clone(), catalog.clone());
+    fleet.context.tasks.spawn(run_blocking(move || {
+        let Some(fleet) = weak.upgrade().filter(|fleet| fleet.servers.is_current(instance)) else {
+            return;
+        };
+        report_hidden(&fleet, server, &catalog);
+        fleet.memory.note_hung(server, false);
+        let config = fleet.servers.config(server);
+        let Some(changed) = fleet.memory.write(server, &config.name, &catalog.discovery.declared)
+        else {
+            return;
+        };
+        if config.pin != Pin::Off {
+            let suspicious = fleet.memory.suspicious(server, config.pin, &catalog);
+            report_changed(&fleet, server, &suspicious);
+        }
+        if config.pin == Pin::Block && !changed.is_empty() {
+            // Another process may have seen them first.
+            reread_pins(&fleet, server);
+        }
+    }));
+}
+
+fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
+    let config = fleet.servers.config(server);
+    let blocked = if config.pin == Pin::Block { "; it cannot be called before that" } else { "" };
+    if changed.len() > MAX_REPORTED {
+        let (server, count) = (&config.name, changed.len());
+        tracing::warn!(
+            server,
+            count,
+            "many tools are not what they were, or cannot be compared; the first are named{blocked}"
+        );
+    }
+    for tool in changed.iter().take(MAX_REPORTED) {
+        if fleet.memory.is_first_report(server, format!("changed {tool}")) {
             tracing::warn!(
-                server,
-                count,
-                "many tools are not what they were, or cannot be compared; the first are named{blocked}"
+                server = config.name,
+                tool,
+                "its definition is not what it was when it was first seen, or cannot be compared; look at it, and run `dormouse approve {}`{blocked}",
+                config.name
             );
         }
-        for tool in changed.iter().take(MAX_REPORTED) {
-            if self.memory.is_first_report(server, format!("changed {tool}")) {
-                tracing::warn!(
-                    server = config.name,
-                    tool,
-                    "its definition is not what it was when it was first seen, or cannot be compared; look at it, and run `dormouse approve {}`{blocked}",
-                    config.name
-                );
-            }
+    }
+}
+
+fn report_hidden(fleet: &Fleet, server: ServerId, catalog: &ServerCatalog) {
+    for (place, hidden) in hidden_characters(catalog) {
+        if fleet.memory.is_first_report(server, format!("hidden {place}")) {
+            let server = &fleet.servers.config(server).name;
+            let character = format!("U+{:04X}", u32::from(hidden));
+            tracing::warn!(server, place, character, "holds characters that cannot be seen");
         }
     }
+}
 
-    fn report_hidden(&self, server: ServerId, catalog: &ServerCatalog) {
-        for (place, hidden) in hidden_characters(catalog) {
-            if self.memory.is_first_report(server, format!("hidden {place}")) {
-                let server = &self.servers.config(server).name;
-                let character = format!("U+{:04X}", u32::from(hidden));
-                tracing::warn!(server, place, character, "holds characters that cannot be seen");
-            }
-        }
+/// What an instance had when it was last connected.
+pub(super) fn recall(fleet: &Fleet, instance: Instance) -> Option<Recalled> {
+    let declared = declared(fleet, instance);
+    let record = fleet.memory.read(instance.server, &declared)?;
+    let is_sufficient = record.covers(&declared);
+    let age = record.learned.elapsed().unwrap_or_default();
+    Some(Recalled { catalog: Arc::new(record.catalog), age, is_sufficient })
+}
+
+fn declared(fleet: &Fleet, instance: Instance) -> Vec<String> {
+    let era = first_era(&fleet.audience.hosts_of(instance));
+    declared_names(&observer::capabilities_for(fleet, instance, era))
+}
+
+/// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
+/// `is_meant`: whether a server has just been taken into the config.
+pub(super) fn seed(fleet: &Fleet, is_meant: impl Fn(ServerId) -> bool) {
+    let roster = fleet.servers.roster();
+    let hybrid = roster.all().filter(|(server, slot)| {
+        let is_hybrid = slot.config.startup == Startup::Hybrid;
+        is_meant(*server) && is_hybrid && has_first_attempt(&slot.config)
+    });
+    let seeds = hybrid.filter_map(|(server, _)| {
+        Some((server, expose(fleet, server, &fleet.memory.seed(server)?)))
+    });
+    fleet.publish_seeds(seeds.collect());
+}
+
+/// Reads what is known of the servers that have not been loaded, once. It feeds search, counts and the
+/// `direct` surface.
+pub(super) async fn recall_all(fleet: &Fleet) {
+    let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
+    if snapshot.is_recalled {
+        return;
     }
-
-    /// What an instance had when it was last connected.
-    pub(super) fn recall(&self, instance: Instance) -> Option<Recalled> {
-        let declared = self.declared(instance);
-        let record = self.memory.read(instance.server, &declared)?;
-        let is_sufficient = record.covers(&declared);
-        let age = record.learned.elapsed().unwrap_or_default();
-        Some(Recalled { catalog: Arc::new(record.catalog), age, is_sufficient })
-    }
-
-    fn declared(&self, instance: Instance) -> Vec<String> {
-        let era = first_era(&self.audience.hosts_of(instance));
-        declared_names(&self.capabilities_for(instance, era))
-    }
-
-    /// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
-    /// `is_meant`: whether a server has just been taken into the config.
-    pub(super) fn seed(&self, is_meant: impl Fn(ServerId) -> bool) {
-        let roster = self.servers.roster();
-        let hybrid = roster.all().filter(|(server, slot)| {
-            let is_hybrid = slot.config.startup == Startup::Hybrid;
-            is_meant(*server) && is_hybrid && has_first_attempt(&slot.config)
+    let Some(owned) = fleet.this.upgrade() else { return };
+    let reading = run_blocking(move || {
+        let is_unloaded =
+            |view: &&Arc<ServerView>| matches!(view.presence, Presence::Offered { .. });
+        let unloaded = snapshot.servers.iter().filter(is_unloaded).map(|view| view.id);
+        let known = unloaded.filter_map(|server| {
+            let recalled = recall(&owned, roster.shared(server))?;
+            Some((server, expose(&owned, server, &recalled.catalog)))
         });
-        let seeds = hybrid.filter_map(|(server, _)| {
-            Some((server, self.expose(server, &self.memory.seed(server)?)))
-        });
-        self.publish_seeds(seeds.collect());
-    }
-
-    /// Reads what is known of the servers that have not been loaded, once. It feeds search, counts and the
-    /// `direct` surface.
-    pub(super) async fn recall_all(&self) {
-        let (roster, snapshot) = (self.servers.roster(), self.board.snapshot());
-        if snapshot.is_recalled {
-            return;
-        }
-        let Some(fleet) = self.this.upgrade() else { return };
-        let reading = run_blocking(move || {
-            let is_unloaded =
-                |view: &&Arc<ServerView>| matches!(view.presence, Presence::Offered { .. });
-            let unloaded = snapshot.servers.iter().filter(is_unloaded).map(|view| view.id);
-            let known = unloaded.filter_map(|server| {
-                let recalled = fleet.recall(roster.shared(server))?;
-                Some((server, fleet.expose(server, &recalled.catalog)))
-            });
-            fleet.publish_recalled(&roster, known.collect());
-        });
-        // There is no outcome only when everything ends.
-        let _ = self.context.tasks.track_future(reading).await;
-    }
+        owned.publish_recalled(&roster, known.collect());
+    });
+    // There is no outcome only when everything ends.
+    let _ = fleet.context.tasks.track_future(reading).await;
 }

@@ -1,5 +1,10 @@
 //! What servers tell hosts of their own accord, and hosts servers.
 
+use crate::proxy::calls;
+use crate::proxy::observer;
+use crate::proxy::resources;
+use crate::proxy::streams;
+use crate::proxy::tasks;
 use std::collections::HashSet;
 
 use super::{
@@ -17,138 +22,6 @@ use crate::{
 };
 
 impl Fleet {
-    /// Passes a server's notification on to the hosts that it concerns. `cause`: the call on whose stream it
-    /// came, where the transport tells.
-    pub(super) fn relay(
-        &self,
-        instance: Instance,
-        notification: &Notification,
-        cause: Option<u64>,
-    ) {
-        let Notification { method, params } = notification;
-        if self.relay_on_stream(instance, notification)
-            || self.relay_unchanged(instance, notification)
-        {
-            return;
-        }
-        let none = Changes::default();
-        match method.as_str() {
-            method::TOOLS_LIST_CHANGED => {
-                self.relay_list_change(instance, Changes { tools: true, ..none });
-            }
-            method::RESOURCES_LIST_CHANGED => {
-                self.relay_list_change(instance, Changes { resources: true, ..none });
-            }
-            method::PROMPTS_LIST_CHANGED => {
-                self.relay_list_change(instance, Changes { prompts: true, ..none });
-            }
-            method::RESOURCE_UPDATED => {
-                let Some(params) = params else { return };
-                let Some(uri) = edit::get_str(params, "uri") else { return };
-                self.relay_update(instance, &uri, params);
-            }
-            method::MESSAGE => {
-                let level = params.as_ref().and_then(LogLevel::of_params);
-                self.relay_to_callers(instance, notification, cause, |caller| {
-                    self.wants_log(caller, level)
-                });
-            }
-            method::TASK_UPDATED | method::TASK_STATUS
-                if self.relay_task(instance, notification) => {}
-            method::ELICITATION_COMPLETE => {
-                self.relay_to_callers(instance, notification, cause, |_| true);
-            }
-            // What is new passes where it is clear which server it is from.
-            _ if cause.is_some() => {
-                self.relay_to_callers(instance, notification, cause, |caller| {
-                    caller.endpoint().only == Some(instance.server)
-                });
-            }
-            _ => self.relay_to_hosts(instance, notification),
-        }
-    }
-
-    /// Passes a notification on as it is to the only host of a server, where both speak the same era. Returns whether it
-    /// did. A modern host hears on its streams alone, but for that of a wrapped server.
-    fn relay_unchanged(&self, instance: Instance, notification: &Notification) -> bool {
-        let hosts = self.audience.hosts_of(instance);
-        let ([host], Some(upstream)) = (hosts.as_slice(), self.servers.existing(instance)) else {
-            return false;
-        };
-        let era = upstream.awake().map(|lease| lease.greeting().era);
-        let has_stream =
-            era == Some(Era::Legacy) || self.settings().wrapping == Wrapping::Exclusive;
-        let passes = era.is_some()
-            && host.endpoint().passes_through() == Some(instance.server)
-            && host.client().map(|client| client.era) == era
-            && has_stream
-            && is_stateless(&notification.method);
-        if passes {
-            host.peer().notify(&notification.method, notification.params.clone());
-        }
-        passes
-    }
-
-    /// Tells the hosts that talk to the server as if dormouse were not there. All others are told once the list has
-    /// been read, and differs.
-    fn relay_list_change(&self, instance: Instance, changes: Changes) {
-        let is_told = |host: &dyn Host| {
-            host.endpoint().passes_through() == Some(instance.server)
-                && instance.owner.is_none_or(|owner| owner == host.principal())
-                && self.board.has_loaded(Viewer::of(host), instance.server)
-        };
-        self.audience.announce(changes, is_told);
-    }
-
-    /// What belongs to a call goes to its host; what belongs to none, to the legacy hosts that see the
-    /// server. A modern host hears only of its calls.
-    fn relay_to_callers(
-        &self,
-        instance: Instance,
-        notification: &Notification,
-        cause: Option<u64>,
-        is_wanted: impl Fn(&Caller) -> bool,
-    ) {
-        let callers = self.in_flight.candidates(instance, cause);
-        if callers.is_empty() && cause.is_none() {
-            return self.relay_to_hosts(instance, notification);
-        }
-        let mut told = HashSet::new();
-        // The latest call of each host.
-        for Entry { caller, .. } in callers.iter().rev() {
-            if told.insert(caller.host.id()) && is_wanted(caller) {
-                caller.peer.notify(&notification.method, notification.params.clone());
-            }
-        }
-    }
-
-    fn relay_to_hosts(&self, instance: Instance, notification: &Notification) {
-        let Notification { method, params } = notification;
-        let is_known = matches!(method.as_str(), method::MESSAGE | method::ELICITATION_COMPLETE);
-        let level = params.as_ref().and_then(LogLevel::of_params);
-        let is_concerned = |host: &dyn Host| {
-            let endpoint = host.endpoint();
-            instance.owner.is_none_or(|owner| owner == host.principal())
-                && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
-                && self.board.has_loaded(Viewer::of(host), instance.server)
-                && host.client().is_some_and(|client| client.era == Era::Legacy)
-                && (method != method::MESSAGE || self.audience.levels().wants(host.id(), level))
-        };
-        for host in self.audience.hosts().into_iter().filter(|host| is_concerned(host.as_ref())) {
-            host.peer().notify(method, params.clone());
-        }
-    }
-
-    fn wants_log(&self, caller: &Caller, level: Option<LogLevel>) -> bool {
-        match caller.client.era {
-            Era::Legacy => self.audience.levels().wants(caller.host.id(), level),
-            // A server must not send them where they are not asked for (2026-07-28, server/utilities/logging).
-            Era::Modern => {
-                caller.log_level.is_some_and(|wanted| level.is_none_or(|of| of >= wanted))
-            }
-        }
-    }
-
     /// Takes a notification of a host that concerns servers.
     pub fn notice(&self, host: &dyn Host, notification: &Notification) {
         let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
@@ -169,36 +42,166 @@ impl Fleet {
             }
         }
     }
+}
 
-    /// Sets the least severe log messages that a legacy host wants. Servers are told the level of the host that wants
-    /// most; the server of a host that talks to it alone is asked by that host.
-    pub(super) async fn set_log_level(&self, caller: &Caller, params: Option<Raw>) -> Outcome {
-        let level = params.as_ref().and_then(LogLevel::of_params);
-        let host = caller.host.id();
-        let Some(server) = self.sole_of(caller) else {
-            let unknown = || error::invalid_params("logging/setLevel needs a known \"level\"");
-            self.audience.levels().set(host, level.ok_or_else(unknown)?);
-            self.tell_log_level();
-            return Ok(Raw::empty_object());
-        };
-        let accepted = reply(
-            self.forward(Outbound::new(server, caller, method::LOGGING_SET_LEVEL, params)).await,
-        )?;
-        if let Some(level) = level {
-            self.audience.levels().set(host, level);
-            if let Some(upstream) = self.servers.existing(self.instance(server, caller)) {
-                upstream.want_log_level(level);
-            }
-        }
-        Ok(accepted)
+/// Passes a server's notification on to the hosts that it concerns. `cause`: the call on whose stream it
+/// came, where the transport tells.
+pub(super) fn relay(
+    fleet: &Fleet,
+    instance: Instance,
+    notification: &Notification,
+    cause: Option<u64>,
+) {
+    let Notification { method, params } = notification;
+    if streams::relay_on_stream(fleet, instance, notification)
+        || relay_unchanged(fleet, instance, notification)
+    {
+        return;
     }
-
-    pub(super) fn tell_log_level(&self) {
-        let Some(level) = self.audience.levels().most_verbose() else { return };
-        for (_, upstream) in self.servers.instances() {
-            upstream.want_log_level(level);
-            self.context.tasks.spawn(async move { upstream.tell_log_level().await });
+    let none = Changes::default();
+    match method.as_str() {
+        method::TOOLS_LIST_CHANGED => {
+            relay_list_change(fleet, instance, Changes { tools: true, ..none });
         }
+        method::RESOURCES_LIST_CHANGED => {
+            relay_list_change(fleet, instance, Changes { resources: true, ..none });
+        }
+        method::PROMPTS_LIST_CHANGED => {
+            relay_list_change(fleet, instance, Changes { prompts: true, ..none });
+        }
+        method::RESOURCE_UPDATED => {
+            let Some(params) = params else { return };
+            let Some(uri) = edit::get_str(params, "uri") else { return };
+            resources::relay_update(fleet, instance, &uri, params);
+        }
+        method::MESSAGE => {
+            let level = params.as_ref().and_then(LogLevel::of_params);
+            relay_to_callers(fleet, instance, notification, cause, |caller| {
+                wants_log(fleet, caller, level)
+            });
+        }
+        method::TASK_UPDATED | method::TASK_STATUS
+            if tasks::relay_task(fleet, instance, notification) => {}
+        method::ELICITATION_COMPLETE => {
+            relay_to_callers(fleet, instance, notification, cause, |_| true);
+        }
+        // What is new passes where it is clear which server it is from.
+        _ if cause.is_some() => {
+            relay_to_callers(fleet, instance, notification, cause, |caller| {
+                caller.endpoint().only == Some(instance.server)
+            });
+        }
+        _ => relay_to_hosts(fleet, instance, notification),
+    }
+}
+
+/// Passes a notification on as it is to the only host of a server, where both speak the same era. Returns whether it
+/// did. A modern host hears on its streams alone, but for that of a wrapped server.
+fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notification) -> bool {
+    let hosts = fleet.audience.hosts_of(instance);
+    let ([host], Some(upstream)) = (hosts.as_slice(), fleet.servers.existing(instance)) else {
+        return false;
+    };
+    let era = upstream.awake().map(|lease| lease.greeting().era);
+    let has_stream = era == Some(Era::Legacy) || fleet.settings().wrapping == Wrapping::Exclusive;
+    let passes = era.is_some()
+        && host.endpoint().passes_through() == Some(instance.server)
+        && host.client().map(|client| client.era) == era
+        && has_stream
+        && is_stateless(&notification.method);
+    if passes {
+        host.peer().notify(&notification.method, notification.params.clone());
+    }
+    passes
+}
+
+/// Tells the hosts that talk to the server as if dormouse were not there. All others are told once the list has
+/// been read, and differs.
+fn relay_list_change(fleet: &Fleet, instance: Instance, changes: Changes) {
+    let is_told = |host: &dyn Host| {
+        host.endpoint().passes_through() == Some(instance.server)
+            && instance.owner.is_none_or(|owner| owner == host.principal())
+            && fleet.board.has_loaded(Viewer::of(host), instance.server)
+    };
+    fleet.audience.announce(changes, is_told);
+}
+
+/// What belongs to a call goes to its host; what belongs to none, to the legacy hosts that see the
+/// server. A modern host hears only of its calls.
+fn relay_to_callers(
+    fleet: &Fleet,
+    instance: Instance,
+    notification: &Notification,
+    cause: Option<u64>,
+    is_wanted: impl Fn(&Caller) -> bool,
+) {
+    let callers = fleet.in_flight.candidates(instance, cause);
+    if callers.is_empty() && cause.is_none() {
+        return relay_to_hosts(fleet, instance, notification);
+    }
+    let mut told = HashSet::new();
+    // The latest call of each host.
+    for Entry { caller, .. } in callers.iter().rev() {
+        if told.insert(caller.host.id()) && is_wanted(caller) {
+            caller.peer.notify(&notification.method, notification.params.clone());
+        }
+    }
+}
+
+fn relay_to_hosts(fleet: &Fleet, instance: Instance, notification: &Notification) {
+    let Notification { method, params } = notification;
+    let is_known = matches!(method.as_str(), method::MESSAGE | method::ELICITATION_COMPLETE);
+    let level = params.as_ref().and_then(LogLevel::of_params);
+    let is_concerned = |host: &dyn Host| {
+        let endpoint = host.endpoint();
+        instance.owner.is_none_or(|owner| owner == host.principal())
+            && (endpoint.only == Some(instance.server) || is_known && endpoint.only.is_none())
+            && fleet.board.has_loaded(Viewer::of(host), instance.server)
+            && host.client().is_some_and(|client| client.era == Era::Legacy)
+            && (method != method::MESSAGE || fleet.audience.levels().wants(host.id(), level))
+    };
+    for host in fleet.audience.hosts().into_iter().filter(|host| is_concerned(host.as_ref())) {
+        host.peer().notify(method, params.clone());
+    }
+}
+
+fn wants_log(fleet: &Fleet, caller: &Caller, level: Option<LogLevel>) -> bool {
+    match caller.client.era {
+        Era::Legacy => fleet.audience.levels().wants(caller.host.id(), level),
+        // A server must not send them where they are not asked for (2026-07-28, server/utilities/logging).
+        Era::Modern => caller.log_level.is_some_and(|wanted| level.is_none_or(|of| of >= wanted)),
+    }
+}
+
+/// Sets the least severe log messages that a legacy host wants. Servers are told the level of the host that wants
+/// most; the server of a host that talks to it alone is asked by that host.
+pub(super) async fn set_log_level(fleet: &Fleet, caller: &Caller, params: Option<Raw>) -> Outcome {
+    let level = params.as_ref().and_then(LogLevel::of_params);
+    let host = caller.host.id();
+    let Some(server) = observer::sole_of(fleet, caller) else {
+        let unknown = || error::invalid_params("logging/setLevel needs a known \"level\"");
+        fleet.audience.levels().set(host, level.ok_or_else(unknown)?);
+        tell_log_level(fleet);
+        return Ok(Raw::empty_object());
+    };
+    let accepted = reply(
+        calls::forward(fleet, Outbound::new(server, caller, method::LOGGING_SET_LEVEL, params))
+            .await,
+    )?;
+    if let Some(level) = level {
+        fleet.audience.levels().set(host, level);
+        if let Some(upstream) = fleet.servers.existing(fleet.instance(server, caller)) {
+            upstream.want_log_level(level);
+        }
+    }
+    Ok(accepted)
+}
+
+pub(super) fn tell_log_level(fleet: &Fleet) {
+    let Some(level) = fleet.audience.levels().most_verbose() else { return };
+    for (_, upstream) in fleet.servers.instances() {
+        upstream.want_log_level(level);
+        fleet.context.tasks.spawn(async move { upstream.tell_log_level().await });
     }
 }
 

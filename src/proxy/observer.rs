@@ -1,5 +1,7 @@
 //! What an instance tells the fleet, and what the fleet declares to its server.
 
+use crate::proxy::memory;
+use crate::proxy::notifications;
 use std::{
     collections::HashSet,
     pin::Pin,
@@ -34,7 +36,7 @@ impl Observer for InstanceObserver {
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: Audience) {
         self.tell(|fleet, server| {
             fleet.memory.tell_learned();
-            let exposed = fleet.expose(server, &catalog);
+            let exposed = memory::expose(fleet, server, &catalog);
             fleet.publish(self.instance, audience, |before| {
                 let origin = match before {
                     // Whose doing it was that a server is live does not change while it is.
@@ -47,11 +49,11 @@ impl Observer for InstanceObserver {
     }
 
     fn learned(&self, catalog: &Arc<ServerCatalog>) {
-        self.tell(|fleet, _| fleet.keep(self.instance, catalog));
+        self.tell(|fleet, _| memory::keep(fleet, self.instance, catalog));
     }
 
     fn recall(&self) -> Option<Recalled> {
-        self.fleet.upgrade()?.recall(self.instance)
+        memory::recall(&*self.fleet.upgrade()?, self.instance)
     }
 
     fn troubled(&self, trouble: Option<String>) {
@@ -90,7 +92,7 @@ impl Observer for InstanceObserver {
     }
 
     fn notification(&self, notification: Notification, cause: Option<u64>) {
-        self.tell(|fleet, _| fleet.relay(self.instance, &notification, cause));
+        self.tell(|fleet, _| notifications::relay(fleet, self.instance, &notification, cause));
     }
 
     fn question(&self, question: Question) {
@@ -99,16 +101,16 @@ impl Observer for InstanceObserver {
 
     fn capabilities(&self, era: Era) -> Raw {
         let Some(fleet) = self.fleet.upgrade() else { return Raw::empty_object() };
-        fleet.capabilities_for(self.instance, era)
+        capabilities_for(&fleet, self.instance, era)
     }
 
     fn declares_more(&self, declared: &[String], era: Era) -> bool {
         let Some(fleet) = self.fleet.upgrade() else { return false };
-        fleet.declares_more(self.instance, declared, era)
+        declares_more(&fleet, self.instance, declared, era)
     }
 
     fn client_info(&self) -> Option<Raw> {
-        self.fleet.upgrade()?.client_info_for(self.instance)
+        client_info_for(&*self.fleet.upgrade()?, self.instance)
     }
 
     fn is_congested(&self) -> bool {
@@ -132,53 +134,50 @@ fn for_nobody() -> Raw {
     Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object())
 }
 
-impl Fleet {
-    /// The union of what hosts have declared, for an instance to which all of it may be of use.
-    pub(super) fn capabilities_for(&self, instance: Instance, era: Era) -> Raw {
-        let hosts = self.audience.hosts_of(instance);
-        let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
-        if clients.peek().is_none() {
-            return for_nobody();
+/// The union of what hosts have declared, for an instance to which all of it may be of use.
+pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
+    let hosts = fleet.audience.hosts_of(instance);
+    let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
+    if clients.peek().is_none() {
+        return for_nobody();
+    }
+    let mut union = Raw::empty_object();
+    for client in clients {
+        for (name, value) in edit::entries(&client.capabilities_for(era)) {
+            let both = match edit::get(&union, &name) {
+                Some(known) => with_missing(&known, &value),
+                None => value,
+            };
+            union = edit::set(&union, &name, &both);
         }
-        let mut union = Raw::empty_object();
-        for client in clients {
-            for (name, value) in edit::entries(&client.capabilities_for(era)) {
-                let both = match edit::get(&union, &name) {
-                    Some(known) => with_missing(&known, &value),
-                    None => value,
-                };
-                union = edit::set(&union, &name, &both);
-            }
-        }
-        // The roots of one host are nothing that another's server should work in.
-        if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
     }
+    // The roots of one host are nothing that another's server should work in.
+    if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
+}
 
-    fn declares_more(&self, instance: Instance, declared: &[String], era: Era) -> bool {
-        let is_alone =
-            |host: &Arc<dyn Host>| host.endpoint().passes_through() == Some(instance.server);
-        declared == declared_names(&for_nobody())
-            && self.audience.hosts_of(instance).iter().all(is_alone)
-            && declared_names(&self.capabilities_for(instance, era))
-                .iter()
-                .any(|name| !declared.contains(name))
-    }
+fn declares_more(fleet: &Fleet, instance: Instance, declared: &[String], era: Era) -> bool {
+    let is_alone = |host: &Arc<dyn Host>| host.endpoint().passes_through() == Some(instance.server);
+    declared == declared_names(&for_nobody())
+        && fleet.audience.hosts_of(instance).iter().all(is_alone)
+        && declared_names(&capabilities_for(fleet, instance, era))
+            .iter()
+            .any(|name| !declared.contains(name))
+}
 
-    /// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.
-    fn client_info_for(&self, instance: Instance) -> Option<Raw> {
-        let hosts = self.audience.hosts_of(instance);
-        let is_of_one = instance.owner.is_some() || self.settings().wrapping != Wrapping::None;
-        if !is_of_one || !is_sole(&hosts) {
-            return None;
-        }
-        hosts.iter().find_map(|host| host.client())?.info.clone()
+/// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.
+fn client_info_for(fleet: &Fleet, instance: Instance) -> Option<Raw> {
+    let hosts = fleet.audience.hosts_of(instance);
+    let is_of_one = instance.owner.is_some() || fleet.settings().wrapping != Wrapping::None;
+    if !is_of_one || !is_sole(&hosts) {
+        return None;
     }
+    hosts.iter().find_map(|host| host.client())?.info.clone()
+}
 
-    /// The server that this caller talks to as if dormouse were not there, where it has the instance for itself.
-    pub(super) fn sole_of(&self, caller: &Caller) -> Option<ServerId> {
-        let server = caller.endpoint().passes_through()?;
-        is_sole(&self.audience.hosts_of(self.instance(server, caller))).then_some(server)
-    }
+/// The server that this caller talks to as if dormouse were not there, where it has the instance for itself.
+pub(super) fn sole_of(fleet: &Fleet, caller: &Caller) -> Option<ServerId> {
+    let server = caller.endpoint().passes_through()?;
+    is_sole(&fleet.audience.hosts_of(fleet.instance(server, caller))).then_some(server)
 }
 
 /// `object` with those members of `other` that it does not have.

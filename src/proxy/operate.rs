@@ -1,5 +1,6 @@
 //! What an operator does to servers, beside what hosts do.
 
+use crate::proxy::reload;
 use tokio::sync::broadcast;
 
 use super::{Event, Fleet};
@@ -34,7 +35,7 @@ impl Fleet {
     /// # Errors
     /// When there is none, or it cannot be connected.
     pub async fn load_for_all(&self, name: &str) -> Result<(), OperateError> {
-        let server = self.known(name)?;
+        let server = known(self, name)?;
         if self.board.has_loads_of_sessions() {
             return Err(OperateError::OfSessions);
         }
@@ -47,7 +48,7 @@ impl Fleet {
     /// # Errors
     /// When there is none, or one of them has to stay awake.
     pub async fn put_to_sleep(&self, name: &str) -> Result<(), OperateError> {
-        let server = self.known(name)?;
+        let server = known(self, name)?;
         let mut outcome = Ok(());
         for (_, upstream) in
             self.servers.instances().into_iter().filter(|(at, _)| at.server == server)
@@ -65,21 +66,21 @@ impl Fleet {
     /// # Errors
     /// When there is none.
     pub fn reset(&self, name: &str) -> Result<(), OperateError> {
-        let server = self.known(name)?;
+        let server = known(self, name)?;
         let status = self.servers.shared(server).status();
         if status.strikes > 0 || matches!(status.phase, Phase::Evicted | Phase::BackingOff) {
-            self.start_anew(name);
+            reload::start_anew(self, name);
         }
         Ok(())
     }
+}
 
-    fn known(&self, name: &str) -> Result<ServerId, OperateError> {
-        let roster = self.servers.roster();
-        let found = roster.all().find(|(_, slot)| slot.config.name == name);
-        match found {
-            Some((id, slot)) if slot.config.enabled => Ok(id),
-            Some(_) => Err(OperateError::Disabled(name.to_owned())),
-            None => Err(OperateError::Unknown(name.to_owned())),
-        }
+fn known(fleet: &Fleet, name: &str) -> Result<ServerId, OperateError> {
+    let roster = fleet.servers.roster();
+    let found = roster.all().find(|(_, slot)| slot.config.name == name);
+    match found {
+        Some((id, slot)) if slot.config.enabled => Ok(id),
+        Some(_) => Err(OperateError::Disabled(name.to_owned())),
+        None => Err(OperateError::Unknown(name.to_owned())),
     }
 }

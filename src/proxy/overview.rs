@@ -27,31 +27,31 @@ impl Fleet {
     /// All servers, in config order. Reads from disk what is known of those that have not been loaded.
     pub fn overview(&self) -> Vec<Overview> {
         let instances = self.servers.instances();
-        self.servers.roster().ids().map(|server| self.overview_of(server, &instances)).collect()
-    }
-
-    fn overview_of(&self, server: ServerId, instances: &[(Instance, Upstream)]) -> Overview {
-        let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
-        let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
-        let is_awake = |status: &&Status| status.phase == Phase::Awake;
-        let (shared, config) = (self.servers.shared(server), self.servers.config(server));
-        let catalog = shared.catalog();
-        let recalled = || Some(Arc::new(self.memory.last(server)?));
-        let inventory = catalog.or_else(recalled).map(|catalog| {
-            let changed: BTreeSet<String> = self.memory.suspicious(server, config.pin, &catalog);
-            Inventory::of(&config, &catalog, &changed)
-        });
-        Overview {
-            login: self.context.auth.summary(&config),
-            config,
-            awake: statuses.iter().filter(is_awake).count(),
-            status: statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status()),
-            inventory,
-        }
+        self.servers.roster().ids().map(|server| overview_of(self, server, &instances)).collect()
     }
 
     /// How many hosts there are.
     pub fn host_count(&self) -> usize {
         self.audience.hosts().len()
+    }
+}
+
+fn overview_of(fleet: &Fleet, server: ServerId, instances: &[(Instance, Upstream)]) -> Overview {
+    let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
+    let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
+    let is_awake = |status: &&Status| status.phase == Phase::Awake;
+    let (shared, config) = (fleet.servers.shared(server), fleet.servers.config(server));
+    let catalog = shared.catalog();
+    let recalled = || Some(Arc::new(fleet.memory.last(server)?));
+    let inventory = catalog.or_else(recalled).map(|catalog| {
+        let changed: BTreeSet<String> = fleet.memory.suspicious(server, config.pin, &catalog);
+        Inventory::of(&config, &catalog, &changed)
+    });
+    Overview {
+        login: fleet.context.auth.summary(&config),
+        config,
+        awake: statuses.iter().filter(is_awake).count(),
+        status: statuses.iter().find(is_awake).cloned().unwrap_or_else(|| shared.status()),
+        inventory,
     }
 }

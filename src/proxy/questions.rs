@@ -1,5 +1,7 @@
 //! What servers ask of hosts: sampling, elicitation, roots (DESIGN.md section 4, Questions from upstream).
 
+use crate::proxy::observer;
+use crate::proxy::tasks;
 use std::{sync::Arc, time::Duration};
 
 use super::{
@@ -33,7 +35,7 @@ enum Addressee {
 /// Takes a legacy server's question to the host that it is for. A modern one puts its questions into results.
 pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
     let owner = match &question.request.params {
-        Some(params) => fleet.owner_of_question(instance, params),
+        Some(params) => tasks::owner_of_question(fleet, instance, params),
         None => None,
     };
     let owner = owner.map(|(owner, params)| {
@@ -138,8 +140,8 @@ fn addressee(
 /// Whether the caller's host has said that it answers such questions. New kinds pass where no other host can be meant,
 /// and all kinds where the host talks to the server as if dormouse were not there: it refuses in its own words.
 fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) -> bool {
-    let refuses_itself =
-        caller.client.era == Era::Legacy && fleet.sole_of(caller) == Some(instance.server);
+    let refuses_itself = caller.client.era == Era::Legacy
+        && observer::sole_of(fleet, caller) == Some(instance.server);
     if refuses_itself {
         return true;
     }

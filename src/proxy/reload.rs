@@ -1,5 +1,6 @@
 //! Another config in the place of the one that is in force, without stopping (DESIGN.md section 6).
 
+use crate::proxy::memory;
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
@@ -90,170 +91,172 @@ impl Fleet {
     /// what is in flight, and are started anew or not at all. Hosts whose lists that changes are told. It reads
     /// from disk.
     pub fn reload(&self, config: Config) -> Reloaded {
-        self.reload_with(None, |_| config)
+        reload_with(self, None, |_| config)
     }
+}
 
-    /// Starts a server anew, whose config stays what it is.
-    pub(super) fn start_anew(&self, name: &str) {
-        self.reload_with(Some(name), |fleet| {
-            let roster = fleet.servers.roster();
-            let servers = roster.all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
-            Config { settings: fleet.settings().as_ref().clone(), servers, ..Config::default() }
-        });
+/// Starts a server anew, whose config stays what it is.
+pub(super) fn start_anew(fleet: &Fleet, name: &str) {
+    reload_with(fleet, Some(name), |fleet| {
+        let roster = fleet.servers.roster();
+        let servers = roster.all().map(|(_, slot)| slot.config.as_ref().clone()).collect();
+        Config { settings: fleet.settings().as_ref().clone(), servers, ..Config::default() }
+    });
+}
+
+/// `anew`: the name of a server that is started anew whatever has changed. `config` is asked while nobody else
+/// changes what is in force.
+fn reload_with(
+    fleet: &Fleet,
+    anew: Option<&str>,
+    config: impl FnOnce(&Fleet) -> Config,
+) -> Reloaded {
+    let publication = fleet.board.publish();
+    let Config { settings: wanted, servers, .. } = config(fleet);
+    let before = fleet.board.snapshot();
+    let difference = difference(fleet, &before, servers, anew);
+    let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
+    let are_settings_new = settings != *before.settings;
+    let after = reconfigured(fleet, &before, settings, &difference);
+    fleet.servers.replace(difference.roster.clone());
+    publication.swap(after);
+    drop(publication);
+    memory::seed(fleet, |server| !difference.keeps_connection(server));
+    hand_over(fleet, &before, &difference);
+    announce_difference(fleet, &before);
+    fleet.events.send(Event::Reloaded);
+    difference.report(are_settings_new, at_next_start)
+}
+
+fn difference(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    servers: Vec<ServerConfig>,
+    anew: Option<&str>,
+) -> Difference {
+    let before = fleet.servers.roster();
+    let mut fates = BTreeMap::new();
+    let roster = before.reconfigured(servers, |id, was, version, config| {
+        let presence = snapshot.view(id).map(|view| &view.presence);
+        let (fate, slot) = match was {
+            // One that was given up is tried again, whatever is changed of it.
+            Some(was)
+                if anew != Some(&config.name)
+                    && config.has_same_connection(&was.config)
+                    && (!matches!(presence, Some(Presence::Evicted)) || config == was.config) =>
+            {
+                let is_shown_otherwise = config != was.config;
+                (Fate::Kept { is_shown_otherwise }, Slot { config, ..was.clone() })
+            }
+            was => {
+                let fate = was.map_or(Fate::Added, |was| Fate::Restarted {
+                    was: was.clone(),
+                    stays_live: matches!(presence, Some(Presence::Live { .. }))
+                        && has_same_catalog(&config, &was.config),
+                });
+                (fate, fleet.servers.start(id, version, config))
+            }
+        };
+        fates.insert(id, fate);
+        slot
+    });
+    let gone = before.all().filter(|(id, _)| !roster.has(*id));
+    let removed = gone.map(|(id, slot)| (id, slot.clone())).collect();
+    Difference { roster, fates, removed }
+}
+
+/// The snapshot for a roster that is not in force yet.
+fn reconfigured(
+    fleet: &Fleet,
+    before: &Snapshot,
+    settings: Settings,
+    difference: &Difference,
+) -> Snapshot {
+    let roster = &difference.roster;
+    for (id, slot) in difference.started() {
+        fleet.memory.adopt(id, &slot.config);
     }
+    before.reconfigured(
+        Arc::new(settings),
+        &roster.configs(),
+        |id| difference.stays_live(id),
+        |id, catalog, naming| {
+            memory::expose_as(fleet, id, catalog, &roster.slot(id).config, naming)
+        },
+    )
+}
 
-    /// `anew`: the name of a server that is started anew whatever has changed. `config` is asked while nobody else
-    /// changes what is in force.
-    fn reload_with(&self, anew: Option<&str>, config: impl FnOnce(&Self) -> Config) -> Reloaded {
-        let publication = self.board.publish();
-        let Config { settings: wanted, servers, .. } = config(self);
-        let before = self.board.snapshot();
-        let difference = self.difference(&before, servers, anew);
-        let (settings, at_next_start) = with_fixed(&wanted, &before.settings);
-        let are_settings_new = settings != *before.settings;
-        let after = self.reconfigured(&before, settings, &difference);
-        self.servers.replace(difference.roster.clone());
-        publication.swap(after);
-        drop(publication);
-        self.seed(|server| !difference.keeps_connection(server));
-        self.hand_over(&before, &difference);
-        self.announce_difference(&before);
-        self.events.send(Event::Reloaded);
-        difference.report(are_settings_new, at_next_start)
-    }
-
-    fn difference(
-        &self,
-        snapshot: &Snapshot,
-        servers: Vec<ServerConfig>,
-        anew: Option<&str>,
-    ) -> Difference {
-        let before = self.servers.roster();
-        let mut fates = BTreeMap::new();
-        let roster = before.reconfigured(servers, |id, was, version, config| {
-            let presence = snapshot.view(id).map(|view| &view.presence);
-            let (fate, slot) = match was {
-                // One that was given up is tried again, whatever is changed of it.
-                Some(was)
-                    if anew != Some(&config.name)
-                        && config.has_same_connection(&was.config)
-                        && (!matches!(presence, Some(Presence::Evicted))
-                            || config == was.config) =>
-                {
-                    let is_shown_otherwise = config != was.config;
-                    (Fate::Kept { is_shown_otherwise }, Slot { config, ..was.clone() })
-                }
-                was => {
-                    let fate = was.map_or(Fate::Added, |was| Fate::Restarted {
-                        was: was.clone(),
-                        stays_live: matches!(presence, Some(Presence::Live { .. }))
-                            && has_same_catalog(&config, &was.config),
-                    });
-                    (fate, self.servers.start(id, version, config))
-                }
-            };
-            fates.insert(id, fate);
-            slot
-        });
-        let gone = before.all().filter(|(id, _)| !roster.has(*id));
-        let removed = gone.map(|(id, slot)| (id, slot.clone())).collect();
-        Difference { roster, fates, removed }
-    }
-
-    /// The snapshot for a roster that is not in force yet.
-    fn reconfigured(
-        &self,
-        before: &Snapshot,
-        settings: Settings,
-        difference: &Difference,
-    ) -> Snapshot {
-        let roster = &difference.roster;
-        for (id, slot) in difference.started() {
-            self.memory.adopt(id, &slot.config);
+/// Starts what is new, lets what was there before finish, and gives to the one what hosts wanted of the other.
+fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
+    let era = fleet.audience.first_era();
+    for (id, slot) in difference.started() {
+        if let Some(level) = fleet.audience.levels().most_verbose() {
+            slot.upstream.want_log_level(level);
         }
-        before.reconfigured(
-            Arc::new(settings),
-            &roster.configs(),
-            |id| difference.stays_live(id),
-            |id, catalog, naming| self.expose_as(id, catalog, &roster.slot(id).config, naming),
-        )
-    }
-
-    /// Starts what is new, lets what was there before finish, and gives to the one what hosts wanted of the other.
-    fn hand_over(&self, before: &Snapshot, difference: &Difference) {
-        let era = self.audience.first_era();
-        for (id, slot) in difference.started() {
-            if let Some(level) = self.audience.levels().most_verbose() {
-                slot.upstream.want_log_level(level);
-            }
-            let was_loaded = before.view(id).is_some_and(|view| {
-                matches!(view.presence, Presence::Live { origin: Origin::HostsRequest, .. })
-            });
-            if has_first_attempt(&slot.config) {
-                self.servers.expect_first_attempt();
-            }
-            if was_loaded && slot.config.startup == Startup::Lazy {
-                // What hosts have loaded stays loaded where it is known what that comes to.
-                slot.upstream.restore();
-            } else {
-                slot.begin(era);
-            }
-            if let Some(Fate::Restarted { was, .. }) = difference.fates.get(&id) {
-                self.move_subscriptions(id, was.version, slot, era);
-                was.upstream.retire();
-            }
+        let was_loaded = before.view(id).is_some_and(|view| {
+            matches!(view.presence, Presence::Live { origin: Origin::HostsRequest, .. })
+        });
+        if has_first_attempt(&slot.config) {
+            fleet.servers.expect_first_attempt();
         }
-        for (id, was) in &difference.removed {
-            self.memory.forget(*id);
+        if was_loaded && slot.config.startup == Startup::Lazy {
+            // What hosts have loaded stays loaded where it is known what that comes to.
+            slot.upstream.restore();
+        } else {
+            slot.begin(era);
+        }
+        if let Some(Fate::Restarted { was, .. }) = difference.fates.get(&id) {
+            move_subscriptions(fleet, id, was.version, slot, era);
             was.upstream.retire();
         }
-        self.logins.close_all_but(|server| difference.keeps_connection(server));
-        self.listings.retain(|server| difference.keeps_connection(server));
-        self.servers.retire_owned(|server| difference.keeps_connection(server));
     }
-
-    /// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told
-    /// when it is made.
-    fn move_subscriptions(&self, server: ServerId, from: u32, slot: &Slot, era: Era) {
-        let moved = self.audience.subscriptions().move_to(slot.version, |instance| {
-            instance.server == server && instance.version == from
-        });
-        let mut is_wanted = false;
-        for (_, uri) in moved.iter().filter(|(instance, _)| instance.owner.is_none()) {
-            slot.upstream.want(uri);
-            is_wanted = true;
-        }
-        if is_wanted {
-            slot.upstream.begin(era);
-        }
+    for (id, was) in &difference.removed {
+        fleet.memory.forget(*id);
+        was.upstream.retire();
     }
+    fleet.logins.close_all_but(|server| difference.keeps_connection(server));
+    fleet.listings.retain(|server| difference.keeps_connection(server));
+    fleet.servers.retire_owned(|server| difference.keeps_connection(server));
+}
 
-    /// Tells each host which of its lists are not what they were.
-    fn announce_difference(&self, before: &Arc<Snapshot>) {
-        let after = self.board.snapshot();
-        for host in self.audience.hosts() {
-            let viewer = Viewer::of(host.as_ref());
-            let lists = |snapshot: &Arc<Snapshot>| {
-                let snapshot = self.board.seen_in(snapshot, viewer);
-                let prompts = snapshot.prompts();
-                let prompts = prompts.iter().filter(|prompt| prompt.is_listed);
-                let prompts =
-                    prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
-                (
-                    self.board.view(viewer, &snapshot).tools(),
-                    (snapshot.resources(), snapshot.templates()),
-                    prompts.collect::<Vec<_>>(),
-                )
-            };
-            let (old, new) = (lists(before), lists(&after));
-            let changes = Changes {
-                tools: old.0 != new.0,
-                resources: old.1 != new.1,
-                prompts: old.2 != new.2,
-            };
-            if changes.any() {
-                host.announce(changes);
-            }
+/// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told
+/// when it is made.
+fn move_subscriptions(fleet: &Fleet, server: ServerId, from: u32, slot: &Slot, era: Era) {
+    let moved = fleet
+        .audience
+        .subscriptions()
+        .move_to(slot.version, |instance| instance.server == server && instance.version == from);
+    let mut is_wanted = false;
+    for (_, uri) in moved.iter().filter(|(instance, _)| instance.owner.is_none()) {
+        slot.upstream.want(uri);
+        is_wanted = true;
+    }
+    if is_wanted {
+        slot.upstream.begin(era);
+    }
+}
+
+/// Tells each host which of its lists are not what they were.
+fn announce_difference(fleet: &Fleet, before: &Arc<Snapshot>) {
+    let after = fleet.board.snapshot();
+    for host in fleet.audience.hosts() {
+        let viewer = Viewer::of(host.as_ref());
+        let lists = |snapshot: &Arc<Snapshot>| {
+            let snapshot = fleet.board.seen_in(snapshot, viewer);
+            let prompts = snapshot.prompts();
+            let prompts = prompts.iter().filter(|prompt| prompt.is_listed);
+            let prompts = prompts.map(|prompt| (prompt.name.clone(), prompt.prompt.raw.clone()));
+            (
+                fleet.board.view(viewer, &snapshot).tools(),
+                (snapshot.resources(), snapshot.templates()),
+                prompts.collect::<Vec<_>>(),
+            )
+        };
+        let (old, new) = (lists(before), lists(&after));
+        let changes =
+            Changes { tools: old.0 != new.0, resources: old.1 != new.1, prompts: old.2 != new.2 };
+        if changes.any() {
+            host.announce(changes);
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Reading resources and subscribing to them.
 
+use crate::proxy::calls;
+use crate::proxy::extensions;
+use crate::proxy::notifications;
+use crate::proxy::tasks;
 use std::sync::Arc;
 
 use rmcp::model::ErrorCode;
@@ -16,84 +20,6 @@ use crate::{
 };
 
 impl Fleet {
-    pub(super) async fn read_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let uri = uri_of(&params, method::RESOURCES_READ)?;
-        if let Some(kept) = self.read_result(caller, &uri) {
-            return kept;
-        }
-        match self.route_resource(caller, &uri) {
-            ResourceRoute::Server(server) => {
-                self.board.note_read(caller.host.principal(), server, &uri);
-                reply(
-                    self.forward(Outbound::new(
-                        server,
-                        caller,
-                        method::RESOURCES_READ,
-                        Some(params),
-                    ))
-                    .await,
-                )
-            }
-            ResourceRoute::Unlisted => {
-                let is_asked = |server| self.check_feature(server, method::RESOURCES_READ).is_ok();
-                self.ask_for_unlisted(caller, (method::RESOURCES_READ, &uri), &params, is_asked)
-                    .await
-            }
-        }
-    }
-
-    /// A single server has whatever nobody else can have.
-    pub(super) fn route_resource(&self, caller: &Caller, uri: &str) -> ResourceRoute {
-        if let Some(server) = caller.endpoint().only {
-            return ResourceRoute::Server(server);
-        }
-        let route = self.board.snapshot_for(caller.viewer()).route_resource(uri);
-        match route {
-            ResourceRoute::Unlisted => {
-                self.lister_of(caller, uri).map_or(route, ResourceRoute::Server)
-            }
-            ResourceRoute::Server(_) => route,
-        }
-    }
-
-    /// Asks for a resource that no server lists, as the target of a `resource_link` may be: of those that `is_asked`
-    /// names, the servers that are awake, in config order.
-    pub(super) async fn ask_for_unlisted(
-        &self,
-        caller: &Caller,
-        (method, uri): (&str, &str),
-        params: &Raw,
-        is_asked: impl Fn(ServerId) -> bool,
-    ) -> Outcome {
-        let mut refusals = Vec::new();
-        let roster = self.servers.roster();
-        for server in roster.ids().filter(|server| is_asked(*server)) {
-            let instance = self.instance(server, caller);
-            let Some(upstream) = self.servers.existing(instance) else { continue };
-            let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
-            else {
-                continue;
-            };
-            let params = Some(params.clone());
-            match self.request(lease, instance, caller, method, params).await {
-                Ok(Ok(result)) => return Ok(result),
-                Ok(Err(refusal)) => refusals.push(refusal),
-                Err(cause) => tracing::debug!(server = upstream.name(), %cause, uri, "not read"),
-            }
-        }
-        match <[Raw; 1]>::try_from(refusals) {
-            // Only one was asked, so what it says is the answer.
-            Ok([refusal]) => Err(refusal),
-            Err(_) => Err(not_found(caller.client.era, uri)),
-        }
-    }
-
-    pub(super) async fn subscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let uri = uri_of(&params, method::RESOURCES_SUBSCRIBE)?;
-        let subscriber = Subscriber { host: caller.host.id(), stream: None };
-        self.subscribe(caller, subscriber, &uri, Some(params)).await
-    }
-
     /// Subscribes to a resource, at the server that has it. `params`: those of the request, where it was
     /// one of its own. A stream that is cancelled meanwhile takes its subscriptions back.
     ///
@@ -106,13 +32,13 @@ impl Fleet {
         uri: &str,
         params: Option<Raw>,
     ) -> Outcome {
-        let server = match self.route_resource(caller, uri) {
+        let server = match route_resource(self, caller, uri) {
             ResourceRoute::Server(server) => server,
             ResourceRoute::Unlisted => return Err(not_found(caller.client.era, uri)),
         };
         let refused = |error: ForwardError| error::internal(error.to_string());
-        self.check_feature(server, method::RESOURCES_SUBSCRIBE).map_err(refused)?;
-        let leased = self.lease(server, caller).await;
+        calls::check_feature(self, server, method::RESOURCES_SUBSCRIBE).map_err(refused)?;
+        let leased = calls::lease(self, server, caller).await;
         let (instance, lease) = match leased {
             Ok(leased) => leased,
             Err(error) => return reply(Err(error)),
@@ -128,24 +54,11 @@ impl Fleet {
         outcome
     }
 
-    /// Takes a host's subscription back; the server hears of it, and answers, when it was the last one.
-    pub(super) async fn unsubscribe_resource(&self, caller: &Caller, params: Raw) -> Outcome {
-        let uri = uri_of(&params, method::RESOURCES_UNSUBSCRIBE)?;
-        let subscriber = Subscriber { host: caller.host.id(), stream: None };
-        let unwanted =
-            self.audience.subscriptions().remove(|wanted, of| wanted.1 == uri && *of == subscriber);
-        let mut outcome = Ok(Raw::empty_object());
-        for (instance, uri) in unwanted {
-            outcome = self.end_subscription(instance, &uri, Some(params.clone())).await;
-        }
-        outcome
-    }
-
     /// Takes all subscriptions of a stream back, without waiting for servers.
     pub fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
-        self.end_task_streams(|of| of == subscriber);
+        tasks::end_task_streams(self, |of| of == subscriber);
         let unwanted = self.audience.subscriptions().remove(|_, of| of == subscriber);
-        self.end_later(unwanted);
+        end_later(self, unwanted);
     }
 
     pub fn attach(&self, host: &Arc<dyn Host>) {
@@ -157,54 +70,143 @@ impl Fleet {
     pub fn detach(self: &Arc<Self>, host: &dyn Host) {
         let id = host.id();
         if self.audience.detach(id) {
-            self.tell_log_level();
+            notifications::tell_log_level(self);
         }
         self.events.send(Event::HostDetached(id));
-        self.end_task_streams(|of| of.host == id);
+        tasks::end_task_streams(self, |of| of.host == id);
         let unwanted = self.audience.subscriptions().remove(|_, of| of.host == id);
-        self.end_later(unwanted);
+        end_later(self, unwanted);
     }
+}
 
-    fn end_later(self: &Arc<Self>, unwanted: Vec<(Instance, String)>) {
-        if unwanted.is_empty() {
-            return;
+pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
+    let uri = uri_of(&params, method::RESOURCES_READ)?;
+    if let Some(kept) = calls::read_result(fleet, caller, &uri) {
+        return kept;
+    }
+    match route_resource(fleet, caller, &uri) {
+        ResourceRoute::Server(server) => {
+            fleet.board.note_read(caller.host.principal(), server, &uri);
+            reply(
+                calls::forward(
+                    fleet,
+                    Outbound::new(server, caller, method::RESOURCES_READ, Some(params)),
+                )
+                .await,
+            )
         }
-        let fleet = self.clone();
-        self.context.tasks.spawn(async move {
-            for (instance, uri) in unwanted {
-                if fleet.audience.subscriptions().contains(&(instance, uri.clone())) {
-                    // Somebody has subscribed in the meantime.
-                    continue;
-                }
-                if let Err(refusal) = fleet.end_subscription(instance, &uri, None).await {
-                    tracing::debug!(uri, %refusal, "cannot unsubscribe");
-                }
+        ResourceRoute::Unlisted => {
+            let is_asked =
+                |server| calls::check_feature(fleet, server, method::RESOURCES_READ).is_ok();
+            ask_for_unlisted(fleet, caller, (method::RESOURCES_READ, &uri), &params, is_asked).await
+        }
+    }
+}
+
+/// A single server has whatever nobody else can have.
+pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> ResourceRoute {
+    if let Some(server) = caller.endpoint().only {
+        return ResourceRoute::Server(server);
+    }
+    let route = fleet.board.snapshot_for(caller.viewer()).route_resource(uri);
+    match route {
+        ResourceRoute::Unlisted => {
+            extensions::lister_of(fleet, caller, uri).map_or(route, ResourceRoute::Server)
+        }
+        ResourceRoute::Server(_) => route,
+    }
+}
+
+/// Asks for a resource that no server lists, as the target of a `resource_link` may be: of those that `is_asked`
+/// names, the servers that are awake, in config order.
+pub(super) async fn ask_for_unlisted(
+    fleet: &Fleet,
+    caller: &Caller,
+    (method, uri): (&str, &str),
+    params: &Raw,
+    is_asked: impl Fn(ServerId) -> bool,
+) -> Outcome {
+    let mut refusals = Vec::new();
+    let roster = fleet.servers.roster();
+    for server in roster.ids().filter(|server| is_asked(*server)) {
+        let instance = fleet.instance(server, caller);
+        let Some(upstream) = fleet.servers.existing(instance) else { continue };
+        let Some(lease) = upstream.awake().filter(|lease| lease.greeting().offers("resources"))
+        else {
+            continue;
+        };
+        let params = Some(params.clone());
+        match calls::request(fleet, lease, instance, caller, method, params).await {
+            Ok(Ok(result)) => return Ok(result),
+            Ok(Err(refusal)) => refusals.push(refusal),
+            Err(cause) => tracing::debug!(server = upstream.name(), %cause, uri, "not read"),
+        }
+    }
+    match <[Raw; 1]>::try_from(refusals) {
+        // Only one was asked, so what it says is the answer.
+        Ok([refusal]) => Err(refusal),
+        Err(_) => Err(not_found(caller.client.era, uri)),
+    }
+}
+
+pub(super) async fn subscribe_resource(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
+    let uri = uri_of(&params, method::RESOURCES_SUBSCRIBE)?;
+    let subscriber = Subscriber { host: caller.host.id(), stream: None };
+    fleet.subscribe(caller, subscriber, &uri, Some(params)).await
+}
+
+/// Takes a host's subscription back; the server hears of it, and answers, when it was the last one.
+pub(super) async fn unsubscribe_resource(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
+    let uri = uri_of(&params, method::RESOURCES_UNSUBSCRIBE)?;
+    let subscriber = Subscriber { host: caller.host.id(), stream: None };
+    let unwanted =
+        fleet.audience.subscriptions().remove(|wanted, of| wanted.1 == uri && *of == subscriber);
+    let mut outcome = Ok(Raw::empty_object());
+    for (instance, uri) in unwanted {
+        outcome = end_subscription(fleet, instance, &uri, Some(params.clone())).await;
+    }
+    outcome
+}
+
+fn end_later(fleet: &Arc<Fleet>, unwanted: Vec<(Instance, String)>) {
+    if unwanted.is_empty() {
+        return;
+    }
+    let owned = fleet.clone();
+    fleet.context.tasks.spawn(async move {
+        for (instance, uri) in unwanted {
+            if owned.audience.subscriptions().contains(&(instance, uri.clone())) {
+                // Somebody has subscribed in the meantime.
+                continue;
             }
-        });
-    }
-
-    async fn end_subscription(
-        &self,
-        instance: Instance,
-        uri: &str,
-        params: Option<Raw>,
-    ) -> Outcome {
-        let Some(upstream) = self.servers.existing(instance) else {
-            return Ok(Raw::empty_object());
-        };
-        let Some(lease) = upstream.awake() else {
-            upstream.forget_subscription(uri);
-            return Ok(Raw::empty_object());
-        };
-        let ended = upstream.unsubscribe(&lease, uri, params).await;
-        ended.unwrap_or_else(|cause| Err(error::internal(cause.to_string())))
-    }
-
-    pub(super) fn relay_update(&self, instance: Instance, uri: &str, params: &Raw) {
-        let wanted_by = self.audience.subscriptions().hosts_of(&(instance, uri.to_owned()));
-        for host in self.audience.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
-            host.resource_updated(uri, params);
+            if let Err(refusal) = end_subscription(&owned, instance, &uri, None).await {
+                tracing::debug!(uri, %refusal, "cannot unsubscribe");
+            }
         }
+    });
+}
+
+async fn end_subscription(
+    fleet: &Fleet,
+    instance: Instance,
+    uri: &str,
+    params: Option<Raw>,
+) -> Outcome {
+    let Some(upstream) = fleet.servers.existing(instance) else {
+        return Ok(Raw::empty_object());
+    };
+    let Some(lease) = upstream.awake() else {
+        upstream.forget_subscription(uri);
+        return Ok(Raw::empty_object());
+    };
+    let ended = upstream.unsubscribe(&lease, uri, params).await;
+    ended.unwrap_or_else(|cause| Err(error::internal(cause.to_string())))
+}
+
+pub(super) fn relay_update(fleet: &Fleet, instance: Instance, uri: &str, params: &Raw) {
+    let wanted_by = fleet.audience.subscriptions().hosts_of(&(instance, uri.to_owned()));
+    for host in fleet.audience.hosts().iter().filter(|host| wanted_by.contains(&host.id())) {
+        host.resource_updated(uri, params);
     }
 }
 

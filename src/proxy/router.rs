@@ -3,6 +3,12 @@
 use super::{
     Caller, Fleet, calls::Outbound, lists::has_cursor, resources::reply, tasks::is_of_tasks,
 };
+use crate::proxy::calls;
+use crate::proxy::extensions;
+use crate::proxy::lists;
+use crate::proxy::notifications;
+use crate::proxy::resources;
+use crate::proxy::tasks;
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error, method},
@@ -27,117 +33,128 @@ impl Fleet {
             Some(params)
                 if method == method::TOOLS_CALL && !is_left_to_sole(caller, method, &params) =>
             {
-                self.call_tool(caller, &params).await
+                calls::call_tool(self, caller, &params).await
             }
-            params => Box::pin(self.handle_other(caller, method, params)).await,
+            params => Box::pin(handle_other(self, caller, method, params)).await,
         }
     }
+}
 
-    async fn handle_other(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
-        let era = caller.client.era;
-        let own = |result: Raw| Ok(adapt::own_result(method, era, result));
-        let given = || params.clone().unwrap_or_else(Raw::empty_object);
-        if is_list(method)
-            && let Some(listed) = self.list_of_sole(caller, method, params.as_ref()).await
-        {
-            return listed;
-        }
-        if let Some(server) = caller.endpoint().passes_through()
-            && is_left_to_sole(caller, method, &given())
-        {
-            return reply(self.forward(Outbound::new(server, caller, method, params)).await);
-        }
-        match (method, era) {
-            (method, _) if is_list(method) && has_cursor(&given()) => {
-                Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
-            }
-            (method::TOOLS_LIST, _) => own(self.list_tools(caller).await?),
-            (method::TOOLS_CALL, _) => self.call_tool(caller, &given()).await,
-            (method::RESOURCES_LIST, _) => own(self.list_resources(caller).await?),
-            (method::RESOURCE_TEMPLATES_LIST, _) => own(self.list_templates(caller).await?),
-            (method::RESOURCES_READ, _) => self.read_resource(caller, given()).await,
-            (method::RESOURCES_SUBSCRIBE, Era::Legacy) => {
-                self.subscribe_resource(caller, given()).await
-            }
-            (method::RESOURCES_UNSUBSCRIBE, Era::Legacy) => {
-                self.unsubscribe_resource(caller, given()).await
-            }
-            (method::PROMPTS_LIST, _) => own(self.list_prompts(caller).await?),
-            (method::PROMPTS_GET, _) => self.get_prompt(caller, given()).await,
-            (method::COMPLETION_COMPLETE, _) => self.complete(caller, given()).await,
-            (method::LOGGING_SET_LEVEL, Era::Legacy) => self.set_log_level(caller, params).await,
-            (method, era) if is_of_tasks(era, method) => {
-                self.handle_task(caller, method, given()).await
-            }
-            // These belong to a legacy session.
-            (
-                method::LOGGING_SET_LEVEL
-                | method::RESOURCES_SUBSCRIBE
-                | method::RESOURCES_UNSUBSCRIBE,
-                Era::Modern,
-            ) => Err(error::method_not_found(method)),
-            _ => match caller.endpoint().only {
-                Some(server) => {
-                    reply(self.forward(Outbound::new(server, caller, method, params)).await)
-                }
-                None => self.call_extension(caller, method, params).await,
-            },
-        }
+async fn handle_other(
+    fleet: &Fleet,
+    caller: &Caller,
+    method: &str,
+    params: Option<Raw>,
+) -> Outcome {
+    let era = caller.client.era;
+    let own = |result: Raw| Ok(adapt::own_result(method, era, result));
+    let given = || params.clone().unwrap_or_else(Raw::empty_object);
+    if is_list(method)
+        && let Some(listed) = lists::list_of_sole(fleet, caller, method, params.as_ref()).await
+    {
+        return listed;
     }
+    if let Some(server) = caller.endpoint().passes_through()
+        && is_left_to_sole(caller, method, &given())
+    {
+        return reply(calls::forward(fleet, Outbound::new(server, caller, method, params)).await);
+    }
+    match (method, era) {
+        (method, _) if is_list(method) && has_cursor(&given()) => {
+            Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
+        }
+        (method::TOOLS_LIST, _) => own(lists::list_tools(fleet, caller).await?),
+        (method::TOOLS_CALL, _) => calls::call_tool(fleet, caller, &given()).await,
+        (method::RESOURCES_LIST, _) => own(lists::list_resources(fleet, caller).await?),
+        (method::RESOURCE_TEMPLATES_LIST, _) => own(lists::list_templates(fleet, caller).await?),
+        (method::RESOURCES_READ, _) => resources::read_resource(fleet, caller, given()).await,
+        (method::RESOURCES_SUBSCRIBE, Era::Legacy) => {
+            resources::subscribe_resource(fleet, caller, given()).await
+        }
+        (method::RESOURCES_UNSUBSCRIBE, Era::Legacy) => {
+            resources::unsubscribe_resource(fleet, caller, given()).await
+        }
+        (method::PROMPTS_LIST, _) => own(lists::list_prompts(fleet, caller).await?),
+        (method::PROMPTS_GET, _) => get_prompt(fleet, caller, given()).await,
+        (method::COMPLETION_COMPLETE, _) => complete(fleet, caller, given()).await,
+        (method::LOGGING_SET_LEVEL, Era::Legacy) => {
+            notifications::set_log_level(fleet, caller, params).await
+        }
+        (method, era) if is_of_tasks(era, method) => {
+            tasks::handle_task(fleet, caller, method, given()).await
+        }
+        // These belong to a legacy session.
+        (
+            method::LOGGING_SET_LEVEL | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE,
+            Era::Modern,
+        ) => Err(error::method_not_found(method)),
+        _ => match caller.endpoint().only {
+            Some(server) => {
+                reply(calls::forward(fleet, Outbound::new(server, caller, method, params)).await)
+            }
+            None => extensions::call_extension(fleet, caller, method, params).await,
+        },
+    }
+}
 
-    async fn get_prompt(&self, caller: &Caller, params: Raw) -> Outcome {
-        let Some(name) = edit::get_str(&params, "name") else {
-            return Err(error::invalid_params("prompts/get needs a \"name\""));
-        };
-        match self.resolve_prompt(caller, &name) {
-            Some((server, own_name)) => {
-                let params = renamed(&params, &name, &own_name);
-                reply(
-                    self.forward(Outbound::new(server, caller, method::PROMPTS_GET, Some(params)))
-                        .await,
+async fn get_prompt(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
+    let Some(name) = edit::get_str(&params, "name") else {
+        return Err(error::invalid_params("prompts/get needs a \"name\""));
+    };
+    match resolve_prompt(fleet, caller, &name) {
+        Some((server, own_name)) => {
+            let params = renamed(&params, &name, &own_name);
+            reply(
+                calls::forward(
+                    fleet,
+                    Outbound::new(server, caller, method::PROMPTS_GET, Some(params)),
                 )
-            }
-            None => Err(error::invalid_params(format!("unknown prompt: {name}"))),
-        }
-    }
-
-    /// The server of a prompt, and its name there. A single server has whatever nobody else can have.
-    fn resolve_prompt(&self, caller: &Caller, name: &str) -> Option<(ServerId, String)> {
-        if let Some(server) = caller.endpoint().only {
-            return Some((server, name.to_owned()));
-        }
-        self.board.snapshot_for(caller.viewer()).resolve_prompt(name)
-    }
-
-    async fn complete(&self, caller: &Caller, params: Raw) -> Outcome {
-        let reference = edit::get(&params, "ref").unwrap_or_else(Raw::empty_object);
-        let (name, uri) = (edit::get_str(&reference, "name"), edit::get_str(&reference, "uri"));
-        let (server, reference, method) = match (name, uri) {
-            (Some(name), _) => {
-                let Some((server, own_name)) = self.resolve_prompt(caller, &name) else {
-                    return Err(error::invalid_params(format!("unknown prompt: {name}")));
-                };
-                (server, renamed(&reference, &name, &own_name), "prompts/")
-            }
-            (None, Some(uri)) => match self.route_resource(caller, &uri) {
-                ResourceRoute::Server(server) => (server, reference, "resources/"),
-                ResourceRoute::Unlisted => {
-                    return Err(error::invalid_params(format!("unknown resource template: {uri}")));
-                }
-            },
-            (None, None) => {
-                return Err(error::invalid_params("\"ref\" needs the name of a prompt or a uri"));
-            }
-        };
-        if let Err(refusal) = self.check_feature(server, method) {
-            return Err(error::internal(refusal.to_string()));
-        }
-        let params = edit::set(&params, "ref", &reference);
-        reply(
-            self.forward(Outbound::new(server, caller, method::COMPLETION_COMPLETE, Some(params)))
                 .await,
-        )
+            )
+        }
+        None => Err(error::invalid_params(format!("unknown prompt: {name}"))),
     }
+}
+
+/// The server of a prompt, and its name there. A single server has whatever nobody else can have.
+fn resolve_prompt(fleet: &Fleet, caller: &Caller, name: &str) -> Option<(ServerId, String)> {
+    if let Some(server) = caller.endpoint().only {
+        return Some((server, name.to_owned()));
+    }
+    fleet.board.snapshot_for(caller.viewer()).resolve_prompt(name)
+}
+
+async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
+    let reference = edit::get(&params, "ref").unwrap_or_else(Raw::empty_object);
+    let (name, uri) = (edit::get_str(&reference, "name"), edit::get_str(&reference, "uri"));
+    let (server, reference, method) = match (name, uri) {
+        (Some(name), _) => {
+            let Some((server, own_name)) = resolve_prompt(fleet, caller, &name) else {
+                return Err(error::invalid_params(format!("unknown prompt: {name}")));
+            };
+            (server, renamed(&reference, &name, &own_name), "prompts/")
+        }
+        (None, Some(uri)) => match resources::route_resource(fleet, caller, &uri) {
+            ResourceRoute::Server(server) => (server, reference, "resources/"),
+            ResourceRoute::Unlisted => {
+                return Err(error::invalid_params(format!("unknown resource template: {uri}")));
+            }
+        },
+        (None, None) => {
+            return Err(error::invalid_params("\"ref\" needs the name of a prompt or a uri"));
+        }
+    };
+    if let Err(refusal) = calls::check_feature(fleet, server, method) {
+        return Err(error::internal(refusal.to_string()));
+    }
+    let params = edit::set(&params, "ref", &reference);
+    reply(
+        calls::forward(
+            fleet,
+            Outbound::new(server, caller, method::COMPLETION_COMPLETE, Some(params)),
+        )
+        .await,
+    )
 }
 
 fn is_list(method: &str) -> bool {

@@ -7,6 +7,7 @@ use super::{
     instance::Instance,
     resources::reply,
 };
+use crate::proxy::calls;
 use crate::{
     config::Wrapping,
     protocol::{Era, Meta, method},
@@ -21,17 +22,16 @@ impl Fleet {
         if self.settings().wrapping != Wrapping::Exclusive {
             return None;
         }
-        let (_, lease) = self.lease_asking(server, caller, AskLogin::InBrowser).await.ok()?;
+        let (_, lease) =
+            calls::lease_asking(self, server, caller, AskLogin::InBrowser).await.ok()?;
         if lease.greeting().era == Era::Legacy {
             return None;
         }
         let ended = reply(
-            self.forward(Outbound::new(
-                server,
-                caller,
-                method::SUBSCRIPTIONS_LISTEN,
-                Some(params.clone()),
-            ))
+            calls::forward(
+                self,
+                Outbound::new(server, caller, method::SUBSCRIPTIONS_LISTEN, Some(params.clone())),
+            )
             .await,
         );
         Some(match host_id(caller) {
@@ -39,31 +39,35 @@ impl Fleet {
             None => ended,
         })
     }
+}
 
-    /// Passes on what a server says on a stream that a host has opened there. Returns whether it was such.
-    pub(super) fn relay_on_stream(&self, instance: Instance, notification: &Notification) -> bool {
-        let Some(Entry { caller, .. }) = self.stream_of(instance, notification) else {
-            return false;
-        };
-        let (Some(id), Some(params)) = (host_id(&caller), &notification.params) else {
-            return false;
-        };
-        caller.peer.notify(&notification.method, Some(marked(params, &id)));
-        true
-    }
+/// Passes on what a server says on a stream that a host has opened there. Returns whether it was such.
+pub(super) fn relay_on_stream(
+    fleet: &Fleet,
+    instance: Instance,
+    notification: &Notification,
+) -> bool {
+    let Some(Entry { caller, .. }) = stream_of(fleet, instance, notification) else {
+        return false;
+    };
+    let (Some(id), Some(params)) = (host_id(&caller), &notification.params) else {
+        return false;
+    };
+    caller.peer.notify(&notification.method, Some(marked(params, &id)));
+    true
+}
 
-    fn stream_of(&self, instance: Instance, notification: &Notification) -> Option<Entry> {
-        let meta = edit::get(notification.params.as_ref()?, "_meta")?;
-        let stream = edit::get(&meta, Meta::SUBSCRIPTION_ID).and_then(Id::new)?.as_u64()?;
-        let mut calls = self.in_flight.candidates(instance, Some(stream)).into_iter();
-        calls.find(|entry| {
-            entry
-                .caller
-                .request
-                .as_ref()
-                .is_some_and(|request| request.method == method::SUBSCRIPTIONS_LISTEN)
-        })
-    }
+fn stream_of(fleet: &Fleet, instance: Instance, notification: &Notification) -> Option<Entry> {
+    let meta = edit::get(notification.params.as_ref()?, "_meta")?;
+    let stream = edit::get(&meta, Meta::SUBSCRIPTION_ID).and_then(Id::new)?.as_u64()?;
+    let mut calls = fleet.in_flight.candidates(instance, Some(stream)).into_iter();
+    calls.find(|entry| {
+        entry
+            .caller
+            .request
+            .as_ref()
+            .is_some_and(|request| request.method == method::SUBSCRIPTIONS_LISTEN)
+    })
 }
 
 /// The id that the host has given the stream.

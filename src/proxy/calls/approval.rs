@@ -4,6 +4,7 @@
 //! evaluated again once the server is awake, and sent on that connection or not at all.
 
 use super::forward::ForwardError;
+use crate::proxy::calls;
 use crate::{
     catalog::ServerId,
     config::Pin,
@@ -19,39 +20,37 @@ pub(in crate::proxy) struct Approval<'a> {
     pub(in crate::proxy) action: &'a Action,
 }
 
-impl Fleet {
-    /// Whether no tool of the server may be called before it is known to be what was approved.
-    pub(super) fn must_compare(&self, server: ServerId) -> bool {
-        self.servers.config(server).pin == Pin::Block
-    }
+/// Whether no tool of the server may be called before it is known to be what was approved.
+pub(super) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
+    fleet.servers.config(server).pin == Pin::Block
+}
 
-    /// Checks that a request still comes to the same on a connection, and that the tool there is
-    /// what was approved.
-    ///
-    /// # Errors
-    /// [`ForwardError::Superseded`] or [`ForwardError::Blocked`].
-    pub(super) async fn check_approval(
-        &self,
-        approval: &Approval<'_>,
-        caller: &Caller,
-        instance: Instance,
-    ) -> Result<(), ForwardError> {
-        let Action::Forward { server, params } = approval.action else { return Ok(()) };
-        if self.evaluate(caller, approval.params).await != *approval.action {
-            return Err(ForwardError::Superseded);
-        }
-        let tool = edit::get_str(params, "name").unwrap_or_default();
-        if self.has_changed(instance, &tool) {
-            let server = self.servers.config(*server).name.clone();
-            return Err(ForwardError::Blocked { server, tool });
-        }
-        Ok(())
+/// Checks that a request still comes to the same on a connection, and that the tool there is
+/// what was approved.
+///
+/// # Errors
+/// [`ForwardError::Superseded`] or [`ForwardError::Blocked`].
+pub(super) async fn check_approval(
+    fleet: &Fleet,
+    approval: &Approval<'_>,
+    caller: &Caller,
+    instance: Instance,
+) -> Result<(), ForwardError> {
+    let Action::Forward { server, params } = approval.action else { return Ok(()) };
+    if calls::evaluate(fleet, caller, approval.params).await != *approval.action {
+        return Err(ForwardError::Superseded);
     }
+    let tool = edit::get_str(params, "name").unwrap_or_default();
+    if has_changed(fleet, instance, &tool) {
+        let server = fleet.servers.config(*server).name.clone();
+        return Err(ForwardError::Blocked { server, tool });
+    }
+    Ok(())
+}
 
-    /// Whether a host's own instance has another tool than was approved. All hosts share one snapshot, so it may
-    /// show what another instance has.
-    fn has_changed(&self, instance: Instance, tool: &str) -> bool {
-        let catalog = instance.owner.and_then(|_| self.upstream(instance).catalog());
-        catalog.is_some_and(|catalog| self.memory.blocked(instance.server, &catalog).contains(tool))
-    }
+/// Whether a host's own instance has another tool than was approved. All hosts share one snapshot, so it may
+/// show what another instance has.
+fn has_changed(fleet: &Fleet, instance: Instance, tool: &str) -> bool {
+    let catalog = instance.owner.and_then(|_| fleet.upstream(instance).catalog());
+    catalog.is_some_and(|catalog| fleet.memory.blocked(instance.server, &catalog).contains(tool))
 }

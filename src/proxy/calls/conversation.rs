@@ -2,6 +2,7 @@
 //! gets the question as a result, and its retry goes on with the parked call (2026-07-28,
 //! basic/patterns/mrtr).
 
+use crate::proxy::calls;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
@@ -206,5 +207,5 @@ async fn resume(
     let answered = go_on(fleet, conversation, caller).await;
     let name = || fleet.servers.config(server).name.clone();
     let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
-    fleet.answered(caller, server, &method, answered)
+    calls::answered(fleet, caller, server, &method, answered)
 }

@@ -1,5 +1,9 @@
 //! One request to one server: authorize it, wake the server, send it, and record how it ended.
 
+use super::approval;
+use super::lease;
+use super::send;
+use crate::proxy::logins;
 use tokio::time::Instant;
 
 use super::{approval::Approval, lease::AskLogin};
@@ -71,110 +75,113 @@ impl<'a> Outbound<'a> {
     }
 }
 
-impl Fleet {
-    /// Sends a request to a server, which is woken or loaded for it, and returns its answer.
-    pub(in crate::proxy) async fn forward(
-        &self,
-        outbound: Outbound<'_>,
-    ) -> Result<Outcome, ForwardError> {
-        let began = Instant::now();
-        let answered = self.attempt(&outbound).await;
-        if self.events.has_listeners() {
-            self.record(&outbound, began, &answered);
-        }
-        answered
+/// Sends a request to a server, which is woken or loaded for it, and returns its answer.
+pub(in crate::proxy) async fn forward(
+    fleet: &Fleet,
+    outbound: Outbound<'_>,
+) -> Result<Outcome, ForwardError> {
+    let began = Instant::now();
+    let answered = attempt(fleet, &outbound).await;
+    if fleet.events.has_listeners() {
+        record(fleet, &outbound, began, &answered);
     }
+    answered
+}
 
-    async fn attempt(&self, outbound: &Outbound<'_>) -> Result<Outcome, ForwardError> {
-        let Outbound { server, caller, method, ref params, ref approval } = *outbound;
-        self.check_feature(server, method)?;
-        let failed = |cause| ForwardError::new(self.servers.config(server).name.clone(), cause);
-        let mut last = CallError::NotSent;
-        for _ in 0..MAX_CONNECTIONS {
-            let (instance, lease) = self.lease(server, caller).await?;
-            if let Some(approval) = approval {
-                Box::pin(self.check_approval(approval, caller, instance)).await?;
+async fn attempt(fleet: &Fleet, outbound: &Outbound<'_>) -> Result<Outcome, ForwardError> {
+    let Outbound { server, caller, method, ref params, ref approval } = *outbound;
+    check_feature(fleet, server, method)?;
+    let failed = |cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause);
+    let mut last = CallError::NotSent;
+    for _ in 0..MAX_CONNECTIONS {
+        let (instance, lease) = lease::lease(fleet, server, caller).await?;
+        if let Some(approval) = approval {
+            Box::pin(approval::check_approval(fleet, approval, caller, instance)).await?;
+        }
+        match send::request(fleet, lease, instance, caller, method, params.clone()).await {
+            Err(cause) if can_repeat(fleet, server, caller, &cause).await? => last = cause,
+            answered => return answered.map_err(failed),
+        }
+    }
+    Err(failed(last))
+}
+
+/// Tells listeners how a request has ended.
+fn record(
+    fleet: &Fleet,
+    outbound: &Outbound<'_>,
+    began: Instant,
+    answered: &Result<Outcome, ForwardError>,
+) {
+    let Outbound { server, caller, method, ref params, .. } = *outbound;
+    let is_error = |result: &Raw| {
+        edit::get(result, "isError").is_some_and(|is_error| is_error.as_bytes() == b"true")
+    };
+    let ending = match answered {
+        Ok(Ok(result)) if is_error(result) => CallEnding::Failed,
+        Ok(Ok(_)) => CallEnding::Succeeded,
+        Ok(Err(_)) => CallEnding::Refused,
+        // The same request is made again.
+        Err(ForwardError::Superseded | ForwardError::Asks(_)) => return,
+        Err(_) => CallEnding::Unanswered,
+    };
+    let subject = params
+        .as_ref()
+        .and_then(|params| edit::get_str(params, "name").or_else(|| edit::get_str(params, "uri")));
+    fleet.events.send(Event::CallEnded(EndedCall {
+        host: caller.host.id(),
+        server,
+        method: method.to_owned(),
+        subject,
+        took: began.elapsed(),
+        ending,
+    }));
+}
+
+/// Whether a request that was not executed can be made once more: on another connection, or now that somebody has
+/// logged in.
+async fn can_repeat(
+    fleet: &Fleet,
+    server: ServerId,
+    caller: &Caller,
+    cause: &CallError,
+) -> Result<bool, ForwardError> {
+    match cause {
+        CallError::NotSent => Ok(true),
+        CallError::Unauthorized(CredentialError::LoginRequired { .. }) => {
+            match Box::pin(logins::log_in(
+                fleet,
+                server,
+                caller,
+                logins::way(fleet, caller, AskLogin::ThroughHost),
+            ))
+            .await
+            {
+                LoginOutcome::LoggedIn => Ok(true),
+                LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
+                LoginOutcome::Failed(error) => Err(error),
+                LoginOutcome::NobodyToAsk => Ok(false),
             }
-            match self.request(lease, instance, caller, method, params.clone()).await {
-                Err(cause) if self.can_repeat(server, caller, &cause).await? => last = cause,
-                answered => return answered.map_err(failed),
-            }
         }
-        Err(failed(last))
+        _ => Ok(false),
     }
+}
 
-    /// Tells listeners how a request has ended.
-    fn record(
-        &self,
-        outbound: &Outbound<'_>,
-        began: Instant,
-        answered: &Result<Outcome, ForwardError>,
-    ) {
-        let Outbound { server, caller, method, ref params, .. } = *outbound;
-        let is_error = |result: &Raw| {
-            edit::get(result, "isError").is_some_and(|is_error| is_error.as_bytes() == b"true")
-        };
-        let ending = match answered {
-            Ok(Ok(result)) if is_error(result) => CallEnding::Failed,
-            Ok(Ok(_)) => CallEnding::Succeeded,
-            Ok(Err(_)) => CallEnding::Refused,
-            // The same request is made again.
-            Err(ForwardError::Superseded | ForwardError::Asks(_)) => return,
-            Err(_) => CallEnding::Unanswered,
-        };
-        let subject = params.as_ref().and_then(|params| {
-            edit::get_str(params, "name").or_else(|| edit::get_str(params, "uri"))
-        });
-        self.events.send(Event::CallEnded(EndedCall {
-            host: caller.host.id(),
-            server,
-            method: method.to_owned(),
-            subject,
-            took: began.elapsed(),
-            ending,
-        }));
+/// Whether the config lets the part of a server be used that a method is for.
+pub(in crate::proxy) fn check_feature(
+    fleet: &Fleet,
+    server: ServerId,
+    method: &str,
+) -> Result<(), ForwardError> {
+    let config = fleet.servers.config(server);
+    let (feature, is_on) = match method.split_once('/') {
+        Some(("tools", _)) => ("tools", config.features.tools),
+        Some(("resources", _)) => ("resources", config.features.resources),
+        Some(("prompts", _)) => ("prompts", config.features.prompts),
+        _ => return Ok(()),
+    };
+    if is_on {
+        return Ok(());
     }
-
-    /// Whether a request that was not executed can be made once more: on another connection, or now that somebody has
-    /// logged in.
-    async fn can_repeat(
-        &self,
-        server: ServerId,
-        caller: &Caller,
-        cause: &CallError,
-    ) -> Result<bool, ForwardError> {
-        match cause {
-            CallError::NotSent => Ok(true),
-            CallError::Unauthorized(CredentialError::LoginRequired { .. }) => {
-                match Box::pin(self.log_in(server, caller, self.way(caller, AskLogin::ThroughHost)))
-                    .await
-                {
-                    LoginOutcome::LoggedIn => Ok(true),
-                    LoginOutcome::Asks(result) => Err(ForwardError::Asks(result)),
-                    LoginOutcome::Failed(error) => Err(error),
-                    LoginOutcome::NobodyToAsk => Ok(false),
-                }
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// Whether the config lets the part of a server be used that a method is for.
-    pub(in crate::proxy) fn check_feature(
-        &self,
-        server: ServerId,
-        method: &str,
-    ) -> Result<(), ForwardError> {
-        let config = self.servers.config(server);
-        let (feature, is_on) = match method.split_once('/') {
-            Some(("tools", _)) => ("tools", config.features.tools),
-            Some(("resources", _)) => ("resources", config.features.resources),
-            Some(("prompts", _)) => ("prompts", config.features.prompts),
-            _ => return Ok(()),
-        };
-        if is_on {
-            return Ok(());
-        }
-        Err(ForwardError::SwitchedOff { server: config.name.clone(), feature })
-    }
+    Err(ForwardError::SwitchedOff { server: config.name.clone(), feature })
 }

@@ -1,5 +1,6 @@
 //! A server that is awake for a request: it is woken or loaded, and somebody logs in to it if need be.
 
+use crate::proxy::logins;
 use std::{sync::atomic::Ordering, time::Duration};
 
 use serde_json::json;
@@ -28,65 +29,64 @@ pub(in crate::proxy) enum AskLogin {
     InBrowser,
 }
 
-impl Fleet {
-    /// Returns the instance of a server that a caller uses, awake. Where the server wants a login,
-    /// the caller's user is asked for it if that can be.
-    pub(in crate::proxy) async fn lease(
-        &self,
-        server: ServerId,
-        caller: &Caller,
-    ) -> Result<(Instance, Lease), ForwardError> {
-        self.lease_asking(server, caller, AskLogin::ThroughHost).await
-    }
+/// Returns the instance of a server that a caller uses, awake. Where the server wants a login,
+/// the caller's user is asked for it if that can be.
+pub(in crate::proxy) async fn lease(
+    fleet: &Fleet,
+    server: ServerId,
+    caller: &Caller,
+) -> Result<(Instance, Lease), ForwardError> {
+    lease_asking(fleet, server, caller, AskLogin::ThroughHost).await
+}
 
-    /// As [`Fleet::lease`], with a rule for who may be asked to log in.
-    pub(in crate::proxy) async fn lease_asking(
-        &self,
-        server: ServerId,
-        caller: &Caller,
-        ask: AskLogin,
-    ) -> Result<(Instance, Lease), ForwardError> {
-        let mut logins = 0;
-        loop {
-            let required = match self.lease_unasked(server, caller).await {
-                Err(required @ LoadError::LoginRequired { .. }) if logins < MAX_LOGINS => required,
-                leased => return Ok(leased?),
-            };
-            logins += 1;
-            match Box::pin(self.log_in(server, caller, self.way(caller, ask))).await {
-                LoginOutcome::LoggedIn => {}
-                LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
-                LoginOutcome::Failed(error) => return Err(error),
-                LoginOutcome::NobodyToAsk => return Err(required.into()),
-            }
+/// As [`Fleet::lease`], with a rule for who may be asked to log in.
+pub(in crate::proxy) async fn lease_asking(
+    fleet: &Fleet,
+    server: ServerId,
+    caller: &Caller,
+    ask: AskLogin,
+) -> Result<(Instance, Lease), ForwardError> {
+    let mut logins = 0;
+    loop {
+        let required = match lease_unasked(fleet, server, caller).await {
+            Err(required @ LoadError::LoginRequired { .. }) if logins < MAX_LOGINS => required,
+            leased => return Ok(leased?),
+        };
+        logins += 1;
+        match Box::pin(logins::log_in(fleet, server, caller, logins::way(fleet, caller, ask))).await
+        {
+            LoginOutcome::LoggedIn => {}
+            LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
+            LoginOutcome::Failed(error) => return Err(error),
+            LoginOutcome::NobodyToAsk => return Err(required.into()),
         }
     }
+}
 
-    /// As `lease`, where nobody is asked to log in.
-    async fn lease_unasked(
-        &self,
-        server: ServerId,
-        caller: &Caller,
-    ) -> Result<(Instance, Lease), LoadError> {
-        loop {
-            let instance = self.instance(server, caller);
-            if !self.servers.is_current(instance) {
-                return Err(LoadError::Gone { server: self.servers.config(server).name.clone() });
-            }
-            match self.wake(instance, caller).await {
-                // The config has changed meanwhile, and it is another instance's turn.
-                Err(_) if !self.servers.is_current(instance) => {}
-                leased => return leased.map(|lease| (instance, lease)),
-            }
+/// As `lease`, where nobody is asked to log in.
+async fn lease_unasked(
+    fleet: &Fleet,
+    server: ServerId,
+    caller: &Caller,
+) -> Result<(Instance, Lease), LoadError> {
+    loop {
+        let instance = fleet.instance(server, caller);
+        if !fleet.servers.is_current(instance) {
+            return Err(LoadError::Gone { server: fleet.servers.config(server).name.clone() });
+        }
+        match wake(fleet, instance, caller).await {
+            // The config has changed meanwhile, and it is another instance's turn.
+            Err(_) if !fleet.servers.is_current(instance) => {}
+            leased => return leased.map(|lease| (instance, lease)),
         }
     }
+}
 
-    async fn wake(&self, instance: Instance, caller: &Caller) -> Result<Lease, LoadError> {
-        let upstream = self.upstream(instance);
-        let era = caller.client.era;
-        let message = format!("starting server {}", upstream.name());
-        with_beats(caller, &message, upstream.lease(era)).await
-    }
+async fn wake(fleet: &Fleet, instance: Instance, caller: &Caller) -> Result<Lease, LoadError> {
+    let upstream = fleet.upstream(instance);
+    let era = caller.client.era;
+    let message = format!("starting server {}", upstream.name());
+    with_beats(caller, &message, upstream.lease(era)).await
 }
 
 /// A host that asked for progress is told that it takes a while.

@@ -47,49 +47,52 @@ impl Results {
     }
 }
 
-impl Fleet {
-    /// A tool's result with no more text than the config allows.
-    pub(in crate::proxy) fn bounded(&self, caller: &Caller, server: ServerId, result: Raw) -> Raw {
-        let config = self.servers.config(server);
-        let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
-            return result;
-        };
-        if edit::get(&result, "structuredContent").is_some() {
-            tracing::info!(
-                server = config.name,
-                bytes = result.len(),
-                "a structured result above maxResultBytes passes whole"
-            );
-            return result;
-        }
-        let id = random_token::<9>();
-        let Some((cut, rest)) = cut(&result, max, &id) else { return result };
-        self.results.keep(caller.host.principal(), rest);
-        cut
+/// A tool's result with no more text than the config allows.
+pub(in crate::proxy) fn bounded(
+    fleet: &Fleet,
+    caller: &Caller,
+    server: ServerId,
+    result: Raw,
+) -> Raw {
+    let config = fleet.servers.config(server);
+    let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
+        return result;
+    };
+    if edit::get(&result, "structuredContent").is_some() {
+        tracing::info!(
+            server = config.name,
+            bytes = result.len(),
+            "a structured result above maxResultBytes passes whole"
+        );
+        return result;
     }
+    let id = random_token::<9>();
+    let Some((cut, rest)) = cut(&result, max, &id) else { return result };
+    fleet.results.keep(caller.host.principal(), rest);
+    cut
+}
 
-    /// Answers a `resources/read` of what was kept of a result; `None` for any other resource.
-    pub(in crate::proxy) fn read_result(&self, caller: &Caller, uri: &str) -> Option<Outcome> {
-        let name = uri.strip_prefix(PLACE)?;
-        let (id, page) = match name.split_once("?page=") {
-            None => (name, Some(1)),
-            Some((id, page)) => (id, page.parse().ok().filter(|page| *page > 0)),
-        };
-        let all = self.results.by_principal.lock();
-        let mut kept = all.get(&caller.host.principal()).into_iter().flatten();
-        let Some(rest) = kept.find(|rest| rest.id == id) else {
-            let message = format!("{uri} is not kept (any more)");
-            return Some(Err(error::invalid_params(message)));
-        };
-        let Some((text, note)) = page.and_then(|page| rest.page(page)) else {
-            return Some(Err(error::invalid_params(format!("{uri}: there is no such page"))));
-        };
-        // On its own, so that the texts of the pages can be joined.
-        let contents =
-            [text, &note].map(|text| json!({"uri": uri, "mimeType": "text/plain", "text": text}));
-        let result = edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents));
-        Some(Ok(adapt::own_result(method::RESOURCES_READ, caller.client.era, result)))
-    }
+/// Answers a `resources/read` of what was kept of a result; `None` for any other resource.
+pub(in crate::proxy) fn read_result(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<Outcome> {
+    let name = uri.strip_prefix(PLACE)?;
+    let (id, page) = match name.split_once("?page=") {
+        None => (name, Some(1)),
+        Some((id, page)) => (id, page.parse().ok().filter(|page| *page > 0)),
+    };
+    let all = fleet.results.by_principal.lock();
+    let mut kept = all.get(&caller.host.principal()).into_iter().flatten();
+    let Some(rest) = kept.find(|rest| rest.id == id) else {
+        let message = format!("{uri} is not kept (any more)");
+        return Some(Err(error::invalid_params(message)));
+    };
+    let Some((text, note)) = page.and_then(|page| rest.page(page)) else {
+        return Some(Err(error::invalid_params(format!("{uri}: there is no such page"))));
+    };
+    // On its own, so that the texts of the pages can be joined.
+    let contents =
+        [text, &note].map(|text| json!({"uri": uri, "mimeType": "text/plain", "text": text}));
+    let result = edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents));
+    Some(Ok(adapt::own_result(method::RESOURCES_READ, caller.client.era, result)))
 }
 
 impl Rest {

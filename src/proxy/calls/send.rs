@@ -1,5 +1,6 @@
 //! A request to a server that is awake, carried over into the era of the server.
 
+use crate::proxy::tasks;
 use std::time::Duration;
 
 use super::{
@@ -15,51 +16,47 @@ use crate::{
     wire::{Outcome, Raw},
 };
 
-impl Fleet {
-    /// Sends a request to a server that is awake, in whatever number of steps the two eras need for it.
-    pub(in crate::proxy) async fn request(
-        &self,
-        lease: Lease,
-        instance: Instance,
-        caller: &Caller,
-        method: &str,
-        params: Option<Raw>,
-    ) -> Result<Outcome, CallError> {
-        let forwarded = Forwarded { fleet: self, lease, instance, caller, method };
-        self.send_forwarded(forwarded, params, Ending::default()).await
-    }
+/// Sends a request to a server that is awake, in whatever number of steps the two eras need for it.
+pub(in crate::proxy) async fn request(
+    fleet: &Fleet,
+    lease: Lease,
+    instance: Instance,
+    caller: &Caller,
+    method: &str,
+    params: Option<Raw>,
+) -> Result<Outcome, CallError> {
+    let forwarded = Forwarded { fleet, lease, instance, caller, method };
+    send_forwarded(fleet, forwarded, params, Ending::default()).await
+}
 
-    /// The same, where a call to a legacy server may outlive this future: see [`Ending`].
-    pub(in crate::proxy) async fn send_forwarded(
-        &self,
-        request: Forwarded<'_>,
-        params: Option<Raw>,
-        ending: Ending,
-    ) -> Result<Outcome, CallError> {
-        let (caller, era) = (request.caller, request.lease.greeting().era);
-        if caller.client.era == Era::Modern
-            && let Err(refusal) = self.asking.check_state_of_server(era, params.as_ref())
-        {
-            return Ok(Err(refusal));
+/// The same, where a call to a legacy server may outlive this future: see [`Ending`].
+pub(in crate::proxy) async fn send_forwarded(
+    fleet: &Fleet,
+    request: Forwarded<'_>,
+    params: Option<Raw>,
+    ending: Ending,
+) -> Result<Outcome, CallError> {
+    let (caller, era) = (request.caller, request.lease.greeting().era);
+    if caller.client.era == Era::Modern
+        && let Err(refusal) = fleet.asking.check_state_of_server(era, params.as_ref())
+    {
+        return Ok(Err(refusal));
+    }
+    match (caller.client.era, era) {
+        (Era::Modern, Era::Legacy) => Box::pin(conversation::begin(request, params, ending)).await,
+        (Era::Legacy, Era::Modern) => Box::pin(rounds::play(&request, params)).await,
+        (Era::Legacy, Era::Legacy) => {
+            let outcome = request.send(params).await?;
+            Ok(outcome.map(|result| request.with_task(result)))
         }
-        match (caller.client.era, era) {
-            (Era::Modern, Era::Legacy) => {
-                Box::pin(conversation::begin(request, params, ending)).await
+        (Era::Modern, Era::Modern) => {
+            let outcome = request.send(params).await?;
+            if let Ok(result) = &outcome
+                && adapt::is_input_required(result)
+            {
+                fleet.asking.note_state_of_server(result);
             }
-            (Era::Legacy, Era::Modern) => Box::pin(rounds::play(&request, params)).await,
-            (Era::Legacy, Era::Legacy) => {
-                let outcome = request.send(params).await?;
-                Ok(outcome.map(|result| request.with_task(result)))
-            }
-            (Era::Modern, Era::Modern) => {
-                let outcome = request.send(params).await?;
-                if let Ok(result) = &outcome
-                    && adapt::is_input_required(result)
-                {
-                    self.asking.note_state_of_server(result);
-                }
-                Ok(outcome.map(|result| request.with_task(result)))
-            }
+            Ok(outcome.map(|result| request.with_task(result)))
         }
     }
 }
@@ -97,7 +94,7 @@ impl Forwarded<'_> {
     fn with_task(&self, result: Raw) -> Raw {
         match self.method {
             method::TOOLS_CALL => {
-                self.fleet.with_task(&self.lease, self.instance, self.caller, result)
+                tasks::with_task(self.fleet, &self.lease, self.instance, self.caller, result)
             }
             _ => result,
         }
