@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::process::{Child, ChildStderr};
 
-use super::{Host, Modern, PATIENCE, lines::Lines};
+use super::{Host, Modern, PATIENCE, lines::Lines, redacted};
 
 pub struct Program {
     pub(super) child: Child,
@@ -69,6 +69,28 @@ impl Program {
     /// Waits for a line of dormouse's log with this text.
     pub async fn logged(&self, text: &str) {
         self.log.find(text, |line| line.contains(text).then_some(())).await;
+    }
+
+    /// Waits for a line of this level with this text, and returns it without its time.
+    pub async fn logged_at(&self, level: &str, text: &str) -> String {
+        let found = |line: &str| {
+            let (_, line) = line.split_once(&format!(" {level} "))?;
+            line.contains(text).then(|| redacted(line))
+        };
+        self.log.find(&format!("{level} {text}"), found).await
+    }
+
+    /// The reloads of the config that are logged so far.
+    pub fn reloads(&self) -> Vec<String> {
+        let log = self.log.all();
+        let is_reload = |line: &&String| line.contains(" INFO ") && line.contains(" removed=");
+        log.iter().filter(is_reload).cloned().collect()
+    }
+
+    /// The lines of level WARN so far, without their times.
+    pub fn warnings(&self) -> Vec<String> {
+        let log = self.log.all();
+        log.iter().filter_map(|line| Some(redacted(line.split_once(" WARN ")?.1))).collect()
     }
 
     pub fn log(&self) -> Vec<String> {

@@ -8,7 +8,7 @@ use tokio::{
     process::Command,
 };
 
-use super::{Host, PATIENCE, Proxy, dormouse, http_client};
+use super::{Host, PATIENCE, Proxy, dormouse, http_client, words_of};
 
 const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
 
@@ -80,7 +80,8 @@ impl User {
             }
         }
         if let Some(page) = page {
-            said.push_str(&page.await.expect("nothing panics"));
+            let page = page.await.expect("nothing panics");
+            said.push_str(&format!("the page: {}\n", words_of(&page)));
         }
         let ended = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
         let ended = ended.expect("it ends").expect("it ran");
