@@ -4,7 +4,9 @@ use std::{net::TcpListener, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::support::{Authority, Host, Manner, Modern, PATIENCE, User, eventually, text_of, visit};
+use crate::support::{
+    Authority, Host, Manner, Modern, PATIENCE, User, eventually, redacted, text_of, visit, words_of,
+};
 
 /// The `params` of a call.
 fn use_of_t() -> Value {
@@ -41,7 +43,7 @@ async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
     assert_eq!(asked["mode"], "url");
     host.reply(&question, json!({"action": "accept"})).await;
     let page = visit(asked["url"].as_str().unwrap()).await;
-    assert!(page.contains("You are logged in"), "{page}");
+    insta::assert_snapshot!(words_of(&page), @"You are logged in · dormouse You are logged in dormouse can use g now. You can close this page.");
     for call in calls {
         assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
     }
@@ -96,9 +98,9 @@ async fn a_host_is_told_why_a_login_has_not_come_about() {
     visit(asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap()).await;
     let again = modern.send("tools/call", answered(wanted, &asked, "accept")).await;
     for answer in [legacy.answer(call).await, modern.answer(again).await] {
-        let said = text_of(&answer["result"]);
-        assert!(said.contains("(the authorization server has refused: access_denied)"), "{said}");
-        assert!(said.contains("run `dormouse login g"), "{said}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(redacted(text_of(&answer["result"])), @r#"server "g" wants a login, which has not come about (the authorization server has refused: access_denied): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
+        }
     }
 }
 
@@ -149,8 +151,7 @@ async fn a_token_that_is_refused_from_the_first_is_no_reason_to_ask_again() {
     authority.behaves(Manner::AcceptsNone);
     visit(asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap()).await;
     let refused = host.request("tools/call", answered(wanted, &asked, "accept")).await;
-    let said = text_of(&refused);
-    assert!(said.contains("it does not accept the token that was given a moment ago"), "{said}");
+    insta::assert_snapshot!(redacted(text_of(&refused)), @r#"server "g" cannot be reached: its login cannot be used now: it does not accept the token that was given a moment ago; if that stays so, run `dormouse login g --config <home>/dormouse.json`"#);
 }
 
 #[tokio::test]
@@ -162,7 +163,7 @@ async fn nobody_is_waited_for_when_the_host_has_gone() {
     host.message("elicitation/create", |_| true).await;
     assert_eq!(host.end().await, Some(0));
     let answer = host.answer(call).await;
-    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
+    insta::assert_snapshot!(redacted(text_of(&answer["result"])), @r#"server "g" wants a login, which has not come about (its page was closed: its config has changed, or dormouse is shutting down): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
 }
 
 #[tokio::test]
@@ -189,7 +190,9 @@ async fn accept(host: &mut Host, earlier: &Value) -> Value {
     let question = host.message("elicitation/create", |asked| asked["id"] != *earlier).await;
     host.reply(&question, json!({"action": "accept"})).await;
     let page = visit(question["params"]["url"].as_str().unwrap()).await;
-    assert!(page.contains("You are logged in"), "{page}");
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(words_of(&page), @"You are logged in · dormouse You are logged in dormouse can use g now. You can close this page.");
+    }
     question["id"].clone()
 }
 
@@ -203,7 +206,7 @@ async fn who_declines_is_told_the_command() {
     let question = host.message("elicitation/create", |_| true).await;
     host.reply(&question, json!({"action": "decline"})).await;
     let answer = host.answer(call).await;
-    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
+    insta::assert_snapshot!(redacted(text_of(&answer["result"])), @r#"server "g" wants a login, which has not come about (its user was asked, and has not agreed): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
 }
 
 /// A modern host whose user opens pages, its call, and what it is asked.
@@ -265,7 +268,10 @@ async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
     {
         let mut host = Host::over_http(&url, &[header]);
         host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
-        assert!(host.use_g().await.contains("run `dormouse login g"));
+        let refused = host.use_g().await;
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(redacted(&refused), @r#"server "g" is not connected: it wants a login: run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
+        }
     }
 }
 
@@ -291,7 +297,7 @@ async fn a_browser_is_opened_only_where_the_config_says_so() {
         let id = host.send("tools/call", wanted).await;
         if !is_interactive {
             let answer = host.answer(id).await;
-            assert!(text_of(&answer["result"]).contains("dormouse login g"), "{answer}");
+            insta::assert_snapshot!(redacted(text_of(&answer["result"])), @r#"server "g" is not connected: it wants a login: run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
             assert!(!opened.exists());
             continue;
         }
@@ -309,5 +315,5 @@ async fn a_modern_host_whose_user_declines_is_told_the_command() {
     let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
     let declined = host.request("tools/call", answered(wanted, &asked, "decline")).await;
     assert_eq!(declined["isError"], true);
-    assert!(text_of(&declined).contains("run `dormouse login g"), "{declined}");
+    insta::assert_snapshot!(redacted(text_of(&declined)), @r#"server "g" wants a login, which has not come about (its user was asked, and has not agreed): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
 }
