@@ -116,7 +116,7 @@ async fn one_malformed_tool_costs_that_tool() {
     let mut host = Proxy::with([Server::lazy("a").script("malformed_tool", true)]).serve().await;
     let report: Value = host.load("a").await;
     assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 17);
-    host.logged("left out 1 malformed, oversized or repeated items of tools/list").await;
+    insta::assert_snapshot!(host.logged_at("WARN", "tools/list").await, @r#"left out 1 malformed, oversized or repeated items of tools/list server="a""#);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Proxy, Server, eventually, peak_memory, text_of};
+use crate::support::{Cases, Host, Proxy, Server, eventually, peak_memory, text_of};
 
 /// A bad server beside a good one, both loaded.
 async fn beside_a_good_one(bad: Server) -> Host {
@@ -25,9 +25,7 @@ async fn garbage_on_standard_output_is_skipped_counted_and_logged_once() {
     let mut host = beside_a_good_one(Server::lazy("bad").script("greets_with_noise", true)).await;
     let result = host.use_tool("bad/noise", json!({})).await;
     assert_eq!(text_of(&result), "after the noise");
-    let warned =
-        host.log().iter().filter(|line| line.contains("WARN") && line.contains("skipped")).count();
-    assert_eq!(warned, 1);
+    insta::assert_snapshot!(host.warnings().join("\n"), @r#"skipped a line that is not JSON: "Server is starting up, please wait..."; more of it is only counted server="bad""#);
     good_still_answers(&mut host).await;
 }
 
@@ -37,8 +35,7 @@ async fn a_line_above_the_cap_whose_id_comes_last_fails_that_request_and_says_so
     let other = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "bad/slow", "tool_input": {"ms": 200}}})).await;
     let result = host.use_tool("bad/huge", json!({"bytes": 3_000_000})).await;
     assert_eq!(result["isError"], true);
-    let text = text_of(&result);
-    assert!(text.contains("is above maxMessageBytes (100000)") && text.contains("3000"), "{text}");
+    insta::assert_snapshot!(text_of(&result), @r#"server "bad": the message of 3000073 bytes is above maxMessageBytes (100000)"#);
     assert_eq!(text_of(&host.answer(other).await["result"]), "slept");
     good_still_answers(&mut host).await;
 }
@@ -51,8 +48,7 @@ async fn a_request_above_the_cap_is_refused_under_its_id() {
         r#"{{"params":{{"f":"{filling}"}},"method":"tools/call","jsonrpc":"2.0","id":"big"}}"#
     ))
     .await;
-    let line = host.answer_line(&json!("big")).await;
-    assert!(line.contains("-32600") && line.contains("maxMessageBytes"), "{line}");
+    insta::assert_snapshot!(host.answer_line(&json!("big")).await, @r#"{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"the message of 200068 bytes is above maxMessageBytes (100000)"}}"#);
 }
 
 #[tokio::test]
@@ -93,10 +89,7 @@ async fn replies_that_nobody_asked_for_are_dropped() {
 async fn a_reply_of_the_wrong_shape_fails_its_request() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let result = host.use_tool("bad/malformed", json!({})).await;
-    assert_eq!(
-        text_of(&result),
-        "server \"bad\": its answer is no JSON-RPC response: both \"result\" and \"error\""
-    );
+    insta::assert_snapshot!(text_of(&result), @r#"server "bad": its answer is no JSON-RPC response: both "result" and "error""#);
     good_still_answers(&mut host).await;
 }
 
@@ -116,12 +109,15 @@ async fn a_server_that_stops_reading_fails_its_own_calls_and_memory_stays_bounde
         let call = json!({"tool_name": "bad/echo", "tool_input": {"filling": filling}});
         ids.push(host.send("tools/call", json!({"name": "use_tool", "arguments": call})).await);
     }
-    let mut congested = 0;
+    let mut refusals = Vec::new();
     for id in ids {
         let result = host.answer(id).await["result"].clone();
         assert_eq!(result["isError"], true);
-        congested += usize::from(text_of(&result).contains("does not read its input"));
+        refusals.push(text_of(&result).to_owned());
     }
+    let at_once = refusals.last().unwrap();
+    insta::assert_snapshot!(at_once, @r#"server "bad": it does not read its input"#);
+    let congested = refusals.iter().filter(|refusal| *refusal == at_once).count();
     assert!(congested >= 10, "{congested} of 70 calls were refused at once");
     let peak = peak_memory(host.id());
     assert!(peak < 150_000, "{peak} kB");
@@ -153,7 +149,7 @@ async fn pages_that_never_end_fail_the_load() {
     let server = Server::lazy("a").set("command", "sh").set("args", json!(["-c", script]));
     let mut host = Proxy::with([server]).serve().await;
     let result: Value = host.load("a").await;
-    assert!(text_of(&result).contains("its pages never end"), "{result}");
+    insta::assert_snapshot!(text_of(&result), @r#"failed to load "a": tools/list was refused: its pages never end (2 attempts left)"#);
 }
 
 #[tokio::test]
@@ -166,7 +162,7 @@ async fn a_server_that_asks_and_does_not_read_the_answers_is_given_up() {
     let mut host = Proxy::with([flood, Server::lazy("good")]).serve().await;
     host.load("good").await;
     host.load("flood").await;
-    host.logged("giving it up").await;
+    insta::assert_snapshot!(host.logged_at("WARN", "flood").await, @r#"it asks and does not read the answers; giving it up server="flood""#);
     let peak = peak_memory(host.id());
     assert!(peak < 200_000, "{peak} kB");
     good_still_answers(&mut host).await;
@@ -248,7 +244,7 @@ async fn lists_without_an_end_in_bytes_fail_the_load() {
     let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
     host.load("good").await;
     let result = host.load("bad").await;
-    assert!(text_of(&result).contains("its pages have more than"), "{result}");
+    insta::assert_snapshot!(text_of(&result), @r#"failed to load "bad": tools/list was refused: its pages have more than 67108864 bytes (2 attempts left)"#);
     let peak = peak_memory(host.id());
     assert!(peak < 250_000, "{peak} kB");
     good_still_answers(&mut host).await;
@@ -256,13 +252,15 @@ async fn lists_without_an_end_in_bytes_fail_the_load() {
 
 #[tokio::test]
 async fn a_list_that_a_server_does_not_know_is_empty_and_warned_of() {
+    let mut warnings = Cases::default();
     for method in ["resources/list", "prompts/list", "tools/list"] {
         let server = Server::lazy("a").script("unknown_method", method);
         let mut host = Proxy::with([server]).serve().await;
         let result = host.load("a").await;
         assert!(result["isError"].is_null(), "{method}: {result}");
-        host.logged(&format!("it declares what {method} lists")).await;
+        warnings.add(method, &host.logged_at("WARN", method).await);
     }
+    insta::assert_snapshot!(warnings);
     let server = Server::lazy("a").script("refuse", "resources/list");
     let mut host = Proxy::with([server]).serve().await;
     assert_eq!(host.load("a").await["isError"], true, "another error is a failure");
@@ -278,10 +276,13 @@ async fn a_tools_name_cannot_stand_for_a_tool_of_another_server() {
     let mut host = Proxy::with(servers).serve().await;
     host.load("bad").await;
     host.load("good").await;
+    let mut cases = Cases::default();
     for name in ["good/other", "good__other"] {
         let result = host.use_tool(name, json!({})).await;
-        assert!(text_of(&result).contains("Unknown tool"), "{result}");
+        assert_eq!(result["isError"], true, "{result}");
+        cases.add(name, text_of(&result));
     }
+    insta::assert_snapshot!(cases);
     assert!(host.use_tool("bad/good/other", json!({})).await["isError"].is_null());
 }
 
@@ -309,5 +310,5 @@ async fn capabilities_without_an_end_fail_the_load() {
     let server = Server::lazy("a").script("capabilities", json!({"extensions": many}));
     let mut host = Proxy::with([server]).serve().await;
     let report = host.load("a").await;
-    assert!(text_of(&report).contains("its capabilities have more than"), "{report}");
+    insta::assert_snapshot!(text_of(&report), @r#"failed to load "a": its capabilities have more than 65536 bytes (2 attempts left)"#);
 }

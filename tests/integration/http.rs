@@ -152,7 +152,7 @@ async fn a_session_outlives_silence_and_not_its_host() {
     let mut present = initialized(&program, PATH).await;
     let mut gone = initialized(&program, PATH).await;
     gone.http_mut().hang_up();
-    program.logged("a session has expired").await;
+    insta::assert_snapshot!(program.logged_at("INFO", "session").await, @"a session has expired");
     // The one that holds its stream of news open is still there.
     assert_eq!(present.tool_names().await.len(), 3);
     gone.send("tools/list", json!({})).await;
@@ -539,10 +539,10 @@ async fn a_token_that_is_taken_out_of_the_config_opens_nothing_any_more() {
     let with = |token: &str| format!("Bearer {token}");
     assert_eq!(status(&program, PATH, &[("authorization", &with("old-token"))]).await, 200);
     write(json!(["kept-token", "new-token"]));
-    program.logged("the config has changed").await;
+    eventually("the config is read again", || !program.reloads().is_empty()).await;
     assert_eq!(status(&program, PATH, &[("authorization", &with("old-token"))]).await, 401);
     assert_eq!(status(&program, PATH, &[("authorization", &with("new-token"))]).await, 200);
     assert_eq!(status(&program, PATH, &[("authorization", &with("kept-token"))]).await, 200);
-    program.logged("refused requests without a good token").await;
+    insta::assert_snapshot!(program.logged_at("WARN", "token").await, @r#"refused requests without a good token path="/mcp" count=1"#);
     assert!(!program.log().iter().any(|line| line.contains("old-token")));
 }

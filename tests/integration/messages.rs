@@ -170,7 +170,7 @@ async fn silence_ends_a_call_and_cancels_it() {
     let mut host = Proxy::with([server]).serve().await;
     host.load("a").await;
     let result = host.use_tool("a/hang", json!({})).await;
-    assert_eq!(text_of(&result), "server \"a\": no answer for 400ms");
+    insta::assert_snapshot!(text_of(&result), @r#"server "a": no answer for 400ms"#);
     host.server_noted("a", "notifications/cancelled").await;
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
 }

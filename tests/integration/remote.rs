@@ -15,7 +15,7 @@ use axum::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, Proxy, Server, eventually,
+    Cases, Host, Proxy, Server, eventually, redacted,
     remote::{Asked, Remote, events, json_text, ordinary, reply},
     text_of,
 };
@@ -101,7 +101,7 @@ async fn a_tool_that_has_changed_with_a_new_session_is_not_called_before_it_is_a
     assert!(answer["isError"].is_null(), "{answer}");
     version.store(2, Ordering::SeqCst);
     let refused = host.use_tool("r/t", json!({})).await;
-    assert!(text_of(&refused).contains("dormouse approve r t"), "{refused}");
+    insta::assert_snapshot!(redacted(text_of(&refused)), @r#"The tool "t" of server "r" is blocked: its definition is not what it was when it was first seen, or what it was is not known any more. Its owner has to look at it and run: dormouse approve r t"#);
     let calls = remote.asked().into_iter().filter(|asked| asked.what() == "tools/call");
     let of_the_new = calls.filter(|call| call.header("mcp-session-id") == Some("2"));
     assert_eq!(of_the_new.count(), 0);
@@ -130,8 +130,7 @@ async fn a_stream_that_ends_without_its_answer_fails_that_request_at_once() {
     .await;
     let mut host = host_of(&remote).await;
     let result = host.use_tool("r/t", json!({})).await;
-    let text = text_of(&result);
-    assert!(text.contains("\"r\"") && text.contains("may have been executed"), "{text}");
+    insta::assert_snapshot!(text_of(&result), @r#"server "r": the connection broke before the answer (the stream ended); the request may have been executed"#);
     host.notification("notifications/message").await;
     assert_eq!(remote.count("tools/call"), 1, "it is not repeated");
 }
@@ -207,6 +206,7 @@ async fn raw_results_stay_raw_in_json_and_in_events() {
 
 #[tokio::test]
 async fn an_answer_above_the_limit_fails_its_request_and_nothing_else() {
+    let mut answers = Cases::default();
     for as_events in [false, true] {
         let remote = Remote::start(move |asked: Asked| async move {
             let is_large = asked.message["params"]["arguments"]["large"] == true;
@@ -219,9 +219,10 @@ async fn an_answer_above_the_limit_fails_its_request_and_nothing_else() {
         let proxy = Proxy::with([behind(&remote)]).set("maxMessageBytes", 10_000);
         let mut host = proxy.serve().await;
         let result = host.use_tool("r/t", json!({"large": true})).await;
-        assert!(text_of(&result).contains("maxMessageBytes (10000)"), "{result}");
+        answers.add(if as_events { "events" } else { "JSON" }, text_of(&result));
         assert_eq!(text_of(&host.use_tool("r/t", json!({})).await), "ordinary");
     }
+    insta::assert_snapshot!(answers);
 }
 
 #[tokio::test]
@@ -272,7 +273,7 @@ async fn the_address_for_messages_must_be_of_the_same_origin() {
     .await;
     let mut host = Proxy::with([behind(&remote).set("type", "sse")]).serve().await;
     let result = host.load("r").await;
-    assert!(text_of(&result).contains("of another origin"), "{result}");
+    insta::assert_snapshot!(redacted(text_of(&result)), @r#"failed to load "r": opening the stream was refused: its endpoint "http://127.0.0.1:1/steal" is of another origin (2 attempts left)"#);
 }
 
 #[tokio::test]
@@ -295,7 +296,7 @@ async fn only_redirects_that_keep_the_origin_are_followed_and_headers_go_nowhere
     std::fs::write(proxy.directory.path().join(".env"), "REMOTE_TOKEN=secret-7\n").unwrap();
     let mut host = proxy.serve().await;
     let result = host.use_tool("r/t", json!({})).await;
-    assert!(text_of(&result).contains("redirects to another place"), "{result}");
+    insta::assert_snapshot!(redacted(text_of(&result)), @r#"server "r": HTTP status 307: it redirects to another place"#);
     assert!(thief.asked().is_empty());
     let moved = remote.asked();
     let moved = moved.iter().find(|asked| asked.path == "/moved").unwrap();
@@ -309,9 +310,9 @@ async fn a_server_that_cannot_be_reached_says_so_and_one_that_wants_a_login_too(
     let gone = Server::lazy("gone").set("url", "http://127.0.0.1:1/mcp");
     let mut host = Proxy::with([behind(&remote), gone]).serve().await;
     let result = host.load("r").await;
-    assert!(text_of(&result).contains("wants a login"), "{result}");
+    insta::assert_snapshot!(redacted(text_of(&result)), @r#"server "r" is not connected: it wants a login: run `dormouse login r --config <home>/dormouse.json` in a terminal, then try again"#);
     let result = host.load("gone").await;
-    assert!(text_of(&result).contains("cannot be reached"), "{result}");
+    insta::assert_snapshot!(redacted(text_of(&result)), @r#"failed to load "gone": initialize failed: cannot be reached: http://127.0.0.1:1: Connection refused (os error <code>) (2 attempts left)"#);
 }
 
 #[tokio::test]
@@ -350,7 +351,7 @@ async fn a_modern_request_repeats_in_headers_what_it_says() {
     let input = json!({"tool_name": "r/tä", "tool_input": {"region": "us"}});
     assert_eq!(text_of(&host.call("use_tool", input).await), "ordinary");
     let bad = host.call("use_tool", json!({"tool_name": "r/bad"})).await;
-    assert!(text_of(&bad).contains("Unknown tool"), "{bad}");
+    insta::assert_snapshot!(text_of(&bad), @r#"Unknown tool: "r/bad""#);
     let asked = remote.asked();
     let call = asked.iter().find(|asked| asked.what() == "tools/call").unwrap();
     assert_eq!(call.header("mcp-protocol-version"), Some("2026-07-28"));

@@ -54,7 +54,7 @@ async fn of_several_hosts_in_flight_the_one_that_called_last_is_asked_and_that_i
     let id = asking_host.send("tools/call", asking("a")).await;
     answer_as(&mut asking_host, "last").await;
     assert!(text_of(&asking_host.answer(id).await["result"]).contains("last"));
-    program.logged("the question is taken for that of the last one").await;
+    insta::assert_snapshot!(program.logged_at("WARN", "elicitation/create").await, @r#"several hosts have calls in flight; the question is taken for that of the last one server="a" method="elicitation/create" host=1"#);
     // A host that has not said that it answers is not asked, and nobody is in its place.
     let id = unable.send("tools/call", asking("a")).await;
     let refused = unable.answer(id).await;
