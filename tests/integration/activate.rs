@@ -9,7 +9,7 @@ async fn activate(servers: impl IntoIterator<Item = Server>, settle: &str) -> Ho
 }
 
 #[tokio::test]
-async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
+async fn activation_lists_the_tools_and_can_be_repeated() {
     let server = Server::lazy("a.b")
         .script("resources", json!(["r://1"]))
         .script("prompts", json!(["p", "q"]));
@@ -46,7 +46,7 @@ async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
 }
 
 #[tokio::test]
-async fn an_evicted_server_loses_its_activate_tool() {
+async fn evicted_server_loses_its_activate_tool() {
     let mut host = activate(
         [Server::lazy("bad").set("command", "/no/such/program"), Server::lazy("good")],
         "0",
@@ -61,7 +61,7 @@ async fn an_evicted_server_loses_its_activate_tool() {
 }
 
 #[tokio::test]
-async fn the_result_of_a_load_waits_until_the_host_has_the_new_list() {
+async fn load_result_waits_for_the_new_list() {
     let mut host = activate([Server::lazy("a")], "25s").await;
     let load = host.send("tools/call", json!({"name": "activate_a", "arguments": {}})).await;
     host.notification("notifications/tools/list_changed").await;
@@ -79,7 +79,7 @@ async fn the_result_of_a_load_waits_until_the_host_has_the_new_list() {
 }
 
 #[tokio::test]
-async fn a_list_that_was_asked_for_before_the_load_does_not_end_the_hold() {
+async fn list_before_the_load_does_not_end_the_hold() {
     let mut host = activate([Server::lazy("a")], "300ms").await;
     host.tool_names().await;
     let result = host.call("activate_a", json!({})).await;
@@ -87,7 +87,7 @@ async fn a_list_that_was_asked_for_before_the_load_does_not_end_the_hold() {
 }
 
 #[tokio::test]
-async fn always_load_reaches_the_tools_that_a_load_brought() {
+async fn always_load_marks_tools_of_loaded_servers() {
     let mut host = Proxy::with([Server::lazy("a"), Server::eager("b")])
         .set("surface", "activate")
         .set("alwaysLoad", "loaded")

@@ -100,7 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_file_in_any_layout_keeps_all_that_is_in_it(layout in layout(), replaces in any::<bool>()) {
+    fn connecting_preserves_files_in_any_layout(layout in layout(), replaces in any::<bool>()) {
         let home = tempfile::tempdir().unwrap();
         let directories = directories(Os::Linux, home.path());
         let environment = Environment::default();
@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn what_others_change_between_two_connections_does_not_cost_what_was_taken_out() {
+fn foreign_edits_between_connections_lose_no_servers() {
     let home = tempfile::tempdir().unwrap();
     let backups = Backups::new(home.path().join("backups"));
     let path = home.path().join("mcp.json");

@@ -51,24 +51,24 @@ async fn every_way(program: &[PathBuf], arguments: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_typescript_sdk_is_served_every_way() {
+async fn typescript_sdk_connects_over_every_transport() {
     every_way(&["node".into(), in_tests("npm/client.mjs")], &[]).await;
 }
 
 #[tokio::test]
-async fn the_python_sdk_is_served_every_way_as_a_legacy_host() {
+async fn legacy_python_sdk_connects_over_every_transport() {
     let python = in_tests("clients/.venv/bin/python");
     every_way(&[python, in_tests("clients/python.py")], &["legacy"]).await;
 }
 
 #[tokio::test]
-async fn the_python_sdk_is_served_every_way_as_a_modern_host() {
+async fn modern_python_sdk_connects_over_every_transport() {
     let python = in_tests("clients/.venv/bin/python");
     every_way(&[python, in_tests("clients/python.py")], &["auto"]).await;
 }
 
 #[tokio::test]
-async fn an_rmcp_client_of_either_era_is_served_over_http() {
+async fn rmcp_client_of_either_era_connects_over_http() {
     let program = Proxy::with([conformance_server()]).start_http();
     let url = program.url("/mcp").await;
     // What the rmcp client needs of the process is what ours does.

@@ -53,7 +53,7 @@ async fn check_prints_every_problem_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_reference_without_an_end_is_a_problem_in_its_place() {
+async fn unclosed_reference_is_a_problem() {
     let place = directory();
     let config =
         r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${B", "C": "$${D} $${E"}}}}"#;
@@ -64,7 +64,7 @@ async fn a_reference_without_an_end_is_a_problem_in_its_place() {
 }
 
 #[tokio::test]
-async fn what_a_variable_holds_is_not_shown() {
+async fn check_hides_values_of_variables() {
     let place = directory();
     std::fs::write(place.path().join(".env"), "TOKEN=hidden-secret\nBLANK=\n").unwrap();
     let config = r#"{"mcpServers": {"a": {"command": "x", "idleTimeout": "${TOKEN}"}, "b": {"command": "${BLANK}"}}}"#;
@@ -82,7 +82,7 @@ async fn what_a_variable_holds_is_not_shown() {
 }
 
 #[tokio::test]
-async fn a_config_of_the_working_directory_is_used_only_once_it_is_trusted() {
+async fn config_in_the_working_directory_needs_trust() {
     let place = directory();
     let (code, _, stderr) = run(place.path(), &["serve"]).await;
     assert_eq!(code, Some(2));
@@ -107,7 +107,7 @@ async fn a_config_of_the_working_directory_is_used_only_once_it_is_trusted() {
 }
 
 #[tokio::test]
-async fn the_checked_in_schema_and_reference_are_those_of_the_program() {
+async fn checked_in_schema_and_reference_are_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (_, schema, _) = run(root, &["schema"]).await;
     assert_eq!(
@@ -124,14 +124,14 @@ async fn the_checked_in_schema_and_reference_are_those_of_the_program() {
 }
 
 #[tokio::test]
-async fn the_example_config_is_valid() {
+async fn example_config_is_valid() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (code, _, stderr) = run(root, &["check", "--config", "config.example.json"]).await;
     assert_eq!(code, Some(0), "{stderr}");
 }
 
 #[tokio::test]
-async fn the_demo_shows_each_step_and_leaves_nothing() {
+async fn demo_shows_each_step_and_leaves_nothing() {
     let place = directory();
     let (code, stdout, stderr) = run(place.path(), &["demo", "--json"]).await;
     assert_eq!(code, Some(0), "{stderr}");
@@ -149,7 +149,7 @@ async fn the_demo_shows_each_step_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn standard_output_of_serve_is_protocol_and_nothing_else() {
+async fn serve_prints_only_protocol_messages() {
     let mut host = Proxy::with([crate::support::Server::lazy("a")])
         .argument("--log-format")
         .argument("json")
@@ -168,7 +168,7 @@ async fn standard_output_of_serve_is_protocol_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn shells_complete_names_of_servers_and_hosts() {
+async fn shells_complete_servers_and_apps() {
     let home = directory();
     let config = r#"{"mcpServers": {"alpha": {"command": "x"}, "beta": {"command": "x"}}}"#;
     std::fs::write(home.path().join("dormouse.json"), config).unwrap();
@@ -206,7 +206,7 @@ async fn usage_errors_exit_with_2_and_help_with_0() {
 }
 
 #[tokio::test]
-async fn a_command_and_a_value_that_are_misspelt_are_told_with_what_was_meant() {
+async fn misspelt_command_and_value_get_a_suggestion() {
     let place = directory();
     let mut cases = Cases::default();
     let (code, _, said) = run(place.path(), &["chek"]).await;

@@ -40,7 +40,7 @@ fn arguments<'a>(command: &'a str, host: &'a str, more: &[&'a str]) -> Vec<&'a s
 }
 
 #[tokio::test]
-async fn what_connect_writes_is_undone_byte_for_byte() {
+async fn disconnect_restores_files_byte_for_byte() {
     for windows in [false, true] {
         let home = Home::with_hosts().with(OWN, CONFIG);
         for (_, path) in FILES {
@@ -94,7 +94,7 @@ async fn imported(home: &Home) -> Value {
 }
 
 #[tokio::test]
-async fn what_dormouse_carries_is_taken_out_and_put_back() {
+async fn replaced_servers_are_put_back() {
     let home = Home::with_hosts();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets"];
     let (code, said) = home.run_in("project", &import).await;
@@ -152,7 +152,7 @@ fn has_secrets(said: &str) -> bool {
 }
 
 #[tokio::test]
-async fn servers_are_put_back_when_somebody_has_taken_dormouse_out_already() {
+async fn servers_are_put_back_after_dormouse_was_removed_by_hand() {
     let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
     let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
     let connect = ["connect", "cursor", "--replace", "--yes"];
@@ -189,7 +189,7 @@ async fn servers_are_put_back_when_somebody_has_taken_dormouse_out_already() {
 }
 
 #[tokio::test]
-async fn only_what_dormouse_serves_is_taken_out() {
+async fn replace_keeps_servers_that_dormouse_cannot_serve() {
     let ours = r#"{"mcpServers": {
         "off": {"command": "off", "enabled": false}, "undefined": {"command": "${NOWHERE_DEFINED}"},
         "here": {"command": "npm", "args": ["start"], "cwd": "/src/a"}
@@ -206,7 +206,7 @@ async fn only_what_dormouse_serves_is_taken_out() {
 }
 
 #[tokio::test]
-async fn replacing_takes_servers_for_this_project_alone_out_too_and_puts_them_back() {
+async fn replace_includes_servers_of_the_project() {
     let home = Home::new().with(OWN, r#"{"mcpServers": {"a": {"command": "a"}}}"#);
     let here = home.path().join("project").to_string_lossy().into_owned();
     let theirs = serde_json::json!({"projects": {
@@ -232,7 +232,7 @@ async fn replacing_takes_servers_for_this_project_alone_out_too_and_puts_them_ba
 }
 
 #[tokio::test]
-async fn a_server_that_only_speaks_of_dormouse_is_none() {
+async fn server_that_mentions_dormouse_is_not_dormouse() {
     let theirs = r#"{"mcpServers": {
         "files": {"command": "npx", "args": ["-y", "server-filesystem", "/home/u/dormouse"]},
         "wrapped": {"command": "dormouse", "args": ["--", "server"]}
@@ -247,7 +247,7 @@ async fn a_server_that_only_speaks_of_dormouse_is_none() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_not_there_goes_again() {
+async fn disconnect_removes_a_file_that_connect_created() {
     for (host, path) in FILES {
         let home = Home::new().with(OWN, CONFIG).with("project/x", "");
         let (code, said) = home.run_in("project", &arguments("connect", host, &[])).await;
@@ -262,7 +262,7 @@ async fn a_file_that_was_not_there_goes_again() {
 }
 
 #[tokio::test]
-async fn hosts_reach_it_by_a_url_with_a_token_that_is_not_shown() {
+async fn connect_by_url_hides_the_token() {
     let home = Home::with_hosts().with(OWN, CONFIG);
     for (host, path) in FILES {
         let connect = arguments("connect", host, &["--http", ":8123"]);
@@ -281,7 +281,7 @@ async fn hosts_reach_it_by_a_url_with_a_token_that_is_not_shown() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said_and_changes_nothing() {
+async fn failed_connect_changes_nothing() {
     let home = Home::with_hosts();
     let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
     assert_eq!(code, Some(1), "{said}");
@@ -308,7 +308,7 @@ async fn what_cannot_be_done_is_said_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn all_that_is_there_is_connected_at_once() {
+async fn connect_all_connects_every_app() {
     let home = Home::with_hosts().with(OWN, CONFIG);
     let (code, said) = home.run(&["connect", "--all", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -322,7 +322,7 @@ async fn all_that_is_there_is_connected_at_once() {
 }
 
 #[tokio::test]
-async fn without_a_host_it_says_where_dormouse_is() {
+async fn connect_without_an_app_lists_connections() {
     let theirs = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
     let home = Home::new().with(OWN, CONFIG).with(".cursor/mcp.json", theirs);
     let home = home.with(".codeium/windsurf/mcp_config.json", theirs);
@@ -343,7 +343,7 @@ async fn without_a_host_it_says_where_dormouse_is() {
 }
 
 #[tokio::test]
-async fn an_entry_that_leads_elsewhere_is_known_all_the_same() {
+async fn entry_with_another_url_is_recognized() {
     let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
     let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
     let url = "https://mcp.example.com/mcp";
@@ -359,7 +359,7 @@ async fn an_entry_that_leads_elsewhere_is_known_all_the_same() {
 }
 
 #[tokio::test]
-async fn addresses_that_no_host_could_reach_are_refused() {
+async fn connect_refuses_unreachable_addresses() {
     let home = Home::new().with(OWN, CONFIG);
     let mut refusals = Cases::default();
     for (address, url) in [
@@ -383,7 +383,7 @@ async fn addresses_that_no_host_could_reach_are_refused() {
 }
 
 #[tokio::test]
-async fn a_config_that_listens_is_reached_by_its_url() {
+async fn listening_config_is_connected_by_url() {
     let config = r#"{"listen": "127.0.0.1:8123", "mcpServers": {}}"#;
     let home = Home::new().with(OWN, config);
     let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
@@ -393,7 +393,7 @@ async fn a_config_that_listens_is_reached_by_its_url() {
 }
 
 #[tokio::test]
-async fn no_url_is_written_that_a_host_cannot_use() {
+async fn connect_writes_no_unusable_url() {
     let mut cases = Cases::default();
     for config in [
         r#"{"listen": "0.0.0.0:8123", "mcpServers": {}}"#,
@@ -409,7 +409,7 @@ async fn no_url_is_written_that_a_host_cannot_use() {
 }
 
 #[tokio::test]
-async fn the_tokens_of_an_mcp_proxy_config_reach_the_entry() {
+async fn tokens_of_an_mcp_proxy_config_reach_the_entry() {
     let theirs = json!({
         "mcpProxy": {"addr": ":8123", "options": {"authTokens": ["their-token"]}},
         "mcpServers": {"a": {"command": "a"}},
@@ -426,7 +426,7 @@ async fn the_tokens_of_an_mcp_proxy_config_reach_the_entry() {
 }
 
 #[tokio::test]
-async fn options_that_were_typed_stand_in_what_the_host_starts() {
+async fn options_of_connect_reach_the_entry() {
     let home = Home::new().with(OWN, CONFIG);
     let connect = [
         "connect",
@@ -452,7 +452,7 @@ async fn options_that_were_typed_stand_in_what_the_host_starts() {
 }
 
 #[tokio::test]
-async fn a_projects_file_names_no_place_of_one_user() {
+async fn project_file_contains_no_user_path() {
     let home = Home::new().with(OWN, CONFIG).with("project/x", "");
     let (code, said) =
         home.run_in("project", &["connect", "claude-code", "--project", "--yes"]).await;
@@ -466,7 +466,7 @@ async fn a_projects_file_names_no_place_of_one_user() {
 }
 
 #[tokio::test]
-async fn disconnect_says_what_it_cannot_put_back() {
+async fn disconnect_names_servers_it_cannot_put_back() {
     let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
     let mut cases = Cases::default();
     for keeps_copies in [true, false] {
@@ -490,7 +490,7 @@ async fn disconnect_says_what_it_cannot_put_back() {
 }
 
 #[tokio::test]
-async fn disconnect_without_its_record_goes_by_the_copy_from_before_dormouse() {
+async fn disconnect_without_a_record_uses_the_copy() {
     let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
     let others = |with_a: bool| {
         let a = if with_a { r#""a": {"command": "a"}, "# } else { "" };

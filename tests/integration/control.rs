@@ -17,7 +17,7 @@ fn refusal(result: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_hidden_tool_is_on_no_list_and_no_path_leads_to_it() {
+async fn hidden_tool_is_unlisted_and_unreachable() {
     let mut host = Proxy::with([controlled()]).serve().await;
     let loaded = host.load("a").await;
     let names: Vec<&str> = loaded["structuredContent"]["tools"]
@@ -48,7 +48,7 @@ async fn a_hidden_tool_is_on_no_list_and_no_path_leads_to_it() {
 }
 
 #[tokio::test]
-async fn a_hidden_tool_stays_hidden_at_an_endpoint_of_its_servers_own() {
+async fn hidden_tool_is_unreachable_at_the_servers_endpoint() {
     let program = Proxy::with([controlled()]).start_http();
     let mut host = program.host("/servers/a/mcp").await;
     host.initialize(json!({})).await;
@@ -62,7 +62,7 @@ async fn a_hidden_tool_stays_hidden_at_an_endpoint_of_its_servers_own() {
 }
 
 #[tokio::test]
-async fn features_that_are_off_are_neither_listed_nor_reachable() {
+async fn disabled_features_are_unlisted_and_unreachable() {
     let server = Server::lazy("a")
         .set("features", json!({"tools": false, "resources": false, "prompts": false}))
         .script("resources", json!(["file:///x"]))
@@ -110,7 +110,7 @@ async fn features_that_are_off_are_neither_listed_nor_reachable() {
 }
 
 #[tokio::test]
-async fn a_readonly_call_reaches_only_tools_that_say_that_they_read() {
+async fn readonly_call_reaches_only_readonly_tools() {
     let mut host = Proxy::with([Server::lazy("a")]).set("splitCalls", true).serve().await;
     let list = host.request("tools/list", json!({})).await;
     let tool = &list["tools"][2];
@@ -135,7 +135,7 @@ async fn session(program: &crate::support::Program) -> Host {
 }
 
 #[tokio::test]
-async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
+async fn sessions_with_own_loads_share_one_process() {
     let program = Proxy::with([Server::lazy("a").script("prompts", json!(["p"]))])
         .set("loads", "session")
         .start_http();
@@ -169,7 +169,7 @@ async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
 }
 
 #[tokio::test]
-async fn a_search_finds_only_what_a_session_may_see_though_another_has_loaded_more() {
+async fn search_finds_only_loads_of_its_session() {
     for listing in ["growing", "stable"] {
         let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).set("loads", "session");
         let program = proxy.set("listing", listing).start_http();
@@ -184,7 +184,7 @@ async fn a_search_finds_only_what_a_session_may_see_though_another_has_loaded_mo
 }
 
 #[tokio::test]
-async fn a_large_text_is_cut_and_the_rest_is_read_page_by_page_by_its_session_alone() {
+async fn large_result_is_paged_for_its_session() {
     let program = Proxy::with([Server::lazy("a")]).set("maxResultBytes", 100).start_http();
     let (mut host, mut other) = (session(&program).await, session(&program).await);
     let text = "ä".repeat(120);

@@ -41,7 +41,7 @@ fn accepted() -> Value {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only_once() {
+async fn retry_of_the_call_answers_its_question_once() {
     let program = service();
     let mut asked_host = host(&program, "one").await;
     let mut other = host(&program, "two").await;
@@ -72,7 +72,7 @@ async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_of_a_process_that_has_ended_runs_nothing() {
+async fn answer_to_an_earlier_process_runs_nothing() {
     let home = tempfile::tempdir().unwrap();
     let start = || {
         let modern = Server::lazy("m").script("modern_only", true);
@@ -102,7 +102,7 @@ async fn an_answer_to_a_question_of_a_process_that_has_ended_runs_nothing() {
 }
 
 #[tokio::test]
-async fn questions_keep_members_that_only_the_other_era_defines() {
+async fn questions_keep_members_of_the_other_era() {
     let program = service();
     let mut host = host(&program, "one").await;
     for params in [
@@ -121,7 +121,7 @@ async fn questions_keep_members_that_only_the_other_era_defines() {
 }
 
 #[tokio::test]
-async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
+async fn unsupported_question_to_a_modern_host_is_refused() {
     let program = service();
     let mut host = host(&program, "one").await;
     let call = with_capabilities(asking("sampling/createMessage"));
@@ -130,7 +130,7 @@ async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_while_its_question_is_open_fails_the_retry() {
+async fn retry_fails_after_its_server_died() {
     let program = service();
     let mut host = host(&program, "one").await;
     let call = asking("elicitation/create");
@@ -168,7 +168,7 @@ async fn modern_server(question: Value) -> Remote {
 }
 
 #[tokio::test]
-async fn a_modern_server_that_never_has_enough_is_stopped_after_ten_rounds() {
+async fn endless_input_requests_stop_after_ten_rounds() {
     let question = json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
         "r": {"method": "roots/list"}}});
     let remote = modern_server(question).await;
@@ -190,7 +190,7 @@ async fn a_modern_server_that_never_has_enough_is_stopped_after_ten_rounds() {
 }
 
 #[tokio::test]
-async fn a_question_that_a_legacy_host_has_not_offered_to_answer_fails_the_call() {
+async fn unsupported_question_to_a_legacy_host_fails_the_call() {
     let question = json!({"resultType": "input_required", "inputRequests": {
         "r": {"method": "elicitation/create", "params": {"message": "m"}}}});
     let remote = modern_server(question).await;

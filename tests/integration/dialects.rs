@@ -19,7 +19,7 @@ const DYNMCP: &str = r#"{ "$schema": "https://dynamicmcp.tools/config.json", "mc
 }}"#;
 
 #[tokio::test]
-async fn a_config_of_dynmcp_shows_servers_with_a_description_to_be_loaded() {
+async fn dynmcp_config_lists_described_servers_for_loading() {
     let mut host = Proxy::reading("mcp.json", DYNMCP).serve().await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
     let description = host.description().await;
@@ -49,7 +49,7 @@ const DYNAMIC_MCP: &str = r#"{ "mcpServers": {
 }}"#;
 
 #[tokio::test]
-async fn a_config_of_dynamic_mcp_shows_its_servers_as_groups() {
+async fn dynamic_mcp_config_lists_servers_as_groups() {
     let home = tempfile::tempdir().unwrap();
     let proxy = Proxy::reading("dynamic-mcp.json", DYNAMIC_MCP).at_home(home.path());
     let mut host = proxy.serve().await;
@@ -104,7 +104,7 @@ profiles:
 ";
 
 #[tokio::test]
-async fn a_config_of_multi_mcp_shows_the_tools_that_are_enabled() {
+async fn multi_mcp_config_lists_enabled_tools() {
     let home = tempfile::tempdir().unwrap();
     let proxy = || Proxy::reading("servers.yaml", MULTI_MCP).at_home(home.path());
     let mut host = proxy().serve().await;
@@ -152,8 +152,7 @@ sources: []
 ";
 
 #[tokio::test]
-async fn a_config_that_multi_mcp_has_written_loads_without_a_word_and_its_servers_have_the_environment()
- {
+async fn file_written_by_multi_mcp_loads_without_warnings() {
     let config = WRITTEN_BY_MULTI_MCP
         .replace("[__demo-server, notes]", "['-c', 'exec \"$DEMO\" __demo-server notes']");
     let config = config.replace("command: DORMOUSE", "command: sh");
@@ -166,7 +165,7 @@ async fn a_config_that_multi_mcp_has_written_loads_without_a_word_and_its_server
 }
 
 #[tokio::test]
-async fn refresh_writes_into_a_config_of_multi_mcp_as_multi_mcp_would() {
+async fn refresh_keeps_the_format_of_multi_mcp() {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join("servers.yaml");
     let before = MULTI_MCP.replace("DORMOUSE", env!("CARGO_BIN_EXE_dormouse"));
@@ -215,7 +214,7 @@ const MCP_PROXY: &str = r#"{
 }"#;
 
 #[tokio::test]
-async fn a_config_of_mcp_proxy_has_an_endpoint_for_each_server() {
+async fn mcp_proxy_config_has_an_endpoint_per_server() {
     let proxy = Proxy::reading("config.json", MCP_PROXY).run_as_service();
     let mut serena = proxy.host("/serena/").await;
     serena.initialize(json!({})).await;

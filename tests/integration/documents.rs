@@ -11,7 +11,7 @@ const EVERY_TOOL: [&str; 4] = ["add_note", "list_notes", "search_notes", "delete
 
 /// mcp-proxy's fork, lazy loading for all servers.
 #[tokio::test]
-async fn servers_of_mcp_proxy_that_are_all_lazy_show_how_to_activate_them() {
+async fn lazy_mcp_proxy_servers_show_an_activate_tool() {
     let config = r#"{
         "mcpProxy": {
             "baseURL": "http://localhost:9090", "addr": "127.0.0.1:0", "name": "MCP Proxy",
@@ -41,7 +41,7 @@ async fn servers_of_mcp_proxy_that_are_all_lazy_show_how_to_activate_them() {
 
 /// mcp-proxy's fork, lazy loading for one server.
 #[tokio::test]
-async fn a_server_of_mcp_proxy_is_lazy_or_not_for_itself() {
+async fn mcp_proxy_servers_are_lazy_one_by_one() {
     let config = r#"{
         "mcpProxy": {
             "baseURL": "http://localhost:9090", "addr": "127.0.0.1:0", "name": "MCP Proxy", "version": "1.0.0"
@@ -62,7 +62,7 @@ async fn a_server_of_mcp_proxy_is_lazy_or_not_for_itself() {
 
 /// mcp-proxy's document of the host that is connected to it.
 #[tokio::test]
-async fn a_host_of_mcp_proxy_can_be_a_config_itself() {
+async fn config_of_an_mcp_proxy_host_is_readable() {
     let config = r#"{ "mcpServers": { "proxy-serena": { "url": "http://127.0.0.1:9/serena/" } } }"#;
     let mut host = Proxy::reading("mcp.json", config).serve().await;
     assert!(host.description().await.contains("proxy-serena"), "it is a server like any other");
@@ -99,7 +99,7 @@ const LAZY_STARTUP: &str = r#"{
 }"#;
 
 #[tokio::test]
-async fn servers_of_dynamic_mcp_start_as_each_says() {
+async fn dynamic_mcp_servers_start_as_configured() {
     let home = tempfile::tempdir().unwrap();
     // The flag is for those that do not say it themselves.
     let proxy = Proxy::reading("dynamic-mcp.json", LAZY_STARTUP).at_home(home.path());
@@ -121,7 +121,7 @@ async fn servers_of_dynamic_mcp_start_as_each_says() {
 
 /// dynamic-mcp's simplest form: nothing but descriptions and commands, which is a config of ours.
 #[tokio::test]
-async fn a_config_that_says_nothing_of_dynamic_mcp_alone_is_ours() {
+async fn plain_config_is_not_taken_for_dynamic_mcp() {
     let config = r#"{ "mcpServers": {
         "filesystem": { "description": "File operations", "command": "DORMOUSE", "args": ["__demo-server", "notes"] },
         "git": { "description": "Git operations", "command": "DORMOUSE", "args": ["__demo-server", "weather"] }
@@ -193,7 +193,7 @@ const SERVERS: &str = "servers:
 ";
 
 #[tokio::test]
-async fn servers_of_multi_mcp_are_always_on_or_wake_on_a_call() {
+async fn multi_mcp_servers_are_always_on_or_wake_on_a_call() {
     let home = tempfile::tempdir().unwrap();
     let mut host = Proxy::reading("servers.yaml", SERVERS).at_home(home.path()).serve().await;
     let names = host.tool_names().await;

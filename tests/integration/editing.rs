@@ -3,7 +3,7 @@
 use crate::support::{Cases, Home, OWN, redacted};
 
 #[tokio::test]
-async fn the_first_server_makes_the_config_and_more_are_added_as_they_are_found() {
+async fn add_creates_the_config_and_appends_to_it() {
     let home = Home::new();
     let typed: [&[&str]; 5] = [
         &["add", "notes", "--", "npx", "-y", "notes server"],
@@ -40,7 +40,7 @@ async fn the_first_server_makes_the_config_and_more_are_added_as_they_are_found(
 }
 
 #[tokio::test]
-async fn what_cannot_be_added_leaves_the_config_as_it_was() {
+async fn failed_add_leaves_the_config_unchanged() {
     let home = Home::new();
     assert_eq!(home.run(&["add", "a", "x"]).await.0, Some(0));
     let before = home.read(OWN);
@@ -70,7 +70,7 @@ async fn what_cannot_be_added_leaves_the_config_as_it_was() {
 }
 
 #[tokio::test]
-async fn servers_are_switched_and_removed_in_place_in_every_form() {
+async fn edits_keep_comments_in_every_format() {
     for (name, before, after) in [
         (
             "c.json",
@@ -105,7 +105,7 @@ async fn servers_are_switched_and_removed_in_place_in_every_form() {
 }
 
 #[tokio::test]
-async fn enable_and_disable_say_when_there_is_nothing_to_do() {
+async fn enable_and_disable_report_no_change() {
     let home = Home::new().with("c.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     let mut cases = Cases::default();
     for command in ["enable", "disable", "disable", "enable"] {
@@ -117,7 +117,7 @@ async fn enable_and_disable_say_when_there_is_nothing_to_do() {
 }
 
 #[tokio::test]
-async fn init_writes_a_config_and_never_over_another() {
+async fn init_never_overwrites_a_config() {
     let home = Home::new();
     assert_eq!(home.run(&["init"]).await.0, Some(0));
     let (code, said) = home.run(&["check"]).await;

@@ -23,7 +23,7 @@ async fn every_legacy_version_is_answered_with_itself() {
 }
 
 #[tokio::test]
-async fn a_modern_host_discovers_listens_and_lists_again() {
+async fn modern_host_discovers_listens_and_lists_again() {
     let mut host = Proxy::with([Server::lazy("a").script("resources", json!(["r://1"]))])
         .start()
         .into_modern();
@@ -71,7 +71,7 @@ async fn a_modern_host_discovers_listens_and_lists_again() {
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_speaks_is_refused_with_those_that_we_do() {
+async fn unknown_version_is_refused_with_the_supported_ones() {
     let mut host = Proxy::with([]).start();
     let mut params = Modern::meta(json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
@@ -82,7 +82,7 @@ async fn a_version_that_nobody_speaks_is_refused_with_those_that_we_do() {
 }
 
 #[tokio::test]
-async fn a_modern_hosts_metadata_does_not_reach_a_legacy_server() {
+async fn metadata_of_a_modern_host_is_removed_for_a_legacy_server() {
     let mut host = Proxy::with([Server::lazy("a")]).start().into_modern();
     let params =
         json!({"name": "use_tool", "arguments": {"tool_name": "a/echo"}, "_meta": {"x/own": 1}});
@@ -104,7 +104,7 @@ async fn a_modern_hosts_metadata_does_not_reach_a_legacy_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_exits_at_the_probe_is_started_anew_within_the_same_attempt() {
+async fn server_that_exits_at_the_probe_is_started_again() {
     let mut host =
         Proxy::with([Server::lazy("a").script("exit_at", "server/discover")]).start().into_modern();
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
@@ -116,7 +116,7 @@ async fn a_server_that_exits_at_the_probe_is_started_anew_within_the_same_attemp
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_the_probe_is_asked_to_initialize_on_the_same_connection() {
+async fn ignored_probe_is_followed_by_initialize() {
     let server = Server::lazy("a").script("ignore", "server/discover").set("idleTimeout", "100ms");
     let mut host = Proxy::with([server]).start().into_modern();
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
@@ -131,7 +131,7 @@ async fn a_server_that_ignores_the_probe_is_asked_to_initialize_on_the_same_conn
 }
 
 #[tokio::test]
-async fn a_modern_only_server_serves_a_legacy_host() {
+async fn modern_server_serves_a_legacy_host() {
     let mut host = Proxy::with([Server::lazy("a")
         .script("modern_only", true)
         .script("resources", json!(["r://1"]))])
@@ -148,7 +148,7 @@ async fn a_modern_only_server_serves_a_legacy_host() {
 }
 
 #[tokio::test]
-async fn a_legacy_host_and_a_modern_host_each_get_a_server_on_rmcp_in_their_own_era() {
+async fn rmcp_server_speaks_the_era_of_its_host() {
     let server = || Server::lazy("r").script("rmcp", true);
     let mut legacy = Proxy::with([server()]).serve().await;
     assert_eq!(text_of(&legacy.use_tool("r/era", json!({})).await), "legacy");
@@ -161,7 +161,7 @@ async fn a_legacy_host_and_a_modern_host_each_get_a_server_on_rmcp_in_their_own_
 }
 
 #[tokio::test]
-async fn a_modern_servers_changes_reach_a_legacy_host() {
+async fn changes_of_a_modern_server_reach_a_legacy_host() {
     let server = Server::lazy("r").script("rmcp", true).set("protocol", "modern");
     let mut host = Proxy::with([server]).serve().await;
     host.load("r").await;
@@ -176,7 +176,7 @@ async fn a_modern_servers_changes_reach_a_legacy_host() {
 }
 
 #[tokio::test]
-async fn an_rmcp_client_of_either_era_loads_and_calls() {
+async fn rmcp_client_of_either_era_loads_and_calls() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("dormouse.json");
     let fixture = std::path::Path::new(env!("CARGO_BIN_EXE_dormouse"))

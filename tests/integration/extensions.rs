@@ -27,7 +27,7 @@ async fn begin(host: &mut Host, tool: &str, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn legacy_tasks_are_routed_by_id_even_where_two_servers_use_the_same() {
+async fn legacy_tasks_with_equal_ids_are_told_apart() {
     let mut host = direct(with_tasks(false)).start();
     let greeting = host.initialize(json!({})).await;
     assert_eq!(greeting["capabilities"]["tasks"]["requests"], json!({"tools": {"call": {}}}));
@@ -61,7 +61,7 @@ async fn legacy_tasks_are_routed_by_id_even_where_two_servers_use_the_same() {
 }
 
 #[tokio::test]
-async fn modern_tasks_are_routed_and_listened_to() {
+async fn modern_tasks_are_routed_and_announced() {
     let mut host = direct(with_tasks(true)).start().into_modern();
     let discovered = host.request("server/discover", json!({})).await;
     let declared = &discovered["capabilities"]["extensions"]["io.modelcontextprotocol/tasks"];
@@ -125,7 +125,7 @@ impl AsTasks {
 }
 
 #[tokio::test]
-async fn a_task_keeps_its_server_awake_until_its_result_is_fetched() {
+async fn task_keeps_its_server_awake_until_it_is_fetched() {
     let server = Server::lazy("a")
         .script("tasks", true)
         .script("extra_tools", json!(["begin", "finish"]))
@@ -141,7 +141,7 @@ async fn a_task_keeps_its_server_awake_until_its_result_is_fetched() {
 }
 
 #[tokio::test]
-async fn the_task_of_one_host_is_unknown_to_another() {
+async fn task_is_unknown_to_other_hosts() {
     let program = direct(with_tasks(false)).start_http();
     let (mut one, mut other) = (program.host("/mcp").await, program.host("/mcp").await);
     one.initialize(json!({})).await;
@@ -158,7 +158,7 @@ async fn the_task_of_one_host_is_unknown_to_another() {
 }
 
 #[tokio::test]
-async fn a_task_of_an_ended_session_is_found_again_by_its_user_and_nobody_else() {
+async fn task_of_an_ended_session_stays_with_its_user() {
     let tokens = json!(["one", "two"]);
     let program = direct(with_tasks(false)).set("authTokens", tokens).start_http();
     let url = program.url("/mcp").await;
@@ -179,7 +179,7 @@ async fn a_task_of_an_ended_session_is_found_again_by_its_user_and_nobody_else()
 }
 
 #[tokio::test]
-async fn a_tool_that_must_be_a_task_answers_a_call_through_use_tool_with_its_result() {
+async fn use_tool_returns_the_result_of_a_required_task() {
     let required = json!({
         "name": "begin", "description": "Begins.", "inputSchema": {"type": "object"},
         "execution": {"taskSupport": "required"},
@@ -231,7 +231,7 @@ async fn shows_apps(host: &mut Host) {
 }
 
 #[tokio::test]
-async fn tools_with_an_interface_are_listed_by_their_own_names_once_their_server_is_loaded() {
+async fn tools_with_an_interface_keep_their_names() {
     for (surface, load) in [
         ("discover", ("load_mcp", json!({"mcp_name": "one"}))),
         ("groups", ("call_dynamic_tool", json!({"group": "one", "name": "echo"}))),
@@ -262,7 +262,7 @@ async fn tools_with_an_interface_are_listed_by_their_own_names_once_their_server
 }
 
 #[tokio::test]
-async fn an_interface_gives_no_tool_the_name_of_another_servers() {
+async fn interface_takes_no_name_of_another_server() {
     let ui = json!({"resourceUri": "ui://bad/main", "visibility": ["model", "app"]});
     let names = ["good__del", "good/del", "two words"];
     let tools: Vec<Value> = names.iter().map(|name| app_tool(name, &ui)).collect();
@@ -276,7 +276,7 @@ async fn an_interface_gives_no_tool_the_name_of_another_servers() {
 }
 
 #[tokio::test]
-async fn what_only_an_app_calls_is_shown_to_no_agent() {
+async fn tools_for_an_interface_are_hidden_from_agents() {
     let mut host = Proxy::with([with_app("one", "chart")]).serve().await;
     let report = host.load("one").await.to_string();
     assert!(report.contains("one/chart") && !report.contains("one/refresh"), "{report}");
@@ -287,7 +287,7 @@ async fn what_only_an_app_calls_is_shown_to_no_agent() {
 }
 
 #[tokio::test]
-async fn an_app_reaches_its_own_server_where_another_has_a_tool_of_the_same_name() {
+async fn interface_calls_reach_their_own_server() {
     let servers = [with_app("one", "chart"), with_app("two", "map")];
     let mut host = Proxy::with(servers).start();
     shows_apps(&mut host).await;
@@ -325,7 +325,7 @@ fn with_skills(name: &str, uris: &[&str]) -> Server {
 }
 
 #[tokio::test]
-async fn the_skills_of_all_servers_are_one_list_and_each_leads_to_its_server() {
+async fn skills_of_all_servers_form_one_list() {
     let servers = [
         with_skills("a", &["skill://one/SKILL.md", "skill://both/SKILL.md"]),
         with_skills("b", &["skill://both/SKILL.md", "skill://two/SKILL.md"]),
@@ -370,7 +370,7 @@ fn with_extension(name: &str, extension: &str) -> Server {
 }
 
 #[tokio::test]
-async fn a_method_of_an_extension_goes_to_the_only_server_that_declares_it() {
+async fn extension_method_reaches_the_server_that_declares_it() {
     let mut host =
         Proxy::with([with_extension("a", "com.example/notes"), Server::eager("b")]).serve().await;
     host.tool_names().await;
@@ -381,7 +381,7 @@ async fn a_method_of_an_extension_goes_to_the_only_server_that_declares_it() {
 }
 
 #[tokio::test]
-async fn a_method_that_two_servers_have_is_refused_with_the_endpoint_of_each() {
+async fn ambiguous_method_is_refused_with_the_endpoints() {
     let servers = ["a", "b"].map(|name| with_extension(name, "com.example/notes"));
     let mut host = Proxy::with(servers).serve().await;
     host.tool_names().await;

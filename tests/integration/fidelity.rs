@@ -25,7 +25,7 @@ const RESULTS: [&str; 16] = [
 ];
 
 #[tokio::test]
-async fn a_result_arrives_as_it_was_sent_in_every_surface() {
+async fn results_keep_their_bytes_on_every_surface() {
     for surface in ["discover", "activate"] {
         let mut host =
             Proxy::with([Server::lazy("a")]).set("surface", surface).set("settle", 0).serve().await;
@@ -51,7 +51,7 @@ async fn a_result_arrives_as_it_was_sent_in_every_surface() {
 }
 
 #[tokio::test]
-async fn params_arrive_as_they_were_sent_but_for_the_name() {
+async fn params_keep_their_bytes_except_the_name() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     let input = r#"{"z":1e2,"big":123456789012345678901234567890,"a":{"u":"\ud800 é","n":null}, "b" : [1.10]}"#;
@@ -77,7 +77,7 @@ async fn params_arrive_as_they_were_sent_but_for_the_name() {
 }
 
 #[tokio::test]
-async fn definitions_and_contents_arrive_as_they_were_sent() {
+async fn definitions_keep_their_bytes() {
     let server =
         Server::lazy("a").script("resources", json!(["r://1"])).script("prompts", json!(["p"]));
     let mut host = Proxy::with([server]).set("surface", "activate").set("settle", 0).serve().await;
@@ -98,7 +98,7 @@ async fn definitions_and_contents_arrive_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_server_arrives_as_it_was_sent() {
+async fn server_errors_arrive_unchanged() {
     let mut host = Proxy::with([Server::lazy("a")
         .script("prompts", json!(["p"]))
         .script("refuse", "prompts/get")])
@@ -112,7 +112,7 @@ async fn an_error_of_a_server_arrives_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn one_malformed_tool_costs_that_tool() {
+async fn malformed_tool_is_left_out_alone() {
     let mut host = Proxy::with([Server::lazy("a").script("malformed_tool", true)]).serve().await;
     let report: Value = host.load("a").await;
     assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 17);
@@ -120,7 +120,7 @@ async fn one_malformed_tool_costs_that_tool() {
 }
 
 #[tokio::test]
-async fn a_result_keeps_its_bytes_when_it_crosses_eras() {
+async fn results_keep_their_bytes_across_eras() {
     let mut host = Proxy::with([Server::lazy("a")]).start().into_modern();
     let result = r#"{"z":1e2,"content":[],"\ud800":1, "a":[ 1.10 ]}"#;
     let call = json!({"tool_name": "a/raw", "tool_input": {"result": result}});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Cases, Proxy, Server, line_of, text_of};
 
 #[tokio::test]
-async fn the_two_tools_list_the_groups_and_work_without_any_new_list() {
+async fn groups_work_without_a_new_list() {
     let servers = [Server::lazy("a"), Server::lazy("b").set("command", "no-such-program")];
     let mut host = Proxy::with(servers).set("surface", "groups").serve().await;
     let list = host.request("tools/list", json!({})).await;

@@ -21,7 +21,7 @@ async fn good_still_answers(host: &mut Host) {
 }
 
 #[tokio::test]
-async fn garbage_on_standard_output_is_skipped_counted_and_logged_once() {
+async fn garbage_on_standard_output_is_logged_once() {
     let mut host = beside_a_good_one(Server::lazy("bad").script("greets_with_noise", true)).await;
     let result = host.use_tool("bad/noise", json!({})).await;
     assert_eq!(text_of(&result), "after the noise");
@@ -30,7 +30,7 @@ async fn garbage_on_standard_output_is_skipped_counted_and_logged_once() {
 }
 
 #[tokio::test]
-async fn a_line_above_the_cap_whose_id_comes_last_fails_that_request_and_says_so() {
+async fn oversized_answer_fails_its_request() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let other = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "bad/slow", "tool_input": {"ms": 200}}})).await;
     let result = host.use_tool("bad/huge", json!({"bytes": 3_000_000})).await;
@@ -41,7 +41,7 @@ async fn a_line_above_the_cap_whose_id_comes_last_fails_that_request_and_says_so
 }
 
 #[tokio::test]
-async fn a_request_above_the_cap_is_refused_under_its_id() {
+async fn oversized_request_is_refused_under_its_id() {
     let mut host = Proxy::with([]).set("maxMessageBytes", 100_000).serve().await;
     let filling = "x".repeat(200_000);
     host.write(format!(
@@ -52,7 +52,7 @@ async fn a_request_above_the_cap_is_refused_under_its_id() {
 }
 
 #[tokio::test]
-async fn a_burst_of_list_changed_costs_two_lists_and_tells_the_host_once() {
+async fn burst_of_list_changed_costs_two_lists() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let lists = |host: &Host| {
         host.server_log("bad").iter().filter(|line| line.starts_with("tools/list")).count()
@@ -71,7 +71,7 @@ async fn a_burst_of_list_changed_costs_two_lists_and_tells_the_host_once() {
 }
 
 #[tokio::test]
-async fn replies_that_nobody_asked_for_are_dropped() {
+async fn unexpected_replies_are_dropped() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     assert_eq!(text_of(&host.use_tool("bad/twice", json!({})).await), "first");
     assert_eq!(text_of(&host.use_tool("bad/stray", json!({})).await), "to the caller");
@@ -86,7 +86,7 @@ async fn replies_that_nobody_asked_for_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_reply_of_the_wrong_shape_fails_its_request() {
+async fn malformed_reply_fails_its_request() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let result = host.use_tool("bad/malformed", json!({})).await;
     insta::assert_snapshot!(text_of(&result), @r#"server "bad": its answer is no JSON-RPC response: both "result" and "error""#);
@@ -94,7 +94,7 @@ async fn a_reply_of_the_wrong_shape_fails_its_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_reading_fails_its_own_calls_and_memory_stays_bounded() {
+async fn server_that_stops_reading_fails_its_own_calls() {
     let bad = Server::lazy("bad").set("timeouts", json!({"call": "1s"}));
     let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
     host.load("good").await;
@@ -140,7 +140,7 @@ async fn late_answers_do_not_reach_later_requests() {
 }
 
 #[tokio::test]
-async fn pages_that_never_end_fail_the_load() {
+async fn endless_pages_fail_the_load() {
     // Every page names the same next page.
     let script = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
         *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}";;
@@ -153,7 +153,7 @@ async fn pages_that_never_end_fail_the_load() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_and_does_not_read_the_answers_is_given_up() {
+async fn server_that_reads_no_answers_is_disconnected() {
     let script = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
         *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}";;
         *notifications/initialized*) exec yes '{"jsonrpc":"2.0","id":1,"method":"ping"}';;
@@ -169,7 +169,7 @@ async fn a_server_that_asks_and_does_not_read_the_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_question_is_taken_back_from_the_host_when_its_server_dies() {
+async fn question_is_withdrawn_when_its_server_dies() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     let input = json!({"method": "sampling/createMessage", "params": {}});
@@ -196,7 +196,7 @@ fn scripted(name: &str, capabilities: &str, more: &str) -> Server {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_inside_an_oversized_line_harms_nobody() {
+async fn server_that_exits_inside_an_oversized_line_fails_alone() {
     for stream in ["1", "2"] {
         let script = format!("head -c 300000 /dev/zero | tr '\\0' x >&{stream}; sleep 0.2");
         let bad = Server::lazy("bad").set("command", "sh").set("args", json!(["-c", script]));
@@ -209,14 +209,14 @@ async fn a_server_that_ends_inside_an_oversized_line_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_host_that_ends_inside_an_oversized_line_is_a_host_that_has_gone() {
+async fn host_that_ends_inside_an_oversized_line_is_gone() {
     let mut host = Proxy::with([]).set("maxMessageBytes", 100_000).serve().await;
     host.write_part(&vec![b'x'; 300_000]).await;
     assert_eq!(host.end().await, Some(0));
 }
 
 #[tokio::test]
-async fn capabilities_that_no_value_can_hold_pass_to_servers_and_hosts() {
+async fn unparsable_capabilities_are_passed_on() {
     let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     for odd in ["1e400", "\"\\ud800\"", &nested] {
         let mut host = Proxy::with([scripted("a", "{}", ""), Server::lazy("good")]).start();
@@ -237,7 +237,7 @@ async fn capabilities_that_no_value_can_hold_pass_to_servers_and_hosts() {
 }
 
 #[tokio::test]
-async fn lists_without_an_end_in_bytes_fail_the_load() {
+async fn oversized_lists_fail_the_load() {
     // Each page has another cursor, and 4 MB.
     let more = r#"*tools/list*) n=$((n+1)); filling=$(head -c 4000000 /dev/zero | tr '\0' x); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[],\"filling\":\"$filling\",\"nextCursor\":\"$n\"}}";;"#;
     let bad = scripted("bad", r#"{\"tools\":{}}"#, more);
@@ -251,7 +251,7 @@ async fn lists_without_an_end_in_bytes_fail_the_load() {
 }
 
 #[tokio::test]
-async fn a_list_that_a_server_does_not_know_is_empty_and_warned_of() {
+async fn unknown_list_method_is_an_empty_list_with_a_warning() {
     let mut warnings = Cases::default();
     for method in ["resources/list", "prompts/list", "tools/list"] {
         let server = Server::lazy("a").script("unknown_method", method);
@@ -267,7 +267,7 @@ async fn a_list_that_a_server_does_not_know_is_empty_and_warned_of() {
 }
 
 #[tokio::test]
-async fn a_tools_name_cannot_stand_for_a_tool_of_another_server() {
+async fn tool_name_cannot_shadow_another_servers_tool() {
     let servers = [
         Server::lazy("bad").script("extra_tools", json!(["good/other", "good__other"])),
         Server::lazy("good"),
@@ -287,7 +287,7 @@ async fn a_tools_name_cannot_stand_for_a_tool_of_another_server() {
 }
 
 #[tokio::test]
-async fn a_prompts_name_cannot_stand_for_a_prompt_of_another_server() {
+async fn prompt_name_cannot_shadow_another_servers_prompt() {
     let bad = Server::eager("bad").script("prompts", json!(["good__p", "good__other", "own"]));
     let good = Server::eager("good").script("prompts", json!(["p"]));
     let mut host = Proxy::with([bad, good]).serve().await;
@@ -304,7 +304,7 @@ async fn a_prompts_name_cannot_stand_for_a_prompt_of_another_server() {
 }
 
 #[tokio::test]
-async fn capabilities_without_an_end_fail_the_load() {
+async fn oversized_capabilities_fail_the_load() {
     let many: serde_json::Map<String, Value> =
         (0..7_000).map(|number| (format!("x/{number}"), json!({}))).collect();
     let server = Server::lazy("a").script("capabilities", json!({"extensions": many}));

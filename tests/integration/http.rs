@@ -41,7 +41,7 @@ async fn status(program: &Program, path: &str, headers: &[(&str, &str)]) -> u16 
 }
 
 #[tokio::test]
-async fn a_host_over_http_loads_calls_and_is_told() {
+async fn host_over_http_loads_calls_and_is_notified() {
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
@@ -54,7 +54,7 @@ async fn a_host_over_http_loads_calls_and_is_told() {
 }
 
 #[tokio::test]
-async fn strangers_are_turned_away_before_anything_is_looked_at() {
+async fn foreign_requests_are_refused() {
     let program = service().start_http();
     for (name, value, expected) in [
         ("host", "evil.example.com", 403),
@@ -71,7 +71,7 @@ async fn strangers_are_turned_away_before_anything_is_looked_at() {
 }
 
 #[tokio::test]
-async fn tokens_open_everything_or_one_server() {
+async fn tokens_open_all_servers_or_one() {
     let own = Server::lazy("own").set("authTokens", json!(["for-own"]));
     let program =
         Proxy::with([own, Server::lazy("b")]).set("authTokens", json!(["for-all"])).start_http();
@@ -96,7 +96,7 @@ async fn tokens_open_everything_or_one_server() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_a_token_which_is_made_and_printed_once() {
+async fn public_address_gets_a_printed_token() {
     let program = service().argument("--http").argument("0.0.0.0:0").run_as_service();
     let url = program.url(PATH).await.replace("0.0.0.0", "127.0.0.1");
     let log = program.log();
@@ -118,7 +118,7 @@ async fn an_address_that_others_can_reach_needs_a_token_which_is_made_and_printe
 }
 
 #[tokio::test]
-async fn a_session_is_its_hosts_alone_and_ends_when_the_host_says_so() {
+async fn session_belongs_to_its_token_and_can_be_deleted() {
     let program = service().set("authTokens", json!(["one", "two"])).start_http();
     let url = program.url(PATH).await;
     let mut host = Host::over_http(&url, &[("authorization", "Bearer one")]);
@@ -147,7 +147,7 @@ async fn a_session_is_its_hosts_alone_and_ends_when_the_host_says_so() {
 }
 
 #[tokio::test]
-async fn a_session_outlives_silence_and_not_its_host() {
+async fn session_expires_without_an_open_stream() {
     let program = service().set("sessionTimeout", "300ms").start_http();
     let mut present = initialized(&program, PATH).await;
     let mut gone = initialized(&program, PATH).await;
@@ -160,7 +160,7 @@ async fn a_session_outlives_silence_and_not_its_host() {
 }
 
 #[tokio::test]
-async fn a_stream_is_resumed_where_it_broke_and_brings_nothing_of_another() {
+async fn broken_stream_resumes_with_its_own_events() {
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;
@@ -212,7 +212,7 @@ async fn a_stream_is_resumed_where_it_broke_and_brings_nothing_of_another() {
 }
 
 #[tokio::test]
-async fn one_server_is_shown_alone_under_its_own_names() {
+async fn endpoint_of_one_server_keeps_its_names() {
     let program = service().start_http();
     let mut alone = initialized(&program, "/servers/a/mcp").await;
     let names = alone.tool_names().await;
@@ -236,7 +236,7 @@ async fn one_server_is_shown_alone_under_its_own_names() {
 }
 
 #[tokio::test]
-async fn hosts_of_one_server_are_not_told_of_another() {
+async fn endpoint_of_one_server_announces_no_other() {
     let program = service().start_http();
     let mut of_a = initialized(&program, "/servers/a/mcp").await;
     let mut of_all = initialized(&program, PATH).await;
@@ -250,7 +250,7 @@ async fn hosts_of_one_server_are_not_told_of_another() {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_as_one() {
+async fn batch_is_answered_as_one() {
     let program = service().start_http();
     let host = initialized(&program, PATH).await;
     let batch = json!([
@@ -273,7 +273,7 @@ async fn a_batch_is_answered_as_one() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_no_message_is_refused() {
+async fn oversized_and_malformed_bodies_are_refused() {
     let program = service().set("maxMessageBytes", 2000).start_http();
     let post = |body: String| async {
         let request = http_client()
@@ -291,7 +291,7 @@ async fn what_is_too_large_or_no_message_is_refused() {
 }
 
 #[tokio::test]
-async fn a_modern_hosts_load_waits_until_it_has_the_new_list() {
+async fn load_of_a_modern_host_waits_for_the_new_list() {
     let program = service().set("settle", "20s").start_http();
     let mut listening = program.modern(PATH).await;
     listening.listen(json!({"toolsListChanged": true})).await;
@@ -309,7 +309,7 @@ async fn a_modern_hosts_load_waits_until_it_has_the_new_list() {
 }
 
 #[tokio::test]
-async fn a_stop_lets_requests_in_flight_end() {
+async fn shutdown_finishes_requests_in_flight() {
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;
@@ -329,7 +329,7 @@ async fn a_stop_lets_requests_in_flight_end() {
 }
 
 #[tokio::test]
-async fn stdio_and_http_share_one_set_of_servers() {
+async fn stdio_and_http_share_servers() {
     let mut on_stdio =
         service().argument("--http").argument("127.0.0.1:0").argument("--stdio").start();
     on_stdio.initialize(json!({})).await;
@@ -344,7 +344,7 @@ async fn stdio_and_http_share_one_set_of_servers() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_read_slows_nobody_else() {
+async fn host_that_does_not_read_slows_no_other() {
     use tokio::io::AsyncWriteExt as _;
 
     let program = service().start_http();
@@ -377,7 +377,7 @@ async fn a_host_that_does_not_read_slows_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_read_its_one_stream_slows_nobody_else() {
+async fn sse_host_that_does_not_read_slows_no_other() {
     use tokio::io::AsyncWriteExt as _;
 
     let program = service().start_http();
@@ -421,7 +421,7 @@ async fn a_host_that_does_not_read_its_one_stream_slows_nobody_else() {
 }
 
 #[tokio::test]
-async fn the_modern_rules_for_headers_are_kept() {
+async fn modern_header_rules_are_enforced() {
     let program = service().start_http();
     let url = program.url(PATH).await;
     let post = |method: &'static str, headers: Vec<(&'static str, &'static str)>| {
@@ -460,7 +460,7 @@ async fn the_modern_rules_for_headers_are_kept() {
 }
 
 #[tokio::test]
-async fn half_open_connections_keep_nobody_out() {
+async fn half_open_connections_block_no_host() {
     let program = service().descriptors(200).start_http();
     let url = program.url("").await;
     let address = url.trim_start_matches("http://").to_owned();
@@ -481,7 +481,7 @@ async fn half_open_connections_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn requests_that_never_come_as_a_whole_keep_nobody_out() {
+async fn incomplete_requests_block_no_host() {
     let program = service().descriptors(200).start_http();
     let url = program.url("").await;
     let address = url.trim_start_matches("http://").to_owned();
@@ -502,7 +502,7 @@ async fn requests_that_never_come_as_a_whole_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn no_host_waits_for_one_on_stdio_that_does_not_read() {
+async fn stdio_host_that_does_not_read_slows_no_other() {
     let mut program = service().argument("--stdio").start_http();
     let mut stdin = program.take_stdin();
     let mut send = async |message: Value| {
@@ -527,7 +527,7 @@ async fn no_host_waits_for_one_on_stdio_that_does_not_read() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_taken_out_of_the_config_opens_nothing_any_more() {
+async fn removed_token_opens_nothing() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("c.json");
     let write = |tokens: Value| {

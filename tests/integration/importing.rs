@@ -14,7 +14,7 @@ fn reported(said: &str) -> Value {
 }
 
 #[tokio::test]
-async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() {
+async fn import_all_keeps_the_meaning_of_servers() {
     let home = Home::with_hosts();
     let before = home.files();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets"];
@@ -22,7 +22,7 @@ async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() 
     assert_eq!(code, Some(0), "{said}");
     insta::assert_snapshot!("imported", redacted(&home.read(OWN)));
     let (_, notes) = said.split_once("wrote").unwrap();
-    insta::assert_snapshot!("what_is_left_to_do", redacted(notes));
+    insta::assert_snapshot!("notes_of_the_import", redacted(notes));
     insta::assert_snapshot!("secrets", home.read(".config/dormouse/.env"));
     for secret in ["ghp_0123456789", "ntn_abcdef", "hunter2"] {
         assert!(!said.contains(secret), "{said}");
@@ -41,7 +41,7 @@ async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() 
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_not_imported_again() {
+async fn imported_servers_are_not_imported_again() {
     let home = Home::with_hosts();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets", "--json"];
     assert_eq!(home.run_in("project", &import).await.0, Some(0));
@@ -57,7 +57,7 @@ async fn what_is_there_already_is_not_imported_again() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_unless_somebody_says_so() {
+async fn import_without_consent_writes_nothing() {
     let home = Home::with_hosts();
     let mut cases = Cases::default();
     for (arguments, expected) in [
@@ -78,7 +78,7 @@ async fn nothing_is_written_unless_somebody_says_so() {
 }
 
 #[tokio::test]
-async fn without_arguments_it_shows_what_there_is() {
+async fn import_without_arguments_lists_the_apps() {
     let home = Home::with_hosts();
     let (code, said) = home.run_in("project", &["import"]).await;
     assert_eq!(code, Some(0));
@@ -86,7 +86,7 @@ async fn without_arguments_it_shows_what_there_is() {
 }
 
 #[tokio::test]
-async fn without_arguments_json_lists_the_files_that_have_servers() {
+async fn import_as_json_lists_files_with_servers() {
     let home = Home::with_hosts();
     let (code, said) = home.run_in("project", &["import", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -102,7 +102,7 @@ async fn without_arguments_json_lists_the_files_that_have_servers() {
 }
 
 #[tokio::test]
-async fn servers_that_claude_code_has_for_other_projects_are_mentioned() {
+async fn servers_of_other_projects_are_mentioned() {
     let home = Home::with_hosts();
     for arguments in [&["import"][..], &["import", "claude-code", "--yes"]] {
         let (code, said) = home.run_in("project", arguments).await;
@@ -144,7 +144,7 @@ async fn servers_of_the_same_name_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_named_and_the_rest_is_imported() {
+async fn unreadable_file_does_not_stop_the_import() {
     let home = Home::with_hosts().with(".cursor/mcp.json", "{\n  \"mcpServers\": nonsense\n}");
     let (code, said) = home.run(&["import", "cursor", "windsurf", "--yes"]).await;
     assert_eq!(code, Some(1), "{said}");
@@ -153,7 +153,7 @@ async fn what_cannot_be_read_is_named_and_the_rest_is_imported() {
 }
 
 #[tokio::test]
-async fn one_entry_that_is_none_does_not_keep_the_others_out() {
+async fn invalid_entries_do_not_stop_the_import() {
     let theirs = r#"{"mcpServers": {
         "good": {"command": "good", "args": ["--port", 8080]}, "null": null, "text": "x",
         "socket": {"type": "ws", "url": "wss://x.example/"}, "odd": {"url": "http://x/", "headers": "x", "apiKey": "k"}
@@ -168,7 +168,7 @@ async fn one_entry_that_is_none_does_not_keep_the_others_out() {
 }
 
 #[tokio::test]
-async fn a_projects_servers_come_only_when_that_is_said() {
+async fn project_servers_need_the_project_flag() {
     let home = Home::with_hosts();
     let (code, said) = home.run_in("project", &["import", "cursor", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -185,7 +185,7 @@ async fn a_projects_servers_come_only_when_that_is_said() {
 }
 
 #[tokio::test]
-async fn what_a_projects_file_says_is_not_run_unasked() {
+async fn import_runs_no_project_command_unasked() {
     let evil = json!({"mcpServers": {"evil": {"command": "sh", "args": ["-c", "touch ran"]}}});
     let home = Home::new().with("project/.mcp.json", evil.to_string());
     for arguments in
@@ -199,7 +199,7 @@ async fn what_a_projects_file_says_is_not_run_unasked() {
 }
 
 #[tokio::test]
-async fn a_name_is_free_where_only_another_found_server_has_it() {
+async fn name_of_another_found_server_is_free() {
     let config = |command: &str| json!({"mcpServers": {"s": {"command": command}}}).to_string();
     let home = Home::new()
         .with(OWN, config("one"))
@@ -211,7 +211,7 @@ async fn a_name_is_free_where_only_another_found_server_has_it() {
 }
 
 #[tokio::test]
-async fn nothing_goes_into_a_config_that_is_not_trusted() {
+async fn untrusted_config_is_not_edited() {
     let home = Home::with_hosts().with("project/dormouse.json", "{\"mcpServers\": {}}");
     let mut cases = Cases::default();
     for arguments in [&["import", "cursor", "--yes", "--move-secrets"][..], &["add", "x", "y"]] {
@@ -230,7 +230,7 @@ async fn nothing_goes_into_a_config_that_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn servers_that_are_probed_say_what_they_are_for() {
+async fn probed_servers_get_descriptions() {
     let script = json!({
         "instructions": "Keeps notes. Use it to remember."
     });
@@ -252,7 +252,7 @@ async fn servers_that_are_probed_say_what_they_are_for() {
 }
 
 #[tokio::test]
-async fn the_config_of_another_proxy_is_converted() {
+async fn configs_of_other_proxies_are_converted() {
     for (name, theirs, expected) in [
         (
             "dynmcp.json",
@@ -327,7 +327,7 @@ const CONVERTED: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn what_is_converted_is_valid_by_the_published_schema() {
+async fn converted_configs_match_the_schema() {
     for (name, theirs) in CONVERTED {
         let home = Home::new().with(name, theirs);
         let (code, said) = home.run(&["import", name, "--yes"]).await;
@@ -348,7 +348,7 @@ async fn what_is_converted_is_valid_by_the_published_schema() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn at_a_terminal_it_asks() {
+async fn import_asks_at_a_terminal() {
     let home = Home::with_hosts();
     let mut command = home.command(".");
     command.args(["import", "windsurf"]);

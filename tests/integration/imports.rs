@@ -43,7 +43,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
 ];
 
 #[test]
-fn layers_use_only_what_stands_to_their_right() {
+fn layers_import_only_lower_layers() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let layers: BTreeSet<String> = fs::read_dir(&source)
         .unwrap()
@@ -111,7 +111,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_reader_of_imports_sees_groups_and_paths() {
+fn import_reader_sees_groups_and_paths() {
     let text = "use crate::{\n config::{A, wire},\n peer::B, protocol,\n};\nuse crate::wire::C; crate::upstream::D";
     let expected = ["config", "peer", "protocol", "upstream", "wire"].map(str::to_owned);
     assert_eq!(named(text), BTreeSet::from(expected));

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn an_idle_server_sleeps_with_its_tools_shown_and_the_next_use_wakes_it() {
+async fn idle_server_sleeps_and_wakes_at_the_next_call() {
     let server = Server::lazy("a").set("idleTimeout", "150ms").script("prompts", json!(["p"]));
     let mut host = Proxy::with([server]).serve().await;
     host.load("a").await;
@@ -26,7 +26,7 @@ async fn an_idle_server_sleeps_with_its_tools_shown_and_the_next_use_wakes_it() 
 }
 
 #[tokio::test]
-async fn a_server_with_a_request_in_flight_is_not_idle() {
+async fn server_with_a_request_in_flight_is_not_idle() {
     let mut host = Proxy::with([Server::lazy("a").set("idleTimeout", "50ms")]).serve().await;
     let result = host.use_tool("a/slow", json!({"ms": 600})).await;
     assert_eq!(text_of(&result), "slept");
@@ -34,7 +34,7 @@ async fn a_server_with_a_request_in_flight_is_not_idle() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_fails_what_is_in_flight_by_name_and_is_back_at_the_next_call() {
+async fn dead_server_fails_requests_in_flight_and_restarts() {
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     host.load("a").await;
     let waiting = host
@@ -57,7 +57,7 @@ async fn a_server_that_dies_fails_what_is_in_flight_by_name_and_is_back_at_the_n
 }
 
 #[tokio::test]
-async fn a_wake_that_fails_is_an_error_for_its_call_and_no_strike() {
+async fn failed_wake_is_an_error_and_no_strike() {
     let place = tempfile::tempdir().unwrap();
     let home = place.path().join("home");
     std::fs::create_dir(&home).unwrap();
@@ -100,27 +100,27 @@ async fn nothing_is_left_after(end: impl AsyncFnOnce(&mut crate::support::Host))
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_the_end_of_input() {
+async fn no_process_is_left_after_the_end_of_input() {
     nothing_is_left_after(async |host| assert_eq!(host.end().await, Some(0))).await;
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_sigterm() {
+async fn no_process_is_left_after_sigterm() {
     nothing_is_left_after(async |host| host.signal(Signal::SIGTERM)).await;
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_sigint() {
+async fn no_process_is_left_after_sigint() {
     nothing_is_left_after(async |host| host.signal(Signal::SIGINT)).await;
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_sigkill() {
+async fn no_process_is_left_after_sigkill() {
     nothing_is_left_after(async |host| host.signal(Signal::SIGKILL)).await;
 }
 
 #[tokio::test]
-async fn requests_that_were_piped_in_are_answered_before_the_end() {
+async fn piped_requests_are_answered_before_exit() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     let id = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "a/slow", "tool_input": {"ms": 300}}})).await;
     assert_eq!(host.end().await, Some(0));
@@ -128,7 +128,7 @@ async fn requests_that_were_piped_in_are_answered_before_the_end() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_a_closed_output() {
+async fn no_process_is_left_after_a_closed_output() {
     let mut command = crate::support::dormouse();
     command.args([
         "--log-level",
@@ -153,7 +153,7 @@ async fn nothing_is_left_after_a_closed_output() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_does_not_hold_up_the_end() {
+async fn silent_server_does_not_delay_exit() {
     let server = Server::lazy("a")
         .script("resources", json!(["r://1"]))
         .script("ignore", "resources/unsubscribe");
@@ -164,7 +164,7 @@ async fn a_server_that_does_not_answer_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_exits_is_noticed_though_its_child_holds_its_output_open() {
+async fn exit_is_noticed_while_a_child_holds_the_output() {
     let mut host = Proxy::with([Server::lazy("a").script("grandchild", true)]).serve().await;
     let died = host.use_tool("a/die", json!({})).await;
     insta::assert_snapshot!(text_of(&died), @r#"server "a" ended before it answered; the request may have been executed"#);
@@ -174,7 +174,7 @@ async fn a_server_that_exits_is_noticed_though_its_child_holds_its_output_open()
 }
 
 #[tokio::test]
-async fn calls_that_follow_a_death_wake_the_server() {
+async fn calls_after_a_death_wake_the_server() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     let mut ids = Vec::new();
@@ -197,7 +197,7 @@ async fn calls_that_follow_a_death_wake_the_server() {
 }
 
 #[tokio::test]
-async fn a_frozen_server_does_not_withhold_the_lists_of_the_others() {
+async fn frozen_server_does_not_delay_lists() {
     let servers = ["a", "b"].map(|name| Server::lazy(name).script("prompts", json!([name])));
     let mut host = Proxy::with(servers).serve().await;
     host.load("a").await;
@@ -209,7 +209,7 @@ async fn a_frozen_server_does_not_withhold_the_lists_of_the_others() {
 }
 
 #[tokio::test]
-async fn lists_that_were_piped_in_wait_for_eager_servers() {
+async fn piped_lists_wait_for_eager_servers() {
     let mut host = Proxy::with([Server::eager("a").script("delay_ms", 100)])
         .set("surface", "activate")
         .start();
@@ -221,7 +221,7 @@ async fn lists_that_were_piped_in_wait_for_eager_servers() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_read_the_log_does_not_stop_the_protocol() {
+async fn unread_log_does_not_stop_the_protocol() {
     let mut host = Proxy::with([Server::lazy("a")]).start_without_reading_the_log();
     host.initialize(json!({})).await;
     host.use_tool("a/shout", json!({"lines": 20_000})).await;
@@ -246,7 +246,7 @@ async fn stray_of(name: &str, home: &std::path::Path) -> u32 {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_has_left_its_group_ends_with_its_server_and_with_dormouse_however_that_ends() {
+async fn processes_outside_the_group_end_with_their_server() {
     let home = tempfile::tempdir().unwrap();
     let servers = ["a", "b"].map(|name| with_stray(name, home.path()));
     let mut host = Proxy::with(servers).serve().await;
@@ -268,7 +268,7 @@ async fn what_has_left_its_group_ends_with_its_server_and_with_dormouse_however_
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_watchdog_that_was_killed_is_started_again() {
+async fn killed_watchdog_is_started_again() {
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     host.load("a").await;
     let watchdogs = |of: u32| -> Vec<u32> {

@@ -7,7 +7,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn nothing_is_started_before_it_is_needed() {
+async fn no_server_starts_before_it_is_needed() {
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
     host.request("resources/list", json!({})).await;
@@ -17,7 +17,7 @@ async fn nothing_is_started_before_it_is_needed() {
 }
 
 #[tokio::test]
-async fn a_load_brings_everything_and_tells_the_host_before_its_result() {
+async fn load_notifies_the_host_before_its_result() {
     let server = Server::lazy("a")
         .script("resources", json!(["r://1", "r://2", "r://3"]))
         .script("templates", json!(["t://{x}"]))
@@ -59,7 +59,7 @@ async fn a_load_brings_everything_and_tells_the_host_before_its_result() {
 }
 
 #[tokio::test]
-async fn fifty_loads_at_once_start_one_process() {
+async fn fifty_concurrent_loads_start_one_process() {
     let mut host = Proxy::with([Server::lazy("a").script("delay_ms", 200)]).serve().await;
     let mut ids = Vec::new();
     for _ in 0..50 {
@@ -160,7 +160,7 @@ third_failure_evicts! {
 }
 
 #[tokio::test]
-async fn a_success_clears_the_strikes_of_the_failures_before() {
+async fn successful_load_clears_strikes() {
     // The directory comes into being after two failures.
     let place = tempfile::tempdir().unwrap();
     let late = place.path().join("late");
@@ -177,7 +177,7 @@ async fn a_success_clears_the_strikes_of_the_failures_before() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_does_not_end_the_load_for_others_nor_for_the_catalog() {
+async fn cancelled_caller_does_not_end_the_load() {
     let mut host = Proxy::with([Server::lazy("a").script("delay_ms", 300)]).serve().await;
     let call = json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}});
     let first = host.send("tools/call", call.clone()).await;
@@ -195,7 +195,7 @@ async fn a_caller_that_goes_away_does_not_end_the_load_for_others_nor_for_the_ca
 }
 
 #[tokio::test]
-async fn naming_a_tool_of_an_unloaded_server_loads_it_first() {
+async fn call_of_an_unloaded_tool_loads_its_server() {
     for name in ["a/echo", "a__echo"] {
         let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
         let result = host.use_tool(name, json!({"x": 1})).await;
@@ -208,7 +208,7 @@ async fn naming_a_tool_of_an_unloaded_server_loads_it_first() {
 }
 
 #[tokio::test]
-async fn a_load_that_takes_long_shows_that_it_goes_on() {
+async fn long_load_reports_progress() {
     let mut host = Proxy::with([Server::lazy("a").script("delay_ms", 5500)]).serve().await;
     let params = json!({"name": "load_mcp", "arguments": {"mcp_name": "a"}, "_meta": {"progressToken": "t"}});
     host.send("tools/call", params).await;
@@ -219,7 +219,7 @@ async fn a_load_that_takes_long_shows_that_it_goes_on() {
 }
 
 #[tokio::test]
-async fn an_eager_server_is_there_in_the_first_list_and_is_tried_again_when_it_fails() {
+async fn eager_server_is_in_the_first_list_and_is_retried() {
     let place = tempfile::tempdir().unwrap();
     let late = place.path().join("late");
     let servers = [

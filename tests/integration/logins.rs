@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_missing_login_is_an_error_at_once_that_names_the_command_and_no_strike() {
+async fn missing_login_names_the_command_and_is_no_strike() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = user.host().await;
@@ -32,7 +32,7 @@ async fn a_missing_login_is_an_error_at_once_that_names_the_command_and_no_strik
 }
 
 #[tokio::test]
-async fn an_eager_server_that_wants_a_login_is_seen_wherever_it_is_looked_for() {
+async fn eager_server_without_a_login_is_listed_everywhere() {
     let authority = Authority::start().await;
     let user = User::with(&json!({
         "surface": "activate",
@@ -61,7 +61,7 @@ async fn an_eager_server_that_wants_a_login_is_seen_wherever_it_is_looked_for() 
 }
 
 #[tokio::test]
-async fn a_login_asks_for_what_the_server_names_and_shows_that_it_is_the_one() {
+async fn login_requests_the_scopes_of_the_resource() {
     let authority = Authority::start().await;
     authority.says_of_resource("scopes_supported", json!(["read", "write"]));
     let user = User::logged_in_at(authority.url()).await;
@@ -82,7 +82,7 @@ async fn a_login_asks_for_what_the_server_names_and_shows_that_it_is_the_one() {
 }
 
 #[tokio::test]
-async fn what_comes_back_from_another_login_is_not_taken() {
+async fn foreign_authorization_response_is_rejected() {
     let mut cases = Cases::default();
     for (name, value) in
         [("state", "another"), ("iss", "https://evil.example"), ("error", "access_denied")]
@@ -108,7 +108,7 @@ async fn what_comes_back_from_another_login_is_not_taken() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_none_is_not_opened_and_nobody_else_is_asked() {
+async fn unsafe_authorization_endpoints_are_refused() {
     let mut cases = Cases::default();
     for (member, value) in [
         ("authorization_endpoint", "javascript:alert(1)"),
@@ -139,7 +139,7 @@ async fn a_page_that_is_none_is_not_opened_and_nobody_else_is_asked() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_no_login_or_cannot_have_one_says_so() {
+async fn login_without_oauth_is_refused() {
     let open = Remote::start(|_| async { None }).await;
     let mut cases = Cases::default();
     for (case, entry) in [
@@ -156,7 +156,7 @@ async fn a_server_that_wants_no_login_or_cannot_have_one_says_so() {
 }
 
 #[tokio::test]
-async fn more_scopes_are_asked_for_when_a_call_needs_them() {
+async fn call_that_lacks_scopes_asks_for_a_login() {
     let authority = Authority::start().await;
     authority.says_of_resource("scopes_supported", json!(["read"]));
     let user = User::logged_in_at(authority.url()).await;
@@ -176,7 +176,7 @@ async fn more_scopes_are_asked_for_when_a_call_needs_them() {
 }
 
 #[tokio::test]
-async fn scopes_that_a_renewed_token_lacks_are_asked_for_too() {
+async fn renewed_token_that_lacks_scopes_asks_for_a_login() {
     let authority = Authority::start().await;
     let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
@@ -190,7 +190,7 @@ async fn scopes_that_a_renewed_token_lacks_are_asked_for_too() {
 }
 
 #[tokio::test]
-async fn a_machine_gets_its_tokens_by_itself() {
+async fn machine_gets_tokens_without_a_user() {
     let authority = Authority::start().await;
     authority.gives("refresh_token", Value::Null);
     authority.says_of_resource("scopes_supported", json!(["read"]));
@@ -213,7 +213,7 @@ async fn a_machine_gets_its_tokens_by_itself() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_config_is_used_as_it_is() {
+async fn configured_client_is_not_registered() {
     let authority = Authority::start().await;
     authority.says("token_endpoint_auth_methods_supported", json!(["client_secret_post"]));
     let user = User::of(&json!({
@@ -235,7 +235,7 @@ async fn a_client_of_the_config_is_used_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_metadata_document_is_a_client_where_it_is_read() {
+async fn metadata_document_is_used_where_it_is_supported() {
     for (is_read, expected) in
         [(true, "https://client.example/dormouse.json"), (false, "registered")]
     {
@@ -252,7 +252,7 @@ async fn a_metadata_document_is_a_client_where_it_is_read() {
 }
 
 #[tokio::test]
-async fn an_authorization_server_that_the_config_names_is_asked() {
+async fn configured_authorization_server_is_used() {
     let authority = Authority::start().await;
     authority.says_of_resource("authorization_servers", json!(["https://10.0.0.1"]));
     let user = User::of(&json!({
@@ -264,7 +264,7 @@ async fn an_authorization_server_that_the_config_names_is_asked() {
 }
 
 #[tokio::test]
-async fn on_another_device_a_code_is_typed_in() {
+async fn device_login_shows_a_code() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut command = user.command(&["login", "g", "--device"]);
@@ -286,7 +286,7 @@ async fn on_another_device_a_code_is_typed_in() {
 }
 
 #[tokio::test]
-async fn a_client_that_was_registered_with_a_secret_keeps_it_over_a_restart() {
+async fn registered_secret_survives_a_restart() {
     let authority = Authority::start().await;
     authority.says("token_endpoint_auth_methods_supported", json!(["client_secret_basic"]));
     authority.gives("expires_in", 1);
@@ -304,7 +304,7 @@ async fn a_client_that_was_registered_with_a_secret_keeps_it_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_server_that_guards_only_its_tools_can_be_logged_in_to() {
+async fn server_that_guards_only_calls_supports_login() {
     let authority = Authority::start().await;
     authority.behaves(Manner::GuardsCalls);
     let user = User::at(authority.url());
@@ -317,7 +317,7 @@ async fn a_server_that_guards_only_its_tools_can_be_logged_in_to() {
 }
 
 #[tokio::test]
-async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
+async fn authorization_server_outage_is_no_strike() {
     let authority = Authority::start().await;
     authority.gives("expires_in", 1);
     let user = User::logged_in_at(authority.url()).await;
@@ -336,7 +336,7 @@ async fn an_authorization_server_that_is_down_costs_no_strike_and_no_login() {
 }
 
 #[tokio::test]
-async fn what_answers_before_an_authorization_server_costs_no_login() {
+async fn error_page_of_a_gateway_keeps_the_login() {
     let authority = Authority::start().await;
     let user = User::logged_in_at(authority.url()).await;
     let mut host = user.host().await;
@@ -349,7 +349,7 @@ async fn what_answers_before_an_authorization_server_costs_no_login() {
 }
 
 #[tokio::test]
-async fn who_logs_in_is_told_what_is_wrong_with_the_authorization_server() {
+async fn login_reports_an_authorization_server_outage() {
     let authority = Authority::start().await;
     authority.behaves(Manner::IsDown);
     let (is_in, said) = User::at(authority.url()).log_in().await;
@@ -358,7 +358,7 @@ async fn who_logs_in_is_told_what_is_wrong_with_the_authorization_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_no_token_is_asked_no_more_than_needed() {
+async fn rejected_token_is_renewed_only_once() {
     let authority = Authority::start().await;
     let user = User::logged_in_at(authority.url()).await;
     authority.behaves(Manner::AcceptsNone);
@@ -377,7 +377,7 @@ async fn a_server_that_accepts_no_token_is_asked_no_more_than_needed() {
 }
 
 #[tokio::test]
-async fn a_token_that_somebody_else_has_renewed_is_renewed_again_where_it_is_refused() {
+async fn token_renewed_elsewhere_is_renewed_again() {
     let authority = Authority::start().await;
     let user = User::logged_in_at(authority.url()).await;
     let (mut one, mut other) = (user.host().await, user.host().await);
@@ -391,7 +391,7 @@ async fn a_token_that_somebody_else_has_renewed_is_renewed_again_where_it_is_ref
 }
 
 #[tokio::test]
-async fn a_token_that_was_good_and_cannot_be_renewed_wants_a_login() {
+async fn expired_token_without_refresh_asks_for_a_login() {
     let authority = Authority::start().await;
     authority.gives("refresh_token", Value::Null);
     let user = User::logged_in_at(authority.url()).await;
@@ -404,7 +404,7 @@ async fn a_token_that_was_good_and_cannot_be_renewed_wants_a_login() {
 }
 
 #[tokio::test]
-async fn scopes_that_are_not_given_are_not_asked_for_without_end() {
+async fn refused_scopes_are_not_requested_again() {
     let authority = Authority::start().await;
     authority.gives("scope", "read");
     let user = User::logged_in_at(authority.url()).await;
@@ -416,7 +416,7 @@ async fn scopes_that_are_not_given_are_not_asked_for_without_end() {
 }
 
 #[tokio::test]
-async fn a_client_that_the_config_has_wrong_does_not_cost_others_their_login() {
+async fn wrong_configured_client_keeps_the_login() {
     let authority = Authority::start().await;
     authority.gives("expires_in", 1);
     let user = User::of(&json!({
@@ -433,7 +433,7 @@ async fn a_client_that_the_config_has_wrong_does_not_cost_others_their_login() {
 }
 
 #[tokio::test]
-async fn a_client_that_was_forgotten_registers_anew() {
+async fn forgotten_client_registers_again() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     authority.behaves(Manner::ForgetsClient);
@@ -448,7 +448,7 @@ async fn a_client_that_was_forgotten_registers_anew() {
 }
 
 #[tokio::test]
-async fn a_token_that_lasts_for_ever_is_good_for_long() {
+async fn huge_lifetime_is_accepted() {
     for forever in [json!(i64::MAX), json!(300_000_000_000_u64)] {
         let authority = Authority::start().await;
         authority.gives("expires_in", forever);
@@ -463,7 +463,7 @@ async fn a_token_that_lasts_for_ever_is_good_for_long() {
 }
 
 #[tokio::test]
-async fn how_long_a_token_lasts_is_understood_however_it_is_written() {
+async fn lifetime_is_read_from_every_notation() {
     let mut cases = Cases::default();
     for written in
         [json!("3600"), json!(3600.0), json!(3600), json!(-1), json!(1e30), json!("soon")]
@@ -479,7 +479,7 @@ async fn how_long_a_token_lasts_is_understood_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_none_is_no_login() {
+async fn invalid_token_is_no_login() {
     let mut cases = Cases::default();
     for token in ["", "a\nb", "naïve"] {
         let authority = Authority::start().await;
@@ -494,7 +494,7 @@ async fn a_token_that_is_none_is_no_login() {
 }
 
 #[tokio::test]
-async fn a_browser_is_another_client_than_a_device() {
+async fn browser_and_device_register_separately() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     authority.approve();
@@ -508,7 +508,7 @@ async fn a_browser_is_another_client_than_a_device() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_machine_needs_no_place_to_keep_its_tokens() {
+async fn machine_login_needs_no_storage() {
     let authority = Authority::start().await;
     let user = User::of(&json!({
         "url": authority.url(), "description": "d",
@@ -526,7 +526,7 @@ async fn a_machine_needs_no_place_to_keep_its_tokens() {
 }
 
 #[tokio::test]
-async fn a_client_is_registered_again_where_wider_scopes_are_needed() {
+async fn wider_scopes_register_the_client_again() {
     let authority = Authority::start().await;
     authority.says_of_resource("scopes_supported", json!(["read"]));
     let user = User::logged_in_at(authority.url()).await;
@@ -540,7 +540,7 @@ async fn a_client_is_registered_again_where_wider_scopes_are_needed() {
 }
 
 #[tokio::test]
-async fn consent_is_asked_for_where_a_refresh_token_depends_on_it() {
+async fn offline_access_requests_consent() {
     let authority = Authority::start().await;
     authority.says("scopes_supported", json!(["read", "offline_access"]));
     let entry = json!({"url": authority.url(), "description": "d", "oauth": {"scopes": ["read"]}});
@@ -555,7 +555,7 @@ async fn consent_is_asked_for_where_a_refresh_token_depends_on_it() {
 }
 
 #[tokio::test]
-async fn a_machine_does_not_ask_for_a_refresh_token() {
+async fn machine_requests_no_refresh_token() {
     let authority = Authority::start().await;
     let entry = json!({"url": authority.url(), "description": "d", "oauth": {
         "grant": "client_credentials", "clientId": "m", "clientSecret": "machine-secret",
@@ -568,7 +568,7 @@ async fn a_machine_does_not_ask_for_a_refresh_token() {
 }
 
 #[tokio::test]
-async fn a_logout_says_which_of_the_tokens_are_revoked() {
+async fn logout_names_the_revoked_tokens() {
     let authority = Authority::start().await;
     authority.behaves(Manner::KeepsAccess);
     let user = User::logged_in_at(authority.url()).await;
@@ -587,7 +587,7 @@ lwzJZPtOlihgl6XKpx3q5aAnC5jwFZfCi04J6G9blAcwigQqGIZDRPHh
 ";
 
 #[tokio::test]
-async fn a_client_with_a_key_names_it_and_shows_it_where_tokens_are_given_and_revoked() {
+async fn private_key_signs_token_and_revocation_requests() {
     let authority = Authority::start().await;
     let entry = json!({
         "url": authority.url(),
@@ -613,7 +613,7 @@ async fn a_client_with_a_key_names_it_and_shows_it_where_tokens_are_given_and_re
 }
 
 #[tokio::test]
-async fn a_device_registers_itself_where_the_document_of_the_client_is_not_read() {
+async fn device_registers_without_metadata_document_support() {
     let authority = Authority::start().await;
     authority.approve();
     let document = "https://client.example/document.json";
@@ -624,7 +624,7 @@ async fn a_device_registers_itself_where_the_document_of_the_client_is_not_read(
 }
 
 #[tokio::test]
-async fn a_client_that_the_page_does_not_know_any_more_is_registered_again_before_it_is_opened() {
+async fn client_unknown_to_the_page_is_registered_again() {
     let authority = Authority::start().await;
     let user = User::logged_in_at(authority.url()).await;
     authority.expires();
@@ -639,7 +639,7 @@ async fn a_client_that_the_page_does_not_know_any_more_is_registered_again_befor
 }
 
 #[tokio::test]
-async fn whoever_is_asked_to_log_in_is_told_the_scopes() {
+async fn login_shows_the_requested_scopes() {
     let authority = Authority::start().await;
     authority.says_of_resource("scopes_supported", json!(["read", "write"]));
     let (is_in, said) = User::at(authority.url()).log_in().await;

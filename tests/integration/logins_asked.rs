@@ -29,7 +29,7 @@ async fn call_that_asks(host: &mut Host) -> (u64, Value) {
 }
 
 #[tokio::test]
-async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
+async fn call_continues_after_a_login_in_the_host() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
@@ -55,7 +55,7 @@ async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
 }
 
 #[tokio::test]
-async fn a_login_made_in_a_terminal_lets_whoever_waits_go_on() {
+async fn login_in_a_terminal_continues_waiting_calls() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut legacy = host_that_shows_pages(&user).await;
@@ -71,7 +71,7 @@ async fn a_login_made_in_a_terminal_lets_whoever_waits_go_on() {
 }
 
 #[tokio::test]
-async fn a_question_is_withdrawn_when_nobody_needs_the_login_any_more() {
+async fn unneeded_login_question_is_withdrawn() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
@@ -86,7 +86,7 @@ async fn a_question_is_withdrawn_when_nobody_needs_the_login_any_more() {
 }
 
 #[tokio::test]
-async fn a_host_is_told_why_a_login_has_not_come_about() {
+async fn failed_login_tells_the_host_why() {
     let authority = Authority::start().await;
     authority.returns("error", "access_denied");
     let user = User::at(authority.url());
@@ -105,7 +105,7 @@ async fn a_host_is_told_why_a_login_has_not_come_about() {
 }
 
 #[tokio::test]
-async fn who_declines_can_log_in_with_the_command_at_once() {
+async fn declined_login_frees_the_redirect_port() {
     let authority = Authority::start().await;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let redirect_uri = format!("http://127.0.0.1:{port}/callback");
@@ -120,7 +120,7 @@ async fn who_declines_can_log_in_with_the_command_at_once() {
 }
 
 #[tokio::test]
-async fn a_page_is_of_the_config_that_is_in_force() {
+async fn login_page_follows_the_current_config() {
     let authority = Authority::start().await;
     let entry =
         |client| json!({"url": authority.url(), "description": "d", "oauth": {"clientId": client}});
@@ -143,7 +143,7 @@ async fn a_page_is_of_the_config_that_is_in_force() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_from_the_first_is_no_reason_to_ask_again() {
+async fn token_refused_at_once_asks_no_second_time() {
     let authority = Authority::start().await;
     authority.gives("refresh_token", Value::Null);
     let user = User::at(authority.url());
@@ -155,7 +155,7 @@ async fn a_token_that_is_refused_from_the_first_is_no_reason_to_ask_again() {
 }
 
 #[tokio::test]
-async fn nobody_is_waited_for_when_the_host_has_gone() {
+async fn exit_does_not_wait_for_a_login() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
@@ -167,7 +167,7 @@ async fn nobody_is_waited_for_when_the_host_has_gone() {
 }
 
 #[tokio::test]
-async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_same_way() {
+async fn load_continues_after_a_login_and_asks_for_more_scopes() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
@@ -197,7 +197,7 @@ async fn accept(host: &mut Host, earlier: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn who_declines_is_told_the_command() {
+async fn declined_login_names_the_command() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
@@ -228,7 +228,7 @@ fn answered(mut wanted: Value, asked: &Value, action: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
+async fn modern_host_retries_after_the_login() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
@@ -251,7 +251,7 @@ async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
 }
 
 #[tokio::test]
-async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
+async fn remote_host_is_told_the_login_command() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let program = user.proxy().argument("--http").argument("0.0.0.0:0").run_as_service();
@@ -277,7 +277,7 @@ async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_browser_is_opened_only_where_the_config_says_so() {
+async fn browser_opens_only_if_configured() {
     use std::os::unix::fs::PermissionsExt as _;
 
     for is_interactive in [false, true] {
@@ -309,7 +309,7 @@ async fn a_browser_is_opened_only_where_the_config_says_so() {
 }
 
 #[tokio::test]
-async fn a_modern_host_whose_user_declines_is_told_the_command() {
+async fn declined_login_names_the_command_to_a_modern_host() {
     let authority = Authority::start().await;
     let user = User::at(authority.url());
     let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;

@@ -14,7 +14,7 @@ async fn call(host: &mut Host) -> String {
 }
 
 #[tokio::test]
-async fn a_login_lasts_over_expiry_and_restart() {
+async fn login_survives_expiry_and_restart() {
     let provider = Provider::start(3600).await;
     let user = User::at(&provider.url);
     let (is_in, said) = user.log_in().await;
@@ -38,7 +38,7 @@ async fn a_login_lasts_over_expiry_and_restart() {
 }
 
 #[tokio::test]
-async fn processes_that_renew_at_the_same_moment_renew_once() {
+async fn concurrent_processes_renew_once() {
     let provider = Provider::start(3600).await;
     let user = User::at(&provider.url);
     assert!(user.log_in().await.0);
@@ -63,7 +63,7 @@ async fn processes_that_renew_at_the_same_moment_renew_once() {
 }
 
 #[tokio::test]
-async fn a_token_is_renewed_before_it_expires_and_nobody_waits() {
+async fn token_is_renewed_before_it_expires() {
     // A fifth of this is left for the renewal: enough on a machine that is busy with the other tests.
     let provider = Provider::start(20).await;
     let user = User::at(&provider.url);
@@ -79,7 +79,7 @@ async fn a_token_is_renewed_before_it_expires_and_nobody_waits() {
 }
 
 #[tokio::test]
-async fn a_login_that_was_revoked_is_asked_for_again_and_made_elsewhere() {
+async fn revoked_login_is_requested_again() {
     let provider = Provider::start(3600).await;
     let user = User::at(&provider.url);
     assert!(user.log_in().await.0);
@@ -106,7 +106,7 @@ async fn a_login_that_was_revoked_is_asked_for_again_and_made_elsewhere() {
 }
 
 #[tokio::test]
-async fn without_a_browser_the_address_that_one_ended_at_is_pasted() {
+async fn login_accepts_a_pasted_address() {
     let provider = Provider::start(3600).await;
     let user = User::at(&provider.url);
     let mut command = user.command(&["login", "g"]);
@@ -143,7 +143,7 @@ async fn where_it_leads(address: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_eager_server_comes_up_as_soon_as_somebody_has_logged_in() {
+async fn eager_server_starts_after_the_login() {
     let provider = Provider::start(3600).await;
     let user = User::of(&json!({"url": provider.url}));
     let mut host = user.host().await;
@@ -156,7 +156,7 @@ async fn an_eager_server_comes_up_as_soon_as_somebody_has_logged_in() {
 }
 
 #[tokio::test]
-async fn who_logs_out_is_out_everywhere() {
+async fn logout_ends_the_login_in_every_process() {
     let provider = Provider::start(3600).await;
     let user = User::at(&provider.url);
     assert!(user.log_in().await.0);

@@ -302,26 +302,26 @@ async fn row(host: Way) {
 }
 
 #[tokio::test]
-async fn a_legacy_host_on_stdio_has_all_of_every_server() {
+async fn legacy_stdio_host_reaches_every_server() {
     row(Way::Stdio).await;
 }
 
 #[tokio::test]
-async fn a_modern_host_on_stdio_has_all_of_every_server() {
+async fn modern_stdio_host_reaches_every_server() {
     row(Way::StdioModern).await;
 }
 
 #[tokio::test]
-async fn a_legacy_host_over_http_has_all_of_every_server() {
+async fn legacy_http_host_reaches_every_server() {
     row(Way::Http).await;
 }
 
 #[tokio::test]
-async fn a_modern_host_over_http_has_all_of_every_server() {
+async fn modern_http_host_reaches_every_server() {
     row(Way::HttpModern).await;
 }
 
 #[tokio::test]
-async fn a_host_over_sse_has_all_of_every_server() {
+async fn sse_host_reaches_every_server() {
     row(Way::Sse).await;
 }

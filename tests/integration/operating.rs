@@ -67,7 +67,7 @@ impl Operator {
 }
 
 #[tokio::test]
-async fn servers_are_loaded_put_to_sleep_and_offered_again() {
+async fn api_loads_sleeps_and_resets_servers() {
     let operator = Operator::of([
         Server::lazy("a"),
         Server::eager("eager"),
@@ -98,7 +98,7 @@ async fn servers_are_loaded_put_to_sleep_and_offered_again() {
 }
 
 #[tokio::test]
-async fn a_server_in_use_is_not_put_to_sleep() {
+async fn server_in_use_is_not_put_to_sleep() {
     let operator = Operator::of([Server::lazy("a")]);
     let mut host = operator.host().await;
     assert!(host.call("a__echo", json!({})).await["isError"].is_null());
@@ -111,7 +111,7 @@ async fn a_server_in_use_is_not_put_to_sleep() {
 }
 
 #[tokio::test]
-async fn servers_and_tools_are_changed_in_the_config_and_in_force_at_once() {
+async fn api_edits_apply_at_once() {
     let operator = Operator::of([Server::lazy("a")]);
     let mut host = operator.host().await;
     host.load("a").await;
@@ -143,7 +143,7 @@ async fn servers_and_tools_are_changed_in_the_config_and_in_force_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_valid_changes_nothing() {
+async fn invalid_api_requests_change_nothing() {
     let operator = Operator::of([Server::lazy("a")]);
     let before = operator.config();
     let mut cases = Cases::default();
@@ -181,7 +181,7 @@ async fn what_is_not_valid_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_document_names_all_that_can_be_asked() {
+async fn openapi_document_names_only_known_paths() {
     let operator = Operator::of([Server::lazy("a")]);
     let document = operator.get("/openapi.json").await;
     let (_, unknown_path) = operator.send(Method::GET, "/nowhere", None).await;
@@ -201,7 +201,7 @@ async fn the_document_names_all_that_can_be_asked() {
 }
 
 #[tokio::test]
-async fn whoever_looks_on_is_told_what_becomes_of_servers() {
+async fn event_stream_reports_server_states() {
     let operator = Operator::of([Server::lazy("a")]);
     let url = operator.program.url("/api/v1/events").await;
     let stream = http_client().get(url).bearer_auth(OPERATOR).send().await.unwrap();
@@ -223,7 +223,7 @@ async fn whoever_looks_on_is_told_what_becomes_of_servers() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_anything_without_the_token_for_everything() {
+async fn api_needs_the_operator_token() {
     let closed = Operator::of([Server::lazy("a").set("authTokens", json!(["token-of-a"]))]);
     let open = Proxy::with([Server::lazy("a")]).start_http();
     let closed_url = closed.program.url("/api/v1/status").await;
@@ -261,7 +261,7 @@ async fn command_in(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn commands_reach_the_dormouse_that_runs() {
+async fn commands_reach_the_running_instance() {
     let home = tempfile::tempdir().unwrap();
     let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).at_home(home.path());
     let mut host = proxy.serve().await;

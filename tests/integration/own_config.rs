@@ -8,7 +8,7 @@ const PROJECTS: &str = r#"{"mcpServers": {"team": {"command": "team-server"}}}"#
 const MINE: &str = r#"{"mcpServers": {"mine": {"command": "my-server"}}}"#;
 
 #[tokio::test]
-async fn a_projects_file_of_another_program_is_neither_used_nor_written() {
+async fn foreign_project_file_is_neither_used_nor_written() {
     for name in ["project/.mcp.json", "project/mcp.json"] {
         let home = Home::new().with(OWN, MINE).with(name, PROJECTS);
         for command in [&["list"][..], &["check"], &["status"]] {
@@ -27,7 +27,7 @@ async fn a_projects_file_of_another_program_is_neither_used_nor_written() {
 }
 
 #[tokio::test]
-async fn a_named_file_of_another_program_is_read_and_never_written() {
+async fn named_foreign_file_is_read_and_never_written() {
     let home = Home::new().with("project/.mcp.json", PROJECTS);
     let (code, said) = home.run_in("project", &["list", "--config", ".mcp.json"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -44,7 +44,7 @@ async fn a_named_file_of_another_program_is_read_and_never_written() {
 }
 
 #[tokio::test]
-async fn without_a_config_a_projects_file_is_mentioned() {
+async fn foreign_project_file_is_mentioned_without_a_config() {
     let home = Home::new().with("project/.mcp.json", PROJECTS);
     let (code, said) = home.run_in("project", &["check"]).await;
     assert_eq!(code, Some(2));
@@ -52,7 +52,7 @@ async fn without_a_config_a_projects_file_is_mentioned() {
 }
 
 #[tokio::test]
-async fn a_projects_config_that_was_never_trusted_keeps_nobody_from_their_own() {
+async fn untrusted_project_config_falls_back_to_the_users() {
     let home = Home::new().with(OWN, MINE).with("project/dormouse.json", PROJECTS);
     let mut cases = Cases::default();
     for command in [&["list"][..], &["disable", "mine"]] {
@@ -76,7 +76,7 @@ async fn a_projects_config_that_was_never_trusted_keeps_nobody_from_their_own() 
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_of_another_program_is_known_through_a_link() {
+async fn foreign_file_is_recognized_through_a_link() {
     let home = Home::new().with("project/.mcp.json", PROJECTS);
     std::os::unix::fs::symlink(".mcp.json", home.path().join("project/dormouse.json")).unwrap();
     home.run_in("project", &["trust"]).await;
@@ -86,7 +86,7 @@ async fn a_file_of_another_program_is_known_through_a_link() {
 }
 
 #[tokio::test]
-async fn a_dormouse_that_would_start_itself_is_refused_at_the_second_level() {
+async fn dormouse_does_not_start_itself() {
     let home = Home::new();
     let path = home.path().join("c.json");
     let itself = json!({
@@ -103,7 +103,7 @@ async fn a_dormouse_that_would_start_itself_is_refused_at_the_second_level() {
 }
 
 #[tokio::test]
-async fn check_and_add_say_that_a_server_is_dormouse_itself() {
+async fn check_and_add_recognize_dormouse_itself() {
     let config = json!({"mcpServers": {"itself": {"command": "dormouse"}}});
     let home = Home::new().with(OWN, config.to_string());
     let mut cases = Cases::default();
@@ -125,7 +125,7 @@ async fn check_and_add_say_that_a_server_is_dormouse_itself() {
 }
 
 #[tokio::test]
-async fn trust_shows_commands_as_they_are_written_and_nothing_of_their_variables() {
+async fn trust_shows_commands_without_values() {
     let config = json!({"mcpServers": {
         "a": {"command": "${NO_SUCH}", "args": ["--token", "${TOKEN}"]},
         "b": {"url": "https://e.example/${TOKEN}/mcp?key=${TOKEN}"},
@@ -143,7 +143,7 @@ async fn trust_shows_commands_as_they_are_written_and_nothing_of_their_variables
 
 #[cfg(unix)]
 #[tokio::test]
-async fn an_untrusted_config_with_an_endless_env_file_is_refused_at_once() {
+async fn untrusted_config_with_an_endless_env_file_is_refused() {
     let home = Home::new().with("project/dormouse.json", MINE);
     std::os::unix::fs::symlink("/dev/zero", home.path().join("project/.env")).unwrap();
     let (code, said) = home.run_in("project", &["test"]).await;
@@ -152,7 +152,7 @@ async fn an_untrusted_config_with_an_endless_env_file_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn variables_that_grow_without_end_are_refused() {
+async fn exploding_variables_are_refused() {
     let doubling: Vec<String> = (0..60).map(|n| format!("A{}=${{A{n}}}${{A{n}}}", n + 1)).collect();
     let server = json!({"command": "x", "args": vec!["${A9}"; 30_000]});
     let home = Home::new()
@@ -164,7 +164,7 @@ async fn variables_that_grow_without_end_are_refused() {
 }
 
 #[tokio::test]
-async fn what_outlives_the_dormouse_that_started_it_may_start_one_again() {
+async fn orphaned_process_may_start_dormouse_again() {
     let home = Home::new().with("c.json", r#"{"mcpServers": {}}"#);
     let serve = |lineage: String| {
         let mut command = home.command(".");

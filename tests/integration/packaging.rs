@@ -47,7 +47,7 @@ fn through_npm(script: &Path, arguments: &[&str]) -> Command {
 }
 
 #[tokio::test]
-async fn the_npm_package_is_the_program_in_arguments_streams_and_exit() {
+async fn npm_package_runs_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let script = installed(directory.path(), true);
     let output = through_npm(&script, &["--version"]).output().await.unwrap();
@@ -61,7 +61,7 @@ async fn the_npm_package_is_the_program_in_arguments_streams_and_exit() {
 }
 
 #[tokio::test]
-async fn a_signal_to_the_npm_package_ends_the_program() {
+async fn signal_to_the_npm_package_ends_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let script = installed(directory.path(), true);
     let config = directory.path().join("dormouse.json");
@@ -83,7 +83,7 @@ async fn a_signal_to_the_npm_package_ends_the_program() {
 }
 
 #[tokio::test]
-async fn the_npm_package_says_what_to_do_where_there_is_no_program() {
+async fn npm_package_reports_a_missing_program() {
     let directory = tempfile::tempdir().unwrap();
     let output = through_npm(&installed(directory.path(), false), &[]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -93,7 +93,7 @@ async fn the_npm_package_says_what_to_do_where_there_is_no_program() {
 }
 
 #[tokio::test]
-async fn a_release_has_the_program_with_completions_manual_pages_and_its_package() {
+async fn release_contains_completions_and_manual_pages() {
     let out = tempfile::tempdir().unwrap();
     // A directory in which the program is as cargo has built it.
     let target = out.path().join("target/any/release");
@@ -126,7 +126,7 @@ async fn a_release_has_the_program_with_completions_manual_pages_and_its_package
 }
 
 #[tokio::test]
-async fn everything_that_names_a_version_names_the_same() {
+async fn all_versions_agree() {
     let output = Command::new(root().join("scripts/check-version")).output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let output =

@@ -33,7 +33,7 @@ fn four_servers(place: &Path) -> [Server; 4] {
 }
 
 #[tokio::test]
-async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have() {
+async fn four_real_servers_load_on_demand() {
     let place = tempfile::tempdir().unwrap();
     let mut host = Proxy::with(four_servers(place.path())).start();
     host.initialize(json!({})).await;
@@ -78,7 +78,7 @@ fn running(host: &Host, command: &str) -> usize {
 }
 
 #[tokio::test]
-async fn four_real_servers_that_are_hybrid_run_once_to_be_learned_and_then_when_they_are_called() {
+async fn four_real_hybrid_servers_run_once_and_then_for_calls() {
     let place = tempfile::tempdir().unwrap();
     let proxy = || {
         let servers = four_servers(place.path());
@@ -149,7 +149,7 @@ async fn answer_to(host: &mut Host, params: Value) -> String {
 }
 
 #[tokio::test]
-async fn every_result_of_everything_is_what_the_server_gives_directly() {
+async fn results_of_everything_equal_a_direct_connection() {
     // One of its tools shows its environment.
     let kept = tempfile::tempdir().unwrap();
     let kept = kept.path().to_str().unwrap();
@@ -197,7 +197,7 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
 }
 
 #[tokio::test]
-async fn the_research_task_of_everything_asks_its_host_in_the_middle_and_is_fetched() {
+async fn research_task_of_everything_asks_its_host() {
     let server = real("everything", "mcp-server-everything", &json!(["stdio"]));
     let mut host = Proxy::with([server]).argument("--surface").argument("direct").start();
     host.initialize(json!({"elicitation": {"form": {}}, "tasks": {}})).await;
@@ -219,7 +219,7 @@ async fn the_research_task_of_everything_asks_its_host_in_the_middle_and_is_fetc
 }
 
 #[tokio::test]
-async fn a_modern_host_is_asked_in_the_middle_of_a_tool_that_must_be_a_task() {
+async fn required_task_asks_a_modern_host() {
     let server = real("everything", "mcp-server-everything", &json!(["stdio"]));
     let mut host = Proxy::with([server]).set("maxResultBytes", 200).start();
     let arguments = json!({"topic": "python", "ambiguous": true});
@@ -275,7 +275,7 @@ async fn service(mode: &str) -> (Child, String) {
 }
 
 #[tokio::test]
-async fn everything_is_the_same_in_its_three_modes() {
+async fn everything_is_equal_over_three_transports() {
     let (_streamable, streamable_url) = service("streamableHttp").await;
     let (_sse, sse_url) = service("sse").await;
     let servers = [

@@ -60,7 +60,7 @@ fn list_changes(host: &Host) -> usize {
 }
 
 #[tokio::test]
-async fn servers_come_go_and_change_while_the_others_stay_as_they_are() {
+async fn reload_touches_only_changed_servers() {
     let home =
         Home::with([Server::eager("stays"), Server::eager("changes"), Server::eager("goes")]);
     let mut host = home.proxy().serve().await;
@@ -98,7 +98,7 @@ async fn servers_come_go_and_change_while_the_others_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_is_in_flight_on_a_server_that_changes_is_finished() {
+async fn requests_in_flight_survive_a_reload() {
     let home = Home::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     host.tool_names().await;
@@ -116,7 +116,7 @@ async fn what_is_in_flight_on_a_server_that_changes_is_finished() {
 }
 
 #[tokio::test]
-async fn what_is_shown_of_a_server_changes_without_a_new_connection() {
+async fn hiding_a_tool_needs_no_new_connection() {
     let home = Home::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     assert!(host.tool_names().await.contains(&"a__echo".to_owned()));
@@ -135,7 +135,7 @@ async fn what_is_shown_of_a_server_changes_without_a_new_connection() {
 }
 
 #[tokio::test]
-async fn a_config_that_is_wrong_changes_nothing_and_is_reported_once_with_the_place() {
+async fn invalid_config_is_reported_once_and_ignored() {
     let home = Home::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     let names = host.tool_names().await;
@@ -152,7 +152,7 @@ async fn a_config_that_is_wrong_changes_nothing_and_is_reported_once_with_the_pl
 }
 
 #[tokio::test]
-async fn strikes_of_a_server_that_changes_are_forgotten() {
+async fn reload_clears_strikes_of_a_changed_server() {
     let home = Home::with([Server::lazy("a").script("exit_at", "spawn")]);
     let mut host = home.proxy().set("surface", "discover").serve().await;
     for _ in 0..3 {
@@ -172,7 +172,7 @@ async fn strikes_of_a_server_that_changes_are_forgotten() {
 }
 
 #[tokio::test]
-async fn a_config_behind_links_is_followed_and_a_hangup_reads_it_at_once() {
+async fn linked_config_is_watched() {
     let home = Home::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     host.tool_names().await;
@@ -212,7 +212,7 @@ async fn serve(config: &Path, home: &Path) -> Host {
 }
 
 #[tokio::test]
-async fn no_call_to_a_server_that_stays_fails_while_the_config_is_rewritten() {
+async fn calls_to_unchanged_servers_survive_reloads() {
     const CALLS: usize = 1000;
     const REWRITES: usize = 50;
     let names = ["a", "b", "c", "d", "e"];

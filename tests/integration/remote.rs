@@ -34,7 +34,7 @@ fn with_session(mut response: Response, id: &str) -> Response {
 }
 
 #[tokio::test]
-async fn a_session_that_expires_under_many_calls_is_opened_anew_once() {
+async fn expired_session_is_reopened_once() {
     let current = Arc::new(AtomicUsize::new(0));
     let sessions = current.clone();
     let remote = Remote::start(move |asked: Asked| {
@@ -75,7 +75,7 @@ async fn a_session_that_expires_under_many_calls_is_opened_anew_once() {
 }
 
 #[tokio::test]
-async fn a_tool_that_has_changed_with_a_new_session_is_not_called_before_it_is_approved() {
+async fn tool_changed_by_a_new_session_needs_approval() {
     let version = Arc::new(AtomicUsize::new(1));
     let deployed = version.clone();
     let remote = Remote::start(move |asked: Asked| {
@@ -108,7 +108,7 @@ async fn a_tool_that_has_changed_with_a_new_session_is_not_called_before_it_is_a
 }
 
 #[tokio::test]
-async fn a_session_is_ended_when_its_server_goes_to_sleep() {
+async fn sleeping_server_ends_its_session() {
     let remote = Remote::start(|asked: Asked| async move {
         (asked.what() == "initialize").then(|| with_session(ordinary(&asked), "s"))
     })
@@ -122,7 +122,7 @@ async fn a_session_is_ended_when_its_server_goes_to_sleep() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_without_its_answer_fails_that_request_at_once() {
+async fn stream_without_an_answer_fails_its_request() {
     let remote = Remote::start(|asked: Asked| async move {
         let news = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
         (asked.what() == "tools/call").then(|| events(format!("data: {news}\n\n")))
@@ -136,7 +136,7 @@ async fn a_stream_that_ends_without_its_answer_fails_that_request_at_once() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_after_it_named_a_place_is_resumed_there() {
+async fn broken_stream_resumes_at_its_last_event() {
     let remote = Remote::start(|asked: Asked| async move {
         match asked.what() {
             "initialize" => Some(with_session(ordinary(&asked), "s")),
@@ -163,7 +163,7 @@ async fn a_stream_that_breaks_after_it_named_a_place_is_resumed_there() {
 }
 
 #[tokio::test]
-async fn a_stream_of_news_that_closes_at_once_is_not_asked_for_without_pause() {
+async fn closing_event_stream_is_reopened_with_pauses() {
     let remote = Remote::start(|asked: Asked| async move {
         (asked.what() == "GET").then(|| events("id: 7\ndata: \n\n"))
     })
@@ -181,7 +181,7 @@ async fn a_stream_of_news_that_closes_at_once_is_not_asked_for_without_pause() {
 }
 
 #[tokio::test]
-async fn raw_results_stay_raw_in_json_and_in_events() {
+async fn results_keep_their_bytes_in_json_and_events() {
     const RESULT: &str =
         r#"{"z":1e2,"content":[],"n":123456789012345678901234567890,"a":"\u00e4"}"#;
     for as_events in [false, true] {
@@ -205,7 +205,7 @@ async fn raw_results_stay_raw_in_json_and_in_events() {
 }
 
 #[tokio::test]
-async fn an_answer_above_the_limit_fails_its_request_and_nothing_else() {
+async fn oversized_answer_fails_its_request_alone() {
     let mut answers = Cases::default();
     for as_events in [false, true] {
         let remote = Remote::start(move |asked: Asked| async move {
@@ -226,7 +226,7 @@ async fn an_answer_above_the_limit_fails_its_request_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_older_server_is_reached_by_http_and_sse_where_the_type_is_left_open() {
+async fn server_of_open_type_falls_back_to_sse() {
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<String>();
     let receiver = Arc::new(std::sync::Mutex::new(Some(receiver)));
     let remote = Remote::start(move |asked: Asked| {
@@ -265,7 +265,7 @@ async fn an_older_server_is_reached_by_http_and_sse_where_the_type_is_left_open(
 }
 
 #[tokio::test]
-async fn the_address_for_messages_must_be_of_the_same_origin() {
+async fn message_endpoint_must_have_the_same_origin() {
     let remote = Remote::start(|asked: Asked| async move {
         (asked.what() == "GET")
             .then(|| events("event: endpoint\ndata: http://127.0.0.1:1/steal\n\n"))
@@ -277,7 +277,7 @@ async fn the_address_for_messages_must_be_of_the_same_origin() {
 }
 
 #[tokio::test]
-async fn only_redirects_that_keep_the_origin_are_followed_and_headers_go_nowhere_else() {
+async fn only_redirects_within_the_origin_are_followed() {
     let thief = Remote::start(|_| async { None }).await;
     let elsewhere = thief.url.clone();
     let remote = Remote::start(move |asked: Asked| {
@@ -305,7 +305,7 @@ async fn only_redirects_that_keep_the_origin_are_followed_and_headers_go_nowhere
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_says_so_and_one_that_wants_a_login_too() {
+async fn failed_load_names_a_missing_login_or_the_network_error() {
     let remote = Remote::start(|_| async { Some(StatusCode::UNAUTHORIZED.into_response()) }).await;
     let gone = Server::lazy("gone").set("url", "http://127.0.0.1:1/mcp");
     let mut host = Proxy::with([behind(&remote), gone]).serve().await;
@@ -326,7 +326,7 @@ async fn proxies_are_taken_from_the_environment() {
 }
 
 #[tokio::test]
-async fn a_modern_request_repeats_in_headers_what_it_says() {
+async fn modern_request_repeats_its_content_in_headers() {
     let remote = Remote::start(|asked: Asked| async move {
         let result = match asked.what() {
             "server/discover" => json!({
@@ -365,7 +365,7 @@ async fn a_modern_request_repeats_in_headers_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_server_that_answers_nothing_to_the_probe_but_an_error_page_is_legacy() {
+async fn error_page_for_the_probe_means_legacy() {
     let remote = Remote::start(|asked: Asked| async move {
         (asked.what() == "server/discover")
             .then(|| (StatusCode::BAD_REQUEST, "No valid session ID").into_response())
@@ -377,7 +377,7 @@ async fn a_server_that_answers_nothing_to_the_probe_but_an_error_page_is_legacy(
 }
 
 #[tokio::test]
-async fn a_stream_of_news_that_breaks_off_is_asked_for_anew_and_one_that_is_refused_is_not() {
+async fn broken_subscription_is_reopened_and_refused_one_is_not() {
     for (refuses, expected) in [(false, 2), (true, 1)] {
         let remote = Remote::start(move |asked: Asked| async move {
             let result = match asked.what() {

@@ -18,7 +18,7 @@ fn two_servers() -> [Server; 2] {
 }
 
 #[tokio::test]
-async fn of_two_equal_names_the_first_server_in_config_order_has_the_bare_one() {
+async fn first_server_in_config_order_keeps_the_bare_name() {
     let mut host = Proxy::with(two_servers()).serve().await;
     // Loaded in the other order, which must not matter.
     host.load("t.w-o").await;
@@ -60,7 +60,7 @@ async fn of_two_equal_names_the_first_server_in_config_order_has_the_bare_one() 
 }
 
 #[tokio::test]
-async fn completion_goes_to_the_owner_of_the_prompt_or_template() {
+async fn completion_reaches_the_owner() {
     let mut host = Proxy::with(two_servers()).serve().await;
     host.load("one").await;
     host.load("t.w-o").await;
@@ -87,7 +87,7 @@ async fn completion_goes_to_the_owner_of_the_prompt_or_template() {
 }
 
 #[tokio::test]
-async fn a_uri_that_nobody_lists_is_tried_on_awake_servers() {
+async fn unlisted_uri_is_tried_on_awake_servers() {
     let mut host = Proxy::with(two_servers()).serve().await;
     host.load("t.w-o").await;
     let read = host.request("resources/read", json!({"uri": "linked://somewhere"})).await;
@@ -102,7 +102,7 @@ async fn a_uri_that_nobody_lists_is_tried_on_awake_servers() {
 }
 
 #[tokio::test]
-async fn updates_of_a_subscribed_resource_arrive_and_the_server_stays_awake_for_them() {
+async fn subscription_keeps_its_server_awake() {
     let servers = two_servers().map(|server| server.set("idleTimeout", "200ms"));
     let mut host = Proxy::with(servers).serve().await;
     host.load("one").await;
@@ -124,7 +124,7 @@ async fn updates_of_a_subscribed_resource_arrive_and_the_server_stays_awake_for_
 }
 
 #[tokio::test]
-async fn a_subscription_is_renewed_when_its_server_comes_back() {
+async fn subscription_is_renewed_after_a_restart() {
     let mut host = Proxy::with(two_servers()).serve().await;
     host.load("one").await;
     host.request("resources/subscribe", json!({"uri": "r://one"})).await;
@@ -138,7 +138,7 @@ async fn a_subscription_is_renewed_when_its_server_comes_back() {
 }
 
 #[tokio::test]
-async fn a_modern_hosts_resource_subscription_is_a_stream() {
+async fn resource_subscription_of_a_modern_host_is_a_stream() {
     let mut host = Proxy::with([Server::lazy("r").script("rmcp", true)]).start().into_modern();
     host.call("load_mcp", json!({"mcp_name": "r"})).await;
     let stream = host
@@ -156,7 +156,7 @@ async fn a_modern_hosts_resource_subscription_is_a_stream() {
 }
 
 #[tokio::test]
-async fn methods_that_nobody_knows_are_refused_on_the_aggregate_and_pass_to_a_single_server() {
+async fn unknown_methods_pass_only_to_a_single_server() {
     let mut host = Proxy::with([Server::eager("a")]).serve().await;
     assert_eq!(host.ask("notes/list", json!({})).await["error"]["code"], -32601);
     let mut single = Proxy::wrapping(&json!({"refuse": "tasks/list"})).serve().await;
@@ -165,7 +165,7 @@ async fn methods_that_nobody_knows_are_refused_on_the_aggregate_and_pass_to_a_si
 }
 
 #[tokio::test]
-async fn a_cancelled_stream_that_its_server_does_not_let_go_of_does_not_hold_up_the_end() {
+async fn stuck_unsubscribe_does_not_delay_exit() {
     let server = Server::lazy("a")
         .script("resources", json!(["r://1"]))
         .script("ignore", "resources/unsubscribe");
@@ -192,7 +192,7 @@ async fn params_and_refusals_of_subscriptions_pass_through() {
 }
 
 #[tokio::test]
-async fn a_single_server_is_asked_for_what_it_does_not_list() {
+async fn single_server_is_asked_for_unlisted_items() {
     let mut host = Proxy::wrapping(&json!({})).serve().await;
     host.tool_names().await;
     let read = host.request("resources/read", json!({"uri": "unlisted://x"})).await;
@@ -203,7 +203,7 @@ async fn a_single_server_is_asked_for_what_it_does_not_list() {
 }
 
 #[tokio::test]
-async fn two_equal_names_are_reported_once() {
+async fn equal_names_are_reported_once() {
     let mut host = Proxy::with(two_servers()).serve().await;
     host.load("one").await;
     host.load("t.w-o").await;
@@ -215,7 +215,7 @@ async fn two_equal_names_are_reported_once() {
 }
 
 #[tokio::test]
-async fn two_streams_to_one_resource_end_one_by_one() {
+async fn streams_to_one_resource_end_separately() {
     let mut host = Proxy::with([Server::lazy("a").script("resources", json!(["r://1"]))])
         .start()
         .into_modern();

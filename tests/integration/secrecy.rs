@@ -25,7 +25,7 @@ const SECRETS: [(&str, &str); 2] =
     [("CLIENT_SECRET", SECRET), ("SECRET_OF_ONE", "canary-environment")];
 
 #[tokio::test]
-async fn a_canary_is_found_nowhere_but_where_it_belongs() {
+async fn canary_is_found_only_where_it_belongs() {
     let authority = Authority::start().await;
     authority.gives("expires_in", 1);
     // It answers with all that it was shown.
@@ -182,7 +182,7 @@ async fn is_dumped(command: &[&str]) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_server_repeats_of_its_environment_reaches_neither_log_nor_model() {
+async fn repeated_secrets_reach_neither_log_nor_model() {
     let script = r#"echo "my key is $KEY" >&2; echo "stdout $KEY"; echo "args $1 $2" >&2; exit 3"#;
     let server = Server::lazy("a")
         .set("command", "sh")
@@ -199,7 +199,7 @@ async fn what_a_server_repeats_of_its_environment_reaches_neither_log_nor_model(
 }
 
 #[tokio::test]
-async fn a_server_can_neither_forge_a_line_of_the_log_nor_control_the_terminal() {
+async fn server_cannot_forge_log_lines() {
     let script = "printf 'first\\033[31m\\r\\n' >&2; exit 3";
     let server = Server::lazy("a").set("command", "sh").set("args", json!(["-c", script]));
     let refusing = Server::lazy("b").script("refuse_with", "no\n2026-01-01 ERROR forged\u{1b}[2J");
@@ -213,7 +213,7 @@ async fn a_server_can_neither_forge_a_line_of_the_log_nor_control_the_terminal()
 }
 
 #[tokio::test]
-async fn a_log_of_json_has_no_character_that_cannot_be_seen() {
+async fn json_log_has_no_invisible_characters() {
     let refusing = Server::lazy("b").script("refuse_with", "no \u{9b}31m \u{202e} forged");
     let proxy = Proxy::with([refusing]).argument("--log-format").argument("json");
     let mut host = proxy.serve().await;

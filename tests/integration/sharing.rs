@@ -23,7 +23,7 @@ async fn answer_as(host: &mut Host, name: &str) {
 }
 
 #[tokio::test]
-async fn a_question_goes_to_the_host_whose_call_is_in_flight() {
+async fn question_reaches_the_host_of_the_call() {
     let program = Proxy::with([Server::lazy("a")]).start_http();
     let able = json!({"elicitation": {}});
     let mut first = connected(&program, able.clone()).await;
@@ -41,7 +41,7 @@ async fn a_question_goes_to_the_host_whose_call_is_in_flight() {
 }
 
 #[tokio::test]
-async fn of_several_hosts_in_flight_the_one_that_called_last_is_asked_and_that_is_logged() {
+async fn last_caller_is_asked_and_the_guess_is_logged() {
     let program = Proxy::with([Server::lazy("a")]).start_http();
     let able = json!({"elicitation": {}});
     let mut waiting = connected(&program, able.clone()).await;
@@ -64,7 +64,7 @@ async fn of_several_hosts_in_flight_the_one_that_called_last_is_asked_and_that_i
 }
 
 #[tokio::test]
-async fn progress_and_log_messages_reach_the_host_of_the_call_alone() {
+async fn progress_and_log_messages_reach_only_the_caller() {
     let program = Proxy::with([Server::lazy("a")]).start_http();
     let mut calling = connected(&program, json!({})).await;
     let mut other = connected(&program, json!({})).await;
@@ -93,7 +93,7 @@ async fn progress_and_log_messages_reach_the_host_of_the_call_alone() {
 }
 
 #[tokio::test]
-async fn at_its_endpoint_each_host_is_greeted_by_its_own_instance() {
+async fn isolated_hosts_are_greeted_by_their_own_instance() {
     let server = Server::lazy("own").set("isolation", "session");
     let program = Proxy::with([server]).start_http();
     for number in 1..=2 {
@@ -105,7 +105,7 @@ async fn at_its_endpoint_each_host_is_greeted_by_its_own_instance() {
 }
 
 #[tokio::test]
-async fn a_server_of_ones_own_is_started_used_and_ended_with_its_session() {
+async fn isolated_instance_ends_with_its_session() {
     let server = Server::lazy("own").set("isolation", "session");
     let program = Proxy::with([server]).start_http();
     let mut one = connected(&program, json!({"roots": {}})).await;
@@ -130,7 +130,7 @@ async fn a_server_of_ones_own_is_started_used_and_ended_with_its_session() {
 }
 
 #[tokio::test]
-async fn a_modern_hosts_server_of_its_own_is_one_for_all_its_requests() {
+async fn modern_host_keeps_one_isolated_instance() {
     let server = Server::lazy("own").set("isolation", "session");
     let program = Proxy::with([server]).start_http();
     let mut host = program.modern("/mcp").await;
@@ -170,7 +170,7 @@ async fn storm(program: &Program, number: u64) -> Host {
 }
 
 #[tokio::test]
-async fn eight_hosts_with_64_calls_each_get_their_own_answers_and_leave_nothing() {
+async fn eight_hosts_get_their_own_answers() {
     let short = |name: &str| Server::lazy(name).set("idleTimeout", "20ms");
     let proxy = Proxy::with([short("a"), Server::lazy("b"), Server::lazy("dies")]);
     let program = proxy.set("sessionTimeout", "1h").start_http();

@@ -90,7 +90,7 @@ fn by_server(said: &str) -> String {
 const YAML: &str = "# mine\nmcpServers:\n    notes:   # the notes\n        description: Notes\n        command: DORMOUSE\n        args: [__demo-server, notes]\n        tools:\n            add_note: false   # never\n            \"*_notes\": true\n            burn_note: true\n    weather: {command: DORMOUSE, args: [__demo-server, weather]}\n";
 
 #[tokio::test]
-async fn refresh_writes_what_is_new_and_what_is_gone_and_nothing_else() {
+async fn refresh_writes_only_new_and_removed_tools() {
     let home = Home::with("dormouse.yaml", YAML);
     let before = home.text();
     let (code, difference, _) = home.run(&["refresh", "--dry-run", "notes"]).await;
@@ -113,7 +113,7 @@ async fn refresh_writes_what_is_new_and_what_is_gone_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn refresh_goes_on_past_servers_that_fail_and_says_which_did() {
+async fn refresh_continues_past_failed_servers() {
     let config = r#"{
   // two of them
   "mcpServers": {
@@ -132,7 +132,7 @@ async fn refresh_goes_on_past_servers_that_fail_and_says_which_did() {
 }
 
 #[tokio::test]
-async fn refresh_leaves_alone_what_an_alias_shares() {
+async fn refresh_does_not_edit_aliased_entries() {
     let config = "mcpServers:\n  a: &a\n    command: DORMOUSE\n    args: [__demo-server, notes]\n    tools: {add_note: true}\n  b: *a\n";
     let home = Home::with("dormouse.yaml", config);
     let before = home.text();
@@ -142,7 +142,7 @@ async fn refresh_leaves_alone_what_an_alias_shares() {
 }
 
 #[tokio::test]
-async fn a_config_that_was_trusted_stays_so_when_refresh_edits_it() {
+async fn refresh_keeps_a_config_trusted() {
     let home = Home::with("dormouse.yaml", YAML);
     let plain = async |arguments: &[&str]| {
         let output = home.command(arguments).output().await.unwrap();
@@ -158,7 +158,7 @@ async fn a_config_that_was_trusted_stays_so_when_refresh_edits_it() {
 }
 
 #[tokio::test]
-async fn the_first_run_of_a_yaml_config_writes_the_tools_of_its_servers() {
+async fn first_run_writes_tools_into_a_yaml_config() {
     let config = "mcpServers:\n  notes:\n    command: DORMOUSE   # eager\n    args: [__demo-server, notes]\n";
     let home = Home::with("dormouse.yaml", config);
     let before = home.text();
@@ -172,7 +172,7 @@ async fn the_first_run_of_a_yaml_config_writes_the_tools_of_its_servers() {
 }
 
 #[tokio::test]
-async fn what_refresh_has_learned_needs_no_connection_when_it_is_served() {
+async fn refreshed_server_is_served_without_a_connection() {
     let config = r#"{"mcpServers": {"notes": {"command": "DORMOUSE", "args": ["__demo-server", "notes"], "startup": "hybrid"}}}"#;
     let home = Home::with("dormouse.json", config);
     home.run(&["refresh"]).await;
@@ -190,7 +190,7 @@ async fn what_refresh_has_learned_needs_no_connection_when_it_is_served() {
 }
 
 #[tokio::test]
-async fn test_says_how_long_each_server_takes_and_what_is_wrong() {
+async fn test_reports_times_and_problems() {
     let config = r#"{"mcpServers": {
         "good": {"command": "DORMOUSE", "args": ["__demo-server", "notes"]},
         "typo": {"command": "nodee"},
@@ -211,7 +211,7 @@ async fn test_says_how_long_each_server_takes_and_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn call_does_what_an_agent_would_and_obeys_the_config() {
+async fn call_obeys_the_config() {
     let home = Home::with("dormouse.yaml", YAML);
     let input = r#"{"city": "Oslo"}"#;
     let (code, said, errors) = home.run(&["call", "weather", "current_weather", input]).await;
@@ -238,7 +238,7 @@ async fn call_does_what_an_agent_would_and_obeys_the_config() {
 }
 
 #[tokio::test]
-async fn call_counts_no_attempts_where_it_makes_one() {
+async fn call_mentions_no_attempts() {
     let home = Home::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
     let (code, _, errors) = home.run(&["call", "gone", "tool", "{}"]).await;
     assert_eq!(code, Some(1), "{errors}");
@@ -246,7 +246,7 @@ async fn call_counts_no_attempts_where_it_makes_one() {
 }
 
 #[tokio::test]
-async fn tables_are_as_wide_as_the_terminal_and_numbers_stand_on_the_right() {
+async fn tables_fit_the_terminal() {
     let home = Home::with("x.json", SERVERS);
     home.run(&["refresh"]).await;
     let config = home.config.to_str().unwrap().to_owned();
@@ -268,7 +268,7 @@ async fn tables_are_as_wide_as_the_terminal_and_numbers_stand_on_the_right() {
 }
 
 #[tokio::test]
-async fn refresh_says_of_each_server_at_once_what_came_of_it_and_how_long_it_took() {
+async fn refresh_reports_each_server_as_it_ends() {
     let config = SERVERS.replace("\n}}", ", \"gone\": {\"command\": \"no-such-program\"}}}");
     let home = Home::with("x.json", &config);
     let (_, _, errors) = home.run(&["refresh"]).await;
@@ -281,7 +281,7 @@ async fn refresh_says_of_each_server_at_once_what_came_of_it_and_how_long_it_too
 }
 
 #[tokio::test]
-async fn an_interrupted_refresh_or_test_names_the_servers_that_it_left_out() {
+async fn interrupted_refresh_names_the_servers_left_out() {
     let config = r#"{"mcpServers": {
         "fails": {"command": "no-such-program"},
         "hangs": {"command": "sleep", "args": ["60"]},
@@ -306,7 +306,7 @@ async fn an_interrupted_refresh_or_test_names_the_servers_that_it_left_out() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_names_the_address() {
+async fn refused_connection_names_the_address() {
     let config = r#"{"mcpServers": {"gone": {"url": "http://127.0.0.1:9/secret-path"}}}"#;
     let home = Home::with("x.json", config);
     let (code, said, _) = home.run(&["test"]).await;
@@ -316,7 +316,7 @@ async fn a_refused_connection_names_the_address() {
 }
 
 #[tokio::test]
-async fn get_shows_an_entry_without_its_secrets() {
+async fn get_hides_secrets() {
     let config = r#"{"mcpServers": {"s": {"command": "x", "args": ["--token", "ghp_0123456789abcdefghij0123456789abcdef"],
         "env": {"API_KEY": "hunter2-hunter2", "HOME_PAGE": "${HOME_PAGE:-x}"}}}}"#;
     let home = Home::with("x.json", config);
@@ -353,7 +353,7 @@ async fn check_test_and_refresh_print_json() {
 }
 
 #[tokio::test]
-async fn one_cause_of_a_server_that_cannot_be_reached_is_logged_once() {
+async fn repeated_cause_is_logged_once() {
     let home = Home::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
     let config = home.config.to_str().unwrap();
     let mut serving = home.command(&["--config", config]).stdin(Stdio::piped()).spawn().unwrap();
@@ -368,7 +368,7 @@ async fn one_cause_of_a_server_that_cannot_be_reached_is_logged_once() {
 }
 
 #[tokio::test]
-async fn list_shows_what_is_shown_hidden_and_stale() {
+async fn list_shows_hidden_and_stale_tools() {
     let home = Home::with("dormouse.yaml", YAML);
     let (_, said, _) = home.run(&["list", "notes"]).await;
     insta::assert_snapshot!(said, @"notes: not known yet: dormouse refresh notes");
@@ -398,7 +398,7 @@ async fn list_shows_what_is_shown_hidden_and_stale() {
 }
 
 #[tokio::test]
-async fn status_asks_the_dormouse_that_runs_and_else_the_disk() {
+async fn status_asks_the_instance_or_the_disk() {
     let home = Home::with("dormouse.yaml", YAML);
     home.run(&["refresh"]).await;
     let at_rest = home.json(&["status", "--json"]).await;
