@@ -1,4 +1,4 @@
-//! The `activate` surface, and the hold of a load's result.
+//! The `activate` surface, and the delay of a load's result until the host has the new list.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What servers have, known from one run to the next: hybrid servers, the files, and tools that change.
+//! Catalogs on disk: hybrid servers, damaged files, and tools that change between runs.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ fn hybrid(name: &str) -> Server {
     Server::eager(name).set("startup", "hybrid")
 }
 
-/// The one file in which the catalog of the only server is kept.
+/// Returns the catalog file of the only server.
 fn catalog_file(home: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(home.join("cache/dormouse/catalogs")).ok()?;
     let mut paths = entries.map(|entry| entry.unwrap().path());
@@ -144,7 +144,7 @@ async fn stored_catalog_of_a_lazy_server_feeds_search_and_direct() {
     let full = host.call("discover_tool", json!({"tool_name": "a/echo"})).await;
     assert!(text_of(&full).contains("inputSchema"), "{full}");
     assert_eq!(host.started("a").len(), 1, "nothing of this connects");
-    // The bare name of a tool that only a sleeping server is known to have.
+    // The call names the bare name of a tool that only a sleeping server has.
     assert!(host.use_tool("echo", json!({})).await["isError"].is_null());
     assert_eq!(host.started("a").len(), 2);
     host.end().await;
@@ -221,7 +221,7 @@ fn pinned(home: &Path, pin: &str, wording: &str) -> Proxy {
     Proxy::with([server]).at_home(home).set("pin", pin)
 }
 
-/// Rounds of [`twenty_processes_share_one_cache_directory`]; a hundred by hand.
+/// Returns the rounds of [`twenty_processes_share_one_cache_directory`]; 100 are run by hand.
 fn rounds() -> usize {
     std::env::var("DORMOUSE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(8)
 }
@@ -244,7 +244,7 @@ async fn twenty_processes_share_one_cache_directory() {
         };
         let victim = hosts[killed].id();
         let kill = async {
-            // Anywhere between the first instruction and the last byte of a catalog.
+            // The kill falls anywhere between the first instruction and the last byte of a catalog.
             tokio::time::sleep(Duration::from_millis(round as u64 * 37 % 450)).await;
             kill(Pid::from_raw(victim.try_into().unwrap()), Signal::SIGKILL).unwrap();
         };
@@ -274,18 +274,18 @@ async fn twenty_processes_share_one_cache_directory() {
     }
 }
 
-/// What somebody does whose dormouse is killed meanwhile.
+/// Uses a dormouse that is killed in the meantime.
 async fn use_one_in_vain(mut host: Host, own: String) {
     host.send("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})).await;
     for server in ["all", own.as_str()] {
         host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": server}}))
             .await;
     }
-    // Its pipes stay open until it is gone.
+    // The pipes stay open until the process is gone.
     host.exit().await;
 }
 
-/// What `dormouse list` knows.
+/// Returns the output of `dormouse list --json`.
 async fn listed(home: &Path) -> Vec<Value> {
     let mut command = dormouse();
     command.args(["list", "--json", "--config"]).arg(home.join("dormouse.json"));
@@ -415,7 +415,7 @@ async fn server_that_hung_in_the_last_run_delays_no_list() {
         };
         eventually("it is noted", is_noted).await;
         host.end().await;
-        // To wait for it would take longer than the test does.
+        // Waiting 10 minutes would exceed the time limit of the test.
         let mut host = proxy("10m").serve().await;
         assert!(host.tool_names().await.contains(&"discover_tool".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! The commands beside `serve`.
+//! The commands in addition to `serve`.
 
 use std::{path::Path, process::Output};
 

@@ -1,10 +1,10 @@
-//! `connect` and `disconnect`, on files as AI tools write them.
+//! `connect` and `disconnect`, on config files as apps write them.
 
 use serde_json::{Value, json};
 
 use crate::support::{Cases, Home, OWN, app_files, redacted, without_differences};
 
-/// The file of each host that dormouse is put into.
+/// The file of each app into which dormouse is written.
 const FILES: [(&str, &str); 17] = [
     ("claude-code", ".claude.json"),
     ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
@@ -33,7 +33,7 @@ const FILES: [(&str, &str); 17] = [
 
 const CONFIG: &str = r#"{"authTokens": ["token-of-dormouse"], "mcpServers": {}}"#;
 
-/// What connects this host.
+/// The arguments that connect or disconnect this app.
 fn arguments<'a>(command: &'a str, host: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let project: &[&str] = if host == "librechat" { &["--project"] } else { &[] };
     [&[command, host, "--yes"], project, more].concat()
@@ -77,7 +77,7 @@ async fn disconnect_restores_files_byte_for_byte() {
     }
 }
 
-/// What the tools' servers mean, under their names.
+/// Returns the servers that `import` finds in the files of apps, sorted by name.
 async fn imported(home: &Home) -> Value {
     let config = home.path().join("again.json");
     let config = config.to_string_lossy();
@@ -87,7 +87,7 @@ async fn imported(home: &Home) -> Value {
     let mut values = serde_json::Deserializer::from_str(&said[start..]).into_iter::<Value>();
     let report = values.next().unwrap().unwrap();
     let mut servers: Vec<Value> = report["servers"].as_array().unwrap().clone();
-    // Those of a list come back at its end.
+    // Restored servers of a list are at its end.
     servers.sort_by_key(|server| format!("{}{}", server["name"], server["from"]));
     servers.retain(|server| server["name"] != "dormouse");
     Value::Array(servers)
@@ -111,12 +111,12 @@ async fn replaced_servers_are_put_back() {
         if path.contains("zed") {
             insta::assert_snapshot!("zed_with_dormouse_alone", redacted(&home.read(path)));
         }
-        // Whatever the host has written since then stays.
+        // Changes that the app makes after connecting stay.
         let text = home.read(path);
         let is_json = path.ends_with("json") || path.ends_with("jsonc");
         let end = if is_json { "\n\n" } else { "# since\n" };
         home.write(path, format!("{text}{end}"));
-        // Connecting once more does not forget what was taken out.
+        // A second connect does not lose the record of the servers that were taken out.
         let (code, said) =
             home.run_in("project", &arguments("connect", host, &["--profile", "p"])).await;
         assert_eq!(code, Some(0), "{host}: {said}");
@@ -131,7 +131,7 @@ async fn replaced_servers_are_put_back() {
     assert_eq!(imported(&home).await, before, "the same servers mean the same");
 }
 
-/// All that the config speaks of, so that dormouse could start its servers; and a profile.
+/// Defines every variable of the config, so that dormouse could start its servers, and a profile.
 fn define_variables(home: &Home) {
     let config = home.read(OWN);
     let mut variables = home.read(".config/dormouse/.env");
@@ -161,7 +161,7 @@ async fn servers_are_put_back_after_dormouse_was_removed_by_hand() {
     assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).await.0, Some(0));
     home.is(".cursor/mcp.json", r#"{"mcpServers": {"a": { "command": "a" }}}"#);
 
-    // All of them, where nothing at all is left.
+    // Both servers are put back into an empty file.
     let two = r#"{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}"#;
     home.write(".cursor/mcp.json", two);
     home.write(OWN, two);
@@ -171,7 +171,7 @@ async fn servers_are_put_back_after_dormouse_was_removed_by_hand() {
     let now: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
     assert_eq!(now, serde_json::from_str::<Value>(two).unwrap());
 
-    // And where the copy of the file is gone.
+    // Servers are put back from the record even if the copy of the file is gone.
     home.write(".cursor/mcp.json", config);
     assert_eq!(home.run(&connect).await.0, Some(0));
     let copies = home.path().join(".local/share/dormouse/backups");

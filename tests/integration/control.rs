@@ -1,4 +1,4 @@
-//! What the config switches off: tools by name and glob, features, and whose a load is.
+//! Restrictions of the config: tools by name and glob, features, and loads per session.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn controlled() -> Server {
         .set("tools", json!({"*": false, "echo": true, "s*": true, "stray": {"enabled": false}}))
 }
 
-/// The text of a result that is an error.
+/// Returns the text of a result that is an error.
 #[track_caller]
 fn refusal(result: &Value) -> &str {
     assert_eq!(result["isError"], true, "{result}");

@@ -1,4 +1,4 @@
-//! Questions that cross eras, and what must not be possible with them. What they are for is in `matrix`.
+//! Questions that cross eras, and their misuse. `matrix` tests their normal use.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::{
     text_of,
 };
 
-/// A legacy server that asks whatever its call says.
+/// Returns a call of a tool that sends the question `method` to its host.
 fn asking(method: &str) -> Value {
     let question = json!({"method": method, "params": {"message": "who?", "n": 1}});
     json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": question}})
@@ -51,14 +51,14 @@ async fn retry_of_the_call_answers_its_question_once() {
     let question = &asked["inputRequests"]["q1"];
     assert_eq!(question["method"], "elicitation/create");
     assert_eq!(question["params"], json!({"message": "who?", "n": 1}));
-    // Somebody else's retry, and one of another call, do not find it.
+    // Neither another user's retry nor a retry of another call finds the question.
     let stolen = other.ask("tools/call", retry(&call, &asked, accepted())).await;
     assert_eq!(stolen["error"]["code"], -32602, "{stolen}");
     let mut another = call.clone();
     another["arguments"]["tool_input"]["params"] = json!({"message": "else"});
     let wrong = asked_host.ask("tools/call", retry(&another, &asked, accepted())).await;
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
-    // What is missing is asked for again, under a new state.
+    // Unanswered questions are asked again under a new state.
     let again = asked_host.request("tools/call", retry(&call, &asked, json!({}))).await;
     assert_eq!(again["inputRequests"], asked["inputRequests"]);
     assert_ne!(again["requestState"], asked["requestState"]);
@@ -142,7 +142,7 @@ async fn retry_fails_after_its_server_died() {
     insta::assert_snapshot!(text_of(&result), @r#"server "a" ended before it answered; the request may have been executed"#);
 }
 
-/// A modern server whose only tool asks as `question` says.
+/// Starts a modern server whose only tool answers with `question`.
 async fn modern_server(question: Value) -> Remote {
     Remote::start(move |asked: Asked| {
         let question = question.clone();

@@ -1,11 +1,11 @@
-//! Configs of the systems that came before, as their own documents have them: each does here what it did there.
-//! The commands are servers that are at hand; all else is as it was written.
+//! Configs of earlier systems, copied from their documentation. Each must behave here as it did
+//! there. Only the commands are replaced by servers that exist on this machine.
 
 use serde_json::{Value, json};
 
 use crate::support::{Host, Proxy, descendants, eventually, text_of};
 
-/// The one of dynmcp's "Dynamic Discovery".
+/// The config in dynmcp's "Dynamic Discovery".
 const DYNMCP: &str = r#"{ "$schema": "https://dynamicmcp.tools/config.json", "mcp": {
     "filesystem": { "transport": "stdio", "command": "DORMOUSE", "args": ["__demo-server", "notes"] },
     "chrome-devtools": {
@@ -32,7 +32,7 @@ async fn dynmcp_config_lists_described_servers_for_loading() {
     host.end().await;
 }
 
-/// As dynamic-mcp's README and its proposal for a lazy start have it.
+/// The config in dynamic-mcp's README and in its proposal for a lazy start.
 const DYNAMIC_MCP: &str = r#"{ "mcpServers": {
     "critical": {
         "type": "stdio", "description": "Used all the time", "command": "DORMOUSE",
@@ -76,7 +76,7 @@ async fn dynamic_mcp_config_lists_servers_as_groups() {
     host.end().await;
 }
 
-/// The one of multi-mcp's redesign.
+/// The config in multi-mcp's redesign.
 const MULTI_MCP: &str = "servers:
   github:
     command: DORMOUSE __demo-server notes
@@ -123,7 +123,7 @@ async fn multi_mcp_config_lists_enabled_tools() {
     host.end().await;
 }
 
-/// As multi-mcp writes its file: every key of every server, with a value or without.
+/// A config as multi-mcp writes it: every key of every server, with or without a value.
 const WRITTEN_BY_MULTI_MCP: &str = "servers:
   notes:
     always_on: off
@@ -189,7 +189,7 @@ async fn refresh_keeps_the_format_of_multi_mcp() {
     assert!(!tools.contains("_note: true") && !tools.contains("_notes: true"), "{after}");
 }
 
-/// The one of the lazy loading of mcp-proxy's fork, with what the original's README has of options.
+/// The config for lazy loading of mcp-proxy's fork, with options from the README of the original.
 const MCP_PROXY: &str = r#"{
   "mcpProxy": {
     "baseURL": "https://mcp.example.com", "addr": "127.0.0.1:0", "name": "MCP Proxy", "version": "1.0.0",

@@ -1,5 +1,5 @@
-//! The configs that the documents of the four earlier systems show, one by one, beside those in `dialects.rs`. What they
-//! start is a server that is at hand.
+//! Further configs from the documentation of the four earlier systems, in addition to those in
+//! `dialects.rs`. Commands are replaced by servers that exist on this machine.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{Cases, Host, Program, Proxy, descendants, eventually, text_
 
 const EVERY_TOOL: [&str; 4] = ["add_note", "list_notes", "search_notes", "delete_note"];
 
-/// mcp-proxy's fork, lazy loading for all servers.
+/// mcp-proxy's fork: lazy loading for all servers.
 #[tokio::test]
 async fn lazy_mcp_proxy_servers_show_an_activate_tool() {
     let config = r#"{
@@ -39,7 +39,7 @@ async fn lazy_mcp_proxy_servers_show_an_activate_tool() {
     insta::assert_snapshot!(descriptions);
 }
 
-/// mcp-proxy's fork, lazy loading for one server.
+/// mcp-proxy's fork: lazy loading for one server.
 #[tokio::test]
 async fn mcp_proxy_servers_are_lazy_one_by_one() {
     let config = r#"{
@@ -60,7 +60,7 @@ async fn mcp_proxy_servers_are_lazy_one_by_one() {
     assert_eq!(at(&proxy, "/playwright/").await.tool_names().await, EVERY_TOOL);
 }
 
-/// mcp-proxy's document of the host that is connected to it.
+/// mcp-proxy: the config of a host that is connected to it.
 #[tokio::test]
 async fn config_of_an_mcp_proxy_host_is_readable() {
     let config = r#"{ "mcpServers": { "proxy-serena": { "url": "http://127.0.0.1:9/serena/" } } }"#;
@@ -75,7 +75,7 @@ async fn at(proxy: &Program, path: &str) -> Host {
     host
 }
 
-/// dynamic-mcp's proposal, how each server starts.
+/// dynamic-mcp's proposal: the startup of each server.
 const LAZY_STARTUP: &str = r#"{
     "mcpServers": {
         "filesystem": {
@@ -101,7 +101,7 @@ const LAZY_STARTUP: &str = r#"{
 #[tokio::test]
 async fn dynamic_mcp_servers_start_as_configured() {
     let home = tempfile::tempdir().unwrap();
-    // The flag is for those that do not say it themselves.
+    // The flag applies to servers that do not set their own timeout.
     let proxy = Proxy::reading("dynamic-mcp.json", LAZY_STARTUP).at_home(home.path());
     let mut host = proxy.argument("--idle-timeout").argument("600").serve().await;
     assert_eq!(host.tool_names().await, ["get_dynamic_tools", "call_dynamic_tool"]);
@@ -119,7 +119,8 @@ async fn dynamic_mcp_servers_start_as_configured() {
     host.end().await;
 }
 
-/// dynamic-mcp's simplest form: nothing but descriptions and commands, which is a config of ours.
+/// dynamic-mcp's simplest config has only descriptions and commands, so it is read as dormouse's
+/// own.
 #[tokio::test]
 async fn plain_config_is_not_taken_for_dynamic_mcp() {
     let config = r#"{ "mcpServers": {
@@ -136,7 +137,7 @@ async fn plain_config_is_not_taken_for_dynamic_mcp() {
     host.end().await;
 }
 
-/// multi-mcp's redesign, all six servers.
+/// multi-mcp's redesign: all six servers.
 const SERVERS: &str = "servers:
   github:
     command: DORMOUSE __demo-server notes

@@ -1,4 +1,4 @@
-//! Both eras on both sides. The servers on rmcp and the rmcp client are independent speakers of them.
+//! Both eras on both sides. rmcp is an independent implementation of a server and a client.
 
 use rmcp::{
     model::{CallToolRequestParams, ProtocolVersion},
@@ -17,7 +17,7 @@ async fn every_legacy_version_is_answered_with_itself() {
         let result = host.request("initialize", params).await;
         assert_eq!(result["protocolVersion"], version);
         assert!(result["instructions"].as_str().unwrap().contains("- a: The a server."));
-        // Some hosts never say that they are initialized.
+        // Some hosts never send `notifications/initialized`.
         assert!(host.load("a").await["isError"].is_null());
     }
 }

@@ -1,4 +1,5 @@
-//! Extensions of MCP behind one endpoint for many servers: tasks, apps, skills, and methods that dormouse does not know.
+//! Extensions of MCP behind one endpoint for many servers: tasks, apps, skills, and methods that
+//! dormouse does not know.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Host, Modern, Proxy, Server, eventually, text_of};
 
-/// Two servers with tasks; the tools `begin` and `finish` make and end them.
+/// Returns two servers with tasks; the tools `begin` and `finish` start and complete them.
 fn with_tasks(is_modern: bool) -> [Server; 2] {
     ["a", "b"].map(|name| {
         Server::eager(name)
@@ -212,7 +213,7 @@ fn app_tool(name: &str, ui: &Value) -> Value {
     })
 }
 
-/// A server with a tool that has an interface, and one that only the interface calls.
+/// Returns a server with a tool that has an interface, and a tool that only the interface calls.
 fn with_app(name: &str, own_tool: &str) -> Server {
     let interface =
         json!({"resourceUri": format!("ui://{name}/main"), "visibility": ["model", "app"]});
@@ -253,7 +254,7 @@ async fn tools_with_an_interface_keep_their_names() {
 
         let called = host.call("chart", json!({"x": 1})).await;
         assert_eq!(text_of(&called), r#"{"name":"chart","arguments":{"x":1}}"#);
-        // What the app itself calls, and what it consists of.
+        // The interface calls its own tool and reads its own resource.
         let called = host.call("refresh", json!({})).await;
         assert_eq!(text_of(&called), r#"{"name":"refresh","arguments":{}}"#);
         let read = host.request("resources/read", json!({"uri": "ui://one/main"})).await;

@@ -1,10 +1,10 @@
-//! What crosses, crosses as it was written, byte for byte.
+//! Messages pass through dormouse byte for byte.
 
 use serde_json::{Value, json};
 
 use crate::support::{Proxy, Server};
 
-/// Results as servers write them, each with a trap in it.
+/// Results of servers, each with a detail that a parser could lose.
 const RESULTS: [&str; 16] = [
     r#"{"content":[{"type":"hologram","beam":{"z":1,"a":2}}]}"#,
     r#"{"content":[],"futureField":{"deep":[{"new":true}]},"_meta":{"x/y":1,"unknown":null}}"#,
@@ -37,7 +37,7 @@ async fn results_keep_their_bytes_on_every_surface() {
                 host.send("tools/call", json!({"name": "a__raw", "arguments": {"result": result}}))
                     .await
             };
-            // A line with 1E400 or a lone surrogate is no Value; so it is found by its start.
+            // A line with 1E400 or a lone surrogate is not a `Value`, so it is found by its start.
             let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
             let mut line = None;
             crate::support::eventually("the answer", || {

@@ -1,4 +1,4 @@
-//! Servers that break the rules harm nobody but themselves.
+//! Servers that break the protocol fail alone.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Cases, Host, Proxy, Server, eventually, peak_memory, text_of};
 
-/// A bad server beside a good one, both loaded.
+/// Starts a bad server next to a good one, and loads both.
 async fn beside_a_good_one(bad: Server) -> Host {
     let mut host =
         Proxy::with([bad, Server::lazy("good")]).set("maxMessageBytes", 100_000).serve().await;
@@ -60,7 +60,7 @@ async fn burst_of_list_changed_costs_two_lists() {
     let (before, told) = (lists(&host), host.notifications().len());
     host.use_tool("bad/burst", json!({"count": 1000})).await;
     eventually("it is listed anew", || lists(&host) > before).await;
-    // Whatever else would be listed is under way by now: the pause between two refreshes is 100 ms.
+    // The pause between two refreshes is 100 ms, so any further list is under way by now.
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(lists(&host) <= before + 2, "{} lists", lists(&host) - before);
     assert_eq!(host.notifications().len(), told, "nothing has changed, so nobody is told");
@@ -103,7 +103,7 @@ async fn server_that_stops_reading_fails_its_own_calls() {
     let mut ids = Vec::new();
     for number in 0..70 {
         if number == 60 {
-            // Until then it might be slow.
+            // The server counts as slow, not as stuck, during the first 500 ms.
             tokio::time::sleep(Duration::from_millis(600)).await;
         }
         let call = json!({"tool_name": "bad/echo", "tool_input": {"filling": filling}});
@@ -184,7 +184,8 @@ async fn question_is_withdrawn_when_its_server_dies() {
     assert_eq!(cancelled["params"]["requestId"], question["id"]);
 }
 
-/// A server in `sh` that answers each method with the result of `results`, in which `$id` stands for the id.
+/// Returns a server in `sh` that answers `initialize`, and other methods as the `case` branches in
+/// `more` say. `$id` is the id of the request.
 fn scripted(name: &str, capabilities: &str, more: &str) -> Server {
     let script = format!(
         r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in

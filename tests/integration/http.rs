@@ -1,4 +1,4 @@
-//! Hosts over HTTP: who is let in, what becomes of sessions and streams, and how it ends.
+//! Hosts over HTTP: admission, sessions, streams, and shutdown.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn hello() -> Value {
     }})
 }
 
-/// The status of an `initialize` with these headers.
+/// Returns the status of an `initialize` with these headers.
 async fn status(program: &Program, path: &str, headers: &[(&str, &str)]) -> u16 {
     let mut request = http_client()
         .post(program.url(path).await)
@@ -153,7 +153,7 @@ async fn session_expires_without_an_open_stream() {
     let mut gone = initialized(&program, PATH).await;
     gone.http_mut().hang_up();
     insta::assert_snapshot!(program.logged_at("INFO", "session").await, @"a session has expired");
-    // The one that holds its stream of news open is still there.
+    // The host with an open event stream keeps its session.
     assert_eq!(present.tool_names().await.len(), 3);
     gone.send("tools/list", json!({})).await;
     eventually("the other is forgotten", || gone.http().statuses().last() == Some(&404)).await;
@@ -170,7 +170,7 @@ async fn broken_stream_resumes_with_its_own_events() {
     };
     let first = host.send("tools/call", call("first")).await;
     let second = host.send("tools/call", call("second")).await;
-    // Each stream begins with an event that only says how to come back to it.
+    // Each stream begins with an event that carries only its id.
     let ids = |host: &Host| -> Vec<String> {
         let lines = host.received();
         lines.iter().filter_map(|line| Some(line.strip_prefix("id ")?.to_owned())).collect()
@@ -224,7 +224,7 @@ async fn endpoint_of_one_server_keeps_its_names() {
     let result = alone.call("echo", json!({"x": 1})).await;
     assert_eq!(text_of(&result), r#"{"name":"echo","arguments":{"x":1}}"#);
     assert!(program.started("b").is_empty());
-    // What it does not know is the server's to refuse.
+    // The server refuses methods that it does not know.
     let answer = alone.ask("no/such", json!({})).await;
     assert_eq!(answer["error"]["message"], "no no/such");
     let mut other = initialized(&program, "/servers/b/mcp?surface=activate").await;
@@ -245,7 +245,7 @@ async fn endpoint_of_one_server_announces_no_other() {
     of_all.notification("notifications/tools/list_changed").await;
     of_a.call("slow", json!({"ms": 300})).await;
     let told = of_a.notifications();
-    // It asked for the list that loaded its own server; what came with that is not news of another.
+    // The host asked for the list that loaded its own server. It must hear of no other load.
     assert!(told.iter().filter(|method| method.ends_with("list_changed")).count() <= 1, "{told:?}");
 }
 
@@ -384,7 +384,7 @@ async fn sse_host_that_does_not_read_slows_no_other() {
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;
     let address = program.url("").await.replace("http://", "");
-    // The stream is asked for, its first event is read, and nothing more.
+    // The test reads only the first event of the stream.
     let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
     let head = format!("GET /sse HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -408,7 +408,7 @@ async fn sse_host_that_does_not_read_slows_no_other() {
             "name": "use_tool",
             "arguments": {"tool_name": "a/huge", "tool_input": {"bytes": 9_000_000}},
         }});
-        // What is too much for it is refused.
+        // Calls beyond the capacity of the stream are refused.
         assert!(matches!(post(call).await, 202 | 503));
     }
     let others = async {
@@ -467,7 +467,7 @@ async fn half_open_connections_block_no_host() {
     let mut half_open = Vec::new();
     for number in 0..400 {
         let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
-        // Some say nothing, others begin.
+        // Half of the connections send nothing, the others a part of a request.
         if number % 2 == 0 {
             tokio::io::AsyncWriteExt::write_all(&mut stream, b"GET /healthz HT").await.unwrap();
         }

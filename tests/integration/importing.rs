@@ -1,4 +1,5 @@
-//! `import`: the servers of AI tools and of other proxies' configs, on files as the tools write them.
+//! `import`: servers from apps and from configs of other proxies, on files as these programs write
+//! them.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use crate::support::{
     Cases, Home, OWN, at_terminal, fixture, line_of, redacted, without_differences,
 };
 
-/// The JSON in what was said.
+/// Returns the JSON in an output.
 fn reported(said: &str) -> Value {
     let start = said.find("{\n").unwrap_or_else(|| panic!("{said}"));
     let mut values = serde_json::Deserializer::from_str(&said[start..]).into_iter();
@@ -134,7 +135,7 @@ async fn servers_of_the_same_name_are_told_apart() {
     insta::assert_snapshot!("name_is_taken", redacted(&said));
     assert_eq!(home.run(&["import", "cursor", "--yes", "--force"]).await.0, Some(0));
     assert!(home.read(OWN).contains("\"three\""));
-    // What is there is called as it is there.
+    // A server that is in the config already is reported by its name there.
     let (_, said) = home.run(&["import", "windsurf", "--json", "--yes"]).await;
     let servers = reported(&said)["servers"].clone();
     assert_eq!(
@@ -221,7 +222,7 @@ async fn untrusted_config_is_not_edited() {
     }
     insta::assert_snapshot!(cases);
     assert!(!home.path().join("project/.env").exists());
-    // What a host has there is no config of ours to add to.
+    // A file of an app in the project is not a config of dormouse.
     std::fs::remove_file(home.path().join("project/dormouse.json")).unwrap();
     let before = home.read("project/.mcp.json");
     assert_eq!(home.run_in("project", &["add", "x", "y"]).await.0, Some(0));
@@ -290,7 +291,7 @@ async fn configs_of_other_proxies_are_converted() {
     }
 }
 
-/// Configs of other proxies with each key whose value is translated.
+/// Configs of other proxies with every key whose value is translated.
 const CONVERTED: [(&str, &str); 4] = [
     (
         "dynmcp.json",

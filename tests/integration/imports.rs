@@ -1,8 +1,8 @@
-//! The direction of imports (DESIGN.md section 8): a layer may use what stands to its right.
+//! The direction of imports: a layer may use only the layers below it (docs/ARCHITECTURE.md).
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// What each layer may use. `catalog` and `config` are used by many, and use little.
+/// The layers that each layer may use.
 const MAY_USE: [(&str, &[&str]); 15] = [
     (
         "cli",
@@ -62,7 +62,7 @@ fn layers_import_only_lower_layers() {
     }
 }
 
-/// The top-level modules that each file below `directory` names after `crate::`.
+/// Returns the top-level modules that each file below `directory` names after `crate::`.
 fn uses(directory: &Path) -> Vec<(String, BTreeSet<String>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -93,7 +93,8 @@ fn named(text: &str) -> BTreeSet<String> {
                         named.insert(std::mem::take(&mut word));
                     }
                     c if depth == 0 && (c.is_alphanumeric() || c == '_') => {
-                        // A word begins after a comma or at the start; what follows `::` is no layer.
+                        // A word begins after a comma or at the start; a word after `::` is no
+                        // layer.
                         word.push(c);
                     }
                     _ => {}

@@ -1,4 +1,4 @@
-//! Sleep, wake, death, and the end of dormouse itself.
+//! Sleep, wake and death of servers, and the exit of dormouse.
 
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -76,7 +76,8 @@ async fn failed_wake_is_an_error_and_no_strike() {
     assert!(host.description().await.contains("a: The a server. Use when testing.\n- echo"));
 }
 
-/// Starts servers of every temper, ends dormouse by `end`, and sees that nothing is left.
+/// Starts cooperative and stubborn servers, ends dormouse by `end`, and checks that no process is
+/// left.
 async fn nothing_is_left_after(end: impl AsyncFnOnce(&mut crate::support::Host)) {
     let servers = [
         Server::lazy("polite"),
@@ -229,7 +230,8 @@ async fn unread_log_does_not_stop_the_protocol() {
     assert_eq!(host.end().await, Some(0));
 }
 
-/// A server that leaves a process behind in a session of its own, which ignores the end of its parent.
+/// Returns a server that leaves a process behind in a session of its own, which survives its
+/// parent.
 fn with_stray(name: &str, home: &std::path::Path) -> Server {
     let note = home.join(format!("{name}.stray"));
     let left = format!("setsid sh -c 'echo $$ > {}; exec sleep 300' &", note.display());

@@ -1,4 +1,5 @@
-//! Loads: one attempt for all, nothing left of a failed one, and three strikes.
+//! Loads: one attempt for all callers, no remains of a failed one, and eviction after three
+//! strikes.
 
 use serde_json::json;
 
@@ -78,7 +79,7 @@ async fn fifty_concurrent_loads_start_one_process() {
 
 #[tokio::test]
 async fn different_servers_load_in_parallel() {
-    // Each waits for the log of the other to show that it has been started.
+    // The delay is long enough for all three to start before the first is loaded.
     let servers = ["a", "b", "c"].map(|name| Server::lazy(name).script("delay_ms", 1500));
     let mut host = Proxy::with(servers).serve().await;
     let mut ids = Vec::new();
@@ -97,7 +98,7 @@ async fn different_servers_load_in_parallel() {
     }
 }
 
-/// Three failed loads of a server that fails so, and what is left of it.
+/// Fails to load a server three times, and checks that nothing is left of it.
 async fn third_failure_evicts(server: Server, snapshot: &str) {
     let mut host =
         Proxy::with([server.set("timeouts", json!({"load": "700ms"})), Server::lazy("other")])
@@ -161,7 +162,7 @@ third_failure_evicts! {
 
 #[tokio::test]
 async fn successful_load_clears_strikes() {
-    // The directory comes into being after two failures.
+    // The server's directory is created after two failures.
     let place = tempfile::tempdir().unwrap();
     let late = place.path().join("late");
     let server = Server::lazy("a").set("cwd", late.to_str().unwrap()).set("idleTimeout", "100ms");

@@ -1,4 +1,4 @@
-//! Logins at an authorization server that does what it is told.
+//! Logins at an authorization server whose behaviour the test controls.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn missing_login_names_the_command_and_is_no_strike() {
             insta::assert_snapshot!(redacted(text_of(&result)), @r#"server "g" is not connected: it wants a login: run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
         }
     }
-    // It was asked once; after that nobody needed to ask.
+    // The first answer is remembered, so later loads send no request.
     assert_eq!(authority.remote.count("server/discover") + authority.remote.count("initialize"), 1);
     let description = host.description().await;
     insta::assert_snapshot!(redacted(line_of(&description, "- g:")), @"- g: It wants a login. (it wants a login: run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again)");
@@ -322,7 +322,7 @@ async fn authorization_server_outage_is_no_strike() {
     authority.gives("expires_in", 1);
     let user = User::logged_in_at(authority.url()).await;
     authority.behaves(Manner::IsDown);
-    // The token that was given at the login expires.
+    // The token of the login expires.
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     let mut host = user.host().await;
     for _ in 0..5 {
@@ -370,7 +370,7 @@ async fn rejected_token_is_renewed_only_once() {
         }
     }
     assert_eq!(authority.token_requests().len(), 2, "the login, and one renewal");
-    // It was a mistake, and costs nothing.
+    // The tokens stay valid, so no further renewal is needed.
     authority.behaves(Manner::Usual);
     assert_eq!(host.use_g().await, "ordinary");
     assert_eq!(authority.token_requests().len(), 2);
@@ -514,7 +514,7 @@ async fn machine_login_needs_no_storage() {
         "url": authority.url(), "description": "d",
         "oauth": {"grant": "client_credentials", "clientId": "machine", "clientSecret": SECRET},
     }));
-    // Not even the superuser can make a directory there.
+    // A file in the place of the directory stops even the superuser.
     std::fs::write(user.home.path().join("data"), "a file").unwrap();
     let mut host = user.host().await;
     assert_eq!(host.use_g().await, "ordinary");
@@ -578,7 +578,7 @@ async fn logout_names_the_revoked_tokens() {
     assert!(user.kept().is_empty());
 }
 
-/// For ES256, made for this test.
+/// A key for ES256, made for this test.
 const KEY: &str = "-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgrXrC5afiDFD6czsy
 dD0ZM9BiknPL+vITn5VVbrNqPK+hRANCAAQGMQGmeAUeFtW+w3yH5Y36Sa70W+id

@@ -1,4 +1,4 @@
-//! How the user of a host is asked to log in, and what becomes of the request that needs it.
+//! Logins that a host asks its user for, and the requests that wait for them.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -8,12 +8,12 @@ use crate::support::{
     Authority, Host, Manner, Modern, PATIENCE, User, eventually, redacted, text_of, visit, words_of,
 };
 
-/// The `params` of a call.
+/// Returns the `params` of a call.
 fn use_of_t() -> Value {
     json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}})
 }
 
-/// A host whose user opens pages.
+/// Capabilities of a host that opens pages for its user.
 const SHOWS_PAGES: &str = r#"{"elicitation": {"form": {}, "url": {}}}"#;
 
 async fn host_that_shows_pages(user: &User) -> Host {
@@ -22,7 +22,7 @@ async fn host_that_shows_pages(user: &User) -> Host {
     host
 }
 
-/// The id of a call of a legacy host, and the question that comes of it.
+/// Sends a call of a legacy host, and returns its id and the question that it causes.
 async fn call_that_asks(host: &mut Host) -> (u64, Value) {
     let call = host.send("tools/call", use_of_t()).await;
     (call, host.message("elicitation/create", |_| true).await)
@@ -37,7 +37,7 @@ async fn call_continues_after_a_login_in_the_host() {
     for _ in 0..3 {
         calls.push(host.send("tools/call", use_of_t()).await);
     }
-    // However many need it, its user is asked once.
+    // Three calls cause one question.
     let question = host.message("elicitation/create", |_| true).await;
     let asked = &question["params"];
     assert_eq!(asked["mode"], "url");
@@ -185,7 +185,8 @@ async fn load_continues_after_a_login_and_asks_for_more_scopes() {
     assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
 }
 
-/// Has the host's user open the page of a question that is not `earlier`; the id of the question.
+/// Opens the page of a question other than `earlier`, as the host's user, and returns the
+/// question's id.
 async fn accept(host: &mut Host, earlier: &Value) -> Value {
     let question = host.message("elicitation/create", |asked| asked["id"] != *earlier).await;
     host.reply(&question, json!({"action": "accept"})).await;
@@ -209,7 +210,7 @@ async fn declined_login_names_the_command() {
     insta::assert_snapshot!(redacted(text_of(&answer["result"])), @r#"server "g" wants a login, which has not come about (its user was asked, and has not agreed): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
 }
 
-/// A modern host whose user opens pages, its call, and what it is asked.
+/// Sends a call of a modern host that opens pages; returns the host, the call and the question.
 async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
     let mut host = user.proxy().start();
     let mut wanted = Modern::meta(use_of_t());
@@ -220,7 +221,7 @@ async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
     (host, wanted, asked)
 }
 
-/// The call of a modern host that comes back from its user.
+/// Returns the call again with the user's answer.
 fn answered(mut wanted: Value, asked: &Value, action: &str) -> Value {
     wanted["requestState"] = asked["requestState"].clone();
     wanted["inputResponses"] = json!({"login": {"action": action}});

@@ -1,4 +1,4 @@
-//! Logins at `FastMCP`'s in-memory provider, whose refresh tokens are good once.
+//! Logins at `FastMCP`'s in-memory provider, whose refresh tokens are valid once.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn concurrent_processes_renew_once() {
 
 #[tokio::test]
 async fn token_is_renewed_before_it_expires() {
-    // A fifth of this is left for the renewal: enough on a machine that is busy with the other tests.
+    // Renewal begins when a fifth of this is left, which is enough time on a busy machine.
     let provider = Provider::start(20).await;
     let user = User::at(&provider.url);
     assert!(user.log_in().await.0);
@@ -73,7 +73,7 @@ async fn token_is_renewed_before_it_expires() {
         assert_eq!(call(&mut host).await, "let in");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Each request had a token that was good.
+    // Each request carried a valid token.
     assert_eq!(provider.count("turned away").await, 0);
     assert_eq!(provider.count("exchanged").await, 1);
 }
@@ -89,7 +89,7 @@ async fn revoked_login_is_requested_again() {
     provider.suffers("revoke").await;
     let said = call(&mut host).await;
     insta::assert_snapshot!(redacted(&said), @r#"server "g": it wants a login (the login is not valid any more): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
-    // Nobody asks again with what was refused.
+    // A refused refresh token is not sent again.
     let refused = provider.count("refused").await;
     assert_eq!(call(&mut host).await, said);
     assert_eq!(provider.count("refused").await, refused);
@@ -133,9 +133,10 @@ fn address_in(shown: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Where a browser on another machine ends, which cannot load it.
+/// Returns the address to which the browser of another machine is redirected and which it cannot
+/// load.
 async fn where_it_leads(address: &str) -> String {
-    // What its client needs of the process, ours does.
+    // Installs the process-wide TLS provider.
     drop(crate::support::http_client());
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
     let response = client.no_proxy().build().unwrap().get(address).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! Every way in, every way out, both eras on both sides: what MCP has passes through each of them.
+//! Every host transport with every server transport, in both eras: each feature of MCP passes.
 
 use std::{collections::HashMap, process::Stdio};
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::support::{Host, Modern, Program, Proxy, Server, eventually, fixture, text_of};
 
-/// How a host is connected to dormouse, and what it speaks.
+/// The transport and the era of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Stdio,
@@ -22,7 +22,7 @@ enum Way {
 
 const WAYS: [Way; 5] = [Way::Stdio, Way::StdioModern, Way::Http, Way::HttpModern, Way::Sse];
 
-/// A server as an entry of a config, with what has to run for it.
+/// A server as an entry of a config, with the processes that it needs.
 struct Upstream {
     server: Server,
     _process: Option<Child>,
@@ -60,7 +60,8 @@ impl Upstream {
                 Self { server, _process: Some(process), _bridge: None }
             }
             Way::Sse => {
-                // Another dormouse speaks the old framing here; "everything" does in real_servers.rs.
+                // Another dormouse speaks HTTP+SSE here. `real_servers.rs` does the same with
+                // "everything".
                 let bridge = Proxy::with([on_stdio()]).start_http();
                 let url = bridge.url("/servers/u/sse").await;
                 Self {
@@ -73,11 +74,11 @@ impl Upstream {
     }
 }
 
-/// A host of either era, which answers what it is asked.
+/// A host of either era that answers questions.
 struct Speaker {
     host: Host,
     is_modern: bool,
-    /// What it was asked, in order.
+    /// Methods of the questions so far, in order.
     asked: Vec<String>,
     _program: Option<Program>,
 }
@@ -131,7 +132,7 @@ impl Speaker {
         Self { host, is_modern, asked: Vec::new(), _program: program }
     }
 
-    /// Waits until the server says so many of its calls of `hang` were cancelled.
+    /// Waits until the server reports `expected` for its cancelled calls of `hang`.
     async fn counts(&mut self, expected: &str) {
         for attempt in 0.. {
             let counted = self.tool("cancellations", json!({})).await;
@@ -177,7 +178,8 @@ impl Speaker {
         Box::pin(self.request(method, retry)).await
     }
 
-    /// The result of a request; a legacy host is asked meanwhile by requests.
+    /// Returns the result of a request after answering the questions that a legacy host receives
+    /// first.
     async fn answered(&mut self, id: u64) -> Value {
         loop {
             let answered = self.asked.len();
@@ -255,7 +257,7 @@ async fn reports_progress(speaker: &mut Speaker) {
 async fn cancels(speaker: &mut Speaker) {
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "u/hang"}});
     let id = speaker.send("tools/call", call).await;
-    // Over HTTP calls do not arrive in the order in which they were made.
+    // Over HTTP, calls can arrive out of order, so the test waits for the call.
     speaker.counts("0 of 1").await;
     speaker.host.cancel(id, speaker.is_modern).await;
     speaker.counts("1 of 1").await;
@@ -270,7 +272,7 @@ async fn subscribes(speaker: &mut Speaker) {
     } else {
         speaker.request("resources/subscribe", json!({"uri": uri})).await;
     }
-    // A modern server learns of it by a stream of its own, which takes a moment.
+    // A modern server receives the subscription by a stream of its own, which takes a moment.
     for _ in 0..100 {
         speaker.tool("touch_resource", json!({})).await;
         if speaker.host.notifications().iter().any(|method| method.ends_with("resources/updated")) {

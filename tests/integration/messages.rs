@@ -1,4 +1,4 @@
-//! JSON-RPC manners: what is answered, under which id, in which order, and what is cancelled.
+//! JSON-RPC rules: errors, ids, order, and cancellation.
 
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ async fn random_cancellations_leave_every_line_whole() {
         let message: Value = serde_json::from_str(&line).expect("every line to the host is whole");
         assert!(message["error"].is_null(), "{line}");
     }
-    // The fixture panics on a line that is not whole, and would have been started twice.
+    // The fixture panics on an incomplete line, and would have been started twice.
     assert_eq!(host.started("a").len(), 1);
 }
 

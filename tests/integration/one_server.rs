@@ -1,4 +1,4 @@
-//! A host and the one server that it talks to, as if dormouse were not between them.
+//! A host and one server, connected as if dormouse were not between them.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ impl Wrapped {
         std::fs::read_to_string(self.place.path().join("server.log")).unwrap_or_default()
     }
 
-    /// Waits until the server has noted a line that starts with this, and returns the line.
+    /// Waits until the server has noted a line that begins with `start`, and returns the line.
     async fn noted(&self, start: &str) -> String {
         let find = || {
             let log = self.server_log();
@@ -32,7 +32,7 @@ impl Wrapped {
         find().unwrap()
     }
 
-    /// Waits until the server has noted a message of this method, and returns the message.
+    /// Waits until the server has received a message of this method, and returns the message.
     async fn heard(&self, method: &str) -> Value {
         self.noted(&format!("{method} ")).await;
         let log = self.server_log();

@@ -1,4 +1,4 @@
-//! The API of a running dormouse, over HTTP and over its socket.
+//! The API of a running instance, over HTTP and over its socket.
 
 use std::{path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::support::{Cases, Host, Program, Proxy, Server, dormouse, eventually, 
 const OPERATOR: &str = "token-of-the-operator";
 const TOKEN: &str = "token-of-hosts";
 
-/// A service, and a way to its API.
+/// An HTTP service and a client of its API.
 struct Operator {
     program: Program,
     home: tempfile::TempDir,
@@ -246,7 +246,7 @@ async fn api_needs_the_operator_token() {
     }
 }
 
-/// A command beside the dormouse that runs.
+/// Runs a command while an instance with the same config runs.
 async fn command_in(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = dormouse();
     command.arg("--config").arg(home.join("dormouse.json")).args(arguments);

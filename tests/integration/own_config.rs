@@ -1,4 +1,4 @@
-//! Which config is used, what may be written, and what a config may start.
+//! The choice of a config, its protection from writes, and the commands that it may start.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ async fn untrusted_project_config_falls_back_to_the_users() {
     assert_eq!(code, Some(0), "{said}");
     let (_, said) = home.run_in("project", &["list"]).await;
     assert!(said.contains("team") && !said.contains("mine"), "{said}");
-    // What was trusted and has changed is not passed over.
+    // A trusted config that has changed since is an error, not ignored.
     home.write("project/dormouse.json", MINE);
     let (code, said) = home.run_in("project", &["disable", "mine"]).await;
     assert_eq!(code, Some(2), "{said}");
@@ -117,7 +117,7 @@ async fn check_and_add_recognize_dormouse_itself() {
     insta::assert_snapshot!(cases);
     let (code, said) = home.run(&["add", "other", "--", "dormouse", "--config", "x.json"]).await;
     assert_eq!(code, Some(0), "{said}");
-    // One with another config is a server as any other.
+    // A dormouse with another config is an ordinary server.
     home.write("other.json", r#"{"mcpServers": {}}"#);
     let add = ["add", "--config", "other.json", "outer", "--", "dormouse"];
     let (code, said) = home.run(&add).await;

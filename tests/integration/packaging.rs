@@ -1,4 +1,4 @@
-//! What is published beside the program: the npm packages, manual pages, completions.
+//! Published files in addition to the program: npm packages, manual pages, completions.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Packages as npm installs them; without the one of this platform, unless `is_complete`.
+/// Lays out packages as npm installs them, with the one of this platform if `is_complete`.
 fn installed(directory: &Path, is_complete: bool) -> PathBuf {
     let package = directory.join("node_modules/dormouse-mcp");
     std::fs::create_dir_all(&package).unwrap();
@@ -95,7 +95,7 @@ async fn npm_package_reports_a_missing_program() {
 #[tokio::test]
 async fn release_contains_completions_and_manual_pages() {
     let out = tempfile::tempdir().unwrap();
-    // A directory in which the program is as cargo has built it.
+    // A target directory with the program where cargo puts it.
     let target = out.path().join("target/any/release");
     std::fs::create_dir_all(&target).unwrap();
     let program = dormouse().as_std().get_program().to_owned();

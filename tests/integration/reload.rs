@@ -1,4 +1,4 @@
-//! The config changes while hosts are served.
+//! Changes of the config while hosts are connected.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Host, Proxy, Server, alive, eventually, text_of};
 
-/// A home whose config is written again and again.
+/// A home whose config the test rewrites.
 struct Home {
     directory: tempfile::TempDir,
     servers: Vec<Server>,
@@ -33,7 +33,7 @@ impl Home {
         serde_json::from_slice(&std::fs::read(self.path()).unwrap()).unwrap()
     }
 
-    /// As an editor does that writes another file and gives it the name.
+    /// Replaces the config by renaming a new file, as many editors do.
     fn write(&self, text: &str) {
         let fresh = self.directory.path().join("fresh");
         std::fs::write(&fresh, text).unwrap();
@@ -127,7 +127,7 @@ async fn hiding_a_tool_needs_no_new_connection() {
     assert_eq!(list_changes(&host), before + 1);
     let refused = host.call("a__echo", json!({})).await;
     insta::assert_snapshot!(text_of(&refused), @r#"The tool "echo" of server "a" is switched off by the config of dormouse"#);
-    // Written anew, and nothing is different.
+    // Rewriting the same content changes nothing.
     home.edit(|_| {});
     home.edit(|config| config["mcpServers"]["a"]["maxResultBytes"] = json!(1000));
     reloaded(&host, 2).await;
@@ -179,7 +179,7 @@ async fn linked_config_is_watched() {
     let config = home.config();
     host.end().await;
 
-    // As Kubernetes mounts a ConfigMap.
+    // Links as Kubernetes mounts a ConfigMap.
     let volume = home.directory.path().join("volume");
     let publish = |version: &str, config: &Value| {
         let directory = volume.join(version);
@@ -204,7 +204,7 @@ async fn linked_config_is_watched() {
     host.end().await;
 }
 
-/// Dormouse with a config that lies where it lies.
+/// Starts dormouse with the config at this path.
 async fn serve(config: &Path, home: &Path) -> Host {
     let mut host = Proxy::with_config_at(config).at_home(home).start();
     host.initialize(json!({})).await;
@@ -228,7 +228,7 @@ async fn calls_to_unchanged_servers_survive_reloads() {
             let mut config = config.clone();
             let servers = config["mcpServers"].as_object_mut().unwrap();
             match (number / (CALLS / REWRITES)) % 4 {
-                // Of `a` and `b` nothing is ever said.
+                // The entries of `a` and `b` never change.
                 0 => servers["d"]["env"] = json!({"ROUND": number.to_string()}),
                 1 => drop(servers.remove("e")),
                 2 => {

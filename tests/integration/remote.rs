@@ -1,4 +1,4 @@
-//! Servers behind a URL: what they may do to us, and what we owe them.
+//! Servers behind a URL: their misbehaviour, and the rules that dormouse keeps towards them.
 
 use std::{
     sync::{
@@ -53,7 +53,7 @@ async fn expired_session_is_reopened_once() {
     let mut host = host_of(&remote).await;
     host.load("r").await;
     assert_eq!(remote.count("initialize"), 1);
-    // The server forgets what it knew.
+    // The server loses its sessions.
     current.store(100, Ordering::SeqCst);
     let mut calls = Vec::new();
     for _ in 0..64 {

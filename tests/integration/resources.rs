@@ -1,4 +1,4 @@
-//! Resources, prompts, completion: whose they are, and what becomes of two of the same name.
+//! Resources, prompts and completion: their owners, and equal names of two servers.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn two_servers() -> [Server; 2] {
 #[tokio::test]
 async fn first_server_in_config_order_keeps_the_bare_name() {
     let mut host = Proxy::with(two_servers()).serve().await;
-    // Loaded in the other order, which must not matter.
+    // The order of the loads must not matter.
     host.load("t.w-o").await;
     host.load("one").await;
     let [one, two] = [host.started("one")[0], host.started("t.w-o")[0]];
@@ -93,7 +93,7 @@ async fn unlisted_uri_is_tried_on_awake_servers() {
     let read = host.request("resources/read", json!({"uri": "linked://somewhere"})).await;
     assert_eq!(read["contents"][0]["text"], host.started("t.w-o")[0].to_string());
     let missing = host.ask("resources/read", json!({"uri": "linked://missing"})).await;
-    // The only one that was asked has said so.
+    // The only awake server refused.
     assert_eq!(missing["error"], json!({"code": -32002, "message": "no resources/read"}));
     host.load("one").await;
     let missing = host.ask("resources/read", json!({"uri": "linked://missing"})).await;

@@ -1,4 +1,5 @@
-//! Secrets stay where they belong: a canary is in every place that a secret can be in, and is looked for everywhere else.
+//! Secrets stay in their places: each place for a secret holds a canary, and no other place may
+//! contain one.
 
 use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Stdio};
 
@@ -12,7 +13,7 @@ use crate::support::{
     Authority, Proxy, SECRET, Server, User, descendants, fixture, remote::Remote, text_of, visit,
 };
 
-/// What no place may have that is none for secrets. Those of `Authority` begin so too.
+/// The start of every secret, including those of `Authority`.
 const CANARY: &str = "canary-";
 
 fn fixture_entry(directory: &Path, name: &str) -> serde_json::Value {
@@ -20,7 +21,7 @@ fn fixture_entry(directory: &Path, name: &str) -> serde_json::Value {
     json!({"command": fixture(), "args": [script.to_string()], "description": "d"})
 }
 
-/// Of the environment of dormouse.
+/// Secrets in the environment of dormouse.
 const SECRETS: [(&str, &str); 2] =
     [("CLIENT_SECRET", SECRET), ("SECRET_OF_ONE", "canary-environment")];
 
@@ -28,7 +29,7 @@ const SECRETS: [(&str, &str); 2] =
 async fn canary_is_found_only_where_it_belongs() {
     let authority = Authority::start().await;
     authority.gives("expires_in", 1);
-    // It answers with all that it was shown.
+    // The server answers with the headers and the query of the request.
     let echo = Remote::start(|asked| async move {
         let shown = format!("{:?} {}", asked.headers, asked.query);
         Some((StatusCode::FORBIDDEN, [(header::CONTENT_TYPE, "text/plain")], shown).into_response())
@@ -79,7 +80,7 @@ fn user_with_secrets(authority: &Authority, echo: &Remote) -> User {
     user
 }
 
-/// A login; all that was said of it, at the lowest level.
+/// Logs in at the lowest log level, and returns all output.
 async fn log_in(user: &User) -> Vec<String> {
     use tokio::io::AsyncBufReadExt as _;
 
@@ -100,13 +101,13 @@ async fn log_in(user: &User) -> Vec<String> {
     said
 }
 
-/// Calls that go well and calls that go wrong; all that was said of them.
+/// Makes calls that succeed and calls that fail, and returns all output.
 async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
     let proxy = user.proxy().tracing();
     let proxy =
         SECRETS.into_iter().fold(proxy, |proxy, (name, value)| proxy.environment(name, value));
     let mut host = proxy.serve().await;
-    // Until it has been renewed.
+    // The loop ends after a renewal.
     while authority.token_requests().len() < 3 {
         assert_eq!(text_of(&host.use_tool("g/t", json!({})).await), "ordinary");
     }
@@ -117,9 +118,9 @@ async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
     assert!(said[0].contains("x-key"), "it does answer so: {}", said[0]);
     authority.needs("more");
     said.push(host.use_tool("g/t", json!({})).await.to_string());
-    // The authorization server refuses, and answers with what it was shown.
+    // From now on the authorization server refuses, and repeats the request in its answer.
     authority.refuses_with_all();
-    // A token that was given a moment ago is renewed only once it has expired.
+    // A new token is renewed only after it has expired.
     while !said.last().unwrap().contains("grant_type=refresh_token") {
         said.push(host.use_tool("g/t", json!({})).await.to_string());
     }
@@ -148,12 +149,12 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
 async fn no_core_is_dumped() {
     let server = fixture();
     let dormouse = [env!("CARGO_BIN_EXE_dormouse"), "--", server.to_str().unwrap(), "{}"];
-    // Where the system dumps nothing of others either, this says little.
+    // On a system that dumps no cores at all this test proves nothing.
     let others = is_dumped(&[server.to_str().unwrap(), "{}"]).await;
     assert!(!is_dumped(&dormouse).await, "others are dumped: {others}");
 }
 
-/// Whether a core is dumped of a server that is aborted once it has answered.
+/// Returns whether a server that is aborted after its first answer dumps a core.
 #[cfg(target_os = "linux")]
 async fn is_dumped(command: &[&str]) -> bool {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};

@@ -1,4 +1,4 @@
-//! Many hosts on the same servers: each gets its own answers, questions and notifications, and nobody else's.
+//! Many hosts on the same servers: each gets only its own answers, questions and notifications.
 
 use std::collections::HashSet;
 
@@ -55,7 +55,7 @@ async fn last_caller_is_asked_and_the_guess_is_logged() {
     answer_as(&mut asking_host, "last").await;
     assert!(text_of(&asking_host.answer(id).await["result"]).contains("last"));
     insta::assert_snapshot!(program.logged_at("WARN", "elicitation/create").await, @r#"several hosts have calls in flight; the question is taken for that of the last one server="a" method="elicitation/create" host=1"#);
-    // A host that has not said that it answers is not asked, and nobody is in its place.
+    // A host that has not declared the capability is not asked, and no other host is asked instead.
     let id = unable.send("tools/call", asking("a")).await;
     let refused = unable.answer(id).await;
     assert!(text_of(&refused["result"]).contains("-32601"), "{refused}");
@@ -111,17 +111,17 @@ async fn isolated_instance_ends_with_its_session() {
     let mut one = connected(&program, json!({"roots": {}})).await;
     let mut two = connected(&program, json!({"roots": {}})).await;
     one.load("own").await;
-    // The other host sees the tools, and has a process of its own as soon as it uses them.
+    // The other host sees the tools, and gets its own process at its first call.
     two.notification("notifications/tools/list_changed").await;
     assert!(two.use_tool("own/echo", json!({})).await["isError"].is_null());
     let started = program.started("own");
     assert_eq!(started.len(), 2);
-    // What one of them does to its instance does not show in the other's.
+    // The death of one instance does not affect the other.
     let dead = one.use_tool("own/die", json!({})).await;
     assert_eq!(dead["isError"], true);
     assert!(two.use_tool("own/echo", json!({})).await["isError"].is_null());
     assert_eq!(program.started("own").len(), 2);
-    // Roots are offered by each host to its own instance.
+    // Each host offers its roots to its own instance.
     let offered = program.server_log("own");
     let offered = offered.iter().filter(|line| line.starts_with("initialize"));
     assert!(offered.clone().count() == 2 && offered.clone().all(|line| line.contains("roots")));
@@ -140,7 +140,7 @@ async fn modern_host_keeps_one_isolated_instance() {
     assert_eq!(program.started("own").len(), 1);
 }
 
-/// Calls with answers that tell them apart, mixed with loads and with servers that die.
+/// Makes calls with distinct answers, mixed with loads and with servers that die.
 async fn storm(program: &Program, number: u64) -> Host {
     let mut host = connected(program, json!({})).await;
     for round in 0..4 {
@@ -190,6 +190,6 @@ async fn eight_hosts_get_their_own_answers() {
         links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
     };
     drop(hosts);
-    // What stays are those that listen, for hosts and for `status`, and what the runtime has for itself.
+    // The listeners for hosts and for `status`, and the runtime's own sockets, stay open.
     eventually("no connection is left", || sockets() <= 5).await;
 }

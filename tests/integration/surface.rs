@@ -1,4 +1,4 @@
-//! The `discover` surface to the letter, and what holds for every surface.
+//! The exact `discover` surface, and rules for every surface.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn discover_tool_returns_definitions_and_searches() {
     assert_eq!(everything["tools"]["b"][0], "b/echo");
 }
 
-/// The most bytes of an answer that dormouse composes.
+/// Maximum size of an answer that dormouse composes, in bytes.
 const MAX_ANSWER: usize = 8192;
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn stable_lists_do_not_change_with_loads() {
         for list in lists {
             before.push(host.request(list, json!({})).await);
         }
-        // The eager server is learned of the process's own accord, and may come late.
+        // The eager server is connected in the background, possibly after the first list.
         let told = host.notifications().len();
         let loaded = host.load("a").await;
         assert!(loaded["structuredContent"]["tools"][0]["inputSchema"].is_object(), "{loaded}");
@@ -305,8 +305,8 @@ async fn wrapped_server_has_bare_names() {
     assert_eq!(definition["name"], "echo");
 }
 
-/// What a host that takes no note of `list_changed` can call: what it has listed at the start, or, where it
-/// lets its model name anything, what a result has told it.
+/// A host that ignores `list_changed` can call the tools of its first list and, if it lets its
+/// model name any tool, those that a result has named.
 #[tokio::test]
 async fn host_that_ignores_list_changed_reaches_every_tool() {
     for surface in ["discover", "activate", "groups", "direct"] {
@@ -315,8 +315,8 @@ async fn host_that_ignores_list_changed_reaches_every_tool() {
             let proxy = Proxy::with(servers).set("surface", surface).set("listing", listing);
             let mut host = proxy.serve().await;
             let listed = host.tool_names().await;
-            // On these two a growing list is for hosts that honour `list_changed`, or call what a result names;
-            // for others there is `stable`.
+            // On these surfaces a growing list is meant for hosts that honour `list_changed` or
+            // call tools that a result names; other hosts use `stable`.
             let may_call_unlisted =
                 listing == "growing" && ["activate", "direct"].contains(&surface);
             let can_call =

@@ -1,4 +1,5 @@
-//! The commands that connect servers, or ask a dormouse that runs: `refresh`, `test`, `call`, `list`, `status`.
+//! Commands that connect to servers or ask a running instance: `refresh`, `test`, `call`, `list`,
+//! `status`.
 
 use std::{
     os::unix::fs::PermissionsExt as _,
@@ -17,7 +18,7 @@ const SERVERS: &str = r#"{"mcpServers": {
     "weather": {"command": "DORMOUSE", "args": ["__demo-server", "weather"]}
 }}"#;
 
-/// A home of its own with a config in it.
+/// A home with a config in it.
 struct Home {
     directory: tempfile::TempDir,
     config: PathBuf,
@@ -70,8 +71,7 @@ impl Home {
     }
 }
 
-/// Lines of a report in the order of their texts, as servers end in any order. The number of a
-/// server is left out.
+/// Sorts the lines of a report, because servers end in any order, and removes their numbers.
 fn by_server(said: &str) -> String {
     let text = redacted(said);
     let mut lines: Vec<String> = Vec::new();
@@ -181,7 +181,7 @@ async fn refreshed_server_is_served_without_a_connection() {
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
     let input = serving.stdin.as_mut().unwrap();
     input.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
-    // Whatever is too old is learned anew two seconds after the start.
+    // Outdated catalogs are refreshed two seconds after the start.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let status = home.json(&["status", "--json"]).await;
     let server = &status[0]["servers"][0];
@@ -201,8 +201,7 @@ async fn test_reports_times_and_problems() {
     let home = Home::with("dormouse.json", config);
     let (code, said, _) = home.run(&["test"]).await;
     assert_eq!(code, Some(1));
-    // They come as they end, each with its number.
-    // Some systems have a second name for the program.
+    // Servers end in any order. Some systems have a second name for the program.
     insta::assert_snapshot!("tested_servers", by_server(&said.replace(": node, nodejs", ": node")));
     assert!(home.json(&["list", "--json"]).await[0]["tools"].is_array(), "what was seen is kept");
     let (code, _, errors) = home.run(&["test", "goood"]).await;
@@ -357,7 +356,7 @@ async fn repeated_cause_is_logged_once() {
     let home = Home::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
     let config = home.config.to_str().unwrap();
     let mut serving = home.command(&["--config", config]).stdin(Stdio::piped()).spawn().unwrap();
-    // Long enough for several attempts.
+    // This time allows for several attempts.
     tokio::time::sleep(Duration::from_secs(4)).await;
     drop(serving.stdin.take());
     let output = serving.wait_with_output().await.unwrap();
@@ -427,7 +426,7 @@ async fn status_asks_the_instance_or_the_disk() {
     let (_, said, _) = home.run(&["status"]).await;
     assert!(said.lines().any(|line| line.contains("weather") && line.contains("awake")), "{said}");
 
-    // One that was killed leaves its socket behind, which nobody answers.
+    // The killed process leaves its socket behind.
     serving.kill().await.unwrap();
     assert_eq!(sockets(&run).len(), 1);
     let at_rest = home.json(&["status", "--json"]).await;

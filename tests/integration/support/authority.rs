@@ -1,4 +1,4 @@
-//! An authorization server and the server that it guards, in one, which does what a test wants.
+//! An authorization server together with the server that it guards, controlled by the test.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use url::form_urlencoded;
 
 use super::remote::{Asked, Remote, json_text};
 
-/// The secret of every client that it knows.
+/// The secret of every client.
 pub const SECRET: &str = "canary-client-secret";
 
 pub struct Authority {
@@ -23,20 +23,20 @@ pub struct Authority {
 }
 
 struct State {
-    /// Of the metadata of the authorization server; `null` takes a member out.
+    /// Overrides of the metadata of the authorization server; `null` removes a member.
     metadata: Value,
-    /// Of the metadata of the resource.
+    /// Overrides of the metadata of the resource.
     resource: Value,
-    /// What the browser brings back beside the code, as `name=value`.
+    /// Parameters of the redirect in addition to the code, or in place of it.
     returns: Vec<(String, String)>,
-    /// Members of every answer with tokens.
+    /// Overrides of every token response.
     token: Value,
-    /// The scopes that calls of tools need.
+    /// Scopes that a tool call needs.
     needed: Vec<String>,
-    /// By access token, its scopes.
+    /// The scopes of each valid access token.
     valid: HashMap<String, Vec<String>>,
     refreshable: Vec<String>,
-    /// By code.
+    /// The requested scopes of each authorization code.
     codes: HashMap<String, Vec<String>>,
     given: usize,
     is_approved: bool,
@@ -44,23 +44,23 @@ struct State {
     manner: Manner,
 }
 
-/// In what it differs from a server as it should be.
+/// A deviation from a correct authorization server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     Usual,
-    /// Who calls no tool needs no token.
+    /// Only tool calls need a token.
     GuardsCalls,
-    /// No token is good enough.
+    /// Every token is rejected.
     AcceptsNone,
-    /// It gives no tokens at the moment.
+    /// Token requests fail with status 503.
     IsDown,
-    /// Something else answers those who ask for tokens.
+    /// A web page answers token requests, as from a gateway in front.
     IsHidden,
-    /// It knows the client no more.
+    /// Every client is unknown.
     ForgetsClient,
-    /// It revokes refresh tokens alone.
+    /// Only refresh tokens can be revoked.
     KeepsAccess,
-    /// Its page knows only clients that are registered from now on, which are called so.
+    /// The login page accepts only this client id, which new registrations get.
     KnowsNew(&'static str),
 }
 
@@ -97,32 +97,32 @@ impl Authority {
         self.url().trim_end_matches("/mcp")
     }
 
-    /// A member of the metadata.
+    /// Sets a member of the metadata.
     pub fn says(&self, member: &str, value: impl Into<Value>) {
         lock(&self.state).metadata[member] = value.into();
     }
 
-    /// A member of the metadata of the resource.
+    /// Sets a member of the metadata of the resource.
     pub fn says_of_resource(&self, member: &str, value: impl Into<Value>) {
         lock(&self.state).resource[member] = value.into();
     }
 
-    /// A member of every answer with tokens.
+    /// Sets a member of every token response.
     pub fn gives(&self, member: &str, value: impl Into<Value>) {
         lock(&self.state).token[member] = value.into();
     }
 
-    /// Brought back by the browser.
+    /// Sets a parameter of the redirect after a login.
     pub fn returns(&self, name: &str, value: &str) {
         lock(&self.state).returns.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Calls of tools need this scope.
+    /// Requires this scope for tool calls.
     pub fn needs(&self, scope: &str) {
         lock(&self.state).needed.push(scope.to_owned());
     }
 
-    /// Somebody types the code in.
+    /// Approves the device login, as a user who types in the code.
     pub fn approve(&self) {
         lock(&self.state).is_approved = true;
     }
@@ -131,25 +131,25 @@ impl Authority {
         lock(&self.state).manner = manner;
     }
 
-    /// Its access tokens are good no more; others can be had for them.
+    /// Invalidates all access tokens; refresh tokens stay valid.
     pub fn expires(&self) {
         lock(&self.state).valid.clear();
     }
 
-    /// Its tokens are good no more, and who asks for others is told all that was said.
+    /// Invalidates all access tokens, and answers token requests with an error that repeats them.
     pub fn refuses_with_all(&self) {
         let mut state = lock(&self.state);
         state.valid.clear();
         state.refuses = true;
     }
 
-    /// The clients that were registered so far, as they asked for it.
+    /// Returns the registration requests so far.
     pub fn registrations(&self) -> Vec<Value> {
         let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/register");
         asked.map(|asked| asked.message).collect()
     }
 
-    /// The requests for tokens so far, as forms.
+    /// Returns the token requests so far, with their forms.
     pub fn token_requests(&self) -> Vec<(Asked, HashMap<String, String>)> {
         let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/token");
         asked.map(|asked| (asked.clone(), form(&asked.body))).collect()
@@ -234,7 +234,7 @@ impl State {
         client
     }
 
-    /// Lets those in who have a token, and to calls those who have the scopes.
+    /// Rejects requests without a valid token, and tool calls without the required scopes.
     fn guard(&self, asked: &Asked, origin: &str) -> Option<Response> {
         let shown = asked.header("authorization").unwrap_or_default();
         let place = format!("{origin}/.well-known/oauth-protected-resource/mcp");
@@ -308,7 +308,7 @@ impl State {
     }
 }
 
-/// What is answered to whoever asks for a token, where none is given.
+/// Returns the answer to a token request that the behaviour prevents.
 fn trouble(manner: Manner) -> Option<Response> {
     match manner {
         Manner::IsDown => Some(StatusCode::SERVICE_UNAVAILABLE.into_response()),

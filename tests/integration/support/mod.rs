@@ -1,4 +1,4 @@
-//! What the tests are written with: servers behind dormouse, dormouse itself, and hosts before it.
+//! Builders of the tests: servers, dormouse itself, and hosts.
 
 mod authority;
 mod home;
@@ -17,7 +17,7 @@ mod user;
 
 use std::time::Duration;
 
-/// Far longer than anything takes; only a hang runs into it.
+/// Time limit of all waits. It is far above any real duration, so that only a hang reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Manner, SECRET, form};

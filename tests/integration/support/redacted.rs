@@ -1,11 +1,11 @@
-//! Texts of the program as snapshots hold them.
+//! Texts of the program, prepared for snapshots.
 
 use std::fmt;
 
 use super::fixture;
 
 /// Replaces the parts of a text that differ between runs, machines and versions: temporary
-/// directories, paths of the built programs, the version, ports that the system chose, process ids,
+/// directories, paths of the built programs, the version, ports chosen by the system, process ids,
 /// codes of system errors, times, measured durations and random ids.
 pub fn redacted(text: &str) -> String {
     let text = text.replace(env!("CARGO_BIN_EXE_dormouse"), "<dormouse>");
@@ -31,7 +31,7 @@ pub fn redacted(text: &str) -> String {
     without_durations(&text)
 }
 
-/// Replaces `start` and as much of the text after it as `length` says.
+/// Replaces each `start` together with the text after it, as far as `length` measures it.
 fn replaced(
     text: &str,
     start: &str,
@@ -56,19 +56,19 @@ fn replaced(
     written + rest
 }
 
-/// The six characters that `tempfile` appends.
+/// Measures the six characters that `tempfile` appends.
 fn random_name(rest: &str) -> Option<usize> {
     let name = rest.get(..6)?;
     name.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(6)
 }
 
-/// Five digits. Ports that tests write themselves have at most four.
+/// Measures a port of five digits. Ports in the configs of tests have at most four.
 fn chosen_port(rest: &str) -> Option<usize> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     (digits == 5).then_some(digits)
 }
 
-/// An RFC 3339 time in UTC without the first two digits of its year.
+/// Measures an RFC 3339 time in UTC, without the first two digits of its year.
 fn rest_of_time(rest: &str) -> Option<usize> {
     let pattern = b"00-00-00T00:00:00";
     let has_pattern = rest.len() > pattern.len()
@@ -79,7 +79,7 @@ fn rest_of_time(rest: &str) -> Option<usize> {
     Some(end + 1)
 }
 
-/// The time, the hash of the path and the number, if any, in the name of a copy.
+/// Measures the time, the hash of the path and the optional number in the name of a copy.
 fn rest_of_copy(rest: &str) -> Option<usize> {
     let (time, after) = rest.split_once("Z-")?;
     let (hash, name) = after.split_once('-')?;
@@ -93,8 +93,8 @@ fn number(rest: &str) -> Option<usize> {
     (digits > 0).then_some(digits)
 }
 
-/// A column of three digits or more. Only configs that [`super::Proxy`] writes have lines as long,
-/// and paths in them.
+/// Measures a column of three digits or more. Only the configs of [`super::Proxy`] have such long
+/// lines, and they contain paths.
 fn far_column(rest: &str) -> Option<usize> {
     number(rest).filter(|digits| *digits > 2)
 }
@@ -104,8 +104,8 @@ fn word(rest: &str) -> Option<usize> {
     Some(rest.find(is_end).unwrap_or(rest.len()))
 }
 
-/// Replaces durations as reports print them, `12 ms` and `1.5 s`. Those of a config are written
-/// without a space, and stay.
+/// Replaces durations in reports, `12 ms` and `1.5 s`. Durations of a config are written without a
+/// space, and stay.
 fn without_durations(text: &str) -> String {
     let mut written = String::new();
     let mut rest = text;
@@ -133,7 +133,7 @@ fn without_durations(text: &str) -> String {
     written + rest
 }
 
-/// The text of every case of a table, for one snapshot.
+/// The texts of all cases of a table, for one snapshot.
 #[derive(Default)]
 pub struct Cases(String);
 
@@ -149,17 +149,17 @@ impl fmt::Display for Cases {
     }
 }
 
-/// The first line of a text with `part` in it.
+/// Returns the first line of a text that contains `part`.
 #[track_caller]
 pub fn line_of<'a>(text: &'a str, part: &str) -> &'a str {
     let line = text.lines().find(|line| line.contains(part));
     line.unwrap_or_else(|| panic!("no line contains {part:?}:\n{text}"))
 }
 
-/// The text without the differences of files in it.
+/// Removes file diffs from a text.
 pub fn without_differences(text: &str) -> String {
     let mut kept = String::new();
-    // The lines of the file before and after that the current hunk still has.
+    // Lines of the old and of the new file that remain in the current hunk.
     let (mut before, mut after) = (0, 0);
     for line in text.lines() {
         let length = |range: &str| -> usize {
@@ -178,8 +178,8 @@ pub fn without_differences(text: &str) -> String {
     kept
 }
 
-/// The text without the name of the list during which a server failed. A server is asked for all
-/// its lists at once, so that the first failure may come from any of them.
+/// Replaces the name of the list during which a server failed. All lists are requested at once, so
+/// the first failure may come from any of them.
 pub fn without_list(text: &str) -> String {
     let lists = ["tools", "resources/templates", "resources", "prompts"];
     lists.into_iter().fold(text.to_owned(), |text, list| {
@@ -187,7 +187,7 @@ pub fn without_list(text: &str) -> String {
     })
 }
 
-/// The words of an HTML page.
+/// Returns the words of an HTML page.
 pub fn words_of(page: &str) -> String {
     let mut words = String::new();
     let mut rest = page;

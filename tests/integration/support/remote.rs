@@ -1,4 +1,4 @@
-//! A server behind a URL that does what a test says, request by request.
+//! A server behind a URL that answers each request as the test says.
 
 use std::{
     future::Future,
@@ -16,7 +16,7 @@ use axum::{
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
-/// One request as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub method: Method,
@@ -32,7 +32,7 @@ impl Asked {
         self.headers.get(name).map(|value| value.to_str().expect("text"))
     }
 
-    /// The JSON-RPC method, or the HTTP method where there is none.
+    /// Returns the JSON-RPC method, or the HTTP method if there is none.
     pub fn what(&self) -> &str {
         self.message["method"].as_str().unwrap_or(self.method.as_str())
     }
@@ -47,7 +47,8 @@ pub struct Remote {
 type Answer = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
 
 impl Remote {
-    /// Starts a server. What `answer` leaves alone is answered as a legacy server with one tool would.
+    /// Starts a server. Requests for which `answer` returns `None` get the answer of a legacy
+    /// server with one tool.
     pub async fn start<F, A>(answer: F) -> Self
     where
         F: Fn(Asked) -> A + Clone + Send + Sync + 'static,
@@ -72,12 +73,12 @@ impl Remote {
         Self { url, asked, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// Every request so far.
+    /// Returns every request so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// How often this was asked for.
+    /// Returns how many requests had this method.
     pub fn count(&self, what: &str) -> usize {
         self.asked().iter().filter(|asked| asked.what() == what).count()
     }
@@ -93,7 +94,7 @@ async fn read(request: Request<Body>) -> Asked {
     Asked { method: parts.method, path, query, headers: parts.headers, body, message }
 }
 
-/// What a legacy server with one tool answers.
+/// Returns the answer of a legacy server with one tool.
 pub fn ordinary(asked: &Asked) -> Response {
     if asked.method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -117,7 +118,7 @@ pub fn ordinary(asked: &Asked) -> Response {
     json_text(&reply(asked, &result.to_string()))
 }
 
-/// A reply with this text as its result.
+/// Returns a reply with this text as its result.
 pub fn reply(asked: &Asked, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, asked.message["id"])
 }
