@@ -540,7 +540,7 @@ mod tests {
     fn a_profile_of_a_server_that_is_not_there_is_a_problem() {
         let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}}, "mcpServers": {"a": {"command": "x"}}}"#;
         let found = problems(text);
-        insta::assert_snapshot!(found[0], @r#"/etc/d/dormouse.json:1:44: profiles.p.servers.gihub: there is no server "gihub""#);
+        insta::assert_snapshot!(found[0]);
         assert_eq!(found.len(), 1);
     }
 

@@ -17,7 +17,7 @@ async fn activation_lists_the_tools_and_can_be_repeated() {
     let names = host.tool_names().await;
     assert_eq!(names[..3], ["activate_a_b", "activate_c", "d__echo"]);
     let list = host.request("tools/list", json!({})).await;
-    insta::assert_snapshot!(list["tools"][0]["description"].as_str().unwrap(), @"Activate the a.b MCP server. The a.b server. Use when testing.");
+    insta::assert_snapshot!("unloaded_server", list["tools"][0]["description"].as_str().unwrap());
 
     let result = host.call("activate_a_b", json!({})).await;
     let report: Value = serde_json::from_str(text_of(&result)).unwrap();
@@ -35,7 +35,7 @@ async fn activation_lists_the_tools_and_can_be_repeated() {
     let names = host.tool_names().await;
     assert_eq!(names[..2], ["activate_a_b", "a_b__echo"]);
     let list = host.request("tools/list", json!({})).await;
-    insta::assert_snapshot!(list["tools"][0]["description"].as_str().unwrap(), @"Activate the a.b MCP server. The a.b server. Use when testing. This will load 17 tools: echo, raw, slow, progress, die, …");
+    insta::assert_snapshot!("loaded_server", list["tools"][0]["description"].as_str().unwrap());
 
     assert_eq!(host.call("activate_a_b", json!({})).await, result);
     assert!(host.call("a_b__echo", json!({})).await["isError"].is_null());
@@ -57,7 +57,7 @@ async fn evicted_server_loses_its_activate_tool() {
     }
     assert_eq!(host.tool_names().await, ["activate_good"]);
     assert_eq!(host.notifications(), ["notifications/tools/list_changed"]);
-    insta::assert_snapshot!(text_of(&host.call("activate_bad", json!({})).await), @r#"Unknown MCP server: "bad". Available servers to load: good"#);
+    insta::assert_snapshot!(text_of(&host.call("activate_bad", json!({})).await));
 }
 
 #[tokio::test]

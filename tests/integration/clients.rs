@@ -24,7 +24,7 @@ fn conformance_server() -> Server {
 }
 
 /// Runs a client program against dormouse over each transport; the program must succeed.
-async fn every_way(program: &[PathBuf], arguments: &[&str]) {
+async fn run_over_every_transport(program: &[PathBuf], arguments: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("dormouse.json");
     let entry = json!({
@@ -52,19 +52,19 @@ async fn every_way(program: &[PathBuf], arguments: &[&str]) {
 
 #[tokio::test]
 async fn typescript_sdk_connects_over_every_transport() {
-    every_way(&["node".into(), in_tests("npm/client.mjs")], &[]).await;
+    run_over_every_transport(&["node".into(), in_tests("npm/client.mjs")], &[]).await;
 }
 
 #[tokio::test]
 async fn legacy_python_sdk_connects_over_every_transport() {
     let python = in_tests("clients/.venv/bin/python");
-    every_way(&[python, in_tests("clients/python.py")], &["legacy"]).await;
+    run_over_every_transport(&[python, in_tests("clients/python.py")], &["legacy"]).await;
 }
 
 #[tokio::test]
 async fn modern_python_sdk_connects_over_every_transport() {
     let python = in_tests("clients/.venv/bin/python");
-    every_way(&[python, in_tests("clients/python.py")], &["auto"]).await;
+    run_over_every_transport(&[python, in_tests("clients/python.py")], &["auto"]).await;
 }
 
 #[tokio::test]

@@ -45,11 +45,11 @@ async fn check_prints_every_problem_with_its_place() {
     insta::assert_snapshot!("undefined_variable_is_a_warning", stdout);
     std::fs::write(place.path().join(".env"), "\u{feff}NO_SUCH=x\nMY KEY=hidden-secret\n").unwrap();
     let (_, stdout, _) = run(place.path(), &["check", "--config", "good.json"]).await;
-    insta::assert_snapshot!(stdout, @"good.json: ok, 1 server");
+    insta::assert_snapshot!("valid_config", stdout);
     let (code, _, stderr) =
         run(place.path(), &["check", "--config", "good.json", "--env-file", ".env"]).await;
     assert_eq!(code, Some(2));
-    insta::assert_snapshot!(stderr, @"dormouse: .env: 1 of its lines are no NAME=value");
+    insta::assert_snapshot!("malformed_env_file", stderr);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Cases, Home, OWN, app_files, redacted, without_differences};
+use crate::support::{Cases, Home, USER_CONFIG, app_files, redacted, without_differences};
 
 /// The file of each app into which dormouse is written.
 const FILES: [(&str, &str); 17] = [
@@ -34,15 +34,15 @@ const FILES: [(&str, &str); 17] = [
 const CONFIG: &str = r#"{"authTokens": ["token-of-dormouse"], "mcpServers": {}}"#;
 
 /// The arguments that connect or disconnect this app.
-fn arguments<'a>(command: &'a str, host: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let project: &[&str] = if host == "librechat" { &["--project"] } else { &[] };
-    [&[command, host, "--yes"], project, more].concat()
+fn arguments<'a>(command: &'a str, app: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let project: &[&str] = if app == "librechat" { &["--project"] } else { &[] };
+    [&[command, app, "--yes"], project, more].concat()
 }
 
 #[tokio::test]
 async fn disconnect_restores_files_byte_for_byte() {
     for windows in [false, true] {
-        let home = Home::with_hosts().with(OWN, CONFIG);
+        let home = Home::with_app_files().with(USER_CONFIG, CONFIG);
         for (_, path) in FILES {
             if windows {
                 let text = home.read(path).replace("\r\n", "\n").replace('\n', "\r\n");
@@ -51,23 +51,26 @@ async fn disconnect_restores_files_byte_for_byte() {
         }
         let before = home.files();
         let (mut again, mut undone) = (Cases::default(), Cases::default());
-        for (host, path) in FILES {
-            let connect = arguments("connect", host, &["--replace"]);
+        for (app, path) in FILES {
+            let connect = arguments("connect", app, &["--replace"]);
             let (code, said) = home.run_in("project", &connect).await;
-            assert_eq!(code, Some(0), "{host}: {said}");
+            assert_eq!(code, Some(0), "{app}: {said}");
             let text = home.read(path);
-            assert!(text.contains(&*home.path().join(OWN).to_string_lossy()), "{host}: {text}");
+            assert!(
+                text.contains(&*home.path().join(USER_CONFIG).to_string_lossy()),
+                "{app}: {text}"
+            );
             if !windows && !path.contains("claude") {
-                insta::assert_snapshot!(host, redacted(&text));
+                insta::assert_snapshot!(app, redacted(&text));
             }
             let (code, said) = home.run_in("project", &connect).await;
-            assert_eq!(code, Some(0), "{host}: {said}");
-            again.add(host, &said);
+            assert_eq!(code, Some(0), "{app}: {said}");
+            again.add(app, &said);
         }
-        for (host, _) in FILES {
-            let (code, said) = home.run_in("project", &arguments("disconnect", host, &[])).await;
-            assert_eq!(code, Some(0), "{host}: {said}");
-            undone.add(host, &without_differences(&said));
+        for (app, _) in FILES {
+            let (code, said) = home.run_in("project", &arguments("disconnect", app, &[])).await;
+            assert_eq!(code, Some(0), "{app}: {said}");
+            undone.add(app, &without_differences(&said));
         }
         insta::assert_snapshot!("connected_again", again);
         insta::assert_snapshot!("disconnected", undone);
@@ -95,19 +98,19 @@ async fn imported(home: &Home) -> Value {
 
 #[tokio::test]
 async fn replaced_servers_are_put_back() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets"];
     let (code, said) = home.run_in("project", &import).await;
     assert_eq!(code, Some(0), "{said}");
     define_variables(&home);
     let before = imported(&home).await;
     let (mut connected, mut disconnected) = (Cases::default(), Cases::default());
-    for (host, path) in FILES {
-        let connect = arguments("connect", host, &["--replace"]);
+    for (app, path) in FILES {
+        let connect = arguments("connect", app, &["--replace"]);
         let (code, said) = home.run_in("project", &connect).await;
-        assert_eq!(code, Some(0), "{host}: {said}");
-        connected.add(host, &without_differences(&said));
-        assert!(!has_secrets(&said), "{host}: {said}");
+        assert_eq!(code, Some(0), "{app}: {said}");
+        connected.add(app, &without_differences(&said));
+        assert!(!has_secrets(&said), "{app}: {said}");
         if path.contains("zed") {
             insta::assert_snapshot!("zed_with_dormouse_alone", redacted(&home.read(path)));
         }
@@ -118,12 +121,12 @@ async fn replaced_servers_are_put_back() {
         home.write(path, format!("{text}{end}"));
         // A second connect does not lose the record of the servers that were taken out.
         let (code, said) =
-            home.run_in("project", &arguments("connect", host, &["--profile", "p"])).await;
-        assert_eq!(code, Some(0), "{host}: {said}");
-        let (code, said) = home.run_in("project", &arguments("disconnect", host, &[])).await;
-        assert_eq!(code, Some(0), "{host}: {said}");
-        disconnected.add(host, &without_differences(&said));
-        assert!(!has_secrets(&said), "{host}: {said}");
+            home.run_in("project", &arguments("connect", app, &["--profile", "p"])).await;
+        assert_eq!(code, Some(0), "{app}: {said}");
+        let (code, said) = home.run_in("project", &arguments("disconnect", app, &[])).await;
+        assert_eq!(code, Some(0), "{app}: {said}");
+        disconnected.add(app, &without_differences(&said));
+        assert!(!has_secrets(&said), "{app}: {said}");
         assert!(is_json || home.read(path).contains("# since"));
     }
     insta::assert_snapshot!("servers_taken_out", connected);
@@ -133,7 +136,7 @@ async fn replaced_servers_are_put_back() {
 
 /// Defines every variable of the config, so that dormouse could start its servers, and a profile.
 fn define_variables(home: &Home) {
-    let config = home.read(OWN);
+    let config = home.read(USER_CONFIG);
     let mut variables = home.read(".config/dormouse/.env");
     for reference in config.split("${").skip(1) {
         let name = reference.split(['}', ':']).next().unwrap();
@@ -144,7 +147,7 @@ fn define_variables(home: &Home) {
     home.write(".config/dormouse/.env", variables);
     let with_profile =
         config.replacen("{\n", "{\n  \"profiles\": {\"p\": {\"servers\": {}}},\n", 1);
-    home.write(OWN, with_profile);
+    home.write(USER_CONFIG, with_profile);
 }
 
 fn has_secrets(said: &str) -> bool {
@@ -154,17 +157,17 @@ fn has_secrets(said: &str) -> bool {
 #[tokio::test]
 async fn servers_are_put_back_after_dormouse_was_removed_by_hand() {
     let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
-    let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
+    let home = Home::new().with(USER_CONFIG, config).with(".cursor/mcp.json", config);
     let connect = ["connect", "cursor", "--replace", "--yes"];
     assert_eq!(home.run(&connect).await.0, Some(0));
     home.write(".cursor/mcp.json", r#"{"mcpServers": {}}"#);
     assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).await.0, Some(0));
-    home.is(".cursor/mcp.json", r#"{"mcpServers": {"a": { "command": "a" }}}"#);
+    home.assert_file(".cursor/mcp.json", r#"{"mcpServers": {"a": { "command": "a" }}}"#);
 
     // Both servers are put back into an empty file.
     let two = r#"{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}"#;
     home.write(".cursor/mcp.json", two);
-    home.write(OWN, two);
+    home.write(USER_CONFIG, two);
     assert_eq!(home.run(&connect).await.0, Some(0));
     home.write(".cursor/mcp.json", "{}");
     assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).await.0, Some(0));
@@ -199,7 +202,7 @@ async fn replace_keeps_servers_that_dormouse_cannot_serve() {
         "here": {"command": "npm", "args": ["start"], "cwd": "/src/a"},
         "there": {"command": "npm", "args": ["start"], "cwd": "/src/b"}
     }}"#;
-    let home = Home::new().with(OWN, ours).with(".cursor/mcp.json", theirs);
+    let home = Home::new().with(USER_CONFIG, ours).with(".cursor/mcp.json", theirs);
     let (code, said) = home.run(&["connect", "cursor", "--replace", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     insta::assert_snapshot!(redacted(&said));
@@ -207,7 +210,7 @@ async fn replace_keeps_servers_that_dormouse_cannot_serve() {
 
 #[tokio::test]
 async fn replace_includes_servers_of_the_project() {
-    let home = Home::new().with(OWN, r#"{"mcpServers": {"a": {"command": "a"}}}"#);
+    let home = Home::new().with(USER_CONFIG, r#"{"mcpServers": {"a": {"command": "a"}}}"#);
     let here = home.path().join("project").to_string_lossy().into_owned();
     let theirs = serde_json::json!({"projects": {
         here.clone(): {"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}},
@@ -237,57 +240,60 @@ async fn server_that_mentions_dormouse_is_not_dormouse() {
         "files": {"command": "npx", "args": ["-y", "server-filesystem", "/home/u/dormouse"]},
         "wrapped": {"command": "dormouse", "args": ["--", "server"]}
     }}"#;
-    let home = Home::new().with(OWN, CONFIG).with(".cursor/mcp.json", theirs);
+    let home = Home::new().with(USER_CONFIG, CONFIG).with(".cursor/mcp.json", theirs);
     let (code, said) = home.run(&["import", "cursor", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(home.read(OWN).contains("server-filesystem") && home.read(OWN).contains("\"--\""));
+    assert!(
+        home.read(USER_CONFIG).contains("server-filesystem")
+            && home.read(USER_CONFIG).contains("\"--\"")
+    );
     let (code, said) = home.run(&["disconnect", "cursor", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    home.is(".cursor/mcp.json", theirs);
+    home.assert_file(".cursor/mcp.json", theirs);
 }
 
 #[tokio::test]
 async fn disconnect_removes_a_file_that_connect_created() {
-    for (host, path) in FILES {
-        let home = Home::new().with(OWN, CONFIG).with("project/x", "");
-        let (code, said) = home.run_in("project", &arguments("connect", host, &[])).await;
-        assert_eq!(code, Some(0), "{host}: {said}");
+    for (app, path) in FILES {
+        let home = Home::new().with(USER_CONFIG, CONFIG).with("project/x", "");
+        let (code, said) = home.run_in("project", &arguments("connect", app, &[])).await;
+        assert_eq!(code, Some(0), "{app}: {said}");
         let text = home.read(path);
-        if matches!(host, "claude-code" | "codex" | "goose" | "continue") {
-            insta::assert_snapshot!(format!("new_{host}"), redacted(&text));
+        if matches!(app, "claude-code" | "codex" | "goose" | "continue") {
+            insta::assert_snapshot!(format!("new_{app}"), redacted(&text));
         }
-        assert_eq!(home.run_in("project", &arguments("disconnect", host, &[])).await.0, Some(0));
-        assert!(!home.path().join(path).exists(), "{host}");
+        assert_eq!(home.run_in("project", &arguments("disconnect", app, &[])).await.0, Some(0));
+        assert!(!home.path().join(path).exists(), "{app}");
     }
 }
 
 #[tokio::test]
 async fn connect_by_url_hides_the_token() {
-    let home = Home::with_hosts().with(OWN, CONFIG);
-    for (host, path) in FILES {
-        let connect = arguments("connect", host, &["--http", ":8123"]);
+    let home = Home::with_app_files().with(USER_CONFIG, CONFIG);
+    for (app, path) in FILES {
+        let connect = arguments("connect", app, &["--http", ":8123"]);
         let (code, said) = home.run_in("project", &connect).await;
-        if host == "claude-desktop" {
+        if app == "claude-desktop" {
             assert_eq!(code, Some(1));
             insta::assert_snapshot!(redacted(&said));
             continue;
         }
-        assert_eq!(code, Some(0), "{host}: {said}");
+        assert_eq!(code, Some(0), "{app}: {said}");
         assert!(!said.contains("token-of-dormouse"), "{said}");
         let text = home.read(path);
-        assert!(text.contains("http://127.0.0.1:8123/mcp"), "{host}: {text}");
-        assert!(text.contains("Bearer token-of-dormouse"), "{host}: {text}");
+        assert!(text.contains("http://127.0.0.1:8123/mcp"), "{app}: {text}");
+        assert!(text.contains("Bearer token-of-dormouse"), "{app}: {text}");
     }
 }
 
 #[tokio::test]
 async fn failed_connect_changes_nothing() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
     assert_eq!(code, Some(1), "{said}");
     let mut cases = Cases::default();
     cases.add("without a config", &said);
-    let home = home.with(OWN, CONFIG).with(".cursor/mcp.json", "{\"mcpServers\": ");
+    let home = home.with(USER_CONFIG, CONFIG).with(".cursor/mcp.json", "{\"mcpServers\": ");
     let before = home.files();
     for (arguments, code) in [
         (&["connect", "cursor", "--yes"][..], 1),
@@ -309,7 +315,7 @@ async fn failed_connect_changes_nothing() {
 
 #[tokio::test]
 async fn connect_all_connects_every_app() {
-    let home = Home::with_hosts().with(OWN, CONFIG);
+    let home = Home::with_app_files().with(USER_CONFIG, CONFIG);
     let (code, said) = home.run(&["connect", "--all", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("dormouse disconnect ").count(), FILES.len() - 1, "{said}");
@@ -324,7 +330,7 @@ async fn connect_all_connects_every_app() {
 #[tokio::test]
 async fn connect_without_an_app_lists_connections() {
     let theirs = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
-    let home = Home::new().with(OWN, CONFIG).with(".cursor/mcp.json", theirs);
+    let home = Home::new().with(USER_CONFIG, CONFIG).with(".cursor/mcp.json", theirs);
     let home = home.with(".codeium/windsurf/mcp_config.json", theirs);
     let (code, said) = home.run(&["connect", "cursor", "--json"]).await;
     assert_eq!(code, Some(1), "{said}");
@@ -345,7 +351,7 @@ async fn connect_without_an_app_lists_connections() {
 #[tokio::test]
 async fn entry_with_another_url_is_recognized() {
     let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
-    let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
+    let home = Home::new().with(USER_CONFIG, config).with(".cursor/mcp.json", config);
     let url = "https://mcp.example.com/mcp";
     let connect = ["connect", "cursor", "--http", url, "--replace", "--yes"];
     assert_eq!(home.run(&connect).await.0, Some(0));
@@ -360,7 +366,7 @@ async fn entry_with_another_url_is_recognized() {
 
 #[tokio::test]
 async fn connect_refuses_unreachable_addresses() {
-    let home = Home::new().with(OWN, CONFIG);
+    let home = Home::new().with(USER_CONFIG, CONFIG);
     let mut refusals = Cases::default();
     for (address, url) in [
         ("8080", Some("http://127.0.0.1:8080/mcp")),
@@ -385,7 +391,7 @@ async fn connect_refuses_unreachable_addresses() {
 #[tokio::test]
 async fn listening_config_is_connected_by_url() {
     let config = r#"{"listen": "127.0.0.1:8123", "mcpServers": {}}"#;
-    let home = Home::new().with(OWN, config);
+    let home = Home::new().with(USER_CONFIG, config);
     let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     let text = home.read(".cursor/mcp.json");
@@ -399,11 +405,11 @@ async fn connect_writes_no_unusable_url() {
         r#"{"listen": "0.0.0.0:8123", "mcpServers": {}}"#,
         r#"{"listen": ":8123", "mcpServers": {"a": {"command": "a", "authTokens": ["t"]}}}"#,
     ] {
-        let home = Home::new().with(OWN, config).with(".cursor/mcp.json", "{}");
+        let home = Home::new().with(USER_CONFIG, config).with(".cursor/mcp.json", "{}");
         let (code, said) = home.run(&["connect", "cursor", "--yes"]).await;
         assert_eq!(code, Some(1), "{said}");
         cases.add(config, &said);
-        home.is(".cursor/mcp.json", "{}");
+        home.assert_file(".cursor/mcp.json", "{}");
     }
     insta::assert_snapshot!(cases);
 }
@@ -427,7 +433,7 @@ async fn tokens_of_an_mcp_proxy_config_reach_the_entry() {
 
 #[tokio::test]
 async fn options_of_connect_reach_the_entry() {
-    let home = Home::new().with(OWN, CONFIG);
+    let home = Home::new().with(USER_CONFIG, CONFIG);
     let connect = [
         "connect",
         "cursor",
@@ -453,7 +459,7 @@ async fn options_of_connect_reach_the_entry() {
 
 #[tokio::test]
 async fn project_file_contains_no_user_path() {
-    let home = Home::new().with(OWN, CONFIG).with("project/x", "");
+    let home = Home::new().with(USER_CONFIG, CONFIG).with("project/x", "");
     let (code, said) =
         home.run_in("project", &["connect", "claude-code", "--project", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -470,7 +476,7 @@ async fn disconnect_names_servers_it_cannot_put_back() {
     let config = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
     let mut cases = Cases::default();
     for keeps_copies in [true, false] {
-        let home = Home::new().with(OWN, config).with(".cursor/mcp.json", config);
+        let home = Home::new().with(USER_CONFIG, config).with(".cursor/mcp.json", config);
         assert_eq!(home.run(&["connect", "cursor", "--replace", "--yes"]).await.0, Some(0));
         assert!(!home.read(".cursor/mcp.json").contains("\"a\""));
         let kept = home.path().join(".local/share/dormouse/backups");
@@ -498,7 +504,7 @@ async fn disconnect_without_a_record_uses_the_copy() {
     };
     let mut cases = Cases::default();
     for (with_a, expected) in [(true, 1), (false, 0)] {
-        let home = Home::new().with(OWN, config).with(".cursor/mcp.json", others(with_a));
+        let home = Home::new().with(USER_CONFIG, config).with(".cursor/mcp.json", others(with_a));
         home.run(&["connect", "cursor", "--replace", "--yes"]).await;
         let kept = home.path().join(".local/share/dormouse/backups");
         for entry in std::fs::read_dir(kept).unwrap() {

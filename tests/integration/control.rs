@@ -122,10 +122,10 @@ async fn readonly_call_reaches_only_readonly_tools() {
         host.call("use_readonly_tool", json!({"tool_name": "a/shout", "tool_input": {}})).await;
     assert!(read["isError"].is_null(), "{read}");
     let refused = host.call("use_readonly_tool", json!({"tool_name": "a/echo"})).await;
-    insta::assert_snapshot!(refusal(&refused), @r#"The tool "a/echo" does not say that it only reads; call it with use_tool"#);
+    insta::assert_snapshot!(refusal(&refused));
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     let unknown = host.call("use_readonly_tool", json!({"tool_name": "a/shout"})).await;
-    assert_eq!(unknown["isError"], true, "it is there only where it is wanted");
+    assert_eq!(unknown["isError"], true, "the tool exists only with splitCalls");
 }
 
 async fn session(program: &crate::support::Program) -> Host {
@@ -194,17 +194,17 @@ async fn large_result_is_paged_for_its_session() {
     assert_eq!(result["content"][0]["text"], "ä".repeat(50));
     assert_eq!(result["content"][2], image, "images are never cut");
     let note = result["content"][1]["text"].as_str().unwrap();
-    insta::assert_snapshot!(redacted(note), @"[dormouse: the result has 240 bytes of text, and maxResultBytes is 100; the rest is the resource dormouse://results/<id> ]");
+    insta::assert_snapshot!("note_of_a_large_result", redacted(note));
     let uri = note.split_whitespace().find(|word| word.starts_with("dormouse://")).unwrap();
     let first = host.request("resources/read", json!({"uri": uri})).await;
     let next = format!("{uri}?page=2");
     assert_eq!(first["contents"][0]["text"], "ä".repeat(50));
     let note = first["contents"][1]["text"].as_str().unwrap();
     assert!(note.contains(&next), "{note}");
-    insta::assert_snapshot!(redacted(note), @"[dormouse: page 1; the next is dormouse://results/<id>?page=2 ]");
+    insta::assert_snapshot!("note_of_the_first_page", redacted(note));
     let last = host.request("resources/read", json!({"uri": next})).await;
     assert_eq!(last["contents"][0]["text"], "ä".repeat(20));
-    insta::assert_snapshot!(last["contents"][1]["text"].as_str().unwrap(), @"[dormouse: page 2 is the last]");
+    insta::assert_snapshot!("note_of_the_last_page", last["contents"][1]["text"].as_str().unwrap());
     let mut cases = Cases::default();
     for page in ["?page=3", "?page=18446744073709551615", "?page=x"] {
         let refused = host.ask("resources/read", json!({"uri": format!("{uri}{page}")})).await;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, Modern, Program, Proxy, Server,
-    remote::{Asked, Remote, json_text, reply},
+    Host, ModernHost, Program, Proxy, Server,
+    remote::{RecordedRequest, Remote, json_text, reply},
     text_of,
 };
 
@@ -15,7 +15,7 @@ fn asking(method: &str) -> Value {
 }
 
 fn with_capabilities(params: Value) -> Value {
-    let mut params = Modern::meta(params);
+    let mut params = ModernHost::meta(params);
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
     params
 }
@@ -139,15 +139,15 @@ async fn retry_fails_after_its_server_died() {
     host.request("tools/call", with_capabilities(die)).await;
     let result = host.request("tools/call", retry(&call, &asked, accepted())).await;
     assert_eq!(result["isError"], true, "{result}");
-    insta::assert_snapshot!(text_of(&result), @r#"server "a" ended before it answered; the request may have been executed"#);
+    insta::assert_snapshot!(text_of(&result));
 }
 
 /// Starts a modern server whose only tool answers with `question`.
 async fn modern_server(question: Value) -> Remote {
-    Remote::start(move |asked: Asked| {
+    Remote::start(move |asked: RecordedRequest| {
         let question = question.clone();
         async move {
-            let result = match asked.what() {
+            let result = match asked.method_name() {
                 "initialize" => {
                     let error = json!({"code": -32601, "message": "no"});
                     let id = &asked.message["id"];
@@ -176,15 +176,15 @@ async fn endless_input_requests_stop_after_ten_rounds() {
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/t"}});
     let id = host.send("tools/call", call).await;
     for round in 0..10 {
-        let question = host.either(id, round, false).await;
+        let question = host.answer_or_question(id, round, false).await;
         assert_eq!(question["method"], "roots/list", "{question}");
         host.reply(&question, json!({"roots": []})).await;
     }
     let answer = host.answer(id).await;
-    insta::assert_snapshot!(text_of(&answer["result"]), @r#"server "a": it asked for input 10 times"#);
+    insta::assert_snapshot!(text_of(&answer["result"]));
     assert_eq!(remote.count("tools/call"), 10);
-    let retried = remote.asked();
-    let retried = retried.iter().rfind(|asked| asked.what() == "tools/call").unwrap();
+    let retried = remote.requests();
+    let retried = retried.iter().rfind(|asked| asked.method_name() == "tools/call").unwrap();
     assert_eq!(retried.message["params"]["requestState"], "s");
     assert_eq!(retried.message["params"]["inputResponses"], json!({"r": {"roots": []}}));
 }
@@ -198,9 +198,9 @@ async fn unsupported_question_to_a_legacy_host_fails_the_call() {
     host.initialize(json!({})).await;
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/t"}});
     let answer = host.ask("tools/call", call).await;
-    insta::assert_snapshot!(text_of(&answer["result"]), @r#"server "a": it asks for elicitation/create, which the host does not offer"#);
-    let asked = remote.asked();
-    let call = asked.iter().find(|asked| asked.what() == "tools/call").unwrap();
+    insta::assert_snapshot!(text_of(&answer["result"]));
+    let asked = remote.requests();
+    let call = asked.iter().find(|asked| asked.method_name() == "tools/call").unwrap();
     let meta = &call.message["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
 }

@@ -22,7 +22,7 @@ async fn lazy_mcp_proxy_servers_show_an_activate_tool() {
             "playwright": { "command": "DORMOUSE", "args": ["__demo-server", "notes"], "env": {} }
         }
     }"#;
-    let proxy = Proxy::reading("config.json", config).run_as_service();
+    let proxy = Proxy::reading("config.json", config).start_service();
     let mut descriptions = Cases::default();
     for server in ["serena", "playwright"] {
         let meta_tool = format!("activate_{server}");
@@ -55,7 +55,7 @@ async fn mcp_proxy_servers_are_lazy_one_by_one() {
             }
         }
     }"#;
-    let proxy = Proxy::reading("config.json", config).run_as_service();
+    let proxy = Proxy::reading("config.json", config).start_service();
     assert_eq!(at(&proxy, "/serena/").await.tool_names().await, ["activate_serena"]);
     assert_eq!(at(&proxy, "/playwright/").await.tool_names().await, EVERY_TOOL);
 }

@@ -7,7 +7,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Modern, Proxy, Server, dormouse, text_of};
+use crate::support::{ModernHost, Proxy, Server, dormouse, text_of};
 
 #[tokio::test]
 async fn every_legacy_version_is_answered_with_itself() {
@@ -73,7 +73,7 @@ async fn modern_host_discovers_listens_and_lists_again() {
 #[tokio::test]
 async fn unknown_version_is_refused_with_the_supported_ones() {
     let mut host = Proxy::with([]).start();
-    let mut params = Modern::meta(json!({}));
+    let mut params = ModernHost::meta(json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
     let answer = host.ask("server/discover", params).await;
     assert_eq!(answer["error"]["code"], -32022);
@@ -112,7 +112,7 @@ async fn server_that_exits_at_the_probe_is_started_again() {
     assert_eq!(host.0.started("a").len(), 2);
     host.call("use_tool", json!({"tool_name": "a/die"})).await;
     host.call("use_tool", json!({"tool_name": "a/echo"})).await;
-    assert_eq!(host.0.started("a").len(), 3, "it is not probed again");
+    assert_eq!(host.0.started("a").len(), 3, "the server is not probed again");
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn changes_of_a_modern_server_reach_a_legacy_host() {
     host.load("r").await;
     assert!(!host.description().await.contains("grown"));
     assert_eq!(text_of(&host.use_tool("r/grow", json!({})).await), "2026-07-28");
-    crate::support::eventually("the host is told", || {
+    crate::support::eventually("the host is notified", || {
         host.notifications().iter().filter(|method| method.ends_with("tools/list_changed")).count()
             == 2
     })

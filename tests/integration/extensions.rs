@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Modern, Proxy, Server, eventually, text_of};
+use crate::support::{Host, ModernHost, Proxy, Server, eventually, text_of};
 
 /// Returns two servers with tasks; the tools `begin` and `finish` start and complete them.
 fn with_tasks(is_modern: bool) -> [Server; 2] {
@@ -68,7 +68,7 @@ async fn modern_tasks_are_routed_and_announced() {
     let declared = &discovered["capabilities"]["extensions"]["io.modelcontextprotocol/tasks"];
     assert_eq!(declared, &json!({}));
     host.request("tools/list", json!({})).await;
-    let mut host = AsTasks(host);
+    let mut host = TaskHost(host);
     for tool in ["a__begin", "b__begin"] {
         let params = json!({"name": tool, "arguments": {"id": "t"}});
         assert_eq!(host.request("tools/call", params).await["resultType"], "task");
@@ -76,7 +76,10 @@ async fn modern_tasks_are_routed_and_announced() {
     let refused = host
         .0
         .0
-        .send("subscriptions/listen", Modern::meta(json!({"notifications": {"taskIds": ["t"]}})))
+        .send(
+            "subscriptions/listen",
+            ModernHost::meta(json!({"notifications": {"taskIds": ["t"]}})),
+        )
         .await;
     assert_eq!(host.0.0.answer(refused).await["error"]["code"], -32021);
     let filter = json!({"notifications": {"taskIds": ["t-2", "unknown"]}});
@@ -102,16 +105,16 @@ async fn modern_tasks_are_routed_and_announced() {
     let updated = host.request("tasks/update", json!({"taskId": "t", "inputResponses": {}})).await;
     assert_eq!(updated["taskId"], Value::Null);
     host.0.0.server_noted("a", r#"tasks/update {"taskId":"t","inputResponses":{}"#).await;
-    let of_legacy = host.0.0.ask("tasks/list", Modern::meta(json!({}))).await;
+    let of_legacy = host.0.0.ask("tasks/list", ModernHost::meta(json!({}))).await;
     assert_eq!(of_legacy["error"]["code"], -32601);
 }
 
 /// A modern host that declares the extension for tasks.
-struct AsTasks(Modern);
+struct TaskHost(ModernHost);
 
-impl AsTasks {
+impl TaskHost {
     async fn send(&mut self, method: &str, params: Value) -> u64 {
-        let mut params = Modern::meta(params);
+        let mut params = ModernHost::meta(params);
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
             json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
         self.0.0.send(method, params).await
@@ -388,5 +391,5 @@ async fn ambiguous_method_is_refused_with_the_endpoints() {
     host.tool_names().await;
     let refused = host.ask("notes/add", json!({"text": "x"})).await;
     assert_eq!(refused["error"]["code"], -32601);
-    insta::assert_snapshot!(refused["error"]["message"].as_str().unwrap(), @"method not found: notes/add does not say which of several servers it is for; each is reached alone over HTTP: /servers/a/mcp, /servers/b/mcp");
+    insta::assert_snapshot!(refused["error"]["message"].as_str().unwrap());
 }

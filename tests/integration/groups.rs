@@ -34,7 +34,7 @@ async fn groups_work_without_a_new_list() {
     }
     let list = host.request("tools/list", json!({})).await;
     let description = list["tools"][0]["description"].as_str().unwrap();
-    insta::assert_snapshot!(line_of(description, "- b:"), @r#"- b: The b server. Use when testing. (failed three times, and is not tried again: command not found: "no-such-program"; is it installed, and on PATH?)"#);
+    insta::assert_snapshot!(line_of(description, "- b:"));
 }
 
 #[tokio::test]

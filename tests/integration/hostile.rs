@@ -25,7 +25,7 @@ async fn garbage_on_standard_output_is_logged_once() {
     let mut host = beside_a_good_one(Server::lazy("bad").script("greets_with_noise", true)).await;
     let result = host.use_tool("bad/noise", json!({})).await;
     assert_eq!(text_of(&result), "after the noise");
-    insta::assert_snapshot!(host.warnings().join("\n"), @r#"skipped a line that is not JSON: "Server is starting up, please wait..."; more of it is only counted server="bad""#);
+    insta::assert_snapshot!(host.warnings().join("\n"));
     good_still_answers(&mut host).await;
 }
 
@@ -35,7 +35,7 @@ async fn oversized_answer_fails_its_request() {
     let other = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "bad/slow", "tool_input": {"ms": 200}}})).await;
     let result = host.use_tool("bad/huge", json!({"bytes": 3_000_000})).await;
     assert_eq!(result["isError"], true);
-    insta::assert_snapshot!(text_of(&result), @r#"server "bad": the message of 3000073 bytes is above maxMessageBytes (100000)"#);
+    insta::assert_snapshot!(text_of(&result));
     assert_eq!(text_of(&host.answer(other).await["result"]), "slept");
     good_still_answers(&mut host).await;
 }
@@ -48,7 +48,7 @@ async fn oversized_request_is_refused_under_its_id() {
         r#"{{"params":{{"f":"{filling}"}},"method":"tools/call","jsonrpc":"2.0","id":"big"}}"#
     ))
     .await;
-    insta::assert_snapshot!(host.answer_line(&json!("big")).await, @r#"{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"the message of 200068 bytes is above maxMessageBytes (100000)"}}"#);
+    insta::assert_snapshot!(host.answer_line(&json!("big")).await);
 }
 
 #[tokio::test]
@@ -59,13 +59,13 @@ async fn burst_of_list_changed_costs_two_lists() {
     };
     let (before, told) = (lists(&host), host.notifications().len());
     host.use_tool("bad/burst", json!({"count": 1000})).await;
-    eventually("it is listed anew", || lists(&host) > before).await;
+    eventually("the tools are listed again", || lists(&host) > before).await;
     // The pause between two refreshes is 100 ms, so any further list is under way by now.
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(lists(&host) <= before + 2, "{} lists", lists(&host) - before);
-    assert_eq!(host.notifications().len(), told, "nothing has changed, so nobody is told");
+    assert_eq!(host.notifications().len(), told, "no notification without a change");
     host.use_tool("bad/change", json!({"tools": ["fresh"]})).await;
-    eventually("the host is told", || host.notifications().len() == told + 1).await;
+    eventually("the host is notified", || host.notifications().len() == told + 1).await;
     assert!(host.description().await.contains("- fresh"));
     good_still_answers(&mut host).await;
 }
@@ -89,7 +89,7 @@ async fn unexpected_replies_are_dropped() {
 async fn malformed_reply_fails_its_request() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let result = host.use_tool("bad/malformed", json!({})).await;
-    insta::assert_snapshot!(text_of(&result), @r#"server "bad": its answer is no JSON-RPC response: both "result" and "error""#);
+    insta::assert_snapshot!(text_of(&result));
     good_still_answers(&mut host).await;
 }
 
@@ -116,7 +116,7 @@ async fn server_that_stops_reading_fails_its_own_calls() {
         refusals.push(text_of(&result).to_owned());
     }
     let at_once = refusals.last().unwrap();
-    insta::assert_snapshot!(at_once, @r#"server "bad": it does not read its input"#);
+    insta::assert_snapshot!(at_once);
     let congested = refusals.iter().filter(|refusal| *refusal == at_once).count();
     assert!(congested >= 10, "{congested} of 70 calls were refused at once");
     let peak = peak_memory(host.id());
@@ -149,7 +149,7 @@ async fn endless_pages_fail_the_load() {
     let server = Server::lazy("a").set("command", "sh").set("args", json!(["-c", script]));
     let mut host = Proxy::with([server]).serve().await;
     let result: Value = host.load("a").await;
-    insta::assert_snapshot!(text_of(&result), @r#"failed to load "a": tools/list was refused: its pages never end (2 attempts left)"#);
+    insta::assert_snapshot!(text_of(&result));
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn server_that_reads_no_answers_is_disconnected() {
     let mut host = Proxy::with([flood, Server::lazy("good")]).serve().await;
     host.load("good").await;
     host.load("flood").await;
-    insta::assert_snapshot!(host.logged_at("WARN", "flood").await, @r#"it asks and does not read the answers; giving it up server="flood""#);
+    insta::assert_snapshot!(host.logged_at("WARN", "flood").await);
     let peak = peak_memory(host.id());
     assert!(peak < 200_000, "{peak} kB");
     good_still_answers(&mut host).await;
@@ -245,7 +245,7 @@ async fn oversized_lists_fail_the_load() {
     let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
     host.load("good").await;
     let result = host.load("bad").await;
-    insta::assert_snapshot!(text_of(&result), @r#"failed to load "bad": tools/list was refused: its pages have more than 67108864 bytes (2 attempts left)"#);
+    insta::assert_snapshot!(text_of(&result));
     let peak = peak_memory(host.id());
     assert!(peak < 250_000, "{peak} kB");
     good_still_answers(&mut host).await;
@@ -311,5 +311,5 @@ async fn oversized_capabilities_fail_the_load() {
     let server = Server::lazy("a").script("capabilities", json!({"extensions": many}));
     let mut host = Proxy::with([server]).serve().await;
     let report = host.load("a").await;
-    insta::assert_snapshot!(text_of(&report), @r#"failed to load "a": its capabilities have more than 65536 bytes (2 attempts left)"#);
+    insta::assert_snapshot!(text_of(&report));
 }

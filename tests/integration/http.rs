@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, Modern, Program, Proxy, Server, descendants, eventually, http_client, text_of,
+    Host, ModernHost, Program, Proxy, Server, descendants, eventually, http_client, text_of,
 };
 
 const PATH: &str = "/mcp";
@@ -64,7 +64,7 @@ async fn foreign_requests_are_refused() {
     ] {
         assert_eq!(status(&program, PATH, &[(name, value)]).await, expected, "{name}: {value}");
     }
-    assert_eq!(status(&program, "/servers/nobody/mcp", &[]).await, 404);
+    assert_eq!(status(&program, "/servers/unknown/mcp", &[]).await, 404);
     assert_eq!(status(&program, "/mcp?surface=nonsense", &[]).await, 400);
     let text = http_client().post(program.url(PATH).await).body("x").send().await.unwrap();
     assert_eq!(text.status(), 415);
@@ -97,7 +97,7 @@ async fn tokens_open_all_servers_or_one() {
 
 #[tokio::test]
 async fn public_address_gets_a_printed_token() {
-    let program = service().argument("--http").argument("0.0.0.0:0").run_as_service();
+    let program = service().argument("--http").argument("0.0.0.0:0").start_service();
     let url = program.url(PATH).await.replace("0.0.0.0", "127.0.0.1");
     let log = program.log();
     let tokens: Vec<&str> =
@@ -152,7 +152,7 @@ async fn session_expires_without_an_open_stream() {
     let mut present = initialized(&program, PATH).await;
     let mut gone = initialized(&program, PATH).await;
     gone.http_mut().hang_up();
-    insta::assert_snapshot!(program.logged_at("INFO", "session").await, @"a session has expired");
+    insta::assert_snapshot!(program.logged_at("INFO", "session").await);
     // The host with an open event stream keeps its session.
     assert_eq!(present.tool_names().await.len(), 3);
     gone.send("tools/list", json!({})).await;
@@ -305,7 +305,7 @@ async fn load_of_a_modern_host_waits_for_the_new_list() {
     surface.request("tools/list", json!({})).await;
     assert_eq!(surface.0.answer(id).await["result"]["isError"], Value::Null);
     calling.request("tools/call", load).await;
-    assert!(began.elapsed() < Duration::from_secs(15), "nobody waited for the end of the pause");
+    assert!(began.elapsed() < Duration::from_secs(15), "no host waited for the whole pause");
 }
 
 #[tokio::test]
@@ -325,7 +325,7 @@ async fn shutdown_finishes_requests_in_flight() {
     assert_eq!(ended["result"]["resultType"], "complete");
     let mut program = program;
     assert_eq!(program.exit().await, Some(0));
-    assert!(!servers.iter().any(|server| crate::support::alive(*server)));
+    assert!(!servers.iter().any(|server| crate::support::is_alive(*server)));
 }
 
 #[tokio::test]
@@ -417,7 +417,7 @@ async fn sse_host_that_does_not_read_slows_no_other() {
         }
     };
     // A pause for each message would add up to far more than this.
-    tokio::time::timeout(Duration::from_mins(1), others).await.expect("nobody waits for it");
+    tokio::time::timeout(Duration::from_mins(1), others).await.expect("no other host waits");
 }
 
 #[tokio::test]
@@ -425,7 +425,7 @@ async fn modern_header_rules_are_enforced() {
     let program = service().start_http();
     let url = program.url(PATH).await;
     let post = |method: &'static str, headers: Vec<(&'static str, &'static str)>| {
-        let params = Modern::meta(json!({"name": "discover_tool", "arguments": {}}));
+        let params = ModernHost::meta(json!({"name": "discover_tool", "arguments": {}}));
         let body = json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params});
         let mut request = http_client()
             .post(&url)
@@ -523,7 +523,7 @@ async fn stdio_host_that_does_not_read_slows_no_other() {
         }
     };
     // Waiting for the other host would cost seconds each time.
-    tokio::time::timeout(crate::support::PATIENCE, calls).await.expect("nobody waits");
+    tokio::time::timeout(crate::support::PATIENCE, calls).await.expect("no other host waits");
 }
 
 #[tokio::test]
@@ -543,6 +543,6 @@ async fn removed_token_opens_nothing() {
     assert_eq!(status(&program, PATH, &[("authorization", &with("old-token"))]).await, 401);
     assert_eq!(status(&program, PATH, &[("authorization", &with("new-token"))]).await, 200);
     assert_eq!(status(&program, PATH, &[("authorization", &with("kept-token"))]).await, 200);
-    insta::assert_snapshot!(program.logged_at("WARN", "token").await, @r#"refused requests without a good token path="/mcp" count=1"#);
+    insta::assert_snapshot!(program.logged_at("WARN", "token").await);
     assert!(!program.log().iter().any(|line| line.contains("old-token")));
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cases, Home, OWN, at_terminal, fixture, line_of, redacted, without_differences,
+    Cases, Home, USER_CONFIG, at_terminal, fixture, line_of, redacted, without_differences,
 };
 
 /// Returns the JSON in an output.
@@ -16,12 +16,12 @@ fn reported(said: &str) -> Value {
 
 #[tokio::test]
 async fn import_all_keeps_the_meaning_of_servers() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let before = home.files();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets"];
     let (code, said) = home.run_in("project", &import).await;
     assert_eq!(code, Some(0), "{said}");
-    insta::assert_snapshot!("imported", redacted(&home.read(OWN)));
+    insta::assert_snapshot!("imported", redacted(&home.read(USER_CONFIG)));
     let (_, notes) = said.split_once("wrote").unwrap();
     insta::assert_snapshot!("notes_of_the_import", redacted(notes));
     insta::assert_snapshot!("secrets", home.read(".config/dormouse/.env"));
@@ -43,10 +43,10 @@ async fn import_all_keeps_the_meaning_of_servers() {
 
 #[tokio::test]
 async fn imported_servers_are_not_imported_again() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets", "--json"];
     assert_eq!(home.run_in("project", &import).await.0, Some(0));
-    let config = home.read(OWN);
+    let config = home.read(USER_CONFIG);
     let (code, said) = home.run_in("project", &import).await;
     assert_eq!(code, Some(0), "{said}");
     let report = reported(&said);
@@ -54,12 +54,12 @@ async fn imported_servers_are_not_imported_again() {
     let outcomes = report["servers"].as_array().unwrap().iter().map(|server| &server["outcome"]);
     let new = outcomes.filter(|outcome| *outcome != "already there" && *outcome != "skipped");
     assert_eq!(new.count(), 0, "{said}");
-    home.is(OWN, &config);
+    home.assert_file(USER_CONFIG, &config);
 }
 
 #[tokio::test]
 async fn import_without_consent_writes_nothing() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let mut cases = Cases::default();
     for (arguments, expected) in [
         (&["import", "cursor"][..], 1),
@@ -70,7 +70,7 @@ async fn import_without_consent_writes_nothing() {
         assert_eq!(code, Some(expected), "{said}");
         assert!(!said.contains("ghp_"), "{said}");
         cases.add(arguments.join(" "), &without_differences(&said));
-        assert!(!home.path().join(OWN).exists());
+        assert!(!home.path().join(USER_CONFIG).exists());
     }
     let (code, said) = home.run(&["import", "unknown-app"]).await;
     assert_eq!(code, Some(2), "{said}");
@@ -80,7 +80,7 @@ async fn import_without_consent_writes_nothing() {
 
 #[tokio::test]
 async fn import_without_arguments_lists_the_apps() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let (code, said) = home.run_in("project", &["import"]).await;
     assert_eq!(code, Some(0));
     insta::assert_snapshot!(redacted(&said));
@@ -88,7 +88,7 @@ async fn import_without_arguments_lists_the_apps() {
 
 #[tokio::test]
 async fn import_as_json_lists_files_with_servers() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let (code, said) = home.run_in("project", &["import", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
     let files: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
@@ -104,15 +104,15 @@ async fn import_as_json_lists_files_with_servers() {
 
 #[tokio::test]
 async fn servers_of_other_projects_are_mentioned() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     for arguments in [&["import"][..], &["import", "claude-code", "--yes"]] {
         let (code, said) = home.run_in("project", arguments).await;
         assert_eq!(code, Some(0), "{said}");
-        insta::allow_duplicates! {
-            insta::assert_snapshot!(line_of(&said, "/elsewhere"), @"Claude Code has servers for the project /elsewhere: not-here; to import them, run dormouse import claude-code there");
-        }
+        insta::assert_snapshot!("servers_of_other_projects", line_of(&said, "/elsewhere"));
     }
-    assert!(home.read(OWN).contains("local-db") && !home.read(OWN).contains("not-here"));
+    assert!(
+        home.read(USER_CONFIG).contains("local-db") && !home.read(USER_CONFIG).contains("not-here")
+    );
 }
 
 #[tokio::test]
@@ -124,7 +124,8 @@ async fn servers_of_the_same_name_are_told_apart() {
         .with(".gemini/config/mcp_config.json", config("one"));
     let (code, said) = home.run(&["import", "--all", "--yes", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
-    let ours: Value = serde_json::from_str(home.read(OWN).split_once('\n').unwrap().1).unwrap();
+    let ours: Value =
+        serde_json::from_str(home.read(USER_CONFIG).split_once('\n').unwrap().1).unwrap();
     assert_eq!(ours["mcpServers"]["s"]["command"], "one");
     assert_eq!(ours["mcpServers"]["s-windsurf"]["command"], "two");
     assert_eq!(reported(&said)["servers"][0]["from"].as_array().unwrap().len(), 2);
@@ -134,7 +135,7 @@ async fn servers_of_the_same_name_are_told_apart() {
     assert_eq!(code, Some(0), "{said}");
     insta::assert_snapshot!("name_is_taken", redacted(&said));
     assert_eq!(home.run(&["import", "cursor", "--yes", "--force"]).await.0, Some(0));
-    assert!(home.read(OWN).contains("\"three\""));
+    assert!(home.read(USER_CONFIG).contains("\"three\""));
     // A server that is in the config already is reported by its name there.
     let (_, said) = home.run(&["import", "windsurf", "--json", "--yes"]).await;
     let servers = reported(&said)["servers"].clone();
@@ -146,11 +147,11 @@ async fn servers_of_the_same_name_are_told_apart() {
 
 #[tokio::test]
 async fn unreadable_file_does_not_stop_the_import() {
-    let home = Home::with_hosts().with(".cursor/mcp.json", "{\n  \"mcpServers\": nonsense\n}");
+    let home = Home::with_app_files().with(".cursor/mcp.json", "{\n  \"mcpServers\": nonsense\n}");
     let (code, said) = home.run(&["import", "cursor", "windsurf", "--yes"]).await;
     assert_eq!(code, Some(1), "{said}");
     insta::assert_snapshot!(redacted(&without_differences(&said)));
-    assert!(home.read(OWN).contains("notion"));
+    assert!(home.read(USER_CONFIG).contains("notion"));
 }
 
 #[tokio::test]
@@ -165,23 +166,25 @@ async fn invalid_entries_do_not_stop_the_import() {
     insta::assert_snapshot!(
         said.lines().filter(|line| line.contains("left out")).collect::<Vec<_>>().join("\n")
     );
-    assert!(home.read(OWN).contains("\"good\"") && home.read(OWN).contains("\"8080\""));
+    assert!(
+        home.read(USER_CONFIG).contains("\"good\"") && home.read(USER_CONFIG).contains("\"8080\"")
+    );
 }
 
 #[tokio::test]
 async fn project_servers_need_the_project_flag() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let (code, said) = home.run_in("project", &["import", "cursor", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     insta::assert_snapshot!(redacted(&without_differences(&said)));
-    assert!(!home.read(OWN).contains("\"here\""));
+    assert!(!home.read(USER_CONFIG).contains("\"here\""));
     let (code, said) = home.run_in("project", &["import", ".cursor/mcp.json", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     let place = home.path().join("project").to_string_lossy().into_owned();
     assert!(
-        home.read(OWN).contains(&format!("\"command\": \"{place}/server\"")),
+        home.read(USER_CONFIG).contains(&format!("\"command\": \"{place}/server\"")),
         "{}",
-        home.read(OWN)
+        home.read(USER_CONFIG)
     );
 }
 
@@ -203,17 +206,17 @@ async fn import_runs_no_project_command_unasked() {
 async fn name_of_another_found_server_is_free() {
     let config = |command: &str| json!({"mcpServers": {"s": {"command": command}}}).to_string();
     let home = Home::new()
-        .with(OWN, config("one"))
+        .with(USER_CONFIG, config("one"))
         .with(".cursor/mcp.json", config("one"))
         .with(".codeium/windsurf/mcp_config.json", config("two"));
     let (code, said) = home.run(&["import", "--all", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(home.read(OWN).contains("\"s-windsurf\""), "{said}");
+    assert!(home.read(USER_CONFIG).contains("\"s-windsurf\""), "{said}");
 }
 
 #[tokio::test]
 async fn untrusted_config_is_not_edited() {
-    let home = Home::with_hosts().with("project/dormouse.json", "{\"mcpServers\": {}}");
+    let home = Home::with_app_files().with("project/dormouse.json", "{\"mcpServers\": {}}");
     let mut cases = Cases::default();
     for arguments in [&["import", "cursor", "--yes", "--move-secrets"][..], &["add", "x", "y"]] {
         let (code, said) = home.run_in("project", arguments).await;
@@ -226,8 +229,8 @@ async fn untrusted_config_is_not_edited() {
     std::fs::remove_file(home.path().join("project/dormouse.json")).unwrap();
     let before = home.read("project/.mcp.json");
     assert_eq!(home.run_in("project", &["add", "x", "y"]).await.0, Some(0));
-    home.is("project/.mcp.json", &before);
-    assert!(home.read(OWN).contains("\"x\""));
+    home.assert_file("project/.mcp.json", &before);
+    assert!(home.read(USER_CONFIG).contains("\"x\""));
 }
 
 #[tokio::test]
@@ -243,9 +246,9 @@ async fn probed_servers_get_descriptions() {
     assert_eq!(code, Some(0), "{said}");
     let report = reported(&said);
     let description = &report["servers"][0]["entry"]["description"];
-    insta::assert_snapshot!(description.as_str().unwrap(), @"Keeps notes. Use it to remember. Tools: echo, raw, slow, progress, die, hang, huge, noise, …");
+    insta::assert_snapshot!("description_from_a_probe", description.as_str().unwrap());
     assert_eq!(report["servers"][1]["entry"]["startup"], "hybrid", "{said}");
-    insta::assert_snapshot!(line_of(&said, "broken: "), @r#"broken: command not found: "/no/such/program"; is it installed, and on PATH?"#);
+    insta::assert_snapshot!("failed_probe", line_of(&said, "broken: "));
     let home = Home::new().with("theirs.json", config.to_string());
     let (code, said) = home.run(&["import", "theirs.json", "--eager", "--yes", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -282,7 +285,7 @@ async fn configs_of_other_proxies_are_converted() {
         let home = Home::new().with(name, theirs);
         let (code, said) = home.run(&["import", name, "--yes"]).await;
         assert_eq!(code, Some(0), "{name}: {said}");
-        let ours = home.read(OWN);
+        let ours = home.read(USER_CONFIG);
         for part in expected {
             assert!(ours.contains(part), "{name}: {part} in {ours}");
         }
@@ -333,7 +336,7 @@ async fn converted_configs_match_the_schema() {
         let home = Home::new().with(name, theirs);
         let (code, said) = home.run(&["import", name, "--yes"]).await;
         assert_eq!(code, Some(0), "{name}: {said}");
-        let ours = home.read(OWN);
+        let ours = home.read(USER_CONFIG);
         let start = ours.find('{').unwrap();
         let value: Value = serde_json::from_str(&ours[start..]).unwrap();
         std::fs::write(home.path().join("ours.json"), value.to_string()).unwrap();
@@ -350,14 +353,14 @@ async fn converted_configs_match_the_schema() {
 #[cfg(unix)]
 #[tokio::test]
 async fn import_asks_at_a_terminal() {
-    let home = Home::with_hosts();
+    let home = Home::with_app_files();
     let mut command = home.command(".");
     command.args(["import", "windsurf"]);
     let answers =
         [("notion: ", "Notes of the team.\r"), ("refer to them? ", "y"), ("dormouse.json? ", "y")];
     let said = at_terminal(command, &answers).await;
     assert!(said.contains("notion"), "{said}");
-    let ours = home.read(OWN);
+    let ours = home.read(USER_CONFIG);
     assert!(ours.contains("\"description\": \"Notes of the team.\""), "{said}\n{ours}");
     assert!(ours.contains("Bearer ${NOTION_AUTHORIZATION}"), "{said}\n{ours}");
     assert!(!ours.contains("startup"), "{ours}");

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::support::{
-    Proxy, Server, alive, descendants, eventually, redacted, text_of, without_list,
+    Proxy, Server, descendants, eventually, is_alive, redacted, text_of, without_list,
 };
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn idle_server_sleeps_and_wakes_at_the_next_call() {
     host.load("a").await;
     let awake = host.description().await;
     let [first] = host.started("a")[..] else { panic!("one process") };
-    eventually("it sleeps", || !alive(first)).await;
+    eventually("it sleeps", || !is_alive(first)).await;
     assert_eq!(host.description().await, awake);
     assert_eq!(
         host.request("prompts/list", json!({})).await["prompts"],
@@ -45,9 +45,7 @@ async fn dead_server_fails_requests_in_flight_and_restarts() {
     let died = host.use_tool("a/die", json!({})).await;
     for result in [&died, &host.answer(waiting).await["result"]] {
         assert_eq!(result["isError"], true);
-        insta::allow_duplicates! {
-            insta::assert_snapshot!(text_of(result), @r#"server "a" ended before it answered; the request may have been executed"#);
-        }
+        insta::assert_snapshot!("request_in_flight_at_death", text_of(result));
     }
     assert_eq!(text_of(&host.answer(other).await["result"]), "slept");
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
@@ -65,13 +63,11 @@ async fn failed_wake_is_an_error_and_no_strike() {
     let mut host = Proxy::with([server]).serve().await;
     host.load("a").await;
     let [process] = host.started("a")[..] else { panic!("one process") };
-    eventually("it sleeps", || !alive(process)).await;
+    eventually("it sleeps", || !is_alive(process)).await;
     std::fs::remove_dir(&home).unwrap();
     for _ in 0..5 {
         let result = host.use_tool("a/echo", json!({})).await;
-        insta::allow_duplicates! {
-            insta::assert_snapshot!(redacted(text_of(&result)), @r#"server "a" cannot be reached: cannot start "<fixture>": its directory <home>/home does not exist"#);
-        }
+        insta::assert_snapshot!("failed_wake", redacted(text_of(&result)));
     }
     assert!(host.description().await.contains("a: The a server. Use when testing.\n- echo"));
 }
@@ -94,10 +90,10 @@ async fn nothing_is_left_after(end: impl AsyncFnOnce(&mut crate::support::Host))
         .iter()
         .find_map(|line| line.strip_prefix("grandchild ")?.parse().ok());
     processes.push(grandchild.expect("it was noted"));
-    assert!(processes.iter().all(|process| alive(*process)));
+    assert!(processes.iter().all(|process| is_alive(*process)));
     end(&mut host).await;
     host.exit().await;
-    eventually("all are gone", || !processes.iter().any(|process| alive(*process))).await;
+    eventually("all are gone", || !processes.iter().any(|process| is_alive(*process))).await;
 }
 
 #[tokio::test]
@@ -150,7 +146,7 @@ async fn no_process_is_left_after_a_closed_output() {
     drop(child.stdout.take());
     let exited = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait()).await;
     assert!(exited.expect("it ends, though its input is open").unwrap().success());
-    eventually("all are gone", || !servers.iter().any(|server| alive(*server))).await;
+    eventually("all are gone", || !servers.iter().any(|server| is_alive(*server))).await;
 }
 
 #[tokio::test]
@@ -168,10 +164,10 @@ async fn silent_server_does_not_delay_exit() {
 async fn exit_is_noticed_while_a_child_holds_the_output() {
     let mut host = Proxy::with([Server::lazy("a").script("grandchild", true)]).serve().await;
     let died = host.use_tool("a/die", json!({})).await;
-    insta::assert_snapshot!(text_of(&died), @r#"server "a" ended before it answered; the request may have been executed"#);
+    insta::assert_snapshot!("death_during_a_call", text_of(&died));
     let server = Server::lazy("b").script("grandchild", true).script("exit_at", "tools/list");
     let mut host = Proxy::with([server]).serve().await;
-    insta::assert_snapshot!(without_list(text_of(&host.load("b").await)), @r#"failed to load "b": it ended with exit status: 7 during <list>; its last words on stderr: fixture: told to exit at tools/list (2 attempts left)"#);
+    insta::assert_snapshot!("death_during_a_load", without_list(text_of(&host.load("b").await)));
 }
 
 #[tokio::test]
@@ -189,9 +185,7 @@ async fn calls_after_a_death_wake_the_server() {
     for id in ids {
         let result = host.answer(id).await["result"].clone();
         if result["isError"] == true {
-            insta::allow_duplicates! {
-                insta::assert_snapshot!(text_of(&result), @r#"server "a" ended before it answered; the request may have been executed"#);
-            }
+            insta::assert_snapshot!("request_in_flight_at_death", text_of(&result));
         }
     }
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
@@ -256,16 +250,16 @@ async fn processes_outside_the_group_end_with_their_server() {
         assert!(host.load(name).await["isError"].is_null());
     }
     let strays = [stray_of("a", home.path()).await, stray_of("b", home.path()).await];
-    assert!(strays.iter().all(|stray| alive(*stray)));
+    assert!(strays.iter().all(|stray| is_alive(*stray)));
     host.end().await;
-    eventually("none is left", || !strays.iter().any(|stray| alive(*stray))).await;
+    eventually("none is left", || !strays.iter().any(|stray| is_alive(*stray))).await;
 
     let home = tempfile::tempdir().unwrap();
     let mut host = Proxy::with([with_stray("a", home.path())]).serve().await;
     host.load("a").await;
     let stray = stray_of("a", home.path()).await;
     host.signal(Signal::SIGKILL);
-    eventually("the watchdog ends it", || !alive(stray)).await;
+    eventually("the watchdog ends it", || !is_alive(stray)).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -284,10 +278,10 @@ async fn killed_watchdog_is_started_again() {
     assert_eq!(first.len(), 1, "it has a name of its own");
     let process = nix::unistd::Pid::from_raw(i32::try_from(first[0]).unwrap());
     nix::sys::signal::kill(process, Signal::SIGKILL).unwrap();
-    eventually("it is gone", || !alive(first[0])).await;
+    eventually("it is gone", || !is_alive(first[0])).await;
     eventually("there is another", || watchdogs(host.id()).len() == 1).await;
     host.load("b").await;
     let servers = [host.started("a")[0], host.started("b")[0]];
     host.signal(Signal::SIGKILL);
-    eventually("it guards both", || !servers.iter().any(|server| alive(*server))).await;
+    eventually("it guards both", || !servers.iter().any(|server| is_alive(*server))).await;
 }

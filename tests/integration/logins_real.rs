@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::{
-    Cases, Host, Provider, Typing, User, at_terminal_typing, line_of, redacted, text_of,
+    Cases, Host, Provider, TerminalAction, User, at_terminal_typing, line_of, redacted, text_of,
 };
 
 async fn call(host: &mut Host) -> String {
@@ -16,7 +16,7 @@ async fn call(host: &mut Host) -> String {
 #[tokio::test]
 async fn login_survives_expiry_and_restart() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     let (is_in, said) = user.log_in().await;
     assert!(is_in, "{said}");
     insta::assert_snapshot!(redacted(&said));
@@ -24,14 +24,14 @@ async fn login_survives_expiry_and_restart() {
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("refreshed").await, 0);
 
-    provider.suffers("expire").await;
+    provider.trigger("expire").await;
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("refreshed").await, 1);
 
     host.end().await;
     let mut host = user.host().await;
     assert_eq!(call(&mut host).await, "let in");
-    provider.suffers("expire").await;
+    provider.trigger("expire").await;
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("refreshed").await, 2);
     assert_eq!(provider.count("registered").await, 1);
@@ -40,13 +40,13 @@ async fn login_survives_expiry_and_restart() {
 #[tokio::test]
 async fn concurrent_processes_renew_once() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
     let (mut one, mut other) = (user.host().await, user.host().await);
     assert_eq!(call(&mut one).await, "let in");
     assert_eq!(call(&mut other).await, "let in");
     for round in 1..=5 {
-        provider.suffers("expire").await;
+        provider.trigger("expire").await;
         let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/guarded"}});
         let mut calls = Vec::new();
         for _ in 0..8 {
@@ -66,7 +66,7 @@ async fn concurrent_processes_renew_once() {
 async fn token_is_renewed_before_it_expires() {
     // Renewal begins when a fifth of this is left, which is enough time on a busy machine.
     let provider = Provider::start(20).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
     while provider.count("refreshed").await < 1 {
@@ -81,14 +81,14 @@ async fn token_is_renewed_before_it_expires() {
 #[tokio::test]
 async fn revoked_login_is_requested_again() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
     assert_eq!(call(&mut host).await, "let in");
 
-    provider.suffers("revoke").await;
+    provider.trigger("revoke").await;
     let said = call(&mut host).await;
-    insta::assert_snapshot!(redacted(&said), @r#"server "g": it wants a login (the login is not valid any more): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
+    insta::assert_snapshot!("revoked_login", redacted(&said));
     // A refused refresh token is not sent again.
     let refused = provider.count("refused").await;
     assert_eq!(call(&mut host).await, said);
@@ -98,8 +98,8 @@ async fn revoked_login_is_requested_again() {
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("registered").await, 1, "its client is still good");
 
-    provider.suffers("forget").await;
-    insta::assert_snapshot!(redacted(&call(&mut host).await), @r#"server "g": it wants a login (the login is not valid any more): run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again"#);
+    provider.trigger("forget").await;
+    insta::assert_snapshot!("forgotten_login", redacted(&call(&mut host).await));
     let (is_in, said) = user.log_in().await;
     assert!(is_in, "{said}");
     assert_eq!(call(&mut host).await, "let in");
@@ -108,20 +108,20 @@ async fn revoked_login_is_requested_again() {
 #[tokio::test]
 async fn login_accepts_a_pasted_address() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     let mut command = user.command(&["login", "g"]);
     command.env("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22");
     let runtime = tokio::runtime::Handle::current();
     let mut is_pasted = false;
     let shown = at_terminal_typing(command, move |shown| {
         let (Some(address), true) = (address_in(shown), shown.contains("press Enter.")) else {
-            return Typing::Waits("an address");
+            return TerminalAction::WaitFor("an address");
         };
         if std::mem::replace(&mut is_pasted, true) {
-            return Typing::Done;
+            return TerminalAction::Done;
         }
         let ended_at = runtime.block_on(where_it_leads(&address));
-        Typing::Types(format!("nonsense\n{ended_at}\n"))
+        TerminalAction::Type(format!("nonsense\n{ended_at}\n"))
     })
     .await;
     insta::assert_snapshot!(redacted(&shown));
@@ -146,35 +146,37 @@ async fn where_it_leads(address: &str) -> String {
 #[tokio::test]
 async fn eager_server_starts_after_the_login() {
     let provider = Provider::start(3600).await;
-    let user = User::of(&json!({"url": provider.url}));
+    let user = User::with_server(&json!({"url": provider.url}));
     let mut host = user.host().await;
     let listed = host.description().await;
-    insta::assert_snapshot!(redacted(line_of(&listed, "- g:")), @"- g: (it wants a login: run `dormouse login g --config <home>/dormouse.json` in a terminal, then try again)");
+    insta::assert_snapshot!(redacted(line_of(&listed, "- g:")));
     assert!(user.log_in().await.0);
     let coming_up = async { while !host.description().await.contains("- guarded") {} };
-    tokio::time::timeout(std::time::Duration::from_secs(30), coming_up).await.expect("it is there");
+    tokio::time::timeout(std::time::Duration::from_secs(30), coming_up)
+        .await
+        .expect("the tool is listed");
     host.notification("notifications/tools/list_changed").await;
 }
 
 #[tokio::test]
 async fn logout_ends_the_login_in_every_process() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
-    let (_, status) = user.says(&["status"]).await;
+    let (_, status) = user.run(&["status"]).await;
     let mut cases = Cases::default();
     cases.add("status", &status);
-    let (_, list) = user.says(&["list"]).await;
+    let (_, list) = user.run(&["list"]).await;
     cases.add("list", &list);
     let mut host = user.host().await;
     assert_eq!(call(&mut host).await, "let in");
 
-    let (is_out, said) = user.says(&["logout", "g"]).await;
+    let (is_out, said) = user.run(&["logout", "g"]).await;
     assert!(is_out, "{said}");
     cases.add("logout", &said);
-    assert!(user.kept().is_empty());
+    assert!(user.stored_logins().is_empty());
     cases.add("call", &call(&mut host).await);
-    let (_, said) = user.says(&["logout", "g"]).await;
+    let (_, said) = user.run(&["logout", "g"]).await;
     cases.add("logout again", &said);
     insta::assert_snapshot!(cases);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Modern, Proxy, Server, eventually, text_of};
+use crate::support::{Host, ModernHost, Proxy, Server, eventually, text_of};
 
 /// A fixture server that dormouse wraps for one host on stdio, and the server's log.
 struct Wrapped {
@@ -33,7 +33,7 @@ impl Wrapped {
     }
 
     /// Waits until the server has received a message of this method, and returns the message.
-    async fn heard(&self, method: &str) -> Value {
+    async fn received(&self, method: &str) -> Value {
         self.noted(&format!("{method} ")).await;
         let log = self.server_log();
         let mut messages = log.lines().filter_map(|line| line.strip_prefix("line "));
@@ -191,7 +191,7 @@ async fn wrapped_modern_server_notifies_without_a_stream() {
     let mut wrapped = Wrapped::start(json!({"modern_only": true}));
     let method = "notifications/tools/list_changed";
     let said = json!({"method": method, "params": {"n": 1}});
-    let send = Modern::meta(json!({"name": "send", "arguments": said}));
+    let send = ModernHost::meta(json!({"name": "send", "arguments": said}));
     wrapped.host.request("tools/call", send).await;
     assert_eq!(wrapped.host.notification(method).await["params"], json!({"n": 1}));
 }
@@ -256,15 +256,15 @@ async fn wrapped_modern_server_owns_its_stream() {
     let script = json!({"modern_only": true, "ignore": "subscriptions/listen"});
     let mut wrapped = Wrapped::start(script);
     let wanted = json!({"toolsListChanged": true, "odd": 1});
-    let params = Modern::meta(json!({"notifications": wanted}));
+    let params = ModernHost::meta(json!({"notifications": wanted}));
     let stream = wrapped.host.send("subscriptions/listen", params).await;
-    let listen = wrapped.heard("subscriptions/listen").await;
+    let listen = wrapped.received("subscriptions/listen").await;
     assert_eq!(listen["params"]["notifications"], wanted);
 
     let meta = |id: &Value| json!({"io.modelcontextprotocol/subscriptionId": id});
     for method in ["notifications/subscriptions/acknowledged", "notifications/odd"] {
         let said = json!({"method": method, "params": {"n": 1, "_meta": meta(&listen["id"])}});
-        let send = Modern::meta(json!({"name": "send", "arguments": said}));
+        let send = ModernHost::meta(json!({"name": "send", "arguments": said}));
         wrapped.host.request("tools/call", send).await;
         let told = wrapped.host.notification(method).await;
         assert_eq!(told["params"], json!({"n": 1, "_meta": meta(&json!(stream))}));

@@ -83,7 +83,7 @@ async fn api_loads_sleeps_and_resets_servers() {
     assert_eq!((status, &server["state"]), (StatusCode::OK, &json!("asleep")), "{server}");
     let (status, refused) = post("/servers/eager/sleep").await;
     assert_eq!(status, StatusCode::CONFLICT);
-    insta::assert_snapshot!(refused["error"].as_str().unwrap(), @r#""eager" stays awake: it is eager, which means always awake"#);
+    insta::assert_snapshot!(refused["error"].as_str().unwrap());
     for _ in 0..3 {
         let (status, refused) = post("/servers/broken/load").await;
         assert_eq!(status, StatusCode::BAD_GATEWAY, "{refused}");
@@ -92,7 +92,7 @@ async fn api_loads_sleeps_and_resets_servers() {
     let (status, server) = post("/servers/broken/reset").await;
     assert_eq!((status, &server["state"]), (StatusCode::OK, &json!("unloaded")), "{server}");
     assert_eq!(server["strikes"], 0);
-    for path in ["/servers/nobody/load", "/servers/nobody/sleep", "/servers/nobody/reset"] {
+    for path in ["/servers/unknown/load", "/servers/unknown/sleep", "/servers/unknown/reset"] {
         assert_eq!(post(path).await.0, StatusCode::NOT_FOUND, "{path}");
     }
 }
@@ -106,7 +106,7 @@ async fn server_in_use_is_not_put_to_sleep() {
     operator.program.server_noted("a", "tools/call {\"name\":\"hang\"").await;
     let (status, refused) = operator.send(Method::POST, "/servers/a/sleep", None).await;
     assert_eq!(status, StatusCode::CONFLICT, "{refused}");
-    insta::assert_snapshot!(refused["error"].as_str().unwrap(), @r#""a" stays awake: requests are in flight"#);
+    insta::assert_snapshot!(refused["error"].as_str().unwrap());
     host.cancel(hanging, false).await;
 }
 
@@ -192,7 +192,7 @@ async fn openapi_document_names_only_known_paths() {
         }
         for method in methods.as_object().unwrap().keys() {
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let asked = path.replace("{name}", "nobody").replace("{tool}", "t");
+            let asked = path.replace("{name}", "unknown").replace("{tool}", "t");
             let (status, answer) = operator.send(method.clone(), &asked, Some(json!({}))).await;
             assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
             assert_ne!(answer["error"], unknown_path["error"], "{method} {path}");

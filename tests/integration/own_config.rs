@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Cases, Home, OWN, Proxy, descendants, redacted, text_of};
+use crate::support::{Cases, Home, Proxy, USER_CONFIG, descendants, redacted, text_of};
 
 const PROJECTS: &str = r#"{"mcpServers": {"team": {"command": "team-server"}}}"#;
 const MINE: &str = r#"{"mcpServers": {"mine": {"command": "my-server"}}}"#;
@@ -10,19 +10,19 @@ const MINE: &str = r#"{"mcpServers": {"mine": {"command": "my-server"}}}"#;
 #[tokio::test]
 async fn foreign_project_file_is_neither_used_nor_written() {
     for name in ["project/.mcp.json", "project/mcp.json"] {
-        let home = Home::new().with(OWN, MINE).with(name, PROJECTS);
+        let home = Home::new().with(USER_CONFIG, MINE).with(name, PROJECTS);
         for command in [&["list"][..], &["check"], &["status"]] {
             let (code, said) = home.run_in("project", command).await;
             assert_eq!(code, Some(0), "{command:?}: {said}");
-            assert!(said.contains(OWN) && !said.contains("team"), "{command:?}: {said}");
+            assert!(said.contains(USER_CONFIG) && !said.contains("team"), "{command:?}: {said}");
         }
         for command in [&["disable", "mine"][..], &["add", "new", "x"], &["remove", "mine"]] {
             let (code, said) = home.run_in("project", command).await;
             assert_eq!(code, Some(0), "{command:?}: {said}");
-            assert!(said.contains(OWN), "{command:?}: {said}");
+            assert!(said.contains(USER_CONFIG), "{command:?}: {said}");
         }
-        home.is(name, PROJECTS);
-        assert!(home.read(OWN).contains("new"));
+        home.assert_file(name, PROJECTS);
+        assert!(home.read(USER_CONFIG).contains("new"));
     }
 }
 
@@ -38,7 +38,7 @@ async fn named_foreign_file_is_read_and_never_written() {
         let (code, said) = home.run_in("project", &command).await;
         assert_ne!(code, Some(0), "{command:?}: {said}");
         cases.add(command.join(" "), &said);
-        home.is("project/.mcp.json", PROJECTS);
+        home.assert_file("project/.mcp.json", PROJECTS);
     }
     insta::assert_snapshot!(cases);
 }
@@ -53,14 +53,14 @@ async fn foreign_project_file_is_mentioned_without_a_config() {
 
 #[tokio::test]
 async fn untrusted_project_config_falls_back_to_the_users() {
-    let home = Home::new().with(OWN, MINE).with("project/dormouse.json", PROJECTS);
+    let home = Home::new().with(USER_CONFIG, MINE).with("project/dormouse.json", PROJECTS);
     let mut cases = Cases::default();
     for command in [&["list"][..], &["disable", "mine"]] {
         let (code, said) = home.run_in("project", command).await;
         assert_eq!(code, Some(0), "{command:?}: {said}");
         cases.add(command.join(" "), &said);
     }
-    home.is("project/dormouse.json", PROJECTS);
+    home.assert_file("project/dormouse.json", PROJECTS);
     let (code, said) = home.run_in("project", &["trust"]).await;
     assert_eq!(code, Some(0), "{said}");
     let (_, said) = home.run_in("project", &["list"]).await;
@@ -71,7 +71,7 @@ async fn untrusted_project_config_falls_back_to_the_users() {
     assert_eq!(code, Some(2), "{said}");
     cases.add("disable mine, after a change", &said);
     insta::assert_snapshot!(cases);
-    home.is("project/dormouse.json", MINE);
+    home.assert_file("project/dormouse.json", MINE);
 }
 
 #[cfg(unix)]
@@ -82,7 +82,7 @@ async fn foreign_file_is_recognized_through_a_link() {
     home.run_in("project", &["trust"]).await;
     let (code, said) = home.run_in("project", &["disable", "team"]).await;
     assert_ne!(code, Some(0), "{said}");
-    home.is("project/.mcp.json", PROJECTS);
+    home.assert_file("project/.mcp.json", PROJECTS);
 }
 
 #[tokio::test]
@@ -98,14 +98,14 @@ async fn dormouse_does_not_start_itself() {
     let mut host = Proxy::with_config_at(&path).serve().await;
     let result = host.load("itself").await;
     assert_eq!(result["isError"], true);
-    insta::assert_snapshot!(redacted(text_of(&result)), @r#"failed to load "itself": it ended with exit status: 2 during initialize; its last words on stderr: dormouse: this dormouse was started by a dormouse that serves the same config, <home>/c.json; take the server that runs dormouse out of it (2 attempts left)"#);
+    insta::assert_snapshot!(redacted(text_of(&result)));
     assert!(descendants(host.id()).len() <= 1, "only the watchdog is left");
 }
 
 #[tokio::test]
 async fn check_and_add_recognize_dormouse_itself() {
     let config = json!({"mcpServers": {"itself": {"command": "dormouse"}}});
-    let home = Home::new().with(OWN, config.to_string());
+    let home = Home::new().with(USER_CONFIG, config.to_string());
     let mut cases = Cases::default();
     let (code, said) = home.run(&["check"]).await;
     assert_eq!(code, Some(0));

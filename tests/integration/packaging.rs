@@ -15,7 +15,7 @@ use tokio::{
     process::Command,
 };
 
-use crate::support::{alive, descendants, dormouse, eventually};
+use crate::support::{descendants, dormouse, eventually, is_alive};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -79,7 +79,7 @@ async fn signal_to_the_npm_package_ends_the_program() {
     assert!(!program.is_empty());
     kill(Pid::from_raw(process.cast_signed()), Signal::SIGTERM).unwrap();
     wrapper.wait().await.unwrap();
-    eventually("the program has ended", || !program.iter().any(|id| alive(*id))).await;
+    eventually("the program has ended", || !program.iter().any(|id| is_alive(*id))).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json, value::RawValue};
 use tokio::process::{Child, Command};
 
-use crate::support::{Host, Modern, Proxy, Server, descendants, eventually, text_of};
+use crate::support::{Host, ModernHost, Proxy, Server, descendants, eventually, text_of};
 
 fn program(name: &str) -> PathBuf {
     let path =
@@ -225,7 +225,7 @@ async fn required_task_asks_a_modern_host() {
     let arguments = json!({"topic": "python", "ambiguous": true});
     let input = json!({"tool_name": "everything/simulate-research-query", "tool_input": arguments});
     let call = || {
-        let mut call = Modern::meta(json!({"name": "use_tool", "arguments": input}));
+        let mut call = ModernHost::meta(json!({"name": "use_tool", "arguments": input}));
         call["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
         call
     };

@@ -98,7 +98,7 @@ async fn unlisted_uri_is_tried_on_awake_servers() {
     host.load("one").await;
     let missing = host.ask("resources/read", json!({"uri": "linked://missing"})).await;
     assert_eq!(missing["error"]["code"], -32002, "{missing}");
-    insta::assert_snapshot!(missing["error"]["message"].as_str().unwrap(), @"unknown resource: linked://missing");
+    insta::assert_snapshot!(missing["error"]["message"].as_str().unwrap());
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn equal_names_are_reported_once() {
     let mut host = Proxy::with(two_servers()).serve().await;
     host.load("one").await;
     host.load("t.w-o").await;
-    insta::assert_snapshot!(host.logged_at("WARN", "prompt").await, @r#"prompt shared of "t.w-o" is listed as t_w-o__shared"#);
+    insta::assert_snapshot!(host.logged_at("WARN", "prompt").await);
     let warnings = host.warnings();
     let reported: Vec<&String> =
         warnings.iter().filter(|line| line.contains("r://shared")).collect();

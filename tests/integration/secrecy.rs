@@ -28,7 +28,7 @@ const SECRETS: [(&str, &str); 2] =
 #[tokio::test]
 async fn canary_is_found_only_where_it_belongs() {
     let authority = Authority::start().await;
-    authority.gives("expires_in", 1);
+    authority.set_token_member("expires_in", 1);
     // The server answers with the headers and the query of the request.
     let echo = Remote::start(|asked| async move {
         let shown = format!("{:?} {}", asked.headers, asked.query);
@@ -59,7 +59,7 @@ async fn canary_is_found_only_where_it_belongs() {
 }
 
 fn user_with_secrets(authority: &Authority, echo: &Remote) -> User {
-    let user = User::of(&json!({}));
+    let user = User::with_server(&json!({}));
     let mut with_secret = fixture_entry(user.home.path(), "with");
     with_secret["env"] = json!({"TOKEN": "${SECRET_OF_ONE}"});
     let config = json!({"mcpServers": {
@@ -103,7 +103,7 @@ async fn log_in(user: &User) -> Vec<String> {
 
 /// Makes calls that succeed and calls that fail, and returns all output.
 async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
-    let proxy = user.proxy().tracing();
+    let proxy = user.proxy().log_everything();
     let proxy =
         SECRETS.into_iter().fold(proxy, |proxy, (name, value)| proxy.environment(name, value));
     let mut host = proxy.serve().await;
@@ -116,10 +116,10 @@ async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
         said.push(host.load(server).await.to_string());
     }
     assert!(said[0].contains("x-key"), "it does answer so: {}", said[0]);
-    authority.needs("more");
+    authority.require_scope("more");
     said.push(host.use_tool("g/t", json!({})).await.to_string());
     // From now on the authorization server refuses, and repeats the request in its answer.
-    authority.refuses_with_all();
+    authority.echo_token_requests();
     // A new token is renewed only after it has expired.
     while !said.last().unwrap().contains("grant_type=refresh_token") {
         said.push(host.use_tool("g/t", json!({})).await.to_string());
@@ -189,7 +189,7 @@ async fn repeated_secrets_reach_neither_log_nor_model() {
         .set("command", "sh")
         .set("args", json!(["-c", script, "--token", "canary-argument"]))
         .set("env", json!({"KEY": "canary-environment"}));
-    let mut host = Proxy::with([server]).tracing().serve().await;
+    let mut host = Proxy::with([server]).log_everything().serve().await;
     let result = host.load("a").await.to_string();
     assert!(result.contains("my key is •••"), "{result}");
     assert!(!result.contains(CANARY), "{result}");

@@ -351,7 +351,7 @@ mod tests {
             let one_before = format!("*a{}", level - 1);
             text += &format!("a{level}: &a{level} [{}]\n", [one_before.as_str(); 10].join(", "));
         }
-        insta::assert_snapshot!(read(&text).unwrap_err().message, @"more than 100000 values, with aliases");
+        insta::assert_snapshot!(read(&text).unwrap_err().message);
         let deep = "[".repeat(1000) + &"]".repeat(1000);
         assert!(read(&deep).is_err());
     }

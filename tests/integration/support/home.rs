@@ -10,7 +10,7 @@ use super::dormouse;
 pub struct Home(tempfile::TempDir);
 
 /// The path of the user's own config.
-pub const OWN: &str = ".config/dormouse/dormouse.json";
+pub const USER_CONFIG: &str = ".config/dormouse/dormouse.json";
 
 impl Home {
     pub fn new() -> Self {
@@ -38,7 +38,7 @@ impl Home {
     }
 
     /// Creates a home with the files of `tests/apps`, those of projects in `project`.
-    pub fn with_hosts() -> Self {
+    pub fn with_app_files() -> Self {
         let home = Self::new();
         for file in app_files() {
             home.write(&file.path, file.text(&home.path().join("project")));
@@ -63,7 +63,7 @@ impl Home {
     pub fn command(&self, directory: &str) -> tokio::process::Command {
         let mut command = dormouse();
         command.current_dir(self.path().join(directory)).env("HOME", self.path());
-        for variable in HOST_VARIABLES {
+        for variable in APP_VARIABLES {
             command.env_remove(variable);
         }
         command
@@ -78,13 +78,13 @@ impl Home {
     }
 
     #[track_caller]
-    pub fn is(&self, name: &str, expected: &str) {
+    pub fn assert_file(&self, name: &str, expected: &str) {
         assert_eq!(self.read(name), expected);
     }
 }
 
 /// Variables that change where dormouse and apps keep their files.
-const HOST_VARIABLES: [&str; 6] = [
+const APP_VARIABLES: [&str; 6] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_CACHE_HOME",

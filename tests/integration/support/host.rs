@@ -148,7 +148,7 @@ impl Host {
     }
 
     /// Waits for the answer to `id`, or for the question after the first `answered` ones.
-    pub async fn either(&self, id: u64, answered: usize, is_modern: bool) -> Value {
+    pub async fn answer_or_question(&self, id: u64, answered: usize, is_modern: bool) -> Value {
         let questions = std::cell::Cell::new(0);
         let is_wanted = |line: &str| {
             let message: Value = serde_json::from_str(line).ok()?;
@@ -245,15 +245,15 @@ impl Host {
     }
 
     /// Turns the host into one that speaks 2026-07-28.
-    pub fn into_modern(self) -> Modern {
-        Modern(self)
+    pub fn into_modern(self) -> ModernHost {
+        ModernHost(self)
     }
 }
 
 /// A host that speaks 2026-07-28: every request names the version.
-pub struct Modern(pub Host);
+pub struct ModernHost(pub Host);
 
-impl Modern {
+impl ModernHost {
     pub fn meta(mut params: Value) -> Value {
         let meta = &mut params["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");

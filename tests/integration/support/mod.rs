@@ -20,15 +20,15 @@ use std::time::Duration;
 /// Time limit of all waits. It is far above any real duration, so that only a hang reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-pub use authority::{Authority, Manner, SECRET, form};
-pub use home::{AppFile, Home, OWN, app_files};
-pub use host::{Host, Modern, text_of};
+pub use authority::{Authority, Behaviour, SECRET, form};
+pub use home::{AppFile, Home, USER_CONFIG, app_files};
+pub use host::{Host, ModernHost, text_of};
 pub use http::client as http_client;
-pub use processes::{alive, descendants, eventually, peak_memory};
+pub use processes::{descendants, eventually, is_alive, peak_memory};
 pub use program::Program;
 pub use provider::Provider;
 pub use proxy::{Proxy, dormouse};
 pub use redacted::{Cases, line_of, redacted, without_differences, without_list, words_of};
 pub use server::{Server, fixture};
-pub use terminal::{Typing, at_terminal, at_terminal_typing};
+pub use terminal::{TerminalAction, at_terminal, at_terminal_typing};
 pub use user::{User, visit};

@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 /// Returns whether a process exists and is not a zombie.
-pub fn alive(process: u32) -> bool {
+pub fn is_alive(process: u32) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat"))
         .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|state| !state.starts_with('Z')))
 }
@@ -18,7 +18,7 @@ pub fn descendants(process: u32) -> Vec<u32> {
         open.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
         found.push(parent);
     }
-    found.retain(|id| *id != process && alive(*id));
+    found.retain(|id| *id != process && is_alive(*id));
     found
 }
 

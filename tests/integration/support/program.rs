@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::process::{Child, ChildStderr};
 
-use super::{Host, Modern, PATIENCE, lines::Lines, redacted};
+use super::{Host, ModernHost, PATIENCE, lines::Lines, redacted};
 
 pub struct Program {
     pub(super) child: Child,
@@ -48,7 +48,7 @@ impl Program {
     }
 
     /// Connects a host over HTTP that speaks 2026-07-28.
-    pub async fn modern(&self, path: &str) -> Modern {
+    pub async fn modern(&self, path: &str) -> ModernHost {
         self.host(path).await.into_modern()
     }
 

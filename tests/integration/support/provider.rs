@@ -36,7 +36,7 @@ impl Provider {
     }
 
     /// Triggers an event at the provider: `expire`, `revoke` or `forget`.
-    pub async fn suffers(&self, what: &str) {
+    pub async fn trigger(&self, what: &str) {
         let told = http_client().post(self.at(&format!("/test/{what}"))).send().await;
         assert!(told.expect("an answer").status().is_success());
     }

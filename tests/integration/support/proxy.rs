@@ -21,9 +21,9 @@ pub struct Proxy {
     servers: Vec<Server>,
     config: Map<String, Value>,
     /// The name and the text of a config that the test gives.
-    written: Option<(String, String)>,
+    config_text: Option<(String, String)>,
     /// The path of an existing config.
-    lying: Option<PathBuf>,
+    existing_config: Option<PathBuf>,
     arguments: Vec<String>,
     log_level: &'static str,
     environment: Vec<(String, String)>,
@@ -46,8 +46,8 @@ impl Proxy {
             home: None,
             servers: servers.into_iter().collect(),
             config: Map::new(),
-            written: None,
-            lying: None,
+            config_text: None,
+            existing_config: None,
             arguments: Vec::new(),
             log_level: "debug",
             environment: Vec::new(),
@@ -59,7 +59,7 @@ impl Proxy {
     /// Uses this text as the config, with `DORMOUSE` replaced by the path of the program.
     pub fn reading(name: &str, text: &str) -> Self {
         let text = text.replace("DORMOUSE", env!("CARGO_BIN_EXE_dormouse"));
-        Self { written: Some((name.to_owned(), text)), ..Self::with([]) }
+        Self { config_text: Some((name.to_owned(), text)), ..Self::with([]) }
     }
 
     /// Builds `dormouse -- <fixture>`.
@@ -92,7 +92,7 @@ impl Proxy {
     }
 
     /// Logs at the lowest level.
-    pub fn tracing(mut self) -> Self {
+    pub fn log_everything(mut self) -> Self {
         self.log_level = "trace";
         self
     }
@@ -120,14 +120,14 @@ impl Proxy {
 
     /// Uses an existing config.
     pub fn with_config_at(path: &Path) -> Self {
-        Self { lying: Some(path.to_owned()), ..Self::with([]) }
+        Self { existing_config: Some(path.to_owned()), ..Self::with([]) }
     }
 
     fn write_config(&self) -> PathBuf {
-        if let Some(path) = &self.lying {
+        if let Some(path) = &self.existing_config {
             return path.clone();
         }
-        if let Some((name, text)) = &self.written {
+        if let Some((name, text)) = &self.config_text {
             let path = self.home().join(name);
             std::fs::write(&path, text).expect("it is writable");
             return path;
@@ -158,11 +158,11 @@ impl Proxy {
 
     /// Starts it as an HTTP service on a free port.
     pub fn start_http(self) -> Program {
-        self.argument("--http").argument("127.0.0.1:0").run_as_service()
+        self.argument("--http").argument("127.0.0.1:0").start_service()
     }
 
     /// Starts it as a service with the given arguments.
-    pub fn run_as_service(self) -> Program {
+    pub fn start_service(self) -> Program {
         self.run(true)
     }
 

@@ -16,19 +16,21 @@ pub async fn at_terminal(
 ) -> String {
     let (answers, (mut seen, mut given)) = (answers.to_vec(), (0, 0));
     at_terminal_typing(command, move |shown| {
-        let Some(&(question, answer)) = answers.get(given) else { return Typing::Done };
-        let Some(at) = shown[seen..].find(question) else { return Typing::Waits(question) };
+        let Some(&(question, answer)) = answers.get(given) else { return TerminalAction::Done };
+        let Some(at) = shown[seen..].find(question) else {
+            return TerminalAction::WaitFor(question);
+        };
         (seen, given) = (seen + at + question.len(), given + 1);
-        Typing::Types(answer.to_owned())
+        TerminalAction::Type(answer.to_owned())
     })
     .await
 }
 
 /// The next action of the user at a terminal.
-pub enum Typing {
-    Types(String),
+pub enum TerminalAction {
+    Type(String),
     /// Waits for this text.
-    Waits(&'static str),
+    WaitFor(&'static str),
     Done,
 }
 
@@ -36,7 +38,7 @@ pub enum Typing {
 /// output.
 pub async fn at_terminal_typing(
     mut command: tokio::process::Command,
-    types: impl FnMut(&str) -> Typing + Send + 'static,
+    types: impl FnMut(&str) -> TerminalAction + Send + 'static,
 ) -> String {
     let terminal = openpty(None, None).expect("there are terminals left");
     let slave = File::from(terminal.slave);
@@ -57,7 +59,7 @@ pub async fn at_terminal_typing(
     shown
 }
 
-fn converse(mut terminal: File, mut types: impl FnMut(&str) -> Typing) -> String {
+fn converse(mut terminal: File, mut types: impl FnMut(&str) -> TerminalAction) -> String {
     let mut shown = String::new();
     let mut buffer = [0; 4096];
     let mut awaited = None;
@@ -66,9 +68,11 @@ fn converse(mut terminal: File, mut types: impl FnMut(&str) -> Typing) -> String
         shown.push_str(&String::from_utf8_lossy(&buffer[..length]));
         awaited = loop {
             match types(&shown) {
-                Typing::Types(text) => terminal.write_all(text.as_bytes()).expect("it is read"),
-                Typing::Waits(what) => break Some(what),
-                Typing::Done => break None,
+                TerminalAction::Type(text) => {
+                    terminal.write_all(text.as_bytes()).expect("it is read")
+                }
+                TerminalAction::WaitFor(what) => break Some(what),
+                TerminalAction::Done => break None,
             }
         };
     }

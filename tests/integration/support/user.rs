@@ -18,24 +18,24 @@ pub struct User {
 
 impl User {
     /// Creates a user with one server, `g`.
-    pub fn of(entry: &Value) -> Self {
-        Self::with(&json!({"mcpServers": {"g": entry}}))
+    pub fn with_server(entry: &Value) -> Self {
+        Self::with_config(&json!({"mcpServers": {"g": entry}}))
     }
 
     /// Creates a user with a lazy server `g` at this URL.
-    pub fn at(url: &str) -> Self {
-        Self::of(&json!({"url": url, "description": "It wants a login."}))
+    pub fn with_server_at(url: &str) -> Self {
+        Self::with_server(&json!({"url": url, "description": "It wants a login."}))
     }
 
     /// Creates a user who is logged in to the server `g` at this URL.
     pub async fn logged_in_at(url: &str) -> Self {
-        let user = Self::at(url);
+        let user = Self::with_server_at(url);
         let (is_in, said) = user.log_in().await;
         assert!(is_in, "{said}");
         user
     }
 
-    pub fn with(config: &Value) -> Self {
+    pub fn with_config(config: &Value) -> Self {
         let home = tempfile::tempdir().expect("the temporary directory is writable");
         std::fs::write(home.path().join("dormouse.json"), config.to_string()).unwrap();
         Self { home }
@@ -53,7 +53,7 @@ impl User {
     }
 
     /// Runs a command, and returns whether it succeeded and its output.
-    pub async fn says(&self, arguments: &[&str]) -> (bool, String) {
+    pub async fn run(&self, arguments: &[&str]) -> (bool, String) {
         let run = self.command(arguments).stdin(Stdio::null()).output().await;
         let Output { status, stdout, stderr } = run.expect("it runs");
         (status.success(), String::from_utf8([stdout, stderr].concat()).expect("UTF-8"))
@@ -101,7 +101,7 @@ impl User {
     }
 
     /// Returns the texts of the stored logins.
-    pub fn kept(&self) -> Vec<String> {
+    pub fn stored_logins(&self) -> Vec<String> {
         let logins = std::fs::read_dir(self.home.path().join("data/dormouse/logins"));
         let files = logins.into_iter().flatten().map(|entry| entry.unwrap().path());
         let kept = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
