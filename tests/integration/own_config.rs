@@ -51,6 +51,14 @@ async fn foreign_project_file_is_mentioned_without_a_config() {
     insta::assert_snapshot!(redacted(&said));
 }
 
+/// The output of a command with the lines of the log first, which a thread of its own writes at any
+/// time.
+fn with_log_first(said: &str) -> String {
+    let is_log = |line: &&str| line.contains(" WARN ");
+    let (log, report): (Vec<&str>, Vec<&str>) = said.lines().partition(is_log);
+    [log, report].concat().join("\n")
+}
+
 #[tokio::test]
 async fn untrusted_project_config_falls_back_to_the_users() {
     let home = Home::new().with(USER_CONFIG, MINE).with("project/dormouse.json", PROJECTS);
@@ -58,7 +66,7 @@ async fn untrusted_project_config_falls_back_to_the_users() {
     for command in [&["list"][..], &["disable", "mine"]] {
         let (code, said) = home.run_in("project", command).await;
         assert_eq!(code, Some(0), "{command:?}: {said}");
-        cases.add(command.join(" "), &said);
+        cases.add(command.join(" "), &with_log_first(&said));
     }
     home.assert_file("project/dormouse.json", PROJECTS);
     let (code, said) = home.run_in("project", &["trust"]).await;
