@@ -42,15 +42,12 @@ fn replaced(
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(start) {
         written.push_str(before);
-        match length(after) {
-            Some(length) => {
-                written.push_str(replacement);
-                rest = &after[length..];
-            }
-            None => {
-                written.push_str(start);
-                rest = after;
-            }
+        if let Some(length) = length(after) {
+            written.push_str(replacement);
+            rest = &after[length..];
+        } else {
+            written.push_str(start);
+            rest = after;
         }
     }
     written + rest
@@ -101,7 +98,8 @@ fn far_column(rest: &str) -> Option<usize> {
 
 fn word(rest: &str) -> Option<usize> {
     let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '?' | ']' | '`');
-    Some(rest.find(is_end).unwrap_or(rest.len()))
+    let length = rest.find(is_end).unwrap_or(rest.len());
+    (length > 0).then_some(length)
 }
 
 /// Replaces durations in reports, `12 ms` and `1.5 s`. Durations of a config are written without a
@@ -119,15 +117,12 @@ fn without_durations(text: &str) -> String {
             end.is_some_and(|end| !end.starts_with(|c: char| c.is_alphanumeric()))
         });
         written.push_str(before);
-        match unit {
-            Some(unit) => {
-                written.push_str("<duration>");
-                rest = &after[unit.len()..];
-            }
-            None => {
-                written.push_str(&rest[start..start + length]);
-                rest = after;
-            }
+        if let Some(unit) = unit {
+            written.push_str("<duration>");
+            rest = &after[unit.len()..];
+        } else {
+            written.push_str(&rest[start..start + length]);
+            rest = after;
         }
     }
     written + rest
@@ -204,4 +199,23 @@ pub fn words_of(page: &str) -> String {
     }
     words.push_str(rest);
     words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn redacted_keeps_values_that_a_test_has_set() {
+    let kept =
+        "no answer for 400ms; within 2s; at http://127.0.0.1:8123/mcp; 200 bytes; 20 tools; 3:17";
+    assert_eq!(redacted(kept), kept);
+}
+
+#[test]
+fn redacted_replaces_values_of_one_run() {
+    let directory = tempfile::tempdir().expect("the temporary directory is writable");
+    let text = format!(
+        "{}/c.json at 127.0.0.1:43210 until 2036-11-20T14:03:09Z, [1/2] a: 12 ms, b: 1.5 s",
+        directory.path().display()
+    );
+    let expected =
+        "<home>/c.json at 127.0.0.1:<port> until <time>, [1/2] a: <duration>, b: <duration>";
+    assert_eq!(redacted(&text), expected);
 }

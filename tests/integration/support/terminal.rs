@@ -69,7 +69,7 @@ fn converse(mut terminal: File, mut types: impl FnMut(&str) -> TerminalAction) -
         awaited = loop {
             match types(&shown) {
                 TerminalAction::Type(text) => {
-                    terminal.write_all(text.as_bytes()).expect("it is read")
+                    terminal.write_all(text.as_bytes()).expect("it is read");
                 }
                 TerminalAction::WaitFor(what) => break Some(what),
                 TerminalAction::Done => break None,
