@@ -35,7 +35,7 @@ pub enum Kind {
     Shares,
     /// The request has no word of the tool.
     Paraphrase,
-    /// The request names a wish instead of an action.
+    /// The request names a goal instead of an action.
     Goal,
 }
 
