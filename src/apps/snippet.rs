@@ -58,7 +58,7 @@ mod tests {
         let (name, entry) = found.unwrap().remove(0);
         assert_eq!((name, entry.is_enabled), (None, false));
         assert_eq!(Value::Object(entry.members), json!({"url": "https://x"}));
-        assert_eq!(entry.notes, ["left out, as it means nothing here: autoApprove"]);
+        insta::assert_snapshot!(entry.notes.join("\n"));
     }
 
     #[test]

@@ -334,8 +334,7 @@ mod tests {
         let blocks = blocks(&["Reads files", &long, "Writes mail"], Vec::new());
         let text = blocks.within(Some(200), "p");
         assert!(text.len() <= 200 && text.len() > 180, "{text}");
-        assert!(text.contains("- s0: Reads files\n") && text.contains("- s2: Writes mail\n"));
-        assert!(text.contains("- s1: Does many things") && text.contains('…'), "{text}");
+        insta::assert_snapshot!(text);
     }
 
     #[test]
@@ -359,8 +358,7 @@ mod tests {
         let loaded = forms(&[&format!("big:\n{many}"), "big: 300 tools\n"], 300);
         let abouts = ["Reads and writes files of a directory"; 20];
         let text = blocks(&abouts, vec![loaded]).within(Some(1200), "p");
-        assert_eq!(text.matches("Reads and writes files of a directory").count(), 20, "{text}");
-        assert!(text.contains("big: 300 tools"), "{text}");
+        insta::assert_snapshot!(text);
     }
 
     #[test]
@@ -375,6 +373,8 @@ mod tests {
     fn thousands_of_servers_are_composed_in_one_pass() {
         let abouts = vec!["Does something"; 50_000];
         let text = blocks(&abouts, Vec::new()).within(Some(2048), "p");
-        assert!(text.len() <= 2048 && text.contains("more; ask with `query`)"), "{text}");
+        assert!(text.len() <= 2048, "{text}");
+        let summary = text.lines().rev().nth(1).unwrap();
+        insta::assert_snapshot!(summary);
     }
 }

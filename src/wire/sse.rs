@@ -224,7 +224,7 @@ mod tests {
         let chunks = std::iter::repeat_n(small, 100).chain(std::iter::repeat_n(vec![b'x'; 20], 10));
         let events = read(chunks.collect(), 100).await;
         assert_eq!(events.len(), 101);
-        assert_eq!(events[100], Err("an event is above maxMessageBytes (100)".to_owned()));
+        insta::assert_snapshot!(events[100].as_ref().unwrap_err());
     }
 
     #[tokio::test(start_paused = true)]

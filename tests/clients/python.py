@@ -1,7 +1,7 @@
 """The Python SDK as a host: python.py ERA WAY TARGET…
 
-ERA is `legacy` or `auto` (modern where the server is). WAY is `stdio` (TARGET: a command and its arguments),
-`http` or `sse` (TARGET: a URL). Ends with 0 when everything that a host does has worked.
+ERA is `legacy` or `auto` (modern if the server is). WAY is `stdio` (TARGET: a command and its arguments),
+`http` or `sse` (TARGET: a URL). Exits with 0 if every feature of a host has worked.
 """
 
 import asyncio

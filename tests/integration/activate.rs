@@ -1,4 +1,4 @@
-//! The `activate` surface, and the hold of a load's result.
+//! The `activate` surface, and the delay of a load's result until the host has the new list.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ async fn activate(servers: impl IntoIterator<Item = Server>, settle: &str) -> Ho
 }
 
 #[tokio::test]
-async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
+async fn activation_lists_the_tools_and_can_be_repeated() {
     let server = Server::lazy("a.b")
         .script("resources", json!(["r://1"]))
         .script("prompts", json!(["p", "q"]));
@@ -17,10 +17,7 @@ async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
     let names = host.tool_names().await;
     assert_eq!(names[..3], ["activate_a_b", "activate_c", "d__echo"]);
     let list = host.request("tools/list", json!({})).await;
-    assert_eq!(
-        list["tools"][0]["description"],
-        "Activate the a.b MCP server. The a.b server. Use when testing."
-    );
+    insta::assert_snapshot!("unloaded_server", list["tools"][0]["description"].as_str().unwrap());
 
     let result = host.call("activate_a_b", json!({})).await;
     let report: Value = serde_json::from_str(text_of(&result)).unwrap();
@@ -38,11 +35,7 @@ async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
     let names = host.tool_names().await;
     assert_eq!(names[..2], ["activate_a_b", "a_b__echo"]);
     let list = host.request("tools/list", json!({})).await;
-    let description = list["tools"][0]["description"].as_str().unwrap();
-    assert!(
-        description.ends_with("This will load 17 tools: echo, raw, slow, progress, die, …"),
-        "{description}"
-    );
+    insta::assert_snapshot!("loaded_server", list["tools"][0]["description"].as_str().unwrap());
 
     assert_eq!(host.call("activate_a_b", json!({})).await, result);
     assert!(host.call("a_b__echo", json!({})).await["isError"].is_null());
@@ -53,7 +46,7 @@ async fn activation_adds_the_servers_tools_and_stays_as_a_no_op() {
 }
 
 #[tokio::test]
-async fn an_evicted_server_loses_its_activate_tool() {
+async fn evicted_server_loses_its_activate_tool() {
     let mut host = activate(
         [Server::lazy("bad").set("command", "/no/such/program"), Server::lazy("good")],
         "0",
@@ -64,14 +57,11 @@ async fn an_evicted_server_loses_its_activate_tool() {
     }
     assert_eq!(host.tool_names().await, ["activate_good"]);
     assert_eq!(host.notifications(), ["notifications/tools/list_changed"]);
-    assert_eq!(
-        text_of(&host.call("activate_bad", json!({})).await),
-        "Unknown MCP server: \"bad\". Available servers to load: good"
-    );
+    insta::assert_snapshot!(text_of(&host.call("activate_bad", json!({})).await));
 }
 
 #[tokio::test]
-async fn the_result_of_a_load_waits_until_the_host_has_the_new_list() {
+async fn load_result_waits_for_the_new_list() {
     let mut host = activate([Server::lazy("a")], "25s").await;
     let load = host.send("tools/call", json!({"name": "activate_a", "arguments": {}})).await;
     host.notification("notifications/tools/list_changed").await;
@@ -89,7 +79,7 @@ async fn the_result_of_a_load_waits_until_the_host_has_the_new_list() {
 }
 
 #[tokio::test]
-async fn a_list_that_was_asked_for_before_the_load_does_not_end_the_hold() {
+async fn list_before_the_load_does_not_end_the_hold() {
     let mut host = activate([Server::lazy("a")], "300ms").await;
     host.tool_names().await;
     let result = host.call("activate_a", json!({})).await;
@@ -97,7 +87,7 @@ async fn a_list_that_was_asked_for_before_the_load_does_not_end_the_hold() {
 }
 
 #[tokio::test]
-async fn always_load_reaches_the_tools_that_a_load_brought() {
+async fn always_load_marks_tools_of_loaded_servers() {
     let mut host = Proxy::with([Server::lazy("a"), Server::eager("b")])
         .set("surface", "activate")
         .set("alwaysLoad", "loaded")

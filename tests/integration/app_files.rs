@@ -1,4 +1,4 @@
-//! The files of hosts in all the layouts that people and programs give them.
+//! Config files of apps, in every layout that people and programs give them.
 
 use std::path::Path;
 
@@ -19,14 +19,14 @@ fn directories(os: Os, home: &Path) -> Directories {
     Directories { os, home, project, variables: std::collections::HashMap::new() }
 }
 
-/// How a text is written again.
+/// A random layout in which the text of a file is written.
 #[derive(Clone, Debug)]
 struct Layout {
     is_windows: bool,
     has_mark: bool,
-    /// Each space before a line, so often.
+    /// Factor by which the indentation of each line is multiplied.
     indentation: usize,
-    /// Behind these lines, in percent of all.
+    /// Positions of comment lines, in percent of all lines.
     comments: Vec<usize>,
     end: &'static str,
 }
@@ -48,7 +48,7 @@ fn layout() -> impl Strategy<Value = Layout> {
 impl Layout {
     fn of(&self, path: &str, text: &str) -> String {
         let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-        // What stands behind a dash is indented by two whatever else is.
+        // Content after a YAML dash is indented by two, whatever the indentation is.
         let width = if path.ends_with("yaml") { 1 } else { self.indentation };
         let mark = if path.contains("json") { "//" } else { "#" };
         let lines: Vec<&str> = text.trim_end().lines().collect();
@@ -69,14 +69,14 @@ impl Layout {
     }
 }
 
-/// The spots of a file that dormouse is put into.
+/// The spots of a file into which dormouse writes its entry.
 fn spots(file: &AppFile, directories: &Directories) -> Vec<Spot> {
     let scopes = [Scope::User, Scope::Local, Scope::Project];
     let all = APPS.iter().flat_map(|app| scopes.map(|scope| app.own_spot(scope, directories)));
     all.flatten().filter(|spot| spot.path == directories.home.join(&file.path)).collect()
 }
 
-/// What a file says; the servers of a list in the order of their names.
+/// Returns the value of a file, with the servers of a list sorted by name.
 fn meaning(spot: &Spot, text: &str) -> Value {
     let mut value = Format::of(&spot.path).value(text).unwrap();
     if let Some(servers) = value["mcpServers"].as_array_mut() {
@@ -85,7 +85,7 @@ fn meaning(spot: &Spot, text: &str) -> Value {
     value
 }
 
-/// What the servers lead to that could be carried over from a file.
+/// Returns the targets of the servers in a file that dormouse could take over.
 fn targets(spot: &Spot, directories: &Directories, environment: &Environment) -> Vec<Value> {
     let (found, unreadable) = candidates(std::slice::from_ref(spot), directories);
     assert_eq!(unreadable, []);
@@ -100,7 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_file_in_any_layout_keeps_all_that_is_in_it(layout in layout(), replaces in any::<bool>()) {
+    fn connecting_preserves_files_in_any_layout(layout in layout(), replaces in any::<bool>()) {
         let home = tempfile::tempdir().unwrap();
         let directories = directories(Os::Linux, home.path());
         let environment = Environment::default();
@@ -122,7 +122,7 @@ proptest! {
                 if layout.is_windows {
                     prop_assert!(!connected.text.replace("\r\n", "").contains('\n'), "{:?}", connected.text);
                 }
-                // By the copy.
+                // First undo: the file is untouched, so the copy is put back.
                 let backups = Backups::new(tempfile::tempdir_in(&home).unwrap().keep());
                 let after = connected.text.as_bytes();
                 let pending = backups.prepare(&path, Some(text.as_bytes()), &connected).unwrap();
@@ -131,12 +131,12 @@ proptest! {
                 prop_assert!(record.is_untouched(after));
                 let Before::Copy(copy) = record.before else { panic!("no copy") };
                 prop_assert_eq!(std::fs::read_to_string(copy).unwrap(), text.as_str());
-                // By hand, where somebody has changed it: it says what it said.
+                // Second undo: the file was edited, so the servers are put back one by one.
                 let disconnected = spot.disconnect(&connected.text, &record.taken_out, &directories);
                 let disconnected = disconnected.unwrap().unwrap();
                 let (mut now, mut then) = (meaning(&spot, &disconnected), meaning(&spot, &text));
                 for value in [&mut now, &mut then] {
-                    // Its own entry was dormouse's.
+                    // An entry named `dormouse` in the original file was replaced.
                     value["mcpServers"].as_object_mut().and_then(|all| all.shift_remove("dormouse"));
                 }
                 prop_assert_eq!(now, then, "{}", file.path);
@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn what_others_change_between_two_connections_does_not_cost_what_was_taken_out() {
+fn foreign_edits_between_connections_lose_no_servers() {
     let home = tempfile::tempdir().unwrap();
     let backups = Backups::new(home.path().join("backups"));
     let path = home.path().join("mcp.json");

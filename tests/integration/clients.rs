@@ -1,4 +1,4 @@
-//! The SDKs of others as hosts, over every way in. `scripts/check` installs them.
+//! Other SDKs as hosts, over every transport. `scripts/check` installs them.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ fn conformance_server() -> Server {
     Server::lazy("u").set("command", json!(fixture())).set("args", json!([script]))
 }
 
-/// Runs a client program against dormouse in each way, which must end well.
-async fn every_way(program: &[PathBuf], arguments: &[&str]) {
+/// Runs a client program against dormouse over each transport; the program must succeed.
+async fn run_over_every_transport(program: &[PathBuf], arguments: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("dormouse.json");
     let entry = json!({
@@ -42,7 +42,7 @@ async fn every_way(program: &[PathBuf], arguments: &[&str]) {
     ] {
         let mut command = Command::new(&program[0]);
         command.args(&program[1..]).args(arguments).arg(way).args(target).kill_on_drop(true);
-        // The SDKs pass HOME on to a server that they start: nothing is kept beyond the test.
+        // The SDKs pass HOME to a server that they start. The test leaves no files in the real one.
         command.env("HOME", directory.path());
         let output = command.output().await.expect("it starts");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -51,27 +51,27 @@ async fn every_way(program: &[PathBuf], arguments: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_typescript_sdk_is_served_every_way() {
-    every_way(&["node".into(), in_tests("npm/client.mjs")], &[]).await;
+async fn typescript_sdk_connects_over_every_transport() {
+    run_over_every_transport(&["node".into(), in_tests("npm/client.mjs")], &[]).await;
 }
 
 #[tokio::test]
-async fn the_python_sdk_is_served_every_way_as_a_legacy_host() {
+async fn legacy_python_sdk_connects_over_every_transport() {
     let python = in_tests("clients/.venv/bin/python");
-    every_way(&[python, in_tests("clients/python.py")], &["legacy"]).await;
+    run_over_every_transport(&[python, in_tests("clients/python.py")], &["legacy"]).await;
 }
 
 #[tokio::test]
-async fn the_python_sdk_is_served_every_way_as_a_modern_host() {
+async fn modern_python_sdk_connects_over_every_transport() {
     let python = in_tests("clients/.venv/bin/python");
-    every_way(&[python, in_tests("clients/python.py")], &["auto"]).await;
+    run_over_every_transport(&[python, in_tests("clients/python.py")], &["auto"]).await;
 }
 
 #[tokio::test]
-async fn an_rmcp_client_of_either_era_is_served_over_http() {
+async fn rmcp_client_of_either_era_connects_over_http() {
     let program = Proxy::with([conformance_server()]).start_http();
     let url = program.url("/mcp").await;
-    // What the rmcp client needs of the process is what ours does.
+    // Installs the process-wide TLS provider, which the rmcp client needs.
     drop(crate::support::http_client());
     let modern =
         ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };

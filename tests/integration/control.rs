@@ -1,22 +1,23 @@
-//! What the config switches off: tools by name and glob, features, and whose a load is.
+//! Restrictions of the config: tools by name and glob, features, and loads per session.
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Proxy, Server, text_of};
-
-const SWITCHED_OFF: &str = "is switched off by the config of dormouse";
+use crate::support::{Cases, Host, Proxy, Server, redacted, text_of};
 
 fn controlled() -> Server {
     Server::lazy("a")
         .set("tools", json!({"*": false, "echo": true, "s*": true, "stray": {"enabled": false}}))
 }
 
-fn is_switched_off(result: &Value) -> bool {
-    result["isError"] == true && text_of(result).contains(SWITCHED_OFF)
+/// Returns the text of a result that is an error.
+#[track_caller]
+fn refusal(result: &Value) -> &str {
+    assert_eq!(result["isError"], true, "{result}");
+    text_of(result)
 }
 
 #[tokio::test]
-async fn a_hidden_tool_is_on_no_list_and_no_path_leads_to_it() {
+async fn hidden_tool_is_unlisted_and_unreachable() {
     let mut host = Proxy::with([controlled()]).serve().await;
     let loaded = host.load("a").await;
     let names: Vec<&str> = loaded["structuredContent"]["tools"]
@@ -29,48 +30,56 @@ async fn a_hidden_tool_is_on_no_list_and_no_path_leads_to_it() {
     assert!(!host.description().await.contains("progress"));
     let found = host.call("discover_tool", json!({"query": "progress stray die"})).await;
     assert!(!text_of(&found).contains("a/progress") && !text_of(&found).contains("a/stray"));
-    for result in [
-        host.use_tool("a/raw", json!({"result": "{}"})).await,
-        host.use_tool("a__raw", json!({})).await,
-        host.use_tool("raw", json!({})).await,
-        host.call("a__raw", json!({})).await,
-        host.call("discover_tool", json!({"tool_name": "a/raw"})).await,
-        host.call("call_dynamic_tool", json!({"group": "a", "name": "raw", "args": {}})).await,
+    let mut cases = Cases::default();
+    for (tool, arguments) in [
+        ("use_tool", json!({"tool_name": "a/raw", "tool_input": {"result": "{}"}})),
+        ("use_tool", json!({"tool_name": "a__raw", "tool_input": {}})),
+        ("use_tool", json!({"tool_name": "raw", "tool_input": {}})),
+        ("a__raw", json!({})),
+        ("discover_tool", json!({"tool_name": "a/raw"})),
+        ("call_dynamic_tool", json!({"group": "a", "name": "raw", "args": {}})),
     ] {
-        assert!(is_switched_off(&result), "{result}");
+        let result = host.call(tool, arguments.clone()).await;
+        cases.add(format!("{tool} {arguments}"), refusal(&result));
     }
+    insta::assert_snapshot!(cases);
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
     assert!(!host.server_log("a").iter().any(|line| line.contains("\"raw\"")));
 }
 
 #[tokio::test]
-async fn a_hidden_tool_stays_hidden_at_an_endpoint_of_its_servers_own() {
+async fn hidden_tool_is_unreachable_at_the_servers_endpoint() {
     let program = Proxy::with([controlled()]).start_http();
     let mut host = program.host("/servers/a/mcp").await;
     host.initialize(json!({})).await;
     assert_eq!(host.tool_names().await, ["echo", "slow", "send", "shout"]);
-    assert!(is_switched_off(&host.call("raw", json!({})).await));
-    assert!(is_switched_off(&host.call("not-even-listed", json!({})).await));
+    let mut cases = Cases::default();
+    for tool in ["raw", "not-even-listed"] {
+        cases.add(tool, refusal(&host.call(tool, json!({})).await));
+    }
+    insta::assert_snapshot!(cases);
     assert!(host.call("echo", json!({})).await["isError"].is_null());
 }
 
 #[tokio::test]
-async fn features_that_are_off_are_neither_listed_nor_reachable() {
+async fn disabled_features_are_unlisted_and_unreachable() {
     let server = Server::lazy("a")
         .set("features", json!({"tools": false, "resources": false, "prompts": false}))
         .script("resources", json!(["file:///x"]))
         .script("templates", json!(["file:///{name}"]))
         .script("prompts", json!(["p"]));
     let program = Proxy::with([server]).start_http();
+    let mut cases = Cases::default();
     for path in ["/mcp", "/servers/a/mcp"] {
         let mut host = program.host(path).await;
         host.initialize(json!({})).await;
-        if path == "/mcp" {
+        let result = if path == "/mcp" {
             host.load("a").await;
-            assert!(is_switched_off(&host.use_tool("a/echo", json!({})).await));
+            host.use_tool("a/echo", json!({})).await
         } else {
-            assert!(is_switched_off(&host.call("echo", json!({})).await));
-        }
+            host.call("echo", json!({})).await
+        };
+        cases.add(format!("{path} tools/call"), refusal(&result));
         for (method, member) in [
             ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"),
@@ -88,9 +97,10 @@ async fn features_that_are_off_are_neither_listed_nor_reachable() {
             ),
         ] {
             let answer = host.ask(method, params).await;
-            assert!(answer.get("error").is_some(), "{path} {method}: {answer}");
+            cases.add(format!("{path} {method}"), answer["error"]["message"].as_str().unwrap());
         }
     }
+    insta::assert_snapshot!(cases);
     let forbidden = ["resources/read", "resources/subscribe", "prompts/get", "tools/call"];
     let log = program.server_log("a");
     assert!(
@@ -100,7 +110,7 @@ async fn features_that_are_off_are_neither_listed_nor_reachable() {
 }
 
 #[tokio::test]
-async fn a_readonly_call_reaches_only_tools_that_say_that_they_read() {
+async fn readonly_call_reaches_only_readonly_tools() {
     let mut host = Proxy::with([Server::lazy("a")]).set("splitCalls", true).serve().await;
     let list = host.request("tools/list", json!({})).await;
     let tool = &list["tools"][2];
@@ -112,13 +122,10 @@ async fn a_readonly_call_reaches_only_tools_that_say_that_they_read() {
         host.call("use_readonly_tool", json!({"tool_name": "a/shout", "tool_input": {}})).await;
     assert!(read["isError"].is_null(), "{read}");
     let refused = host.call("use_readonly_tool", json!({"tool_name": "a/echo"})).await;
-    assert_eq!(
-        text_of(&refused),
-        "The tool \"a/echo\" does not say that it only reads; call it with use_tool"
-    );
+    insta::assert_snapshot!(refusal(&refused));
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     let unknown = host.call("use_readonly_tool", json!({"tool_name": "a/shout"})).await;
-    assert_eq!(unknown["isError"], true, "it is there only where it is wanted");
+    assert_eq!(unknown["isError"], true, "the tool exists only with splitCalls");
 }
 
 async fn session(program: &crate::support::Program) -> Host {
@@ -128,7 +135,7 @@ async fn session(program: &crate::support::Program) -> Host {
 }
 
 #[tokio::test]
-async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
+async fn sessions_with_own_loads_share_one_process() {
     let program = Proxy::with([Server::lazy("a").script("prompts", json!(["p"]))])
         .set("loads", "session")
         .start_http();
@@ -162,7 +169,7 @@ async fn each_session_sees_what_it_has_loaded_itself_over_one_process() {
 }
 
 #[tokio::test]
-async fn a_search_finds_only_what_a_session_may_see_though_another_has_loaded_more() {
+async fn search_finds_only_loads_of_its_session() {
     for listing in ["growing", "stable"] {
         let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).set("loads", "session");
         let program = proxy.set("listing", listing).start_http();
@@ -177,7 +184,7 @@ async fn a_search_finds_only_what_a_session_may_see_though_another_has_loaded_mo
 }
 
 #[tokio::test]
-async fn a_large_text_is_cut_and_the_rest_is_read_page_by_page_by_its_session_alone() {
+async fn large_result_is_paged_for_its_session() {
     let program = Proxy::with([Server::lazy("a")]).set("maxResultBytes", 100).start_http();
     let (mut host, mut other) = (session(&program).await, session(&program).await);
     let text = "ä".repeat(120);
@@ -187,20 +194,25 @@ async fn a_large_text_is_cut_and_the_rest_is_read_page_by_page_by_its_session_al
     assert_eq!(result["content"][0]["text"], "ä".repeat(50));
     assert_eq!(result["content"][2], image, "images are never cut");
     let note = result["content"][1]["text"].as_str().unwrap();
+    insta::assert_snapshot!("note_of_a_large_result", redacted(note));
     let uri = note.split_whitespace().find(|word| word.starts_with("dormouse://")).unwrap();
     let first = host.request("resources/read", json!({"uri": uri})).await;
     let next = format!("{uri}?page=2");
     assert_eq!(first["contents"][0]["text"], "ä".repeat(50));
-    assert_eq!(first["contents"][1]["text"], format!("[dormouse: page 1; the next is {next} ]"));
+    let note = first["contents"][1]["text"].as_str().unwrap();
+    assert!(note.contains(&next), "{note}");
+    insta::assert_snapshot!("note_of_the_first_page", redacted(note));
     let last = host.request("resources/read", json!({"uri": next})).await;
     assert_eq!(last["contents"][0]["text"], "ä".repeat(20));
-    assert_eq!(last["contents"][1]["text"], "[dormouse: page 2 is the last]");
+    insta::assert_snapshot!("note_of_the_last_page", last["contents"][1]["text"].as_str().unwrap());
+    let mut cases = Cases::default();
     for page in ["?page=3", "?page=18446744073709551615", "?page=x"] {
         let refused = host.ask("resources/read", json!({"uri": format!("{uri}{page}")})).await;
-        assert!(refused.to_string().contains("there is no such page"), "{refused}");
+        cases.add(page, refused["error"]["message"].as_str().unwrap());
     }
     let refused = other.ask("resources/read", json!({"uri": uri})).await;
-    assert!(refused.to_string().contains("is not kept"), "{refused}");
+    cases.add("another session", refused["error"]["message"].as_str().unwrap());
+    insta::assert_snapshot!("refused_pages", cases);
     let structured =
         json!({"content": [{"type": "text", "text": text}], "structuredContent": {"a": text}});
     let whole = host.use_tool("a/raw", json!({"result": structured.to_string()})).await;

@@ -1,21 +1,21 @@
-//! Questions that cross eras, and what must not be possible with them. What they are for is in `matrix`.
+//! Questions that cross eras, and their misuse. `matrix` tests their normal use.
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, Modern, Program, Proxy, Server,
-    remote::{Asked, Remote, json_text, reply},
+    Host, ModernHost, Program, Proxy, Server,
+    remote::{RecordedRequest, Remote, json_text, reply},
     text_of,
 };
 
-/// A legacy server that asks whatever its call says.
+/// Returns a call of a tool that sends the question `method` to its host.
 fn asking(method: &str) -> Value {
     let question = json!({"method": method, "params": {"message": "who?", "n": 1}});
     json!({"name": "use_tool", "arguments": {"tool_name": "a/ask", "tool_input": question}})
 }
 
 fn with_capabilities(params: Value) -> Value {
-    let mut params = Modern::meta(params);
+    let mut params = ModernHost::meta(params);
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
     params
 }
@@ -41,7 +41,7 @@ fn accepted() -> Value {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only_once() {
+async fn retry_of_the_call_answers_its_question_once() {
     let program = service();
     let mut asked_host = host(&program, "one").await;
     let mut other = host(&program, "two").await;
@@ -51,14 +51,14 @@ async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only
     let question = &asked["inputRequests"]["q1"];
     assert_eq!(question["method"], "elicitation/create");
     assert_eq!(question["params"], json!({"message": "who?", "n": 1}));
-    // Somebody else's retry, and one of another call, do not find it.
+    // Neither another user's retry nor a retry of another call finds the question.
     let stolen = other.ask("tools/call", retry(&call, &asked, accepted())).await;
     assert_eq!(stolen["error"]["code"], -32602, "{stolen}");
     let mut another = call.clone();
     another["arguments"]["tool_input"]["params"] = json!({"message": "else"});
     let wrong = asked_host.ask("tools/call", retry(&another, &asked, accepted())).await;
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
-    // What is missing is asked for again, under a new state.
+    // Unanswered questions are asked again under a new state.
     let again = asked_host.request("tools/call", retry(&call, &asked, json!({}))).await;
     assert_eq!(again["inputRequests"], asked["inputRequests"]);
     assert_ne!(again["requestState"], asked["requestState"]);
@@ -72,7 +72,7 @@ async fn a_question_is_answered_by_the_retry_of_the_call_that_caused_it_and_only
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_of_a_process_that_has_ended_runs_nothing() {
+async fn answer_to_an_earlier_process_runs_nothing() {
     let home = tempfile::tempdir().unwrap();
     let start = || {
         let modern = Server::lazy("m").script("modern_only", true);
@@ -102,7 +102,7 @@ async fn an_answer_to_a_question_of_a_process_that_has_ended_runs_nothing() {
 }
 
 #[tokio::test]
-async fn questions_keep_members_that_only_the_other_era_defines() {
+async fn questions_keep_members_of_the_other_era() {
     let program = service();
     let mut host = host(&program, "one").await;
     for params in [
@@ -121,7 +121,7 @@ async fn questions_keep_members_that_only_the_other_era_defines() {
 }
 
 #[tokio::test]
-async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
+async fn unsupported_question_to_a_modern_host_is_refused() {
     let program = service();
     let mut host = host(&program, "one").await;
     let call = with_capabilities(asking("sampling/createMessage"));
@@ -130,7 +130,7 @@ async fn what_a_modern_host_cannot_answer_is_refused_to_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_while_its_question_is_open_fails_the_retry() {
+async fn retry_fails_after_its_server_died() {
     let program = service();
     let mut host = host(&program, "one").await;
     let call = asking("elicitation/create");
@@ -139,15 +139,15 @@ async fn a_server_that_dies_while_its_question_is_open_fails_the_retry() {
     host.request("tools/call", with_capabilities(die)).await;
     let result = host.request("tools/call", retry(&call, &asked, accepted())).await;
     assert_eq!(result["isError"], true, "{result}");
-    assert!(text_of(&result).contains("ended before it answered"), "{result}");
+    insta::assert_snapshot!(text_of(&result));
 }
 
-/// A modern server whose only tool asks as `question` says.
+/// Starts a modern server whose only tool answers with `question`.
 async fn modern_server(question: Value) -> Remote {
-    Remote::start(move |asked: Asked| {
+    Remote::start(move |asked: RecordedRequest| {
         let question = question.clone();
         async move {
-            let result = match asked.what() {
+            let result = match asked.method_name() {
                 "initialize" => {
                     let error = json!({"code": -32601, "message": "no"});
                     let id = &asked.message["id"];
@@ -168,7 +168,7 @@ async fn modern_server(question: Value) -> Remote {
 }
 
 #[tokio::test]
-async fn a_modern_server_that_never_has_enough_is_stopped_after_ten_rounds() {
+async fn endless_input_requests_stop_after_ten_rounds() {
     let question = json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
         "r": {"method": "roots/list"}}});
     let remote = modern_server(question).await;
@@ -176,21 +176,21 @@ async fn a_modern_server_that_never_has_enough_is_stopped_after_ten_rounds() {
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/t"}});
     let id = host.send("tools/call", call).await;
     for round in 0..10 {
-        let question = host.either(id, round, false).await;
+        let question = host.answer_or_question(id, round, false).await;
         assert_eq!(question["method"], "roots/list", "{question}");
         host.reply(&question, json!({"roots": []})).await;
     }
     let answer = host.answer(id).await;
-    assert!(text_of(&answer["result"]).contains("asked for input 10 times"), "{answer}");
+    insta::assert_snapshot!(text_of(&answer["result"]));
     assert_eq!(remote.count("tools/call"), 10);
-    let retried = remote.asked();
-    let retried = retried.iter().rfind(|asked| asked.what() == "tools/call").unwrap();
+    let retried = remote.requests();
+    let retried = retried.iter().rfind(|asked| asked.method_name() == "tools/call").unwrap();
     assert_eq!(retried.message["params"]["requestState"], "s");
     assert_eq!(retried.message["params"]["inputResponses"], json!({"r": {"roots": []}}));
 }
 
 #[tokio::test]
-async fn a_question_that_a_legacy_host_has_not_offered_to_answer_fails_the_call() {
+async fn unsupported_question_to_a_legacy_host_fails_the_call() {
     let question = json!({"resultType": "input_required", "inputRequests": {
         "r": {"method": "elicitation/create", "params": {"message": "m"}}}});
     let remote = modern_server(question).await;
@@ -198,9 +198,9 @@ async fn a_question_that_a_legacy_host_has_not_offered_to_answer_fails_the_call(
     host.initialize(json!({})).await;
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "a/t"}});
     let answer = host.ask("tools/call", call).await;
-    assert!(answer.to_string().contains("does not offer"), "{answer}");
-    let asked = remote.asked();
-    let call = asked.iter().find(|asked| asked.what() == "tools/call").unwrap();
+    insta::assert_snapshot!(text_of(&answer["result"]));
+    let asked = remote.requests();
+    let call = asked.iter().find(|asked| asked.method_name() == "tools/call").unwrap();
     let meta = &call.message["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
 }

@@ -1,11 +1,11 @@
-//! Configs of the systems that came before, as their own documents have them: each does here what it did there.
-//! The commands are servers that are at hand; all else is as it was written.
+//! Configs of earlier systems, copied from their documentation. Each must behave here as it did
+//! there. Only the commands are replaced by servers that exist on this machine.
 
 use serde_json::{Value, json};
 
 use crate::support::{Host, Proxy, descendants, eventually, text_of};
 
-/// The one of dynmcp's "Dynamic Discovery".
+/// The config in dynmcp's "Dynamic Discovery".
 const DYNMCP: &str = r#"{ "$schema": "https://dynamicmcp.tools/config.json", "mcp": {
     "filesystem": { "transport": "stdio", "command": "DORMOUSE", "args": ["__demo-server", "notes"] },
     "chrome-devtools": {
@@ -19,7 +19,7 @@ const DYNMCP: &str = r#"{ "$schema": "https://dynamicmcp.tools/config.json", "mc
 }}"#;
 
 #[tokio::test]
-async fn a_config_of_dynmcp_shows_servers_with_a_description_to_be_loaded() {
+async fn dynmcp_config_lists_described_servers_for_loading() {
     let mut host = Proxy::reading("mcp.json", DYNMCP).serve().await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
     let description = host.description().await;
@@ -32,7 +32,7 @@ async fn a_config_of_dynmcp_shows_servers_with_a_description_to_be_loaded() {
     host.end().await;
 }
 
-/// As dynamic-mcp's README and its proposal for a lazy start have it.
+/// The config in dynamic-mcp's README and in its proposal for a lazy start.
 const DYNAMIC_MCP: &str = r#"{ "mcpServers": {
     "critical": {
         "type": "stdio", "description": "Used all the time", "command": "DORMOUSE",
@@ -49,7 +49,7 @@ const DYNAMIC_MCP: &str = r#"{ "mcpServers": {
 }}"#;
 
 #[tokio::test]
-async fn a_config_of_dynamic_mcp_shows_its_servers_as_groups() {
+async fn dynamic_mcp_config_lists_servers_as_groups() {
     let home = tempfile::tempdir().unwrap();
     let proxy = Proxy::reading("dynamic-mcp.json", DYNAMIC_MCP).at_home(home.path());
     let mut host = proxy.serve().await;
@@ -76,7 +76,7 @@ async fn a_config_of_dynamic_mcp_shows_its_servers_as_groups() {
     host.end().await;
 }
 
-/// The one of multi-mcp's redesign.
+/// The config in multi-mcp's redesign.
 const MULTI_MCP: &str = "servers:
   github:
     command: DORMOUSE __demo-server notes
@@ -104,7 +104,7 @@ profiles:
 ";
 
 #[tokio::test]
-async fn a_config_of_multi_mcp_shows_the_tools_that_are_enabled() {
+async fn multi_mcp_config_lists_enabled_tools() {
     let home = tempfile::tempdir().unwrap();
     let proxy = || Proxy::reading("servers.yaml", MULTI_MCP).at_home(home.path());
     let mut host = proxy().serve().await;
@@ -115,7 +115,7 @@ async fn a_config_of_multi_mcp_shows_the_tools_that_are_enabled() {
     assert!(names.iter().any(|name| name.starts_with("sequential-thinking__")), "{names:?}");
     eventually("the one that is not always on sleeps", || descendants(host.id()).len() == 2).await;
     let refused = host.call("github__add_note", json!({"text": "x"})).await;
-    assert!(text_of(&refused).contains("switched off"), "{refused}");
+    insta::assert_snapshot!(text_of(&refused));
     host.end().await;
 
     let mut host = proxy().argument("--profile").argument("work").serve().await;
@@ -123,7 +123,7 @@ async fn a_config_of_multi_mcp_shows_the_tools_that_are_enabled() {
     host.end().await;
 }
 
-/// As multi-mcp writes its file: every key of every server, with a value or without.
+/// A config as multi-mcp writes it: every key of every server, with or without a value.
 const WRITTEN_BY_MULTI_MCP: &str = "servers:
   notes:
     always_on: off
@@ -152,8 +152,7 @@ sources: []
 ";
 
 #[tokio::test]
-async fn a_config_that_multi_mcp_has_written_loads_without_a_word_and_its_servers_have_the_environment()
- {
+async fn file_written_by_multi_mcp_loads_without_warnings() {
     let config = WRITTEN_BY_MULTI_MCP
         .replace("[__demo-server, notes]", "['-c', 'exec \"$DEMO\" __demo-server notes']");
     let config = config.replace("command: DORMOUSE", "command: sh");
@@ -166,7 +165,7 @@ async fn a_config_that_multi_mcp_has_written_loads_without_a_word_and_its_server
 }
 
 #[tokio::test]
-async fn refresh_writes_into_a_config_of_multi_mcp_as_multi_mcp_would() {
+async fn refresh_keeps_the_format_of_multi_mcp() {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join("servers.yaml");
     let before = MULTI_MCP.replace("DORMOUSE", env!("CARGO_BIN_EXE_dormouse"));
@@ -190,7 +189,7 @@ async fn refresh_writes_into_a_config_of_multi_mcp_as_multi_mcp_would() {
     assert!(!tools.contains("_note: true") && !tools.contains("_notes: true"), "{after}");
 }
 
-/// The one of the lazy loading of mcp-proxy's fork, with what the original's README has of options.
+/// The config for lazy loading of mcp-proxy's fork, with options from the README of the original.
 const MCP_PROXY: &str = r#"{
   "mcpProxy": {
     "baseURL": "https://mcp.example.com", "addr": "127.0.0.1:0", "name": "MCP Proxy", "version": "1.0.0",
@@ -215,8 +214,8 @@ const MCP_PROXY: &str = r#"{
 }"#;
 
 #[tokio::test]
-async fn a_config_of_mcp_proxy_has_an_endpoint_for_each_server() {
-    let proxy = Proxy::reading("config.json", MCP_PROXY).run_as_service();
+async fn mcp_proxy_config_has_an_endpoint_per_server() {
+    let proxy = Proxy::reading("config.json", MCP_PROXY).start_service();
     let mut serena = proxy.host("/serena/").await;
     serena.initialize(json!({})).await;
     assert_eq!(serena.tool_names().await, ["activate_serena"]);

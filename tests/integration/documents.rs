@@ -1,17 +1,17 @@
-//! The configs that the documents of the four earlier systems show, one by one, beside those in `dialects.rs`. What they
-//! start is a server that is at hand.
+//! Further configs from the documentation of the four earlier systems, in addition to those in
+//! `dialects.rs`. Commands are replaced by servers that exist on this machine.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Program, Proxy, descendants, eventually, text_of};
+use crate::support::{Cases, Host, Program, Proxy, descendants, eventually, text_of};
 
 const EVERY_TOOL: [&str; 4] = ["add_note", "list_notes", "search_notes", "delete_note"];
 
-/// mcp-proxy's fork, lazy loading for all servers.
+/// mcp-proxy's fork: lazy loading for all servers.
 #[tokio::test]
-async fn servers_of_mcp_proxy_that_are_all_lazy_show_how_to_activate_them() {
+async fn lazy_mcp_proxy_servers_show_an_activate_tool() {
     let config = r#"{
         "mcpProxy": {
             "baseURL": "http://localhost:9090", "addr": "127.0.0.1:0", "name": "MCP Proxy",
@@ -22,28 +22,26 @@ async fn servers_of_mcp_proxy_that_are_all_lazy_show_how_to_activate_them() {
             "playwright": { "command": "DORMOUSE", "args": ["__demo-server", "notes"], "env": {} }
         }
     }"#;
-    let proxy = Proxy::reading("config.json", config).run_as_service();
+    let proxy = Proxy::reading("config.json", config).start_service();
+    let mut descriptions = Cases::default();
     for server in ["serena", "playwright"] {
         let meta_tool = format!("activate_{server}");
         let mut host = at(&proxy, &format!("/{server}/")).await;
         assert_eq!(host.tool_names().await, std::slice::from_ref(&meta_tool));
         let tools = host.request("tools/list", json!({})).await;
-        let description = tools["tools"][0]["description"].as_str().unwrap().to_owned();
-        assert!(
-            description.starts_with(&format!("Activate the {server} MCP server.")),
-            "{description}"
-        );
+        descriptions.add(&meta_tool, tools["tools"][0]["description"].as_str().unwrap());
         let activated = host.call(&meta_tool, json!({})).await;
         let activated: Value = serde_json::from_str(text_of(&activated)).unwrap();
         assert_eq!((&activated["activated"], &activated["toolCount"]), (&json!(true), &json!(4)));
         let names = host.tool_names().await;
         assert!(EVERY_TOOL.iter().all(|tool| names.contains(&(*tool).to_owned())), "{names:?}");
     }
+    insta::assert_snapshot!(descriptions);
 }
 
-/// mcp-proxy's fork, lazy loading for one server.
+/// mcp-proxy's fork: lazy loading for one server.
 #[tokio::test]
-async fn a_server_of_mcp_proxy_is_lazy_or_not_for_itself() {
+async fn mcp_proxy_servers_are_lazy_one_by_one() {
     let config = r#"{
         "mcpProxy": {
             "baseURL": "http://localhost:9090", "addr": "127.0.0.1:0", "name": "MCP Proxy", "version": "1.0.0"
@@ -57,14 +55,14 @@ async fn a_server_of_mcp_proxy_is_lazy_or_not_for_itself() {
             }
         }
     }"#;
-    let proxy = Proxy::reading("config.json", config).run_as_service();
+    let proxy = Proxy::reading("config.json", config).start_service();
     assert_eq!(at(&proxy, "/serena/").await.tool_names().await, ["activate_serena"]);
     assert_eq!(at(&proxy, "/playwright/").await.tool_names().await, EVERY_TOOL);
 }
 
-/// mcp-proxy's document of the host that is connected to it.
+/// mcp-proxy: the config of a host that is connected to it.
 #[tokio::test]
-async fn a_host_of_mcp_proxy_can_be_a_config_itself() {
+async fn config_of_an_mcp_proxy_host_is_readable() {
     let config = r#"{ "mcpServers": { "proxy-serena": { "url": "http://127.0.0.1:9/serena/" } } }"#;
     let mut host = Proxy::reading("mcp.json", config).serve().await;
     assert!(host.description().await.contains("proxy-serena"), "it is a server like any other");
@@ -77,7 +75,7 @@ async fn at(proxy: &Program, path: &str) -> Host {
     host
 }
 
-/// dynamic-mcp's proposal, how each server starts.
+/// dynamic-mcp's proposal: the startup of each server.
 const LAZY_STARTUP: &str = r#"{
     "mcpServers": {
         "filesystem": {
@@ -101,9 +99,9 @@ const LAZY_STARTUP: &str = r#"{
 }"#;
 
 #[tokio::test]
-async fn servers_of_dynamic_mcp_start_as_each_says() {
+async fn dynamic_mcp_servers_start_as_configured() {
     let home = tempfile::tempdir().unwrap();
-    // The flag is for those that do not say it themselves.
+    // The flag applies to servers that do not set their own timeout.
     let proxy = Proxy::reading("dynamic-mcp.json", LAZY_STARTUP).at_home(home.path());
     let mut host = proxy.argument("--idle-timeout").argument("600").serve().await;
     assert_eq!(host.tool_names().await, ["get_dynamic_tools", "call_dynamic_tool"]);
@@ -121,9 +119,10 @@ async fn servers_of_dynamic_mcp_start_as_each_says() {
     host.end().await;
 }
 
-/// dynamic-mcp's simplest form: nothing but descriptions and commands, which is a config of ours.
+/// dynamic-mcp's simplest config has only descriptions and commands, so it is read as dormouse's
+/// own.
 #[tokio::test]
-async fn a_config_that_says_nothing_of_dynamic_mcp_alone_is_ours() {
+async fn plain_config_is_not_taken_for_dynamic_mcp() {
     let config = r#"{ "mcpServers": {
         "filesystem": { "description": "File operations", "command": "DORMOUSE", "args": ["__demo-server", "notes"] },
         "git": { "description": "Git operations", "command": "DORMOUSE", "args": ["__demo-server", "weather"] }
@@ -138,7 +137,7 @@ async fn a_config_that_says_nothing_of_dynamic_mcp_alone_is_ours() {
     host.end().await;
 }
 
-/// multi-mcp's redesign, all six servers.
+/// multi-mcp's redesign: all six servers.
 const SERVERS: &str = "servers:
   github:
     command: DORMOUSE __demo-server notes
@@ -195,7 +194,7 @@ const SERVERS: &str = "servers:
 ";
 
 #[tokio::test]
-async fn servers_of_multi_mcp_are_always_on_or_wake_on_a_call() {
+async fn multi_mcp_servers_are_always_on_or_wake_on_a_call() {
     let home = tempfile::tempdir().unwrap();
     let mut host = Proxy::reading("servers.yaml", SERVERS).at_home(home.path()).serve().await;
     let names = host.tool_names().await;

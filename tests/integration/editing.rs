@@ -1,9 +1,9 @@
 //! `init`, `add`, `remove`, `enable` and `disable`.
 
-use crate::support::{Home, OWN};
+use crate::support::{Cases, Home, USER_CONFIG, redacted};
 
 #[tokio::test]
-async fn the_first_server_makes_the_config_and_more_are_added_as_they_are_found() {
+async fn add_creates_the_config_and_appends_to_it() {
     let home = Home::new();
     let typed: [&[&str]; 5] = [
         &["add", "notes", "--", "npx", "-y", "notes server"],
@@ -34,41 +34,43 @@ async fn the_first_server_makes_the_config_and_more_are_added_as_they_are_found(
         let (code, said) = home.run(arguments).await;
         assert_eq!(code, Some(0), "{said}");
     }
-    insta::assert_snapshot!(home.read(OWN));
+    insta::assert_snapshot!(home.read(USER_CONFIG));
     let (code, said) = home.run(&["check"]).await;
     assert_eq!(code, Some(0), "{said}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_added_leaves_the_config_as_it_was() {
+async fn failed_add_leaves_the_config_unchanged() {
     let home = Home::new();
     assert_eq!(home.run(&["add", "a", "x"]).await.0, Some(0));
-    let before = home.read(OWN);
-    for (arguments, message) in [
-        (&["add", "a", "y"][..], "there is a server \"a\" already"),
-        (&["add", "b"], "what is \"b\"?"),
-        (&["add", "b", "https://x.example/", "more"], "expected one URL"),
-        (&["add", "b", r#"{"command": 3}"#], "expected a text"),
-        (&["add", "b", "htp://x"], "neither a command nor a URL"),
-        (&["add", "b", "npx -y x"], "as words of their own"),
-        (&["add", "", "x"], "must not be blank"),
-        (&["add", "b", r#"{"comand": "x"}"#], "it has neither"),
-        (&["add", "b", "-e", "KEY", "x"], "-e is followed by NAME=VALUE"),
-        (&["add", "b", "-t", "pipe", "x"], "is no transport"),
-        (&["remove", "b"], "there is no server \"b\""),
-        (&["enable", "a", "b"], "there is no server \"b\""),
+    let before = home.read(USER_CONFIG);
+    let mut cases = Cases::default();
+    for arguments in [
+        &["add", "a", "y"][..],
+        &["add", "b"],
+        &["add", "b", "https://x.example/", "more"],
+        &["add", "b", r#"{"command": 3}"#],
+        &["add", "b", "htp://x"],
+        &["add", "b", "npx -y x"],
+        &["add", "", "x"],
+        &["add", "b", r#"{"comand": "x"}"#],
+        &["add", "b", "-e", "KEY", "x"],
+        &["add", "b", "-t", "pipe", "x"],
+        &["remove", "b"],
+        &["enable", "a", "b"],
     ] {
         let (code, said) = home.run(arguments).await;
         assert_eq!(code, Some(2), "{arguments:?}: {said}");
-        assert!(said.contains(message), "{arguments:?}: {said}");
-        home.is(OWN, &before);
+        cases.add(format!("{arguments:?}"), &said);
+        home.assert_file(USER_CONFIG, &before);
     }
+    insta::assert_snapshot!(cases);
     assert_eq!(home.run(&["add", "--force", "a", "y"]).await.0, Some(0));
-    assert!(home.read(OWN).contains(r#""command": "y""#));
+    assert!(home.read(USER_CONFIG).contains(r#""command": "y""#));
 }
 
 #[tokio::test]
-async fn servers_are_switched_and_removed_in_place_in_every_form() {
+async fn edits_keep_comments_in_every_format() {
     for (name, before, after) in [
         (
             "c.json",
@@ -91,41 +93,40 @@ async fn servers_are_switched_and_removed_in_place_in_every_form() {
         assert_eq!(code, Some(0), "{said}");
         let is_removed = |line: &str| line.starts_with('-') && line.contains('b');
         assert!(said.lines().any(is_removed), "{said}");
-        home.is(name, before);
+        home.assert_file(name, before);
         for arguments in [["disable", "a"], ["remove", "b"]] {
             let (code, said) = home.run(&[&arguments[..], &["--config", name]].concat()).await;
             assert_eq!(code, Some(0), "{said}");
         }
-        home.is(name, after);
+        home.assert_file(name, after);
         assert_eq!(home.run(&["enable", "a", "--config", name]).await.0, Some(0));
-        home.is(name, &after.replace("false", "true"));
+        home.assert_file(name, &after.replace("false", "true"));
     }
 }
 
 #[tokio::test]
-async fn enable_and_disable_say_when_there_is_nothing_to_do() {
+async fn enable_and_disable_report_no_change() {
     let home = Home::new().with("c.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
-    for (command, said) in [
-        ("enable", "a is already enabled in c.json\n"),
-        ("disable", "disabled a in c.json\n"),
-        ("disable", "a is already disabled in c.json\n"),
-        ("enable", "enabled a in c.json\n"),
-    ] {
-        let outcome = home.run(&[command, "a", "a", "--config", "c.json"]).await;
-        assert_eq!(outcome, (Some(0), said.to_owned()));
+    let mut cases = Cases::default();
+    for command in ["enable", "disable", "disable", "enable"] {
+        let (code, said) = home.run(&[command, "a", "a", "--config", "c.json"]).await;
+        assert_eq!(code, Some(0), "{said}");
+        cases.add(command, &said);
     }
+    insta::assert_snapshot!(cases);
 }
 
 #[tokio::test]
-async fn init_writes_a_config_and_never_over_another() {
+async fn init_never_overwrites_a_config() {
     let home = Home::new();
     assert_eq!(home.run(&["init"]).await.0, Some(0));
     let (code, said) = home.run(&["check"]).await;
     assert_eq!(code, Some(0), "{said}");
-    let before = home.read(OWN);
+    let before = home.read(USER_CONFIG);
     let (code, said) = home.run(&["init"]).await;
     assert_eq!(code, Some(1), "{said}");
-    home.is(OWN, &before);
+    insta::assert_snapshot!(redacted(&said));
+    home.assert_file(USER_CONFIG, &before);
     assert_eq!(home.run(&["init", "--config", "project/dormouse.json"]).await.0, Some(0));
     assert_eq!(home.run(&["init", "--config", "x.yaml"]).await.0, Some(2));
 }

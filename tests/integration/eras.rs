@@ -1,4 +1,4 @@
-//! Both eras on both sides. The servers on rmcp and the rmcp client are independent speakers of them.
+//! Both eras on both sides. rmcp is an independent implementation of a server and a client.
 
 use rmcp::{
     model::{CallToolRequestParams, ProtocolVersion},
@@ -7,7 +7,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Modern, Proxy, Server, dormouse, text_of};
+use crate::support::{ModernHost, Proxy, Server, dormouse, text_of};
 
 #[tokio::test]
 async fn every_legacy_version_is_answered_with_itself() {
@@ -17,13 +17,13 @@ async fn every_legacy_version_is_answered_with_itself() {
         let result = host.request("initialize", params).await;
         assert_eq!(result["protocolVersion"], version);
         assert!(result["instructions"].as_str().unwrap().contains("- a: The a server."));
-        // Some hosts never say that they are initialized.
+        // Some hosts never send `notifications/initialized`.
         assert!(host.load("a").await["isError"].is_null());
     }
 }
 
 #[tokio::test]
-async fn a_modern_host_discovers_listens_and_lists_again() {
+async fn modern_host_discovers_listens_and_lists_again() {
     let mut host = Proxy::with([Server::lazy("a").script("resources", json!(["r://1"]))])
         .start()
         .into_modern();
@@ -71,9 +71,9 @@ async fn a_modern_host_discovers_listens_and_lists_again() {
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_speaks_is_refused_with_those_that_we_do() {
+async fn unknown_version_is_refused_with_the_supported_ones() {
     let mut host = Proxy::with([]).start();
-    let mut params = Modern::meta(json!({}));
+    let mut params = ModernHost::meta(json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
     let answer = host.ask("server/discover", params).await;
     assert_eq!(answer["error"]["code"], -32022);
@@ -82,7 +82,7 @@ async fn a_version_that_nobody_speaks_is_refused_with_those_that_we_do() {
 }
 
 #[tokio::test]
-async fn a_modern_hosts_metadata_does_not_reach_a_legacy_server() {
+async fn metadata_of_a_modern_host_is_removed_for_a_legacy_server() {
     let mut host = Proxy::with([Server::lazy("a")]).start().into_modern();
     let params =
         json!({"name": "use_tool", "arguments": {"tool_name": "a/echo"}, "_meta": {"x/own": 1}});
@@ -104,7 +104,7 @@ async fn a_modern_hosts_metadata_does_not_reach_a_legacy_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_exits_at_the_probe_is_started_anew_within_the_same_attempt() {
+async fn server_that_exits_at_the_probe_is_started_again() {
     let mut host =
         Proxy::with([Server::lazy("a").script("exit_at", "server/discover")]).start().into_modern();
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
@@ -112,11 +112,11 @@ async fn a_server_that_exits_at_the_probe_is_started_anew_within_the_same_attemp
     assert_eq!(host.0.started("a").len(), 2);
     host.call("use_tool", json!({"tool_name": "a/die"})).await;
     host.call("use_tool", json!({"tool_name": "a/echo"})).await;
-    assert_eq!(host.0.started("a").len(), 3, "it is not probed again");
+    assert_eq!(host.0.started("a").len(), 3, "the server is not probed again");
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_the_probe_is_asked_to_initialize_on_the_same_connection() {
+async fn ignored_probe_is_followed_by_initialize() {
     let server = Server::lazy("a").script("ignore", "server/discover").set("idleTimeout", "100ms");
     let mut host = Proxy::with([server]).start().into_modern();
     let result = host.call("load_mcp", json!({"mcp_name": "a"})).await;
@@ -131,7 +131,7 @@ async fn a_server_that_ignores_the_probe_is_asked_to_initialize_on_the_same_conn
 }
 
 #[tokio::test]
-async fn a_modern_only_server_serves_a_legacy_host() {
+async fn modern_server_serves_a_legacy_host() {
     let mut host = Proxy::with([Server::lazy("a")
         .script("modern_only", true)
         .script("resources", json!(["r://1"]))])
@@ -148,7 +148,7 @@ async fn a_modern_only_server_serves_a_legacy_host() {
 }
 
 #[tokio::test]
-async fn a_legacy_host_and_a_modern_host_each_get_a_server_on_rmcp_in_their_own_era() {
+async fn rmcp_server_speaks_the_era_of_its_host() {
     let server = || Server::lazy("r").script("rmcp", true);
     let mut legacy = Proxy::with([server()]).serve().await;
     assert_eq!(text_of(&legacy.use_tool("r/era", json!({})).await), "legacy");
@@ -161,13 +161,13 @@ async fn a_legacy_host_and_a_modern_host_each_get_a_server_on_rmcp_in_their_own_
 }
 
 #[tokio::test]
-async fn a_modern_servers_changes_reach_a_legacy_host() {
+async fn changes_of_a_modern_server_reach_a_legacy_host() {
     let server = Server::lazy("r").script("rmcp", true).set("protocol", "modern");
     let mut host = Proxy::with([server]).serve().await;
     host.load("r").await;
     assert!(!host.description().await.contains("grown"));
     assert_eq!(text_of(&host.use_tool("r/grow", json!({})).await), "2026-07-28");
-    crate::support::eventually("the host is told", || {
+    crate::support::eventually("the host is notified", || {
         host.notifications().iter().filter(|method| method.ends_with("tools/list_changed")).count()
             == 2
     })
@@ -176,7 +176,7 @@ async fn a_modern_servers_changes_reach_a_legacy_host() {
 }
 
 #[tokio::test]
-async fn an_rmcp_client_of_either_era_loads_and_calls() {
+async fn rmcp_client_of_either_era_loads_and_calls() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("dormouse.json");
     let fixture = std::path::Path::new(env!("CARGO_BIN_EXE_dormouse"))

@@ -1,12 +1,13 @@
-//! Extensions of MCP behind one endpoint for many servers: tasks, apps, skills, and methods that dormouse does not know.
+//! Extensions of MCP behind one endpoint for many servers: tasks, apps, skills, and methods that
+//! dormouse does not know.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Modern, Proxy, Server, eventually, text_of};
+use crate::support::{Host, ModernHost, Proxy, Server, eventually, text_of};
 
-/// Two servers with tasks; the tools `begin` and `finish` make and end them.
+/// Returns two servers with tasks; the tools `begin` and `finish` start and complete them.
 fn with_tasks(is_modern: bool) -> [Server; 2] {
     ["a", "b"].map(|name| {
         Server::eager(name)
@@ -27,7 +28,7 @@ async fn begin(host: &mut Host, tool: &str, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn legacy_tasks_are_routed_by_id_even_where_two_servers_use_the_same() {
+async fn legacy_tasks_with_equal_ids_are_told_apart() {
     let mut host = direct(with_tasks(false)).start();
     let greeting = host.initialize(json!({})).await;
     assert_eq!(greeting["capabilities"]["tasks"]["requests"], json!({"tools": {"call": {}}}));
@@ -61,13 +62,13 @@ async fn legacy_tasks_are_routed_by_id_even_where_two_servers_use_the_same() {
 }
 
 #[tokio::test]
-async fn modern_tasks_are_routed_and_listened_to() {
+async fn modern_tasks_are_routed_and_announced() {
     let mut host = direct(with_tasks(true)).start().into_modern();
     let discovered = host.request("server/discover", json!({})).await;
     let declared = &discovered["capabilities"]["extensions"]["io.modelcontextprotocol/tasks"];
     assert_eq!(declared, &json!({}));
     host.request("tools/list", json!({})).await;
-    let mut host = AsTasks(host);
+    let mut host = TaskHost(host);
     for tool in ["a__begin", "b__begin"] {
         let params = json!({"name": tool, "arguments": {"id": "t"}});
         assert_eq!(host.request("tools/call", params).await["resultType"], "task");
@@ -75,7 +76,10 @@ async fn modern_tasks_are_routed_and_listened_to() {
     let refused = host
         .0
         .0
-        .send("subscriptions/listen", Modern::meta(json!({"notifications": {"taskIds": ["t"]}})))
+        .send(
+            "subscriptions/listen",
+            ModernHost::meta(json!({"notifications": {"taskIds": ["t"]}})),
+        )
         .await;
     assert_eq!(host.0.0.answer(refused).await["error"]["code"], -32021);
     let filter = json!({"notifications": {"taskIds": ["t-2", "unknown"]}});
@@ -101,16 +105,16 @@ async fn modern_tasks_are_routed_and_listened_to() {
     let updated = host.request("tasks/update", json!({"taskId": "t", "inputResponses": {}})).await;
     assert_eq!(updated["taskId"], Value::Null);
     host.0.0.server_noted("a", r#"tasks/update {"taskId":"t","inputResponses":{}"#).await;
-    let of_legacy = host.0.0.ask("tasks/list", Modern::meta(json!({}))).await;
+    let of_legacy = host.0.0.ask("tasks/list", ModernHost::meta(json!({}))).await;
     assert_eq!(of_legacy["error"]["code"], -32601);
 }
 
 /// A modern host that declares the extension for tasks.
-struct AsTasks(Modern);
+struct TaskHost(ModernHost);
 
-impl AsTasks {
+impl TaskHost {
     async fn send(&mut self, method: &str, params: Value) -> u64 {
-        let mut params = Modern::meta(params);
+        let mut params = ModernHost::meta(params);
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
             json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
         self.0.0.send(method, params).await
@@ -125,7 +129,7 @@ impl AsTasks {
 }
 
 #[tokio::test]
-async fn a_task_keeps_its_server_awake_until_its_result_is_fetched() {
+async fn task_keeps_its_server_awake_until_it_is_fetched() {
     let server = Server::lazy("a")
         .script("tasks", true)
         .script("extra_tools", json!(["begin", "finish"]))
@@ -141,7 +145,7 @@ async fn a_task_keeps_its_server_awake_until_its_result_is_fetched() {
 }
 
 #[tokio::test]
-async fn the_task_of_one_host_is_unknown_to_another() {
+async fn task_is_unknown_to_other_hosts() {
     let program = direct(with_tasks(false)).start_http();
     let (mut one, mut other) = (program.host("/mcp").await, program.host("/mcp").await);
     one.initialize(json!({})).await;
@@ -158,7 +162,7 @@ async fn the_task_of_one_host_is_unknown_to_another() {
 }
 
 #[tokio::test]
-async fn a_task_of_an_ended_session_is_found_again_by_its_user_and_nobody_else() {
+async fn task_of_an_ended_session_stays_with_its_user() {
     let tokens = json!(["one", "two"]);
     let program = direct(with_tasks(false)).set("authTokens", tokens).start_http();
     let url = program.url("/mcp").await;
@@ -179,7 +183,7 @@ async fn a_task_of_an_ended_session_is_found_again_by_its_user_and_nobody_else()
 }
 
 #[tokio::test]
-async fn a_tool_that_must_be_a_task_answers_a_call_through_use_tool_with_its_result() {
+async fn use_tool_returns_the_result_of_a_required_task() {
     let required = json!({
         "name": "begin", "description": "Begins.", "inputSchema": {"type": "object"},
         "execution": {"taskSupport": "required"},
@@ -212,7 +216,7 @@ fn app_tool(name: &str, ui: &Value) -> Value {
     })
 }
 
-/// A server with a tool that has an interface, and one that only the interface calls.
+/// Returns a server with a tool that has an interface, and a tool that only the interface calls.
 fn with_app(name: &str, own_tool: &str) -> Server {
     let interface =
         json!({"resourceUri": format!("ui://{name}/main"), "visibility": ["model", "app"]});
@@ -231,7 +235,7 @@ async fn shows_apps(host: &mut Host) {
 }
 
 #[tokio::test]
-async fn tools_with_an_interface_are_listed_by_their_own_names_once_their_server_is_loaded() {
+async fn tools_with_an_interface_keep_their_names() {
     for (surface, load) in [
         ("discover", ("load_mcp", json!({"mcp_name": "one"}))),
         ("groups", ("call_dynamic_tool", json!({"group": "one", "name": "echo"}))),
@@ -253,7 +257,7 @@ async fn tools_with_an_interface_are_listed_by_their_own_names_once_their_server
 
         let called = host.call("chart", json!({"x": 1})).await;
         assert_eq!(text_of(&called), r#"{"name":"chart","arguments":{"x":1}}"#);
-        // What the app itself calls, and what it consists of.
+        // The interface calls its own tool and reads its own resource.
         let called = host.call("refresh", json!({})).await;
         assert_eq!(text_of(&called), r#"{"name":"refresh","arguments":{}}"#);
         let read = host.request("resources/read", json!({"uri": "ui://one/main"})).await;
@@ -262,7 +266,7 @@ async fn tools_with_an_interface_are_listed_by_their_own_names_once_their_server
 }
 
 #[tokio::test]
-async fn an_interface_gives_no_tool_the_name_of_another_servers() {
+async fn interface_takes_no_name_of_another_server() {
     let ui = json!({"resourceUri": "ui://bad/main", "visibility": ["model", "app"]});
     let names = ["good__del", "good/del", "two words"];
     let tools: Vec<Value> = names.iter().map(|name| app_tool(name, &ui)).collect();
@@ -276,7 +280,7 @@ async fn an_interface_gives_no_tool_the_name_of_another_servers() {
 }
 
 #[tokio::test]
-async fn what_only_an_app_calls_is_shown_to_no_agent() {
+async fn tools_for_an_interface_are_hidden_from_agents() {
     let mut host = Proxy::with([with_app("one", "chart")]).serve().await;
     let report = host.load("one").await.to_string();
     assert!(report.contains("one/chart") && !report.contains("one/refresh"), "{report}");
@@ -287,7 +291,7 @@ async fn what_only_an_app_calls_is_shown_to_no_agent() {
 }
 
 #[tokio::test]
-async fn an_app_reaches_its_own_server_where_another_has_a_tool_of_the_same_name() {
+async fn interface_calls_reach_their_own_server() {
     let servers = [with_app("one", "chart"), with_app("two", "map")];
     let mut host = Proxy::with(servers).start();
     shows_apps(&mut host).await;
@@ -325,7 +329,7 @@ fn with_skills(name: &str, uris: &[&str]) -> Server {
 }
 
 #[tokio::test]
-async fn the_skills_of_all_servers_are_one_list_and_each_leads_to_its_server() {
+async fn skills_of_all_servers_form_one_list() {
     let servers = [
         with_skills("a", &["skill://one/SKILL.md", "skill://both/SKILL.md"]),
         with_skills("b", &["skill://both/SKILL.md", "skill://two/SKILL.md"]),
@@ -370,7 +374,7 @@ fn with_extension(name: &str, extension: &str) -> Server {
 }
 
 #[tokio::test]
-async fn a_method_of_an_extension_goes_to_the_only_server_that_declares_it() {
+async fn extension_method_reaches_the_server_that_declares_it() {
     let mut host =
         Proxy::with([with_extension("a", "com.example/notes"), Server::eager("b")]).serve().await;
     host.tool_names().await;
@@ -381,12 +385,11 @@ async fn a_method_of_an_extension_goes_to_the_only_server_that_declares_it() {
 }
 
 #[tokio::test]
-async fn a_method_that_two_servers_have_is_refused_with_the_endpoint_of_each() {
+async fn ambiguous_method_is_refused_with_the_endpoints() {
     let servers = ["a", "b"].map(|name| with_extension(name, "com.example/notes"));
     let mut host = Proxy::with(servers).serve().await;
     host.tool_names().await;
     let refused = host.ask("notes/add", json!({"text": "x"})).await;
     assert_eq!(refused["error"]["code"], -32601);
-    let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("/servers/a/mcp") && message.contains("/servers/b/mcp"), "{message}");
+    insta::assert_snapshot!(refused["error"]["message"].as_str().unwrap());
 }

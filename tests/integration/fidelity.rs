@@ -1,10 +1,10 @@
-//! What crosses, crosses as it was written, byte for byte.
+//! Messages pass through dormouse byte for byte.
 
 use serde_json::{Value, json};
 
 use crate::support::{Proxy, Server};
 
-/// Results as servers write them, each with a trap in it.
+/// Results of servers, each with a detail that a parser could lose.
 const RESULTS: [&str; 16] = [
     r#"{"content":[{"type":"hologram","beam":{"z":1,"a":2}}]}"#,
     r#"{"content":[],"futureField":{"deep":[{"new":true}]},"_meta":{"x/y":1,"unknown":null}}"#,
@@ -25,7 +25,7 @@ const RESULTS: [&str; 16] = [
 ];
 
 #[tokio::test]
-async fn a_result_arrives_as_it_was_sent_in_every_surface() {
+async fn results_keep_their_bytes_on_every_surface() {
     for surface in ["discover", "activate"] {
         let mut host =
             Proxy::with([Server::lazy("a")]).set("surface", surface).set("settle", 0).serve().await;
@@ -37,7 +37,7 @@ async fn a_result_arrives_as_it_was_sent_in_every_surface() {
                 host.send("tools/call", json!({"name": "a__raw", "arguments": {"result": result}}))
                     .await
             };
-            // A line with 1E400 or a lone surrogate is no Value; so it is found by its start.
+            // A line with 1E400 or a lone surrogate is not a `Value`, so it is found by its start.
             let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
             let mut line = None;
             crate::support::eventually("the answer", || {
@@ -51,7 +51,7 @@ async fn a_result_arrives_as_it_was_sent_in_every_surface() {
 }
 
 #[tokio::test]
-async fn params_arrive_as_they_were_sent_but_for_the_name() {
+async fn params_keep_their_bytes_except_the_name() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     let input = r#"{"z":1e2,"big":123456789012345678901234567890,"a":{"u":"\ud800 é","n":null}, "b" : [1.10]}"#;
@@ -77,7 +77,7 @@ async fn params_arrive_as_they_were_sent_but_for_the_name() {
 }
 
 #[tokio::test]
-async fn definitions_and_contents_arrive_as_they_were_sent() {
+async fn definitions_keep_their_bytes() {
     let server =
         Server::lazy("a").script("resources", json!(["r://1"])).script("prompts", json!(["p"]));
     let mut host = Proxy::with([server]).set("surface", "activate").set("settle", 0).serve().await;
@@ -98,7 +98,7 @@ async fn definitions_and_contents_arrive_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_server_arrives_as_it_was_sent() {
+async fn server_errors_arrive_unchanged() {
     let mut host = Proxy::with([Server::lazy("a")
         .script("prompts", json!(["p"]))
         .script("refuse", "prompts/get")])
@@ -112,15 +112,15 @@ async fn an_error_of_a_server_arrives_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn one_malformed_tool_costs_that_tool() {
+async fn malformed_tool_is_left_out_alone() {
     let mut host = Proxy::with([Server::lazy("a").script("malformed_tool", true)]).serve().await;
     let report: Value = host.load("a").await;
     assert_eq!(report["structuredContent"]["tools"].as_array().unwrap().len(), 17);
-    host.logged("left out 1 malformed, oversized or repeated items of tools/list").await;
+    insta::assert_snapshot!(host.logged_at("WARN", "tools/list").await);
 }
 
 #[tokio::test]
-async fn a_result_keeps_its_bytes_when_it_crosses_eras() {
+async fn results_keep_their_bytes_across_eras() {
     let mut host = Proxy::with([Server::lazy("a")]).start().into_modern();
     let result = r#"{"z":1e2,"content":[],"\ud800":1, "a":[ 1.10 ]}"#;
     let call = json!({"tool_name": "a/raw", "tool_input": {"result": result}});

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Proxy, Server, text_of};
+use crate::support::{Cases, Proxy, Server, line_of, text_of};
 
 #[tokio::test]
-async fn the_two_tools_list_the_groups_and_work_without_any_new_list() {
+async fn groups_work_without_a_new_list() {
     let servers = [Server::lazy("a"), Server::lazy("b").set("command", "no-such-program")];
     let mut host = Proxy::with(servers).set("surface", "groups").serve().await;
     let list = host.request("tools/list", json!({})).await;
@@ -34,42 +34,23 @@ async fn the_two_tools_list_the_groups_and_work_without_any_new_list() {
     }
     let list = host.request("tools/list", json!({})).await;
     let description = list["tools"][0]["description"].as_str().unwrap();
-    assert!(
-        description.contains("(failed three times, and is not tried again: command not found"),
-        "{description}"
-    );
+    insta::assert_snapshot!(line_of(description, "- b:"));
 }
 
 #[tokio::test]
 async fn bad_arguments_get_a_clear_error() {
     let mut host = Proxy::with([Server::lazy("alpha")]).set("surface", "groups").serve().await;
-    for (tool, arguments, expected) in [
-        (
-            "get_dynamic_tools",
-            json!({}),
-            "get_dynamic_tools needs \"group\", the name of a group, or \"query\"",
-        ),
-        (
-            "get_dynamic_tools",
-            json!({"group": "alpa"}),
-            "Unknown MCP server: \"alpa\". Did you mean: alpha?",
-        ),
-        (
-            "call_dynamic_tool",
-            json!({"group": "alpha"}),
-            "call_dynamic_tool needs \"group\" and \"name\"",
-        ),
-        (
-            "call_dynamic_tool",
-            json!({"group": "alpha", "name": "echo", "args": 7}),
-            "\"args\" must be an object: the tool's arguments",
-        ),
+    let mut cases = Cases::default();
+    for (tool, arguments) in [
+        ("get_dynamic_tools", json!({})),
+        ("get_dynamic_tools", json!({"group": "alpa"})),
+        ("call_dynamic_tool", json!({"group": "alpha"})),
+        ("call_dynamic_tool", json!({"group": "alpha", "name": "echo", "args": 7})),
+        ("call_dynamic_tool", json!({"group": "alpha", "name": "ecko", "args": null})),
     ] {
-        let result = host.call(tool, arguments).await;
-        assert_eq!((&result["isError"], text_of(&result)), (&json!(true), expected));
+        let result = host.call(tool, arguments.clone()).await;
+        assert_eq!(result["isError"], true, "{result}");
+        cases.add(format!("{tool} {arguments}"), text_of(&result));
     }
-    let unknown = host
-        .call("call_dynamic_tool", json!({"group": "alpha", "name": "ecko", "args": null}))
-        .await;
-    assert!(text_of(&unknown).contains("Unknown tool: \"alpha/ecko\""), "{unknown}");
+    insta::assert_snapshot!(cases);
 }

@@ -1,12 +1,12 @@
-//! Servers that break the rules harm nobody but themselves.
+//! Servers that break the protocol fail alone.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Proxy, Server, eventually, peak_memory, text_of};
+use crate::support::{Cases, Host, Proxy, Server, eventually, peak_memory, text_of};
 
-/// A bad server beside a good one, both loaded.
+/// Starts a bad server next to a good one, and loads both.
 async fn beside_a_good_one(bad: Server) -> Host {
     let mut host =
         Proxy::with([bad, Server::lazy("good")]).set("maxMessageBytes", 100_000).serve().await;
@@ -21,61 +21,57 @@ async fn good_still_answers(host: &mut Host) {
 }
 
 #[tokio::test]
-async fn garbage_on_standard_output_is_skipped_counted_and_logged_once() {
+async fn garbage_on_standard_output_is_logged_once() {
     let mut host = beside_a_good_one(Server::lazy("bad").script("greets_with_noise", true)).await;
     let result = host.use_tool("bad/noise", json!({})).await;
     assert_eq!(text_of(&result), "after the noise");
-    let warned =
-        host.log().iter().filter(|line| line.contains("WARN") && line.contains("skipped")).count();
-    assert_eq!(warned, 1);
+    insta::assert_snapshot!(host.warnings().join("\n"));
     good_still_answers(&mut host).await;
 }
 
 #[tokio::test]
-async fn a_line_above_the_cap_whose_id_comes_last_fails_that_request_and_says_so() {
+async fn oversized_answer_fails_its_request() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let other = host.send("tools/call", json!({"name": "use_tool", "arguments": {"tool_name": "bad/slow", "tool_input": {"ms": 200}}})).await;
     let result = host.use_tool("bad/huge", json!({"bytes": 3_000_000})).await;
     assert_eq!(result["isError"], true);
-    let text = text_of(&result);
-    assert!(text.contains("is above maxMessageBytes (100000)") && text.contains("3000"), "{text}");
+    insta::assert_snapshot!(text_of(&result));
     assert_eq!(text_of(&host.answer(other).await["result"]), "slept");
     good_still_answers(&mut host).await;
 }
 
 #[tokio::test]
-async fn a_request_above_the_cap_is_refused_under_its_id() {
+async fn oversized_request_is_refused_under_its_id() {
     let mut host = Proxy::with([]).set("maxMessageBytes", 100_000).serve().await;
     let filling = "x".repeat(200_000);
     host.write(format!(
         r#"{{"params":{{"f":"{filling}"}},"method":"tools/call","jsonrpc":"2.0","id":"big"}}"#
     ))
     .await;
-    let line = host.answer_line(&json!("big")).await;
-    assert!(line.contains("-32600") && line.contains("maxMessageBytes"), "{line}");
+    insta::assert_snapshot!(host.answer_line(&json!("big")).await);
 }
 
 #[tokio::test]
-async fn a_burst_of_list_changed_costs_two_lists_and_tells_the_host_once() {
+async fn burst_of_list_changed_costs_two_lists() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let lists = |host: &Host| {
         host.server_log("bad").iter().filter(|line| line.starts_with("tools/list")).count()
     };
     let (before, told) = (lists(&host), host.notifications().len());
     host.use_tool("bad/burst", json!({"count": 1000})).await;
-    eventually("it is listed anew", || lists(&host) > before).await;
-    // Whatever else would be listed is under way by now: the pause between two refreshes is 100 ms.
+    eventually("the tools are listed again", || lists(&host) > before).await;
+    // The pause between two refreshes is 100 ms, so any further list is under way by now.
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(lists(&host) <= before + 2, "{} lists", lists(&host) - before);
-    assert_eq!(host.notifications().len(), told, "nothing has changed, so nobody is told");
+    assert_eq!(host.notifications().len(), told, "no notification without a change");
     host.use_tool("bad/change", json!({"tools": ["fresh"]})).await;
-    eventually("the host is told", || host.notifications().len() == told + 1).await;
+    eventually("the host is notified", || host.notifications().len() == told + 1).await;
     assert!(host.description().await.contains("- fresh"));
     good_still_answers(&mut host).await;
 }
 
 #[tokio::test]
-async fn replies_that_nobody_asked_for_are_dropped() {
+async fn unexpected_replies_are_dropped() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     assert_eq!(text_of(&host.use_tool("bad/twice", json!({})).await), "first");
     assert_eq!(text_of(&host.use_tool("bad/stray", json!({})).await), "to the caller");
@@ -90,18 +86,15 @@ async fn replies_that_nobody_asked_for_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_reply_of_the_wrong_shape_fails_its_request() {
+async fn malformed_reply_fails_its_request() {
     let mut host = beside_a_good_one(Server::lazy("bad")).await;
     let result = host.use_tool("bad/malformed", json!({})).await;
-    assert_eq!(
-        text_of(&result),
-        "server \"bad\": its answer is no JSON-RPC response: both \"result\" and \"error\""
-    );
+    insta::assert_snapshot!(text_of(&result));
     good_still_answers(&mut host).await;
 }
 
 #[tokio::test]
-async fn a_server_that_stops_reading_fails_its_own_calls_and_memory_stays_bounded() {
+async fn server_that_stops_reading_fails_its_own_calls() {
     let bad = Server::lazy("bad").set("timeouts", json!({"call": "1s"}));
     let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
     host.load("good").await;
@@ -110,18 +103,21 @@ async fn a_server_that_stops_reading_fails_its_own_calls_and_memory_stays_bounde
     let mut ids = Vec::new();
     for number in 0..70 {
         if number == 60 {
-            // Until then it might be slow.
+            // The server counts as slow, not as stuck, during the first 500 ms.
             tokio::time::sleep(Duration::from_millis(600)).await;
         }
         let call = json!({"tool_name": "bad/echo", "tool_input": {"filling": filling}});
         ids.push(host.send("tools/call", json!({"name": "use_tool", "arguments": call})).await);
     }
-    let mut congested = 0;
+    let mut refusals = Vec::new();
     for id in ids {
         let result = host.answer(id).await["result"].clone();
         assert_eq!(result["isError"], true);
-        congested += usize::from(text_of(&result).contains("does not read its input"));
+        refusals.push(text_of(&result).to_owned());
     }
+    let at_once = refusals.last().unwrap();
+    insta::assert_snapshot!(at_once);
+    let congested = refusals.iter().filter(|refusal| *refusal == at_once).count();
     assert!(congested >= 10, "{congested} of 70 calls were refused at once");
     let peak = peak_memory(host.id());
     assert!(peak < 150_000, "{peak} kB");
@@ -144,7 +140,7 @@ async fn late_answers_do_not_reach_later_requests() {
 }
 
 #[tokio::test]
-async fn pages_that_never_end_fail_the_load() {
+async fn endless_pages_fail_the_load() {
     // Every page names the same next page.
     let script = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
         *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}";;
@@ -153,11 +149,11 @@ async fn pages_that_never_end_fail_the_load() {
     let server = Server::lazy("a").set("command", "sh").set("args", json!(["-c", script]));
     let mut host = Proxy::with([server]).serve().await;
     let result: Value = host.load("a").await;
-    assert!(text_of(&result).contains("its pages never end"), "{result}");
+    insta::assert_snapshot!(text_of(&result));
 }
 
 #[tokio::test]
-async fn a_server_that_asks_and_does_not_read_the_answers_is_given_up() {
+async fn server_that_reads_no_answers_is_disconnected() {
     let script = r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
         *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}";;
         *notifications/initialized*) exec yes '{"jsonrpc":"2.0","id":1,"method":"ping"}';;
@@ -166,14 +162,14 @@ async fn a_server_that_asks_and_does_not_read_the_answers_is_given_up() {
     let mut host = Proxy::with([flood, Server::lazy("good")]).serve().await;
     host.load("good").await;
     host.load("flood").await;
-    host.logged("giving it up").await;
+    insta::assert_snapshot!(host.logged_at("WARN", "flood").await);
     let peak = peak_memory(host.id());
     assert!(peak < 200_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }
 
 #[tokio::test]
-async fn a_question_is_taken_back_from_the_host_when_its_server_dies() {
+async fn question_is_withdrawn_when_its_server_dies() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     let input = json!({"method": "sampling/createMessage", "params": {}});
@@ -188,7 +184,8 @@ async fn a_question_is_taken_back_from_the_host_when_its_server_dies() {
     assert_eq!(cancelled["params"]["requestId"], question["id"]);
 }
 
-/// A server in `sh` that answers each method with the result of `results`, in which `$id` stands for the id.
+/// Returns a server in `sh` that answers `initialize`, and other methods as the `case` branches in
+/// `more` say. `$id` is the id of the request.
 fn scripted(name: &str, capabilities: &str, more: &str) -> Server {
     let script = format!(
         r#"while read -r line; do id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
@@ -200,7 +197,7 @@ fn scripted(name: &str, capabilities: &str, more: &str) -> Server {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_inside_an_oversized_line_harms_nobody() {
+async fn server_that_exits_inside_an_oversized_line_fails_alone() {
     for stream in ["1", "2"] {
         let script = format!("head -c 300000 /dev/zero | tr '\\0' x >&{stream}; sleep 0.2");
         let bad = Server::lazy("bad").set("command", "sh").set("args", json!(["-c", script]));
@@ -213,14 +210,14 @@ async fn a_server_that_ends_inside_an_oversized_line_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_host_that_ends_inside_an_oversized_line_is_a_host_that_has_gone() {
+async fn host_that_ends_inside_an_oversized_line_is_gone() {
     let mut host = Proxy::with([]).set("maxMessageBytes", 100_000).serve().await;
     host.write_part(&vec![b'x'; 300_000]).await;
     assert_eq!(host.end().await, Some(0));
 }
 
 #[tokio::test]
-async fn capabilities_that_no_value_can_hold_pass_to_servers_and_hosts() {
+async fn unparsable_capabilities_are_passed_on() {
     let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     for odd in ["1e400", "\"\\ud800\"", &nested] {
         let mut host = Proxy::with([scripted("a", "{}", ""), Server::lazy("good")]).start();
@@ -241,35 +238,37 @@ async fn capabilities_that_no_value_can_hold_pass_to_servers_and_hosts() {
 }
 
 #[tokio::test]
-async fn lists_without_an_end_in_bytes_fail_the_load() {
+async fn oversized_lists_fail_the_load() {
     // Each page has another cursor, and 4 MB.
     let more = r#"*tools/list*) n=$((n+1)); filling=$(head -c 4000000 /dev/zero | tr '\0' x); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[],\"filling\":\"$filling\",\"nextCursor\":\"$n\"}}";;"#;
     let bad = scripted("bad", r#"{\"tools\":{}}"#, more);
     let mut host = Proxy::with([bad, Server::lazy("good")]).serve().await;
     host.load("good").await;
     let result = host.load("bad").await;
-    assert!(text_of(&result).contains("its pages have more than"), "{result}");
+    insta::assert_snapshot!(text_of(&result));
     let peak = peak_memory(host.id());
     assert!(peak < 250_000, "{peak} kB");
     good_still_answers(&mut host).await;
 }
 
 #[tokio::test]
-async fn a_list_that_a_server_does_not_know_is_empty_and_warned_of() {
+async fn unknown_list_method_is_an_empty_list_with_a_warning() {
+    let mut warnings = Cases::default();
     for method in ["resources/list", "prompts/list", "tools/list"] {
         let server = Server::lazy("a").script("unknown_method", method);
         let mut host = Proxy::with([server]).serve().await;
         let result = host.load("a").await;
         assert!(result["isError"].is_null(), "{method}: {result}");
-        host.logged(&format!("it declares what {method} lists")).await;
+        warnings.add(method, &host.logged_at("WARN", method).await);
     }
+    insta::assert_snapshot!(warnings);
     let server = Server::lazy("a").script("refuse", "resources/list");
     let mut host = Proxy::with([server]).serve().await;
     assert_eq!(host.load("a").await["isError"], true, "another error is a failure");
 }
 
 #[tokio::test]
-async fn a_tools_name_cannot_stand_for_a_tool_of_another_server() {
+async fn tool_name_cannot_shadow_another_servers_tool() {
     let servers = [
         Server::lazy("bad").script("extra_tools", json!(["good/other", "good__other"])),
         Server::lazy("good"),
@@ -278,15 +277,18 @@ async fn a_tools_name_cannot_stand_for_a_tool_of_another_server() {
     let mut host = Proxy::with(servers).serve().await;
     host.load("bad").await;
     host.load("good").await;
+    let mut cases = Cases::default();
     for name in ["good/other", "good__other"] {
         let result = host.use_tool(name, json!({})).await;
-        assert!(text_of(&result).contains("Unknown tool"), "{result}");
+        assert_eq!(result["isError"], true, "{result}");
+        cases.add(name, text_of(&result));
     }
+    insta::assert_snapshot!(cases);
     assert!(host.use_tool("bad/good/other", json!({})).await["isError"].is_null());
 }
 
 #[tokio::test]
-async fn a_prompts_name_cannot_stand_for_a_prompt_of_another_server() {
+async fn prompt_name_cannot_shadow_another_servers_prompt() {
     let bad = Server::eager("bad").script("prompts", json!(["good__p", "good__other", "own"]));
     let good = Server::eager("good").script("prompts", json!(["p"]));
     let mut host = Proxy::with([bad, good]).serve().await;
@@ -303,11 +305,11 @@ async fn a_prompts_name_cannot_stand_for_a_prompt_of_another_server() {
 }
 
 #[tokio::test]
-async fn capabilities_without_an_end_fail_the_load() {
+async fn oversized_capabilities_fail_the_load() {
     let many: serde_json::Map<String, Value> =
         (0..7_000).map(|number| (format!("x/{number}"), json!({}))).collect();
     let server = Server::lazy("a").script("capabilities", json!({"extensions": many}));
     let mut host = Proxy::with([server]).serve().await;
     let report = host.load("a").await;
-    assert!(text_of(&report).contains("its capabilities have more than"), "{report}");
+    insta::assert_snapshot!(text_of(&report));
 }

@@ -1,4 +1,4 @@
-//! Hosts over HTTP: who is let in, what becomes of sessions and streams, and how it ends.
+//! Hosts over HTTP: admission, sessions, streams, and shutdown.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, Modern, Program, Proxy, Server, descendants, eventually, http_client, text_of,
+    Host, ModernHost, Program, Proxy, Server, descendants, eventually, http_client, text_of,
 };
 
 const PATH: &str = "/mcp";
@@ -28,7 +28,7 @@ fn hello() -> Value {
     }})
 }
 
-/// The status of an `initialize` with these headers.
+/// Returns the status of an `initialize` with these headers.
 async fn status(program: &Program, path: &str, headers: &[(&str, &str)]) -> u16 {
     let mut request = http_client()
         .post(program.url(path).await)
@@ -41,7 +41,7 @@ async fn status(program: &Program, path: &str, headers: &[(&str, &str)]) -> u16 
 }
 
 #[tokio::test]
-async fn a_host_over_http_loads_calls_and_is_told() {
+async fn host_over_http_loads_calls_and_is_notified() {
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     assert_eq!(host.tool_names().await, ["discover_tool", "use_tool", "load_mcp"]);
@@ -54,7 +54,7 @@ async fn a_host_over_http_loads_calls_and_is_told() {
 }
 
 #[tokio::test]
-async fn strangers_are_turned_away_before_anything_is_looked_at() {
+async fn foreign_requests_are_refused() {
     let program = service().start_http();
     for (name, value, expected) in [
         ("host", "evil.example.com", 403),
@@ -64,14 +64,14 @@ async fn strangers_are_turned_away_before_anything_is_looked_at() {
     ] {
         assert_eq!(status(&program, PATH, &[(name, value)]).await, expected, "{name}: {value}");
     }
-    assert_eq!(status(&program, "/servers/nobody/mcp", &[]).await, 404);
+    assert_eq!(status(&program, "/servers/unknown/mcp", &[]).await, 404);
     assert_eq!(status(&program, "/mcp?surface=nonsense", &[]).await, 400);
     let text = http_client().post(program.url(PATH).await).body("x").send().await.unwrap();
     assert_eq!(text.status(), 415);
 }
 
 #[tokio::test]
-async fn tokens_open_everything_or_one_server() {
+async fn tokens_open_all_servers_or_one() {
     let own = Server::lazy("own").set("authTokens", json!(["for-own"]));
     let program =
         Proxy::with([own, Server::lazy("b")]).set("authTokens", json!(["for-all"])).start_http();
@@ -96,8 +96,8 @@ async fn tokens_open_everything_or_one_server() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_a_token_which_is_made_and_printed_once() {
-    let program = service().argument("--http").argument("0.0.0.0:0").run_as_service();
+async fn public_address_gets_a_printed_token() {
+    let program = service().argument("--http").argument("0.0.0.0:0").start_service();
     let url = program.url(PATH).await.replace("0.0.0.0", "127.0.0.1");
     let log = program.log();
     let tokens: Vec<&str> =
@@ -118,7 +118,7 @@ async fn an_address_that_others_can_reach_needs_a_token_which_is_made_and_printe
 }
 
 #[tokio::test]
-async fn a_session_is_its_hosts_alone_and_ends_when_the_host_says_so() {
+async fn session_belongs_to_its_token_and_can_be_deleted() {
     let program = service().set("authTokens", json!(["one", "two"])).start_http();
     let url = program.url(PATH).await;
     let mut host = Host::over_http(&url, &[("authorization", "Bearer one")]);
@@ -147,20 +147,20 @@ async fn a_session_is_its_hosts_alone_and_ends_when_the_host_says_so() {
 }
 
 #[tokio::test]
-async fn a_session_outlives_silence_and_not_its_host() {
+async fn session_expires_without_an_open_stream() {
     let program = service().set("sessionTimeout", "300ms").start_http();
     let mut present = initialized(&program, PATH).await;
     let mut gone = initialized(&program, PATH).await;
     gone.http_mut().hang_up();
-    program.logged("a session has expired").await;
-    // The one that holds its stream of news open is still there.
+    insta::assert_snapshot!(program.logged_at("INFO", "session").await);
+    // The host with an open event stream keeps its session.
     assert_eq!(present.tool_names().await.len(), 3);
     gone.send("tools/list", json!({})).await;
     eventually("the other is forgotten", || gone.http().statuses().last() == Some(&404)).await;
 }
 
 #[tokio::test]
-async fn a_stream_is_resumed_where_it_broke_and_brings_nothing_of_another() {
+async fn broken_stream_resumes_with_its_own_events() {
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;
@@ -170,7 +170,7 @@ async fn a_stream_is_resumed_where_it_broke_and_brings_nothing_of_another() {
     };
     let first = host.send("tools/call", call("first")).await;
     let second = host.send("tools/call", call("second")).await;
-    // Each stream begins with an event that only says how to come back to it.
+    // Each stream begins with an event that carries only its id.
     let ids = |host: &Host| -> Vec<String> {
         let lines = host.received();
         lines.iter().filter_map(|line| Some(line.strip_prefix("id ")?.to_owned())).collect()
@@ -212,7 +212,7 @@ async fn a_stream_is_resumed_where_it_broke_and_brings_nothing_of_another() {
 }
 
 #[tokio::test]
-async fn one_server_is_shown_alone_under_its_own_names() {
+async fn endpoint_of_one_server_keeps_its_names() {
     let program = service().start_http();
     let mut alone = initialized(&program, "/servers/a/mcp").await;
     let names = alone.tool_names().await;
@@ -224,7 +224,7 @@ async fn one_server_is_shown_alone_under_its_own_names() {
     let result = alone.call("echo", json!({"x": 1})).await;
     assert_eq!(text_of(&result), r#"{"name":"echo","arguments":{"x":1}}"#);
     assert!(program.started("b").is_empty());
-    // What it does not know is the server's to refuse.
+    // The server refuses methods that it does not know.
     let answer = alone.ask("no/such", json!({})).await;
     assert_eq!(answer["error"]["message"], "no no/such");
     let mut other = initialized(&program, "/servers/b/mcp?surface=activate").await;
@@ -236,7 +236,7 @@ async fn one_server_is_shown_alone_under_its_own_names() {
 }
 
 #[tokio::test]
-async fn hosts_of_one_server_are_not_told_of_another() {
+async fn endpoint_of_one_server_announces_no_other() {
     let program = service().start_http();
     let mut of_a = initialized(&program, "/servers/a/mcp").await;
     let mut of_all = initialized(&program, PATH).await;
@@ -245,12 +245,12 @@ async fn hosts_of_one_server_are_not_told_of_another() {
     of_all.notification("notifications/tools/list_changed").await;
     of_a.call("slow", json!({"ms": 300})).await;
     let told = of_a.notifications();
-    // It asked for the list that loaded its own server; what came with that is not news of another.
+    // The host asked for the list that loaded its own server. It must hear of no other load.
     assert!(told.iter().filter(|method| method.ends_with("list_changed")).count() <= 1, "{told:?}");
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_as_one() {
+async fn batch_is_answered_as_one() {
     let program = service().start_http();
     let host = initialized(&program, PATH).await;
     let batch = json!([
@@ -273,7 +273,7 @@ async fn a_batch_is_answered_as_one() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_no_message_is_refused() {
+async fn oversized_and_malformed_bodies_are_refused() {
     let program = service().set("maxMessageBytes", 2000).start_http();
     let post = |body: String| async {
         let request = http_client()
@@ -291,7 +291,7 @@ async fn what_is_too_large_or_no_message_is_refused() {
 }
 
 #[tokio::test]
-async fn a_modern_hosts_load_waits_until_it_has_the_new_list() {
+async fn load_of_a_modern_host_waits_for_the_new_list() {
     let program = service().set("settle", "20s").start_http();
     let mut listening = program.modern(PATH).await;
     listening.listen(json!({"toolsListChanged": true})).await;
@@ -305,11 +305,11 @@ async fn a_modern_hosts_load_waits_until_it_has_the_new_list() {
     surface.request("tools/list", json!({})).await;
     assert_eq!(surface.0.answer(id).await["result"]["isError"], Value::Null);
     calling.request("tools/call", load).await;
-    assert!(began.elapsed() < Duration::from_secs(15), "nobody waited for the end of the pause");
+    assert!(began.elapsed() < Duration::from_secs(15), "no host waited for the whole pause");
 }
 
 #[tokio::test]
-async fn a_stop_lets_requests_in_flight_end() {
+async fn shutdown_finishes_requests_in_flight() {
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;
@@ -325,11 +325,11 @@ async fn a_stop_lets_requests_in_flight_end() {
     assert_eq!(ended["result"]["resultType"], "complete");
     let mut program = program;
     assert_eq!(program.exit().await, Some(0));
-    assert!(!servers.iter().any(|server| crate::support::alive(*server)));
+    assert!(!servers.iter().any(|server| crate::support::is_alive(*server)));
 }
 
 #[tokio::test]
-async fn stdio_and_http_share_one_set_of_servers() {
+async fn stdio_and_http_share_servers() {
     let mut on_stdio =
         service().argument("--http").argument("127.0.0.1:0").argument("--stdio").start();
     on_stdio.initialize(json!({})).await;
@@ -344,7 +344,7 @@ async fn stdio_and_http_share_one_set_of_servers() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_read_slows_nobody_else() {
+async fn host_that_does_not_read_slows_no_other() {
     use tokio::io::AsyncWriteExt as _;
 
     let program = service().start_http();
@@ -377,14 +377,14 @@ async fn a_host_that_does_not_read_slows_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_read_its_one_stream_slows_nobody_else() {
+async fn sse_host_that_does_not_read_slows_no_other() {
     use tokio::io::AsyncWriteExt as _;
 
     let program = service().start_http();
     let mut host = initialized(&program, PATH).await;
     host.load("a").await;
     let address = program.url("").await.replace("http://", "");
-    // The stream is asked for, its first event is read, and nothing more.
+    // The test reads only the first event of the stream.
     let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
     let head = format!("GET /sse HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -408,7 +408,7 @@ async fn a_host_that_does_not_read_its_one_stream_slows_nobody_else() {
             "name": "use_tool",
             "arguments": {"tool_name": "a/huge", "tool_input": {"bytes": 9_000_000}},
         }});
-        // What is too much for it is refused.
+        // Calls beyond the capacity of the stream are refused.
         assert!(matches!(post(call).await, 202 | 503));
     }
     let others = async {
@@ -417,15 +417,15 @@ async fn a_host_that_does_not_read_its_one_stream_slows_nobody_else() {
         }
     };
     // A pause for each message would add up to far more than this.
-    tokio::time::timeout(Duration::from_mins(1), others).await.expect("nobody waits for it");
+    tokio::time::timeout(Duration::from_mins(1), others).await.expect("no other host waits");
 }
 
 #[tokio::test]
-async fn the_modern_rules_for_headers_are_kept() {
+async fn modern_header_rules_are_enforced() {
     let program = service().start_http();
     let url = program.url(PATH).await;
     let post = |method: &'static str, headers: Vec<(&'static str, &'static str)>| {
-        let params = Modern::meta(json!({"name": "discover_tool", "arguments": {}}));
+        let params = ModernHost::meta(json!({"name": "discover_tool", "arguments": {}}));
         let body = json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params});
         let mut request = http_client()
             .post(&url)
@@ -460,14 +460,14 @@ async fn the_modern_rules_for_headers_are_kept() {
 }
 
 #[tokio::test]
-async fn half_open_connections_keep_nobody_out() {
+async fn half_open_connections_block_no_host() {
     let program = service().descriptors(200).start_http();
     let url = program.url("").await;
     let address = url.trim_start_matches("http://").to_owned();
     let mut half_open = Vec::new();
     for number in 0..400 {
         let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
-        // Some say nothing, others begin.
+        // Half of the connections send nothing, the others a part of a request.
         if number % 2 == 0 {
             tokio::io::AsyncWriteExt::write_all(&mut stream, b"GET /healthz HT").await.unwrap();
         }
@@ -481,7 +481,7 @@ async fn half_open_connections_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn requests_that_never_come_as_a_whole_keep_nobody_out() {
+async fn incomplete_requests_block_no_host() {
     let program = service().descriptors(200).start_http();
     let url = program.url("").await;
     let address = url.trim_start_matches("http://").to_owned();
@@ -502,7 +502,7 @@ async fn requests_that_never_come_as_a_whole_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn no_host_waits_for_one_on_stdio_that_does_not_read() {
+async fn stdio_host_that_does_not_read_slows_no_other() {
     let mut program = service().argument("--stdio").start_http();
     let mut stdin = program.take_stdin();
     let mut send = async |message: Value| {
@@ -523,11 +523,11 @@ async fn no_host_waits_for_one_on_stdio_that_does_not_read() {
         }
     };
     // Waiting for the other host would cost seconds each time.
-    tokio::time::timeout(crate::support::PATIENCE, calls).await.expect("nobody waits");
+    tokio::time::timeout(crate::support::PATIENCE, calls).await.expect("no other host waits");
 }
 
 #[tokio::test]
-async fn a_token_that_is_taken_out_of_the_config_opens_nothing_any_more() {
+async fn removed_token_opens_nothing() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("c.json");
     let write = |tokens: Value| {
@@ -539,10 +539,10 @@ async fn a_token_that_is_taken_out_of_the_config_opens_nothing_any_more() {
     let with = |token: &str| format!("Bearer {token}");
     assert_eq!(status(&program, PATH, &[("authorization", &with("old-token"))]).await, 200);
     write(json!(["kept-token", "new-token"]));
-    program.logged("the config has changed").await;
+    eventually("the config is read again", || !program.reloads().is_empty()).await;
     assert_eq!(status(&program, PATH, &[("authorization", &with("old-token"))]).await, 401);
     assert_eq!(status(&program, PATH, &[("authorization", &with("new-token"))]).await, 200);
     assert_eq!(status(&program, PATH, &[("authorization", &with("kept-token"))]).await, 200);
-    program.logged("refused requests without a good token").await;
+    insta::assert_snapshot!(program.logged_at("WARN", "token").await);
     assert!(!program.log().iter().any(|line| line.contains("old-token")));
 }

@@ -1,15 +1,13 @@
-//! `import`: the servers of AI tools and of other proxies' configs, on files as the tools write them.
+//! `import`: servers from apps and from configs of other proxies, on files as these programs write
+//! them.
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, OWN, at_terminal, fixture};
+use crate::support::{
+    Cases, Home, USER_CONFIG, at_terminal, fixture, line_of, redacted, without_differences,
+};
 
-/// What was said, without what differs from run to run.
-fn told(home: &Home, said: &str) -> String {
-    said.replace(&*home.path().to_string_lossy(), "<home>")
-}
-
-/// The JSON in what was said.
+/// Returns the JSON in an output.
 fn reported(said: &str) -> Value {
     let start = said.find("{\n").unwrap_or_else(|| panic!("{said}"));
     let mut values = serde_json::Deserializer::from_str(&said[start..]).into_iter();
@@ -17,15 +15,15 @@ fn reported(said: &str) -> Value {
 }
 
 #[tokio::test]
-async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() {
-    let home = Home::with_hosts();
+async fn import_all_keeps_the_meaning_of_servers() {
+    let home = Home::with_app_files();
     let before = home.files();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets"];
     let (code, said) = home.run_in("project", &import).await;
     assert_eq!(code, Some(0), "{said}");
-    insta::assert_snapshot!("imported", told(&home, &home.read(OWN)));
+    insta::assert_snapshot!("imported", redacted(&home.read(USER_CONFIG)));
     let (_, notes) = said.split_once("wrote").unwrap();
-    insta::assert_snapshot!("what_is_left_to_do", told(&home, notes));
+    insta::assert_snapshot!("notes_of_the_import", redacted(notes));
     insta::assert_snapshot!("secrets", home.read(".config/dormouse/.env"));
     for secret in ["ghp_0123456789", "ntn_abcdef", "hunter2"] {
         assert!(!said.contains(secret), "{said}");
@@ -44,11 +42,11 @@ async fn all_hosts_are_found_and_their_servers_mean_here_what_they_mean_there() 
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_not_imported_again() {
-    let home = Home::with_hosts();
+async fn imported_servers_are_not_imported_again() {
+    let home = Home::with_app_files();
     let import = ["import", "--all", "--project", "--yes", "--move-secrets", "--json"];
     assert_eq!(home.run_in("project", &import).await.0, Some(0));
-    let config = home.read(OWN);
+    let config = home.read(USER_CONFIG);
     let (code, said) = home.run_in("project", &import).await;
     assert_eq!(code, Some(0), "{said}");
     let report = reported(&said);
@@ -56,12 +54,13 @@ async fn what_is_there_already_is_not_imported_again() {
     let outcomes = report["servers"].as_array().unwrap().iter().map(|server| &server["outcome"]);
     let new = outcomes.filter(|outcome| *outcome != "already there" && *outcome != "skipped");
     assert_eq!(new.count(), 0, "{said}");
-    home.is(OWN, &config);
+    home.assert_file(USER_CONFIG, &config);
 }
 
 #[tokio::test]
-async fn nothing_is_written_unless_somebody_says_so() {
-    let home = Home::with_hosts();
+async fn import_without_consent_writes_nothing() {
+    let home = Home::with_app_files();
+    let mut cases = Cases::default();
     for (arguments, expected) in [
         (&["import", "cursor"][..], 1),
         (&["import", "cursor", "--json"], 1),
@@ -69,25 +68,27 @@ async fn nothing_is_written_unless_somebody_says_so() {
     ] {
         let (code, said) = home.run(arguments).await;
         assert_eq!(code, Some(expected), "{said}");
-        assert!(said.contains("linear") && !said.contains("ghp_"), "{said}");
-        assert!(!home.path().join(OWN).exists());
+        assert!(!said.contains("ghp_"), "{said}");
+        cases.add(arguments.join(" "), &without_differences(&said));
+        assert!(!home.path().join(USER_CONFIG).exists());
     }
-    let (code, said) = home.run(&["import", "nobody"]).await;
+    let (code, said) = home.run(&["import", "unknown-app"]).await;
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("is none of the hosts: claude-code,"), "{said}");
+    cases.add("import unknown-app", &said);
+    insta::assert_snapshot!(cases);
 }
 
 #[tokio::test]
-async fn without_arguments_it_shows_what_there_is() {
-    let home = Home::with_hosts();
+async fn import_without_arguments_lists_the_apps() {
+    let home = Home::with_app_files();
     let (code, said) = home.run_in("project", &["import"]).await;
     assert_eq!(code, Some(0));
-    insta::assert_snapshot!(told(&home, &said));
+    insta::assert_snapshot!(redacted(&said));
 }
 
 #[tokio::test]
-async fn without_arguments_json_lists_the_files_that_have_servers() {
-    let home = Home::with_hosts();
+async fn import_as_json_lists_files_with_servers() {
+    let home = Home::with_app_files();
     let (code, said) = home.run_in("project", &["import", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
     let files: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
@@ -102,15 +103,16 @@ async fn without_arguments_json_lists_the_files_that_have_servers() {
 }
 
 #[tokio::test]
-async fn servers_that_claude_code_has_for_other_projects_are_mentioned() {
-    let home = Home::with_hosts();
+async fn servers_of_other_projects_are_mentioned() {
+    let home = Home::with_app_files();
     for arguments in [&["import"][..], &["import", "claude-code", "--yes"]] {
         let (code, said) = home.run_in("project", arguments).await;
         assert_eq!(code, Some(0), "{said}");
-        let expected = "Claude Code has servers for the project /elsewhere: not-here; to import them, run dormouse import claude-code there";
-        assert!(said.contains(expected), "{said}");
+        insta::assert_snapshot!("servers_of_other_projects", line_of(&said, "/elsewhere"));
     }
-    assert!(home.read(OWN).contains("local-db") && !home.read(OWN).contains("not-here"));
+    assert!(
+        home.read(USER_CONFIG).contains("local-db") && !home.read(USER_CONFIG).contains("not-here")
+    );
 }
 
 #[tokio::test]
@@ -122,7 +124,8 @@ async fn servers_of_the_same_name_are_told_apart() {
         .with(".gemini/config/mcp_config.json", config("one"));
     let (code, said) = home.run(&["import", "--all", "--yes", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
-    let ours: Value = serde_json::from_str(home.read(OWN).split_once('\n').unwrap().1).unwrap();
+    let ours: Value =
+        serde_json::from_str(home.read(USER_CONFIG).split_once('\n').unwrap().1).unwrap();
     assert_eq!(ours["mcpServers"]["s"]["command"], "one");
     assert_eq!(ours["mcpServers"]["s-windsurf"]["command"], "two");
     assert_eq!(reported(&said)["servers"][0]["from"].as_array().unwrap().len(), 2);
@@ -130,10 +133,10 @@ async fn servers_of_the_same_name_are_told_apart() {
     home.write(".cursor/mcp.json", config("three"));
     let (code, said) = home.run(&["import", "cursor", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("name is taken"), "{said}");
+    insta::assert_snapshot!("name_is_taken", redacted(&said));
     assert_eq!(home.run(&["import", "cursor", "--yes", "--force"]).await.0, Some(0));
-    assert!(home.read(OWN).contains("\"three\""));
-    // What is there is called as it is there.
+    assert!(home.read(USER_CONFIG).contains("\"three\""));
+    // A server that is in the config already is reported by its name there.
     let (_, said) = home.run(&["import", "windsurf", "--json", "--yes"]).await;
     let servers = reported(&said)["servers"].clone();
     assert_eq!(
@@ -143,16 +146,16 @@ async fn servers_of_the_same_name_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_named_and_the_rest_is_imported() {
-    let home = Home::with_hosts().with(".cursor/mcp.json", "{\n  \"mcpServers\": nonsense\n}");
+async fn unreadable_file_does_not_stop_the_import() {
+    let home = Home::with_app_files().with(".cursor/mcp.json", "{\n  \"mcpServers\": nonsense\n}");
     let (code, said) = home.run(&["import", "cursor", "windsurf", "--yes"]).await;
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains(".cursor/mcp.json: 2:17: not JSON"), "{said}");
-    assert!(home.read(OWN).contains("notion"));
+    insta::assert_snapshot!(redacted(&without_differences(&said)));
+    assert!(home.read(USER_CONFIG).contains("notion"));
 }
 
 #[tokio::test]
-async fn one_entry_that_is_none_does_not_keep_the_others_out() {
+async fn invalid_entries_do_not_stop_the_import() {
     let theirs = r#"{"mcpServers": {
         "good": {"command": "good", "args": ["--port", 8080]}, "null": null, "text": "x",
         "socket": {"type": "ws", "url": "wss://x.example/"}, "odd": {"url": "http://x/", "headers": "x", "apiKey": "k"}
@@ -163,28 +166,30 @@ async fn one_entry_that_is_none_does_not_keep_the_others_out() {
     insta::assert_snapshot!(
         said.lines().filter(|line| line.contains("left out")).collect::<Vec<_>>().join("\n")
     );
-    assert!(home.read(OWN).contains("\"good\"") && home.read(OWN).contains("\"8080\""));
-}
-
-#[tokio::test]
-async fn a_projects_servers_come_only_when_that_is_said() {
-    let home = Home::with_hosts();
-    let (code, said) = home.run_in("project", &["import", "cursor", "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("project/.cursor/mcp.json is the project's: with --project"), "{said}");
-    assert!(!home.read(OWN).contains("\"here\""));
-    let (code, said) = home.run_in("project", &["import", ".cursor/mcp.json", "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
-    let place = home.path().join("project").to_string_lossy().into_owned();
     assert!(
-        home.read(OWN).contains(&format!("\"command\": \"{place}/server\"")),
-        "{}",
-        home.read(OWN)
+        home.read(USER_CONFIG).contains("\"good\"") && home.read(USER_CONFIG).contains("\"8080\"")
     );
 }
 
 #[tokio::test]
-async fn what_a_projects_file_says_is_not_run_unasked() {
+async fn project_servers_need_the_project_flag() {
+    let home = Home::with_app_files();
+    let (code, said) = home.run_in("project", &["import", "cursor", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    insta::assert_snapshot!(redacted(&without_differences(&said)));
+    assert!(!home.read(USER_CONFIG).contains("\"here\""));
+    let (code, said) = home.run_in("project", &["import", ".cursor/mcp.json", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let place = home.path().join("project").to_string_lossy().into_owned();
+    assert!(
+        home.read(USER_CONFIG).contains(&format!("\"command\": \"{place}/server\"")),
+        "{}",
+        home.read(USER_CONFIG)
+    );
+}
+
+#[tokio::test]
+async fn import_runs_no_project_command_unasked() {
     let evil = json!({"mcpServers": {"evil": {"command": "sh", "args": ["-c", "touch ran"]}}});
     let home = Home::new().with("project/.mcp.json", evil.to_string());
     for arguments in
@@ -198,36 +203,38 @@ async fn what_a_projects_file_says_is_not_run_unasked() {
 }
 
 #[tokio::test]
-async fn a_name_is_free_where_only_another_found_server_has_it() {
+async fn name_of_another_found_server_is_free() {
     let config = |command: &str| json!({"mcpServers": {"s": {"command": command}}}).to_string();
     let home = Home::new()
-        .with(OWN, config("one"))
+        .with(USER_CONFIG, config("one"))
         .with(".cursor/mcp.json", config("one"))
         .with(".codeium/windsurf/mcp_config.json", config("two"));
     let (code, said) = home.run(&["import", "--all", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(home.read(OWN).contains("\"s-windsurf\""), "{said}");
+    assert!(home.read(USER_CONFIG).contains("\"s-windsurf\""), "{said}");
 }
 
 #[tokio::test]
-async fn nothing_goes_into_a_config_that_is_not_trusted() {
-    let home = Home::with_hosts().with("project/dormouse.json", "{\"mcpServers\": {}}");
+async fn untrusted_config_is_not_edited() {
+    let home = Home::with_app_files().with("project/dormouse.json", "{\"mcpServers\": {}}");
+    let mut cases = Cases::default();
     for arguments in [&["import", "cursor", "--yes", "--move-secrets"][..], &["add", "x", "y"]] {
         let (code, said) = home.run_in("project", arguments).await;
         assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("dormouse trust"), "{said}");
+        cases.add(arguments.join(" "), &said);
     }
+    insta::assert_snapshot!(cases);
     assert!(!home.path().join("project/.env").exists());
-    // What a host has there is no config of ours to add to.
+    // A file of an app in the project is not a config of dormouse.
     std::fs::remove_file(home.path().join("project/dormouse.json")).unwrap();
     let before = home.read("project/.mcp.json");
     assert_eq!(home.run_in("project", &["add", "x", "y"]).await.0, Some(0));
-    home.is("project/.mcp.json", &before);
-    assert!(home.read(OWN).contains("\"x\""));
+    home.assert_file("project/.mcp.json", &before);
+    assert!(home.read(USER_CONFIG).contains("\"x\""));
 }
 
 #[tokio::test]
-async fn servers_that_are_probed_say_what_they_are_for() {
+async fn probed_servers_get_descriptions() {
     let script = json!({
         "instructions": "Keeps notes. Use it to remember."
     });
@@ -239,12 +246,9 @@ async fn servers_that_are_probed_say_what_they_are_for() {
     assert_eq!(code, Some(0), "{said}");
     let report = reported(&said);
     let description = &report["servers"][0]["entry"]["description"];
-    assert_eq!(
-        description,
-        "Keeps notes. Use it to remember. Tools: echo, raw, slow, progress, die, hang, huge, noise, …"
-    );
+    insta::assert_snapshot!("description_from_a_probe", description.as_str().unwrap());
     assert_eq!(report["servers"][1]["entry"]["startup"], "hybrid", "{said}");
-    assert!(said.contains("broken: "), "{said}");
+    insta::assert_snapshot!("failed_probe", line_of(&said, "broken: "));
     let home = Home::new().with("theirs.json", config.to_string());
     let (code, said) = home.run(&["import", "theirs.json", "--eager", "--yes", "--json"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -252,7 +256,7 @@ async fn servers_that_are_probed_say_what_they_are_for() {
 }
 
 #[tokio::test]
-async fn the_config_of_another_proxy_is_converted() {
+async fn configs_of_other_proxies_are_converted() {
     for (name, theirs, expected) in [
         (
             "dynmcp.json",
@@ -281,7 +285,7 @@ async fn the_config_of_another_proxy_is_converted() {
         let home = Home::new().with(name, theirs);
         let (code, said) = home.run(&["import", name, "--yes"]).await;
         assert_eq!(code, Some(0), "{name}: {said}");
-        let ours = home.read(OWN);
+        let ours = home.read(USER_CONFIG);
         for part in expected {
             assert!(ours.contains(part), "{name}: {part} in {ours}");
         }
@@ -290,7 +294,7 @@ async fn the_config_of_another_proxy_is_converted() {
     }
 }
 
-/// Configs of other proxies with each key whose value is translated.
+/// Configs of other proxies with every key whose value is translated.
 const CONVERTED: [(&str, &str); 4] = [
     (
         "dynmcp.json",
@@ -327,12 +331,12 @@ const CONVERTED: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn what_is_converted_is_valid_by_the_published_schema() {
+async fn converted_configs_match_the_schema() {
     for (name, theirs) in CONVERTED {
         let home = Home::new().with(name, theirs);
         let (code, said) = home.run(&["import", name, "--yes"]).await;
         assert_eq!(code, Some(0), "{name}: {said}");
-        let ours = home.read(OWN);
+        let ours = home.read(USER_CONFIG);
         let start = ours.find('{').unwrap();
         let value: Value = serde_json::from_str(&ours[start..]).unwrap();
         std::fs::write(home.path().join("ours.json"), value.to_string()).unwrap();
@@ -348,15 +352,15 @@ async fn what_is_converted_is_valid_by_the_published_schema() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn at_a_terminal_it_asks() {
-    let home = Home::with_hosts();
+async fn import_asks_at_a_terminal() {
+    let home = Home::with_app_files();
     let mut command = home.command(".");
     command.args(["import", "windsurf"]);
     let answers =
         [("notion: ", "Notes of the team.\r"), ("refer to them? ", "y"), ("dormouse.json? ", "y")];
     let said = at_terminal(command, &answers).await;
     assert!(said.contains("notion"), "{said}");
-    let ours = home.read(OWN);
+    let ours = home.read(USER_CONFIG);
     assert!(ours.contains("\"description\": \"Notes of the team.\""), "{said}\n{ours}");
     assert!(ours.contains("Bearer ${NOTION_AUTHORIZATION}"), "{said}\n{ours}");
     assert!(!ours.contains("startup"), "{ours}");

@@ -1,8 +1,8 @@
-//! The direction of imports (DESIGN.md section 8): a layer may use what stands to its right.
+//! The direction of imports: a layer may use only the layers below it (docs/ARCHITECTURE.md).
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// What each layer may use. `catalog` and `config` are used by many, and use little.
+/// The layers that each layer may use.
 const MAY_USE: [(&str, &[&str]); 15] = [
     (
         "cli",
@@ -43,7 +43,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
 ];
 
 #[test]
-fn layers_use_only_what_stands_to_their_right() {
+fn layers_import_only_lower_layers() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let layers: BTreeSet<String> = fs::read_dir(&source)
         .unwrap()
@@ -62,7 +62,7 @@ fn layers_use_only_what_stands_to_their_right() {
     }
 }
 
-/// The top-level modules that each file below `directory` names after `crate::`.
+/// Returns the top-level modules that each file below `directory` names after `crate::`.
 fn uses(directory: &Path) -> Vec<(String, BTreeSet<String>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -93,7 +93,8 @@ fn named(text: &str) -> BTreeSet<String> {
                         named.insert(std::mem::take(&mut word));
                     }
                     c if depth == 0 && (c.is_alphanumeric() || c == '_') => {
-                        // A word begins after a comma or at the start; what follows `::` is no layer.
+                        // A word begins after a comma or at the start; a word after `::` is no
+                        // layer.
                         word.push(c);
                     }
                     _ => {}
@@ -111,7 +112,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_reader_of_imports_sees_groups_and_paths() {
+fn import_reader_sees_groups_and_paths() {
     let text = "use crate::{\n config::{A, wire},\n peer::B, protocol,\n};\nuse crate::wire::C; crate::upstream::D";
     let expected = ["config", "peer", "protocol", "upstream", "wire"].map(str::to_owned);
     assert_eq!(named(text), BTreeSet::from(expected));

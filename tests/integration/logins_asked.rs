@@ -1,17 +1,20 @@
-//! How the user of a host is asked to log in, and what becomes of the request that needs it.
+//! Logins that a host asks its user for, and the requests that wait for them.
 
 use std::{net::TcpListener, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::support::{Authority, Host, Manner, Modern, PATIENCE, User, eventually, text_of, visit};
+use crate::support::{
+    Authority, Behaviour, Host, ModernHost, PATIENCE, User, eventually, redacted, text_of, visit,
+    words_of,
+};
 
-/// The `params` of a call.
+/// Returns the `params` of a call.
 fn use_of_t() -> Value {
     json!({"name": "use_tool", "arguments": {"tool_name": "g/t"}})
 }
 
-/// A host whose user opens pages.
+/// Capabilities of a host that opens pages for its user.
 const SHOWS_PAGES: &str = r#"{"elicitation": {"form": {}, "url": {}}}"#;
 
 async fn host_that_shows_pages(user: &User) -> Host {
@@ -20,28 +23,28 @@ async fn host_that_shows_pages(user: &User) -> Host {
     host
 }
 
-/// The id of a call of a legacy host, and the question that comes of it.
+/// Sends a call of a legacy host, and returns its id and the question that it causes.
 async fn call_that_asks(host: &mut Host) -> (u64, Value) {
     let call = host.send("tools/call", use_of_t()).await;
     (call, host.message("elicitation/create", |_| true).await)
 }
 
 #[tokio::test]
-async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
+async fn call_continues_after_a_login_in_the_host() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
     let mut calls = Vec::new();
     for _ in 0..3 {
         calls.push(host.send("tools/call", use_of_t()).await);
     }
-    // However many need it, its user is asked once.
+    // Three calls cause one question.
     let question = host.message("elicitation/create", |_| true).await;
     let asked = &question["params"];
     assert_eq!(asked["mode"], "url");
     host.reply(&question, json!({"action": "accept"})).await;
     let page = visit(asked["url"].as_str().unwrap()).await;
-    assert!(page.contains("You are logged in"), "{page}");
+    insta::assert_snapshot!("page_after_the_login", words_of(&page));
     for call in calls {
         assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
     }
@@ -53,9 +56,9 @@ async fn a_host_that_shows_pages_is_asked_and_the_call_goes_on() {
 }
 
 #[tokio::test]
-async fn a_login_made_in_a_terminal_lets_whoever_waits_go_on() {
+async fn login_in_a_terminal_continues_waiting_calls() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let mut legacy = host_that_shows_pages(&user).await;
     let (call, question) = call_that_asks(&mut legacy).await;
     let (mut modern, wanted, asked) = modern_host_that_is_asked(&user).await;
@@ -69,9 +72,9 @@ async fn a_login_made_in_a_terminal_lets_whoever_waits_go_on() {
 }
 
 #[tokio::test]
-async fn a_question_is_withdrawn_when_nobody_needs_the_login_any_more() {
+async fn unneeded_login_question_is_withdrawn() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
     let (first, question) = call_that_asks(&mut host).await;
     host.cancel(first, false).await;
@@ -84,10 +87,10 @@ async fn a_question_is_withdrawn_when_nobody_needs_the_login_any_more() {
 }
 
 #[tokio::test]
-async fn a_host_is_told_why_a_login_has_not_come_about() {
+async fn failed_login_tells_the_host_why() {
     let authority = Authority::start().await;
-    authority.returns("error", "access_denied");
-    let user = User::at(authority.url());
+    authority.set_redirect_parameter("error", "access_denied");
+    let user = User::with_server_at(authority.url());
     let mut legacy = host_that_shows_pages(&user).await;
     let (call, question) = call_that_asks(&mut legacy).await;
     legacy.reply(&question, json!({"action": "accept"})).await;
@@ -96,19 +99,18 @@ async fn a_host_is_told_why_a_login_has_not_come_about() {
     visit(asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap()).await;
     let again = modern.send("tools/call", answered(wanted, &asked, "accept")).await;
     for answer in [legacy.answer(call).await, modern.answer(again).await] {
-        let said = text_of(&answer["result"]);
-        assert!(said.contains("(the authorization server has refused: access_denied)"), "{said}");
-        assert!(said.contains("run `dormouse login g"), "{said}");
+        insta::assert_snapshot!("failed_login", redacted(text_of(&answer["result"])));
     }
 }
 
 #[tokio::test]
-async fn who_declines_can_log_in_with_the_command_at_once() {
+async fn declined_login_frees_the_redirect_port() {
     let authority = Authority::start().await;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let redirect_uri = format!("http://127.0.0.1:{port}/callback");
     let oauth = json!({"redirectUri": redirect_uri});
-    let user = User::of(&json!({"url": authority.url(), "description": "d", "oauth": oauth}));
+    let user =
+        User::with_server(&json!({"url": authority.url(), "description": "d", "oauth": oauth}));
     let mut host = host_that_shows_pages(&user).await;
     let (call, question) = call_that_asks(&mut host).await;
     host.reply(&question, json!({"action": "decline"})).await;
@@ -118,11 +120,11 @@ async fn who_declines_can_log_in_with_the_command_at_once() {
 }
 
 #[tokio::test]
-async fn a_page_is_of_the_config_that_is_in_force() {
+async fn login_page_follows_the_current_config() {
     let authority = Authority::start().await;
     let entry =
         |client| json!({"url": authority.url(), "description": "d", "oauth": {"clientId": client}});
-    let user = User::of(&entry("wrong"));
+    let user = User::with_server(&entry("wrong"));
     let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
     let address = |asked: &Value| {
         asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap().to_owned()
@@ -141,34 +143,33 @@ async fn a_page_is_of_the_config_that_is_in_force() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_from_the_first_is_no_reason_to_ask_again() {
+async fn token_refused_at_once_asks_no_second_time() {
     let authority = Authority::start().await;
-    authority.gives("refresh_token", Value::Null);
-    let user = User::at(authority.url());
+    authority.set_token_member("refresh_token", Value::Null);
+    let user = User::with_server_at(authority.url());
     let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
-    authority.behaves(Manner::AcceptsNone);
+    authority.set_behaviour(Behaviour::RejectsTokens);
     visit(asked["inputRequests"]["login"]["params"]["url"].as_str().unwrap()).await;
     let refused = host.request("tools/call", answered(wanted, &asked, "accept")).await;
-    let said = text_of(&refused);
-    assert!(said.contains("it does not accept the token that was given a moment ago"), "{said}");
+    insta::assert_snapshot!(redacted(text_of(&refused)));
 }
 
 #[tokio::test]
-async fn nobody_is_waited_for_when_the_host_has_gone() {
+async fn exit_does_not_wait_for_a_login() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
     let call = host.send("tools/call", use_of_t()).await;
     host.message("elicitation/create", |_| true).await;
     assert_eq!(host.end().await, Some(0));
     let answer = host.answer(call).await;
-    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
+    insta::assert_snapshot!(redacted(text_of(&answer["result"])));
 }
 
 #[tokio::test]
-async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_same_way() {
+async fn load_continues_after_a_login_and_asks_for_more_scopes() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
     let load =
         host.send("tools/call", json!({"name": "load_mcp", "arguments": {"mcp_name": "g"}})).await;
@@ -177,39 +178,40 @@ async fn a_load_goes_on_after_the_login_and_more_scopes_are_asked_for_in_the_sam
     assert_eq!(loaded["result"]["structuredContent"]["tools"][0]["name"], "g/t", "{loaded}");
     assert!(host.notifications().contains(&"notifications/tools/list_changed".to_owned()));
 
-    authority.needs("write");
+    authority.require_scope("write");
     let wanted = use_of_t();
     let call = host.send("tools/call", wanted).await;
     accept(&mut host, &first).await;
     assert_eq!(text_of(&host.answer(call).await["result"]), "ordinary");
 }
 
-/// Has the host's user open the page of a question that is not `earlier`; the id of the question.
+/// Opens the page of a question other than `earlier`, as the host's user, and returns the
+/// question's id.
 async fn accept(host: &mut Host, earlier: &Value) -> Value {
     let question = host.message("elicitation/create", |asked| asked["id"] != *earlier).await;
     host.reply(&question, json!({"action": "accept"})).await;
     let page = visit(question["params"]["url"].as_str().unwrap()).await;
-    assert!(page.contains("You are logged in"), "{page}");
+    insta::assert_snapshot!("page_after_the_login", words_of(&page));
     question["id"].clone()
 }
 
 #[tokio::test]
-async fn who_declines_is_told_the_command() {
+async fn declined_login_names_the_command() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let mut host = host_that_shows_pages(&user).await;
     let wanted = use_of_t();
     let call = host.send("tools/call", wanted).await;
     let question = host.message("elicitation/create", |_| true).await;
     host.reply(&question, json!({"action": "decline"})).await;
     let answer = host.answer(call).await;
-    assert!(text_of(&answer["result"]).contains("run `dormouse login g"), "{answer}");
+    insta::assert_snapshot!(redacted(text_of(&answer["result"])));
 }
 
-/// A modern host whose user opens pages, its call, and what it is asked.
+/// Sends a call of a modern host that opens pages; returns the host, the call and the question.
 async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
     let mut host = user.proxy().start();
-    let mut wanted = Modern::meta(use_of_t());
+    let mut wanted = ModernHost::meta(use_of_t());
     wanted["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         serde_json::from_str(SHOWS_PAGES).unwrap();
     let asked = host.request("tools/call", wanted.clone()).await;
@@ -217,7 +219,7 @@ async fn modern_host_that_is_asked(user: &User) -> (Host, Value, Value) {
     (host, wanted, asked)
 }
 
-/// The call of a modern host that comes back from its user.
+/// Returns the call again with the user's answer.
 fn answered(mut wanted: Value, asked: &Value, action: &str) -> Value {
     wanted["requestState"] = asked["requestState"].clone();
     wanted["inputResponses"] = json!({"login": {"action": action}});
@@ -225,9 +227,9 @@ fn answered(mut wanted: Value, asked: &Value, action: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
+async fn modern_host_retries_after_the_login() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
     let question = &asked["inputRequests"]["login"];
     assert_eq!(
@@ -240,7 +242,7 @@ async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
     visit(question["params"]["url"].as_str().unwrap()).await;
     let answer = host.answer(call).await;
     assert_eq!(text_of(&answer["result"]), "ordinary", "{answer}");
-    let seen = authority.remote.asked();
+    let seen = authority.remote.requests();
     assert!(seen.iter().all(|seen| !seen.body.contains("dormouse-login.")), "it is ours alone");
 
     let refused = host.ask("tools/call", again).await;
@@ -248,35 +250,36 @@ async fn a_modern_host_comes_back_when_its_user_has_logged_in() {
 }
 
 #[tokio::test]
-async fn a_host_elsewhere_is_told_the_command_whatever_it_shows() {
+async fn remote_host_is_told_the_login_command() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
-    let program = user.proxy().argument("--http").argument("0.0.0.0:0").run_as_service();
+    let user = User::with_server_at(authority.url());
+    let program = user.proxy().argument("--http").argument("0.0.0.0:0").start_service();
     let url = program.url("/mcp").await.replace("0.0.0.0", "127.0.0.1");
     let token = program
         .log()
         .iter()
         .find_map(|line| line.split_once("bearer token: ").map(|(_, token)| token.to_owned()));
     let bearer = format!("Bearer {}", token.expect("it is printed"));
-    let here = user.proxy().argument("--http").argument("127.0.0.1:0").run_as_service();
+    let here = user.proxy().argument("--http").argument("127.0.0.1:0").start_service();
     let passed_on = here.url("/mcp").await;
     for (url, header) in
         [(url, ("authorization", bearer.as_str())), (passed_on, ("x-forwarded-for", "192.0.2.1"))]
     {
         let mut host = Host::over_http(&url, &[header]);
         host.initialize(serde_json::from_str(SHOWS_PAGES).unwrap()).await;
-        assert!(host.use_g().await.contains("run `dormouse login g"));
+        let refused = host.use_g().await;
+        insta::assert_snapshot!("remote_host", redacted(&refused));
     }
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_browser_is_opened_only_where_the_config_says_so() {
+async fn browser_opens_only_if_configured() {
     use std::os::unix::fs::PermissionsExt as _;
 
     for is_interactive in [false, true] {
         let authority = Authority::start().await;
-        let user = User::with(&json!({
+        let user = User::with_config(&json!({
             "interactive": is_interactive,
             "mcpServers": {"g": {"url": authority.url(), "description": "d"}},
         }));
@@ -291,7 +294,7 @@ async fn a_browser_is_opened_only_where_the_config_says_so() {
         let id = host.send("tools/call", wanted).await;
         if !is_interactive {
             let answer = host.answer(id).await;
-            assert!(text_of(&answer["result"]).contains("dormouse login g"), "{answer}");
+            insta::assert_snapshot!(redacted(text_of(&answer["result"])));
             assert!(!opened.exists());
             continue;
         }
@@ -303,11 +306,11 @@ async fn a_browser_is_opened_only_where_the_config_says_so() {
 }
 
 #[tokio::test]
-async fn a_modern_host_whose_user_declines_is_told_the_command() {
+async fn declined_login_names_the_command_to_a_modern_host() {
     let authority = Authority::start().await;
-    let user = User::at(authority.url());
+    let user = User::with_server_at(authority.url());
     let (mut host, wanted, asked) = modern_host_that_is_asked(&user).await;
     let declined = host.request("tools/call", answered(wanted, &asked, "decline")).await;
     assert_eq!(declined["isError"], true);
-    assert!(text_of(&declined).contains("run `dormouse login g"), "{declined}");
+    insta::assert_snapshot!(redacted(text_of(&declined)));
 }

@@ -1,10 +1,12 @@
-//! Logins at `FastMCP`'s in-memory provider, whose refresh tokens are good once.
+//! Logins at `FastMCP`'s in-memory provider, whose refresh tokens are valid once.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Host, Provider, Typing, User, at_terminal_typing, text_of};
+use crate::support::{
+    Cases, Host, Provider, TerminalAction, User, at_terminal_typing, line_of, redacted, text_of,
+};
 
 async fn call(host: &mut Host) -> String {
     let result = host.use_tool("g/guarded", json!({})).await;
@@ -12,38 +14,39 @@ async fn call(host: &mut Host) -> String {
 }
 
 #[tokio::test]
-async fn a_login_lasts_over_expiry_and_restart() {
+async fn login_survives_expiry_and_restart() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     let (is_in, said) = user.log_in().await;
-    assert!(is_in && said.contains("You are logged in"), "{said}");
+    assert!(is_in, "{said}");
+    insta::assert_snapshot!(redacted(&said));
     let mut host = user.host().await;
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("refreshed").await, 0);
 
-    provider.suffers("expire").await;
+    provider.trigger("expire").await;
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("refreshed").await, 1);
 
     host.end().await;
     let mut host = user.host().await;
     assert_eq!(call(&mut host).await, "let in");
-    provider.suffers("expire").await;
+    provider.trigger("expire").await;
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("refreshed").await, 2);
     assert_eq!(provider.count("registered").await, 1);
 }
 
 #[tokio::test]
-async fn processes_that_renew_at_the_same_moment_renew_once() {
+async fn concurrent_processes_renew_once() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
     let (mut one, mut other) = (user.host().await, user.host().await);
     assert_eq!(call(&mut one).await, "let in");
     assert_eq!(call(&mut other).await, "let in");
     for round in 1..=5 {
-        provider.suffers("expire").await;
+        provider.trigger("expire").await;
         let wanted = json!({"name": "use_tool", "arguments": {"tool_name": "g/guarded"}});
         let mut calls = Vec::new();
         for _ in 0..8 {
@@ -60,33 +63,33 @@ async fn processes_that_renew_at_the_same_moment_renew_once() {
 }
 
 #[tokio::test]
-async fn a_token_is_renewed_before_it_expires_and_nobody_waits() {
-    // A fifth of this is left for the renewal: enough on a machine that is busy with the other tests.
+async fn token_is_renewed_before_it_expires() {
+    // Renewal begins when a fifth of this is left, which is enough time on a busy machine.
     let provider = Provider::start(20).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
     while provider.count("refreshed").await < 1 {
         assert_eq!(call(&mut host).await, "let in");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Each request had a token that was good.
+    // Each request carried a valid token.
     assert_eq!(provider.count("turned away").await, 0);
     assert_eq!(provider.count("exchanged").await, 1);
 }
 
 #[tokio::test]
-async fn a_login_that_was_revoked_is_asked_for_again_and_made_elsewhere() {
+async fn revoked_login_is_requested_again() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
     let mut host = user.host().await;
     assert_eq!(call(&mut host).await, "let in");
 
-    provider.suffers("revoke").await;
+    provider.trigger("revoke").await;
     let said = call(&mut host).await;
-    assert!(said.contains("dormouse login g --config "), "{said}");
-    // Nobody asks again with what was refused.
+    insta::assert_snapshot!("revoked_login", redacted(&said));
+    // A refused refresh token is not sent again.
     let refused = provider.count("refused").await;
     assert_eq!(call(&mut host).await, said);
     assert_eq!(provider.count("refused").await, refused);
@@ -95,35 +98,36 @@ async fn a_login_that_was_revoked_is_asked_for_again_and_made_elsewhere() {
     assert_eq!(call(&mut host).await, "let in");
     assert_eq!(provider.count("registered").await, 1, "its client is still good");
 
-    provider.suffers("forget").await;
-    assert!(call(&mut host).await.contains("dormouse login g"));
+    provider.trigger("forget").await;
+    insta::assert_snapshot!("forgotten_login", redacted(&call(&mut host).await));
     let (is_in, said) = user.log_in().await;
     assert!(is_in, "{said}");
     assert_eq!(call(&mut host).await, "let in");
 }
 
 #[tokio::test]
-async fn without_a_browser_the_address_that_one_ended_at_is_pasted() {
+async fn login_accepts_a_pasted_address() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     let mut command = user.command(&["login", "g"]);
     command.env("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22");
     let runtime = tokio::runtime::Handle::current();
     let mut is_pasted = false;
     let shown = at_terminal_typing(command, move |shown| {
         let (Some(address), true) = (address_in(shown), shown.contains("press Enter.")) else {
-            return Typing::Waits("an address");
+            return TerminalAction::WaitFor("an address");
         };
         if std::mem::replace(&mut is_pasted, true) {
-            return Typing::Done;
+            return TerminalAction::Done;
         }
         let ended_at = runtime.block_on(where_it_leads(&address));
-        Typing::Types(format!("nonsense\n{ended_at}\n"))
+        TerminalAction::Type(format!("nonsense\n{ended_at}\n"))
     })
     .await;
-    assert!(!shown.contains("A browser should have opened"), "{shown}");
-    assert!(shown.contains("That is no address"), "{shown}");
-    assert!(shown.contains("logged in to g"), "{shown}");
+    // The terminal shows the typed lines at any time.
+    let is_typed = |line: &&str| *line == "nonsense" || line.contains("/callback?");
+    let report: Vec<&str> = shown.lines().filter(|line| !is_typed(line)).collect();
+    insta::assert_snapshot!(redacted(&report.join("\n")));
     assert_eq!(call(&mut user.host().await).await, "let in");
 }
 
@@ -132,9 +136,10 @@ fn address_in(shown: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Where a browser on another machine ends, which cannot load it.
+/// Returns the address to which the browser of another machine is redirected and which it cannot
+/// load.
 async fn where_it_leads(address: &str) -> String {
-    // What its client needs of the process, ours does.
+    // Installs the process-wide TLS provider.
     drop(crate::support::http_client());
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
     let response = client.no_proxy().build().unwrap().get(address).send().await.unwrap();
@@ -142,34 +147,39 @@ async fn where_it_leads(address: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_eager_server_comes_up_as_soon_as_somebody_has_logged_in() {
+async fn eager_server_starts_after_the_login() {
     let provider = Provider::start(3600).await;
-    let user = User::of(&json!({"url": provider.url}));
+    let user = User::with_server(&json!({"url": provider.url}));
     let mut host = user.host().await;
     let listed = host.description().await;
-    assert!(listed.contains("- g: (it wants a login: run `dormouse login g"), "{listed}");
+    insta::assert_snapshot!(redacted(line_of(&listed, "- g:")));
     assert!(user.log_in().await.0);
     let coming_up = async { while !host.description().await.contains("- guarded") {} };
-    tokio::time::timeout(std::time::Duration::from_secs(30), coming_up).await.expect("it is there");
+    tokio::time::timeout(std::time::Duration::from_secs(30), coming_up)
+        .await
+        .expect("the tool is listed");
     host.notification("notifications/tools/list_changed").await;
 }
 
 #[tokio::test]
-async fn who_logs_out_is_out_everywhere() {
+async fn logout_ends_the_login_in_every_process() {
     let provider = Provider::start(3600).await;
-    let user = User::at(&provider.url);
+    let user = User::with_server_at(&provider.url);
     assert!(user.log_in().await.0);
-    let (_, status) = user.says(&["status"]).await;
-    assert!(status.contains("g: logged in: until 2"), "{status}");
-    let (_, list) = user.says(&["list"]).await;
-    assert!(list.contains("scopes use"), "{list}");
+    let (_, status) = user.run(&["status"]).await;
+    let mut cases = Cases::default();
+    cases.add("status", &status);
+    let (_, list) = user.run(&["list"]).await;
+    cases.add("list", &list);
     let mut host = user.host().await;
     assert_eq!(call(&mut host).await, "let in");
 
-    let (is_out, said) = user.says(&["logout", "g"]).await;
-    assert!(is_out && said.contains("its tokens are revoked and forgotten"), "{said}");
-    assert!(user.kept().is_empty());
-    assert!(call(&mut host).await.contains("dormouse login g"));
-    let (_, said) = user.says(&["logout", "g"]).await;
-    assert!(said.contains("nobody was logged in"), "{said}");
+    let (is_out, said) = user.run(&["logout", "g"]).await;
+    assert!(is_out, "{said}");
+    cases.add("logout", &said);
+    assert!(user.stored_logins().is_empty());
+    cases.add("call", &call(&mut host).await);
+    let (_, said) = user.run(&["logout", "g"]).await;
+    cases.add("logout again", &said);
+    insta::assert_snapshot!(cases);
 }

@@ -1,4 +1,4 @@
-//! Every way in, every way out, both eras on both sides: what MCP has passes through each of them.
+//! Every host transport with every server transport, in both eras: each feature of MCP passes.
 
 use std::{collections::HashMap, process::Stdio};
 
@@ -8,11 +8,11 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::support::{Host, Modern, Program, Proxy, Server, eventually, fixture, text_of};
+use crate::support::{Host, ModernHost, Program, Proxy, Server, eventually, fixture, text_of};
 
-/// How a host is connected to dormouse, and what it speaks.
+/// The transport and the era of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Connection {
     Stdio,
     StdioModern,
     Http,
@@ -20,9 +20,15 @@ enum Way {
     Sse,
 }
 
-const WAYS: [Way; 5] = [Way::Stdio, Way::StdioModern, Way::Http, Way::HttpModern, Way::Sse];
+const CONNECTIONS: [Connection; 5] = [
+    Connection::Stdio,
+    Connection::StdioModern,
+    Connection::Http,
+    Connection::HttpModern,
+    Connection::Sse,
+];
 
-/// A server as an entry of a config, with what has to run for it.
+/// A server as an entry of a config, with the processes that it needs.
 struct Upstream {
     server: Server,
     _process: Option<Child>,
@@ -48,19 +54,20 @@ async fn on_http() -> (Child, String) {
 }
 
 impl Upstream {
-    async fn reached(way: Way) -> Self {
+    async fn reached(way: Connection) -> Self {
         let alone = |server| Self { server, _process: None, _bridge: None };
         match way {
-            Way::Stdio => alone(on_stdio().set("protocol", "legacy")),
-            Way::StdioModern => alone(on_stdio().set("protocol", "modern")),
-            Way::Http | Way::HttpModern => {
+            Connection::Stdio => alone(on_stdio().set("protocol", "legacy")),
+            Connection::StdioModern => alone(on_stdio().set("protocol", "modern")),
+            Connection::Http | Connection::HttpModern => {
                 let (process, url) = on_http().await;
-                let protocol = if way == Way::Http { "legacy" } else { "modern" };
+                let protocol = if way == Connection::Http { "legacy" } else { "modern" };
                 let server = Server::lazy("u").set("url", url).set("protocol", protocol);
                 Self { server, _process: Some(process), _bridge: None }
             }
-            Way::Sse => {
-                // Another dormouse speaks the old framing here; "everything" does in real_servers.rs.
+            Connection::Sse => {
+                // Another dormouse speaks HTTP+SSE here. `real_servers.rs` does the same with
+                // "everything".
                 let bridge = Proxy::with([on_stdio()]).start_http();
                 let url = bridge.url("/servers/u/sse").await;
                 Self {
@@ -73,11 +80,11 @@ impl Upstream {
     }
 }
 
-/// A host of either era, which answers what it is asked.
-struct Speaker {
+/// A host of either era that answers questions.
+struct AnsweringHost {
     host: Host,
     is_modern: bool,
-    /// What it was asked, in order.
+    /// Methods of the questions so far, in order.
     asked: Vec<String>,
     _program: Option<Program>,
 }
@@ -110,28 +117,28 @@ fn answer_to(method: &str, params: &Value) -> Value {
     }
 }
 
-impl Speaker {
-    async fn at(way: Way, server: Server) -> Self {
+impl AnsweringHost {
+    async fn at(way: Connection, server: Server) -> Self {
         let proxy = Proxy::with([server]);
         let (mut host, program) = match way {
-            Way::Stdio | Way::StdioModern => (proxy.start(), None),
-            Way::Http | Way::HttpModern => {
+            Connection::Stdio | Connection::StdioModern => (proxy.start(), None),
+            Connection::Http | Connection::HttpModern => {
                 let program = proxy.start_http();
                 (program.host("/mcp").await, Some(program))
             }
-            Way::Sse => {
+            Connection::Sse => {
                 let program = proxy.start_http();
                 (program.sse_host("/sse").await, Some(program))
             }
         };
-        let is_modern = matches!(way, Way::StdioModern | Way::HttpModern);
+        let is_modern = matches!(way, Connection::StdioModern | Connection::HttpModern);
         if !is_modern {
             host.initialize(capabilities()).await;
         }
         Self { host, is_modern, asked: Vec::new(), _program: program }
     }
 
-    /// Waits until the server says so many of its calls of `hang` were cancelled.
+    /// Waits until the server reports `expected` for its cancelled calls of `hang`.
     async fn counts(&mut self, expected: &str) {
         for attempt in 0.. {
             let counted = self.tool("cancellations", json!({})).await;
@@ -146,7 +153,7 @@ impl Speaker {
         if !self.is_modern {
             return params;
         }
-        let mut params = Modern::meta(params);
+        let mut params = ModernHost::meta(params);
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities();
         params
     }
@@ -177,11 +184,12 @@ impl Speaker {
         Box::pin(self.request(method, retry)).await
     }
 
-    /// The result of a request; a legacy host is asked meanwhile by requests.
+    /// Returns the result of a request after answering the questions that a legacy host receives
+    /// first.
     async fn answered(&mut self, id: u64) -> Value {
         loop {
             let answered = self.asked.len();
-            let message = self.host.either(id, answered, self.is_modern).await;
+            let message = self.host.answer_or_question(id, answered, self.is_modern).await;
             let Some(method) = message["method"].as_str() else {
                 assert!(message.get("result").is_some(), "{message}");
                 return message["result"].clone();
@@ -198,7 +206,7 @@ impl Speaker {
     }
 }
 
-async fn lists_and_reads(speaker: &mut Speaker) {
+async fn check_lists(speaker: &mut AnsweringHost) {
     let load = json!({"name": "load_mcp", "arguments": {"mcp_name": "u"}});
     let loaded = speaker.request("tools/call", load).await;
     assert!(loaded["structuredContent"]["tools"].as_array().unwrap().len() > 25, "{loaded}");
@@ -221,7 +229,7 @@ async fn lists_and_reads(speaker: &mut Speaker) {
     assert_eq!(completed["completion"]["values"][0], "v-one");
 }
 
-async fn asks(speaker: &mut Speaker) {
+async fn check_questions(speaker: &mut AnsweringHost) {
     let sampled = speaker.tool("test_sampling", json!({"prompt": "p"})).await;
     assert!(text_of(&sampled).contains("sampled"), "{sampled}");
     let elicited = speaker.tool("test_elicitation", json!({"message": "m"})).await;
@@ -237,7 +245,7 @@ async fn asks(speaker: &mut Speaker) {
     assert_eq!(speaker.asked.len(), 7);
 }
 
-async fn reports_progress(speaker: &mut Speaker) {
+async fn check_progress(speaker: &mut AnsweringHost) {
     let call = json!({
         "name": "use_tool", "arguments": {"tool_name": "u/test_tool_with_progress"},
         "_meta": {"progressToken": "p-1"},
@@ -252,16 +260,16 @@ async fn reports_progress(speaker: &mut Speaker) {
     assert!(last < answer.unwrap(), "progress comes before the result");
 }
 
-async fn cancels(speaker: &mut Speaker) {
+async fn check_cancellation(speaker: &mut AnsweringHost) {
     let call = json!({"name": "use_tool", "arguments": {"tool_name": "u/hang"}});
     let id = speaker.send("tools/call", call).await;
-    // Over HTTP calls do not arrive in the order in which they were made.
+    // Over HTTP, calls can arrive out of order, so the test waits for the call.
     speaker.counts("0 of 1").await;
     speaker.host.cancel(id, speaker.is_modern).await;
     speaker.counts("1 of 1").await;
 }
 
-async fn subscribes(speaker: &mut Speaker) {
+async fn check_subscriptions(speaker: &mut AnsweringHost) {
     let uri = "test://watched-resource";
     if speaker.is_modern {
         let filter = json!({"toolsListChanged": true, "resourceSubscriptions": [uri]});
@@ -270,7 +278,7 @@ async fn subscribes(speaker: &mut Speaker) {
     } else {
         speaker.request("resources/subscribe", json!({"uri": uri})).await;
     }
-    // A modern server learns of it by a stream of its own, which takes a moment.
+    // A modern server receives the subscription by a stream of its own, which takes a moment.
     for _ in 0..100 {
         speaker.tool("touch_resource", json!({})).await;
         if speaker.host.notifications().iter().any(|method| method.ends_with("resources/updated")) {
@@ -282,46 +290,46 @@ async fn subscribes(speaker: &mut Speaker) {
     let is_list = |method: &&String| method.ends_with("tools/list_changed");
     let before = speaker.host.notifications().iter().filter(is_list).count();
     speaker.tool("test_trigger_tool_change", json!({})).await;
-    eventually("the host is told of the new list", || {
+    eventually("the host is notified of the new list", || {
         speaker.host.notifications().iter().filter(is_list).count() > before
     })
     .await;
 }
 
-async fn row(host: Way) {
-    for upstream in WAYS {
+async fn check_every_server(host: Connection) {
+    for upstream in CONNECTIONS {
         let behind = Upstream::reached(upstream).await;
-        let mut speaker = Speaker::at(host, behind.server.clone()).await;
+        let mut speaker = AnsweringHost::at(host, behind.server.clone()).await;
         println!("{host:?} host, {upstream:?} server");
-        lists_and_reads(&mut speaker).await;
-        asks(&mut speaker).await;
-        reports_progress(&mut speaker).await;
-        cancels(&mut speaker).await;
-        subscribes(&mut speaker).await;
+        check_lists(&mut speaker).await;
+        check_questions(&mut speaker).await;
+        check_progress(&mut speaker).await;
+        check_cancellation(&mut speaker).await;
+        check_subscriptions(&mut speaker).await;
     }
 }
 
 #[tokio::test]
-async fn a_legacy_host_on_stdio_has_all_of_every_server() {
-    row(Way::Stdio).await;
+async fn legacy_stdio_host_reaches_every_server() {
+    check_every_server(Connection::Stdio).await;
 }
 
 #[tokio::test]
-async fn a_modern_host_on_stdio_has_all_of_every_server() {
-    row(Way::StdioModern).await;
+async fn modern_stdio_host_reaches_every_server() {
+    check_every_server(Connection::StdioModern).await;
 }
 
 #[tokio::test]
-async fn a_legacy_host_over_http_has_all_of_every_server() {
-    row(Way::Http).await;
+async fn legacy_http_host_reaches_every_server() {
+    check_every_server(Connection::Http).await;
 }
 
 #[tokio::test]
-async fn a_modern_host_over_http_has_all_of_every_server() {
-    row(Way::HttpModern).await;
+async fn modern_http_host_reaches_every_server() {
+    check_every_server(Connection::HttpModern).await;
 }
 
 #[tokio::test]
-async fn a_host_over_sse_has_all_of_every_server() {
-    row(Way::Sse).await;
+async fn sse_host_reaches_every_server() {
+    check_every_server(Connection::Sse).await;
 }

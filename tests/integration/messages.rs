@@ -1,11 +1,11 @@
-//! JSON-RPC manners: what is answered, under which id, in which order, and what is cancelled.
+//! JSON-RPC rules: errors, ids, order, and cancellation.
 
 use serde_json::{Value, json};
 
 use crate::support::{Proxy, Server, text_of};
 
 #[tokio::test]
-async fn what_cannot_be_read_is_answered_as_json_rpc_asks() {
+async fn invalid_messages_get_json_rpc_errors() {
     let mut host = Proxy::with([]).serve().await;
     for (line, id, code) in [
         ("this is no JSON", json!(null), -32700),
@@ -29,7 +29,7 @@ async fn what_cannot_be_read_is_answered_as_json_rpc_asks() {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_member_by_member() {
+async fn batch_is_answered_member_by_member() {
     let mut host = Proxy::with([]).serve().await;
     host.write(r#"[{"jsonrpc":"2.0","id":"a","method":"ping"},{"jsonrpc":"2.0","id":"b","method":"no/such"}]"#).await;
     assert!(host.answer_line(&json!("a")).await.contains("\"result\""));
@@ -37,14 +37,14 @@ async fn a_batch_is_answered_member_by_member() {
 }
 
 #[tokio::test]
-async fn nothing_but_a_ping_is_answered_before_the_handshake() {
+async fn only_ping_is_answered_before_the_handshake() {
     let mut host = Proxy::with([]).start();
     assert!(host.ask("ping", json!({})).await["result"].is_object());
     assert_eq!(host.ask("tools/list", json!({})).await["error"]["code"], -32600);
 }
 
 #[tokio::test]
-async fn ids_are_told_apart_by_type_and_given_back_as_they_were() {
+async fn ids_keep_their_type_and_text() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     for (id, number) in [("5", 1), ("\"5\"", 2), ("-5", 3), ("5.5", 4), ("\"\\u00e4\"", 5)] {
@@ -64,7 +64,7 @@ async fn ids_are_told_apart_by_type_and_given_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn an_id_that_repeats_in_flight_is_answered_each_time() {
+async fn repeated_id_in_flight_is_answered_each_time() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     for wait in [200, 100] {
@@ -82,7 +82,7 @@ async fn an_id_that_repeats_in_flight_is_answered_each_time() {
 }
 
 #[tokio::test]
-async fn a_cancellation_reaches_the_server_and_the_request_is_not_answered() {
+async fn cancelled_request_reaches_the_server_and_gets_no_answer() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     let id = host
@@ -128,12 +128,12 @@ async fn random_cancellations_leave_every_line_whole() {
         let message: Value = serde_json::from_str(&line).expect("every line to the host is whole");
         assert!(message["error"].is_null(), "{line}");
     }
-    // The fixture panics on a line that is not whole, and would have been started twice.
+    // The fixture panics on an incomplete line, and would have been started twice.
     assert_eq!(host.started("a").len(), 1);
 }
 
 #[tokio::test]
-async fn every_progress_notification_arrives_in_order_before_the_result_under_the_hosts_token() {
+async fn progress_arrives_in_order_before_the_result() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     for token in [json!("t"), json!(0)] {
@@ -157,26 +157,22 @@ async fn every_progress_notification_arrives_in_order_before_the_result_under_th
     }
     let silent = host.received().len();
     host.use_tool("a/progress", json!({"count": 3})).await;
-    assert_eq!(
-        host.received().len(),
-        silent + 1,
-        "progress that nobody asked for is not passed on"
-    );
+    assert_eq!(host.received().len(), silent + 1, "progress without a token is not passed on");
 }
 
 #[tokio::test]
-async fn silence_ends_a_call_and_cancels_it() {
+async fn silent_call_times_out_and_is_cancelled() {
     let server = Server::lazy("a").set("timeouts", json!({"call": "400ms"}));
     let mut host = Proxy::with([server]).serve().await;
     host.load("a").await;
     let result = host.use_tool("a/hang", json!({})).await;
-    assert_eq!(text_of(&result), "server \"a\": no answer for 400ms");
+    insta::assert_snapshot!(text_of(&result));
     host.server_noted("a", "notifications/cancelled").await;
     assert!(host.use_tool("a/echo", json!({})).await["isError"].is_null());
 }
 
 #[tokio::test]
-async fn questions_of_a_server_go_to_the_host_and_its_answers_back() {
+async fn questions_reach_the_host_and_answers_return() {
     let mut host = Proxy::with([Server::lazy("a")]).serve().await;
     host.load("a").await;
     for (method, answer) in [
@@ -201,7 +197,7 @@ async fn questions_of_a_server_go_to_the_host_and_its_answers_back() {
 }
 
 #[tokio::test]
-async fn a_question_that_the_host_cannot_answer_is_refused_and_not_declared() {
+async fn unsupported_question_is_refused_and_undeclared() {
     let mut host = Proxy::with([Server::lazy("a")]).start();
     host.initialize(json!({"elicitation": {"form": {}}})).await;
     let input = json!({"method": "sampling/createMessage", "params": {}});
@@ -214,7 +210,7 @@ async fn a_question_that_the_host_cannot_answer_is_refused_and_not_declared() {
 }
 
 #[tokio::test]
-async fn log_messages_arrive_and_the_level_reaches_servers_that_wake_later() {
+async fn log_level_reaches_servers_that_wake_later() {
     let mut host = Proxy::with([Server::lazy("a"), Server::lazy("b")]).serve().await;
     host.load("a").await;
     host.request("logging/setLevel", json!({"level": "warning"})).await;

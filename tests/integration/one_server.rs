@@ -1,8 +1,8 @@
-//! A host and the one server that it talks to, as if dormouse were not between them.
+//! A host and one server, connected as if dormouse were not between them.
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Modern, Proxy, Server, eventually, text_of};
+use crate::support::{Host, ModernHost, Proxy, Server, eventually, text_of};
 
 /// A fixture server that dormouse wraps for one host on stdio, and the server's log.
 struct Wrapped {
@@ -22,7 +22,7 @@ impl Wrapped {
         std::fs::read_to_string(self.place.path().join("server.log")).unwrap_or_default()
     }
 
-    /// Waits until the server has noted a line that starts with this, and returns the line.
+    /// Waits until the server has noted a line that begins with `start`, and returns the line.
     async fn noted(&self, start: &str) -> String {
         let find = || {
             let log = self.server_log();
@@ -32,8 +32,8 @@ impl Wrapped {
         find().unwrap()
     }
 
-    /// Waits until the server has noted a message of this method, and returns the message.
-    async fn heard(&self, method: &str) -> Value {
+    /// Waits until the server has received a message of this method, and returns the message.
+    async fn received(&self, method: &str) -> Value {
         self.noted(&format!("{method} ")).await;
         let log = self.server_log();
         let mut messages = log.lines().filter_map(|line| line.strip_prefix("line "));
@@ -61,7 +61,7 @@ async fn initialize(host: &mut Host) -> Value {
 }
 
 #[tokio::test]
-async fn a_wrapped_server_lists_in_its_own_pages_and_sees_what_its_host_says_of_itself() {
+async fn wrapped_server_keeps_its_pages_and_sees_its_host() {
     let mut wrapped = Wrapped::start(json!({"page": 5}));
     let host = &mut wrapped.host;
     let hello = json!({
@@ -87,7 +87,7 @@ async fn a_wrapped_server_lists_in_its_own_pages_and_sees_what_its_host_says_of_
 }
 
 #[tokio::test]
-async fn the_capabilities_of_a_host_reach_its_server_over_http() {
+async fn capabilities_of_a_host_reach_its_server() {
     let startups = ["lazy", "eager", "hybrid"];
     for (startup, path) in
         startups.map(|startup| (startup, "/servers/a/mcp")).into_iter().chain([("lazy", "/mcp")])
@@ -119,7 +119,7 @@ async fn the_capabilities_of_a_host_reach_its_server_over_http() {
 }
 
 #[tokio::test]
-async fn a_server_in_use_is_not_connected_again_for_a_host_that_declares_more() {
+async fn server_in_use_is_not_reconnected_for_new_capabilities() {
     let program = Proxy::with([Server::eager("a")]).start_http();
     let mut first = program.host("/servers/a/mcp").await;
     first.initialize(json!({})).await;
@@ -131,7 +131,7 @@ async fn a_server_in_use_is_not_connected_again_for_a_host_that_declares_more() 
 }
 
 #[tokio::test]
-async fn the_capabilities_of_a_server_reach_hosts_of_its_endpoint_before_and_after_it_is_known() {
+async fn capabilities_of_a_server_reach_hosts_of_its_endpoint() {
     let capabilities = json!({
         "tasks": {"list": {}, "requests": {"tools": {"call": {}}}},
         "experimental": {"x": {}},
@@ -150,14 +150,14 @@ async fn the_capabilities_of_a_server_reach_hosts_of_its_endpoint_before_and_aft
 }
 
 #[tokio::test]
-async fn an_error_of_the_servers_handshake_reaches_the_host_of_a_wrapped_server() {
+async fn handshake_error_reaches_the_host() {
     let mut wrapped = Wrapped::start(json!({"refuse_with": "no licence"}));
     let answer = initialize(&mut wrapped.host).await;
     assert_eq!(answer["error"]["message"], "no licence", "{answer}");
 }
 
 #[tokio::test]
-async fn a_wrapped_server_is_asked_for_nothing_but_what_its_host_asks() {
+async fn wrapped_server_receives_only_requests_of_its_host() {
     let mut wrapped = Wrapped::start(json!({}));
     initialize(&mut wrapped.host).await;
     wrapped.host.call("echo", json!({})).await;
@@ -171,7 +171,7 @@ async fn a_wrapped_server_is_asked_for_nothing_but_what_its_host_asks() {
 }
 
 #[tokio::test]
-async fn a_wrapped_server_announces_changes_that_change_nothing() {
+async fn wrapped_server_announces_unchanged_lists() {
     let mut wrapped = Wrapped::start(json!({}));
     initialize(&mut wrapped.host).await;
     for kind in ["tools", "resources", "prompts"] {
@@ -187,17 +187,17 @@ async fn a_wrapped_server_announces_changes_that_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_wrapped_modern_server_is_heard_without_a_stream() {
+async fn wrapped_modern_server_notifies_without_a_stream() {
     let mut wrapped = Wrapped::start(json!({"modern_only": true}));
     let method = "notifications/tools/list_changed";
     let said = json!({"method": method, "params": {"n": 1}});
-    let send = Modern::meta(json!({"name": "send", "arguments": said}));
+    let send = ModernHost::meta(json!({"name": "send", "arguments": said}));
     wrapped.host.request("tools/call", send).await;
     assert_eq!(wrapped.host.notification(method).await["params"], json!({"n": 1}));
 }
 
 #[tokio::test]
-async fn malformed_requests_are_the_servers_to_refuse() {
+async fn malformed_requests_reach_the_server() {
     let mut wrapped = Wrapped::start(json!({}));
     initialize(&mut wrapped.host).await;
     for method in ["tools/call", "prompts/get", "resources/read", "completion/complete"] {
@@ -207,7 +207,7 @@ async fn malformed_requests_are_the_servers_to_refuse() {
 }
 
 #[tokio::test]
-async fn questions_reach_the_host_of_a_wrapped_server_whether_it_has_declared_them_or_not() {
+async fn undeclared_questions_reach_the_host() {
     let mut wrapped = Wrapped::start(json!({}));
     initialize(&mut wrapped.host).await;
     let ask = json!({"method": "sampling/createMessage", "params": {"messages": []}});
@@ -221,7 +221,7 @@ async fn questions_reach_the_host_of_a_wrapped_server_whether_it_has_declared_th
 }
 
 #[tokio::test]
-async fn notifications_of_the_host_reach_a_wrapped_server() {
+async fn notifications_of_the_host_reach_the_server() {
     let mut wrapped = Wrapped::start(json!({}));
     initialize(&mut wrapped.host).await;
     for (method, params) in [
@@ -235,7 +235,7 @@ async fn notifications_of_the_host_reach_a_wrapped_server() {
 }
 
 #[tokio::test]
-async fn the_log_level_of_a_wrapped_servers_host_is_the_servers_to_accept() {
+async fn log_level_is_accepted_by_the_server() {
     let mut wrapped = Wrapped::start(json!({"refuse": "logging/setLevel"}));
     initialize(&mut wrapped.host).await;
     let answer = wrapped.host.ask("logging/setLevel", json!({"level": "debug"})).await;
@@ -252,19 +252,19 @@ async fn the_log_level_of_a_wrapped_servers_host_is_the_servers_to_accept() {
 }
 
 #[tokio::test]
-async fn a_stream_of_a_wrapped_modern_server_is_the_servers_own() {
+async fn wrapped_modern_server_owns_its_stream() {
     let script = json!({"modern_only": true, "ignore": "subscriptions/listen"});
     let mut wrapped = Wrapped::start(script);
     let wanted = json!({"toolsListChanged": true, "odd": 1});
-    let params = Modern::meta(json!({"notifications": wanted}));
+    let params = ModernHost::meta(json!({"notifications": wanted}));
     let stream = wrapped.host.send("subscriptions/listen", params).await;
-    let listen = wrapped.heard("subscriptions/listen").await;
+    let listen = wrapped.received("subscriptions/listen").await;
     assert_eq!(listen["params"]["notifications"], wanted);
 
     let meta = |id: &Value| json!({"io.modelcontextprotocol/subscriptionId": id});
     for method in ["notifications/subscriptions/acknowledged", "notifications/odd"] {
         let said = json!({"method": method, "params": {"n": 1, "_meta": meta(&listen["id"])}});
-        let send = Modern::meta(json!({"name": "send", "arguments": said}));
+        let send = ModernHost::meta(json!({"name": "send", "arguments": said}));
         wrapped.host.request("tools/call", send).await;
         let told = wrapped.host.notification(method).await;
         assert_eq!(told["params"], json!({"n": 1, "_meta": meta(&json!(stream))}));

@@ -1,4 +1,4 @@
-//! The API of a running dormouse, over HTTP and over its socket.
+//! The API of a running instance, over HTTP and over its socket.
 
 use std::{path::Path, time::Duration};
 
@@ -6,12 +6,12 @@ use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Host, Program, Proxy, Server, dormouse, eventually, http_client};
+use crate::support::{Cases, Host, Program, Proxy, Server, dormouse, eventually, http_client};
 
 const OPERATOR: &str = "token-of-the-operator";
 const TOKEN: &str = "token-of-hosts";
 
-/// A service, and a way to its API.
+/// An HTTP service and a client of its API.
 struct Operator {
     program: Program,
     home: tempfile::TempDir,
@@ -67,7 +67,7 @@ impl Operator {
 }
 
 #[tokio::test]
-async fn servers_are_loaded_put_to_sleep_and_offered_again() {
+async fn api_loads_sleeps_and_resets_servers() {
     let operator = Operator::of([
         Server::lazy("a"),
         Server::eager("eager"),
@@ -83,7 +83,7 @@ async fn servers_are_loaded_put_to_sleep_and_offered_again() {
     assert_eq!((status, &server["state"]), (StatusCode::OK, &json!("asleep")), "{server}");
     let (status, refused) = post("/servers/eager/sleep").await;
     assert_eq!(status, StatusCode::CONFLICT);
-    assert!(refused["error"].as_str().unwrap().contains("it is eager"), "{refused}");
+    insta::assert_snapshot!(refused["error"].as_str().unwrap());
     for _ in 0..3 {
         let (status, refused) = post("/servers/broken/load").await;
         assert_eq!(status, StatusCode::BAD_GATEWAY, "{refused}");
@@ -92,13 +92,13 @@ async fn servers_are_loaded_put_to_sleep_and_offered_again() {
     let (status, server) = post("/servers/broken/reset").await;
     assert_eq!((status, &server["state"]), (StatusCode::OK, &json!("unloaded")), "{server}");
     assert_eq!(server["strikes"], 0);
-    for path in ["/servers/nobody/load", "/servers/nobody/sleep", "/servers/nobody/reset"] {
+    for path in ["/servers/unknown/load", "/servers/unknown/sleep", "/servers/unknown/reset"] {
         assert_eq!(post(path).await.0, StatusCode::NOT_FOUND, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_server_in_use_is_not_put_to_sleep() {
+async fn server_in_use_is_not_put_to_sleep() {
     let operator = Operator::of([Server::lazy("a")]);
     let mut host = operator.host().await;
     assert!(host.call("a__echo", json!({})).await["isError"].is_null());
@@ -106,12 +106,12 @@ async fn a_server_in_use_is_not_put_to_sleep() {
     operator.program.server_noted("a", "tools/call {\"name\":\"hang\"").await;
     let (status, refused) = operator.send(Method::POST, "/servers/a/sleep", None).await;
     assert_eq!(status, StatusCode::CONFLICT, "{refused}");
-    assert!(refused["error"].as_str().unwrap().contains("in flight"), "{refused}");
+    insta::assert_snapshot!(refused["error"].as_str().unwrap());
     host.cancel(hanging, false).await;
 }
 
 #[tokio::test]
-async fn servers_and_tools_are_changed_in_the_config_and_in_force_at_once() {
+async fn api_edits_apply_at_once() {
     let operator = Operator::of([Server::lazy("a")]);
     let mut host = operator.host().await;
     host.load("a").await;
@@ -143,9 +143,10 @@ async fn servers_and_tools_are_changed_in_the_config_and_in_force_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_valid_changes_nothing() {
+async fn invalid_api_requests_change_nothing() {
     let operator = Operator::of([Server::lazy("a")]);
     let before = operator.config();
+    let mut cases = Cases::default();
     for (method, path, body, expected) in [
         (
             Method::POST,
@@ -170,17 +171,20 @@ async fn what_is_not_valid_changes_nothing() {
         (Method::PATCH, "/servers/a", json!({"enable": false}), StatusCode::UNPROCESSABLE_ENTITY),
         (Method::GET, "/nowhere", Value::Null, StatusCode::NOT_FOUND),
     ] {
+        let case = format!("{method} {path} {body}");
         let (status, refused) = operator.send(method, path, Some(body)).await;
         assert_eq!(status, expected, "{path}: {refused}");
-        assert!(refused["error"].is_string(), "{refused}");
+        cases.add(case, refused["error"].as_str().unwrap());
         assert_eq!(operator.config(), before, "{path}");
     }
+    insta::assert_snapshot!(cases);
 }
 
 #[tokio::test]
-async fn the_document_names_all_that_can_be_asked() {
+async fn openapi_document_names_only_known_paths() {
     let operator = Operator::of([Server::lazy("a")]);
     let document = operator.get("/openapi.json").await;
+    let (_, unknown_path) = operator.send(Method::GET, "/nowhere", None).await;
     for (path, methods) in document["paths"].as_object().unwrap() {
         let path = path.strip_prefix("/api/v1").unwrap();
         if path == "/events" {
@@ -188,16 +192,16 @@ async fn the_document_names_all_that_can_be_asked() {
         }
         for method in methods.as_object().unwrap().keys() {
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let asked = path.replace("{name}", "nobody").replace("{tool}", "t");
+            let asked = path.replace("{name}", "unknown").replace("{tool}", "t");
             let (status, answer) = operator.send(method.clone(), &asked, Some(json!({}))).await;
             assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
-            assert_ne!(answer["error"], "there is nothing here", "{method} {path}");
+            assert_ne!(answer["error"], unknown_path["error"], "{method} {path}");
         }
     }
 }
 
 #[tokio::test]
-async fn whoever_looks_on_is_told_what_becomes_of_servers() {
+async fn event_stream_reports_server_states() {
     let operator = Operator::of([Server::lazy("a")]);
     let url = operator.program.url("/api/v1/events").await;
     let stream = http_client().get(url).bearer_auth(OPERATOR).send().await.unwrap();
@@ -219,7 +223,7 @@ async fn whoever_looks_on_is_told_what_becomes_of_servers() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_anything_without_the_token_for_everything() {
+async fn api_needs_the_operator_token() {
     let closed = Operator::of([Server::lazy("a").set("authTokens", json!(["token-of-a"]))]);
     let open = Proxy::with([Server::lazy("a")]).start_http();
     let closed_url = closed.program.url("/api/v1/status").await;
@@ -242,8 +246,8 @@ async fn nobody_is_told_anything_without_the_token_for_everything() {
     }
 }
 
-/// A command beside the dormouse that runs.
-async fn command(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+/// Runs a command while an instance with the same config runs.
+async fn command_in(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = dormouse();
     command.arg("--config").arg(home.join("dormouse.json")).args(arguments);
     for (variable, directory) in
@@ -257,32 +261,33 @@ async fn command(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn commands_reach_the_dormouse_that_runs() {
+async fn commands_reach_the_running_instance() {
     let home = tempfile::tempdir().unwrap();
     let proxy = Proxy::with([Server::lazy("a"), Server::lazy("b")]).at_home(home.path());
     let mut host = proxy.serve().await;
-    let run = |arguments: &'static [&'static str]| command(home.path(), arguments);
+    let run = |arguments: &'static [&'static str]| command_in(home.path(), arguments);
     let sockets = home.path().join("dormouse/run");
     eventually("the socket is there", || {
         sockets.read_dir().is_ok_and(|mut all| all.next().is_some())
     })
     .await;
-    let done = |state: &str| {
-        let config = home.path().join("dormouse.json");
-        (Some(0), format!("a: {state}\nconfig: {}\n", config.display()))
-    };
-    assert_eq!(run(&["load", "a"]).await, done("awake"));
-    assert!(host.description().await.contains("echo"));
-    assert_eq!(run(&["sleep", "a"]).await, done("asleep"));
-    assert_eq!(run(&["reset", "a"]).await, done("asleep"));
-    let (code, said) = run(&["remove", "b"]).await;
+    let mut cases = Cases::default();
+    let (code, said) = run(&["load", "a"]).await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("in force in the dormouse that runs (1)"), "{said}");
+    cases.add("load a", &said);
+    assert!(host.description().await.contains("echo"));
+    for (command, server) in [("sleep", "a"), ("reset", "a"), ("remove", "b")] {
+        let (code, said) = command_in(home.path(), &[command, server]).await;
+        assert_eq!(code, Some(0), "{said}");
+        cases.add(format!("{command} {server}"), &said);
+    }
     assert!(!host.description().await.contains("- b:"));
     let (code, said) = run(&["load", "b"]).await;
     assert_eq!(code, Some(2), "{said}");
+    cases.add("load b", &said);
     host.end().await;
     let (code, said) = run(&["load", "a"]).await;
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("no dormouse runs with"), "{said}");
+    cases.add("load a, without an instance", &said);
+    insta::assert_snapshot!(cases);
 }

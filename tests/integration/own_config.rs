@@ -1,88 +1,100 @@
-//! Which config is used, what may be written, and what a config may start.
+//! The choice of a config, its protection from writes, and the commands that it may start.
 
 use serde_json::json;
 
-use crate::support::{Home, OWN, Proxy, descendants};
+use crate::support::{Cases, Home, Proxy, USER_CONFIG, descendants, redacted, text_of};
 
 const PROJECTS: &str = r#"{"mcpServers": {"team": {"command": "team-server"}}}"#;
 const MINE: &str = r#"{"mcpServers": {"mine": {"command": "my-server"}}}"#;
 
 #[tokio::test]
-async fn a_projects_file_of_another_program_is_neither_used_nor_written() {
+async fn foreign_project_file_is_neither_used_nor_written() {
     for name in ["project/.mcp.json", "project/mcp.json"] {
-        let home = Home::new().with(OWN, MINE).with(name, PROJECTS);
+        let home = Home::new().with(USER_CONFIG, MINE).with(name, PROJECTS);
         for command in [&["list"][..], &["check"], &["status"]] {
             let (code, said) = home.run_in("project", command).await;
             assert_eq!(code, Some(0), "{command:?}: {said}");
-            assert!(said.contains(OWN) && !said.contains("team"), "{command:?}: {said}");
+            assert!(said.contains(USER_CONFIG) && !said.contains("team"), "{command:?}: {said}");
         }
         for command in [&["disable", "mine"][..], &["add", "new", "x"], &["remove", "mine"]] {
             let (code, said) = home.run_in("project", command).await;
             assert_eq!(code, Some(0), "{command:?}: {said}");
-            assert!(said.contains(OWN), "{command:?}: {said}");
+            assert!(said.contains(USER_CONFIG), "{command:?}: {said}");
         }
-        home.is(name, PROJECTS);
-        assert!(home.read(OWN).contains("new"));
+        home.assert_file(name, PROJECTS);
+        assert!(home.read(USER_CONFIG).contains("new"));
     }
 }
 
 #[tokio::test]
-async fn a_named_file_of_another_program_is_read_and_never_written() {
+async fn named_foreign_file_is_read_and_never_written() {
     let home = Home::new().with("project/.mcp.json", PROJECTS);
     let (code, said) = home.run_in("project", &["list", "--config", ".mcp.json"]).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("team"), "{said}");
+    let mut cases = Cases::default();
     for command in [&["disable", "team"][..], &["remove", "team"], &["add", "new", "x"]] {
         let command = [command, &["--config", ".mcp.json"]].concat();
         let (code, said) = home.run_in("project", &command).await;
         assert_ne!(code, Some(0), "{command:?}: {said}");
-        assert!(said.contains("belongs to another program"), "{command:?}: {said}");
-        home.is("project/.mcp.json", PROJECTS);
+        cases.add(command.join(" "), &said);
+        home.assert_file("project/.mcp.json", PROJECTS);
     }
+    insta::assert_snapshot!(cases);
 }
 
 #[tokio::test]
-async fn without_a_config_a_projects_file_is_mentioned() {
+async fn foreign_project_file_is_mentioned_without_a_config() {
     let home = Home::new().with("project/.mcp.json", PROJECTS);
     let (code, said) = home.run_in("project", &["check"]).await;
     assert_eq!(code, Some(2));
-    assert!(said.contains(".mcp.json belongs to another program"), "{said}");
-    assert!(said.contains("dormouse import"), "{said}");
+    insta::assert_snapshot!(redacted(&said));
+}
+
+/// The output of a command with the lines of the log first, which a thread of its own writes at any
+/// time.
+fn with_log_first(said: &str) -> String {
+    let is_log = |line: &&str| line.contains(" WARN ");
+    let (log, report): (Vec<&str>, Vec<&str>) = said.lines().partition(is_log);
+    [log, report].concat().join("\n")
 }
 
 #[tokio::test]
-async fn a_projects_config_that_was_never_trusted_keeps_nobody_from_their_own() {
-    let home = Home::new().with(OWN, MINE).with("project/dormouse.json", PROJECTS);
+async fn untrusted_project_config_falls_back_to_the_users() {
+    let home = Home::new().with(USER_CONFIG, MINE).with("project/dormouse.json", PROJECTS);
+    let mut cases = Cases::default();
     for command in [&["list"][..], &["disable", "mine"]] {
         let (code, said) = home.run_in("project", command).await;
         assert_eq!(code, Some(0), "{command:?}: {said}");
-        assert!(said.contains(OWN) && said.contains("never trusted"), "{command:?}: {said}");
+        cases.add(command.join(" "), &with_log_first(&said));
     }
-    home.is("project/dormouse.json", PROJECTS);
+    home.assert_file("project/dormouse.json", PROJECTS);
     let (code, said) = home.run_in("project", &["trust"]).await;
     assert_eq!(code, Some(0), "{said}");
     let (_, said) = home.run_in("project", &["list"]).await;
     assert!(said.contains("team") && !said.contains("mine"), "{said}");
-    // What was trusted and has changed is not passed over.
+    // A trusted config that has changed since is an error, not ignored.
     home.write("project/dormouse.json", MINE);
     let (code, said) = home.run_in("project", &["disable", "mine"]).await;
     assert_eq!(code, Some(2), "{said}");
-    home.is("project/dormouse.json", MINE);
+    cases.add("disable mine, after a change", &said);
+    insta::assert_snapshot!(cases);
+    home.assert_file("project/dormouse.json", MINE);
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_of_another_program_is_known_through_a_link() {
+async fn foreign_file_is_recognized_through_a_link() {
     let home = Home::new().with("project/.mcp.json", PROJECTS);
     std::os::unix::fs::symlink(".mcp.json", home.path().join("project/dormouse.json")).unwrap();
     home.run_in("project", &["trust"]).await;
     let (code, said) = home.run_in("project", &["disable", "team"]).await;
     assert_ne!(code, Some(0), "{said}");
-    home.is("project/.mcp.json", PROJECTS);
+    home.assert_file("project/.mcp.json", PROJECTS);
 }
 
 #[tokio::test]
-async fn a_dormouse_that_would_start_itself_is_refused_at_the_second_level() {
+async fn dormouse_does_not_start_itself() {
     let home = Home::new();
     let path = home.path().join("c.json");
     let itself = json!({
@@ -94,25 +106,26 @@ async fn a_dormouse_that_would_start_itself_is_refused_at_the_second_level() {
     let mut host = Proxy::with_config_at(&path).serve().await;
     let result = host.load("itself").await;
     assert_eq!(result["isError"], true);
-    let said = result.to_string();
-    assert!(said.contains("serves the same config"), "{said}");
+    insta::assert_snapshot!(redacted(text_of(&result)));
     assert!(descendants(host.id()).len() <= 1, "only the watchdog is left");
 }
 
 #[tokio::test]
-async fn check_and_add_say_that_a_server_is_dormouse_itself() {
+async fn check_and_add_recognize_dormouse_itself() {
     let config = json!({"mcpServers": {"itself": {"command": "dormouse"}}});
-    let home = Home::new().with(OWN, config.to_string());
+    let home = Home::new().with(USER_CONFIG, config.to_string());
+    let mut cases = Cases::default();
     let (code, said) = home.run(&["check"]).await;
     assert_eq!(code, Some(0));
-    assert!(said.contains("would start itself"), "{said}");
+    cases.add("check", &said);
     let home = Home::new();
     let (code, said) = home.run(&["add", "self", "--", "dormouse"]).await;
     assert_eq!(code, Some(2));
-    assert!(said.contains("would start itself"), "{said}");
+    cases.add("add self -- dormouse", &said);
+    insta::assert_snapshot!(cases);
     let (code, said) = home.run(&["add", "other", "--", "dormouse", "--config", "x.json"]).await;
     assert_eq!(code, Some(0), "{said}");
-    // One with another config is a server as any other.
+    // A dormouse with another config is an ordinary server.
     home.write("other.json", r#"{"mcpServers": {}}"#);
     let add = ["add", "--config", "other.json", "outer", "--", "dormouse"];
     let (code, said) = home.run(&add).await;
@@ -120,7 +133,7 @@ async fn check_and_add_say_that_a_server_is_dormouse_itself() {
 }
 
 #[tokio::test]
-async fn trust_shows_commands_as_they_are_written_and_nothing_of_their_variables() {
+async fn trust_shows_commands_without_values() {
     let config = json!({"mcpServers": {
         "a": {"command": "${NO_SUCH}", "args": ["--token", "${TOKEN}"]},
         "b": {"url": "https://e.example/${TOKEN}/mcp?key=${TOKEN}"},
@@ -131,26 +144,23 @@ async fn trust_shows_commands_as_they_are_written_and_nothing_of_their_variables
         .with("project/.env", "TOKEN=hidden-secret\n");
     let (code, said) = home.run_in("project", &["trust"]).await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("a: ${NO_SUCH} --token ${TOKEN}"), "{said}");
-    assert!(said.contains("b: (connect to) https://e.example/${TOKEN}/mcp"), "{said}");
-    assert!(said.contains("c: sh -c $RUN, with RUN=\"rm -r x\""), "{said}");
+    insta::assert_snapshot!(redacted(&said));
     assert!(!said.contains("k3y-of-mine"), "{said}");
-    assert!(said.contains("variables of .env: TOKEN"), "{said}");
     assert!(!said.contains("hidden-secret"), "{said}");
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn an_untrusted_config_with_an_endless_env_file_is_refused_at_once() {
+async fn untrusted_config_with_an_endless_env_file_is_refused() {
     let home = Home::new().with("project/dormouse.json", MINE);
     std::os::unix::fs::symlink("/dev/zero", home.path().join("project/.env")).unwrap();
     let (code, said) = home.run_in("project", &["test"]).await;
     assert_eq!(code, Some(2));
-    assert!(said.contains("dormouse trust"), "{said}");
+    insta::assert_snapshot!(redacted(&said));
 }
 
 #[tokio::test]
-async fn variables_that_grow_without_end_are_refused() {
+async fn exploding_variables_are_refused() {
     let doubling: Vec<String> = (0..60).map(|n| format!("A{}=${{A{n}}}${{A{n}}}", n + 1)).collect();
     let server = json!({"command": "x", "args": vec!["${A9}"; 30_000]});
     let home = Home::new()
@@ -158,11 +168,11 @@ async fn variables_that_grow_without_end_are_refused() {
         .with("project/.env", format!("A0=0123456789\n{}", doubling.join("\n")));
     let (code, said) = home.run_in("project", &["trust"]).await;
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("its variables expand to more than"), "{said}");
+    insta::assert_snapshot!(redacted(&said));
 }
 
 #[tokio::test]
-async fn what_outlives_the_dormouse_that_started_it_may_start_one_again() {
+async fn orphaned_process_may_start_dormouse_again() {
     let home = Home::new().with("c.json", r#"{"mcpServers": {}}"#);
     let serve = |lineage: String| {
         let mut command = home.command(".");
@@ -171,13 +181,12 @@ async fn what_outlives_the_dormouse_that_started_it_may_start_one_again() {
         async move { command.output().await.unwrap() }
     };
     let own = home.path().join("c.json");
-    let refused = |output: &std::process::Output| {
-        String::from_utf8_lossy(&output.stderr).contains("serves the same config")
-    };
     let config = dormouse::config::place_fingerprint(&own);
-    assert!(refused(&serve(format!("{config}@{}", std::process::id())).await));
+    let refused = serve(format!("{config}@{}", std::process::id())).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    insta::assert_snapshot!(redacted(&String::from_utf8(refused.stderr).unwrap()));
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     let output = serve(format!("{config}@{}", gone.id())).await;
-    assert!(output.status.success() && !refused(&output), "{output:?}");
+    assert!(output.status.success(), "{output:?}");
 }

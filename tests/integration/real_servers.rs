@@ -1,4 +1,4 @@
-//! Servers that nobody here wrote, from the npm registry: `scripts/check` installs them.
+//! Published servers from the npm registry. `scripts/check` installs them.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json, value::RawValue};
 use tokio::process::{Child, Command};
 
-use crate::support::{Host, Modern, Proxy, Server, descendants, eventually, text_of};
+use crate::support::{Host, ModernHost, Proxy, Server, descendants, eventually, text_of};
 
 fn program(name: &str) -> PathBuf {
     let path =
@@ -33,7 +33,7 @@ fn four_servers(place: &Path) -> [Server; 4] {
 }
 
 #[tokio::test]
-async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have() {
+async fn four_real_servers_load_on_demand() {
     let place = tempfile::tempdir().unwrap();
     let mut host = Proxy::with(four_servers(place.path())).start();
     host.initialize(json!({})).await;
@@ -46,7 +46,7 @@ async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have()
         assert!(report["tools"].as_array().unwrap().len() >= tools, "{report}");
         assert!(host.notifications().len() > told);
     }
-    // "everything" has a tool more once it has been told that the host is ready, and says so.
+    // "everything" adds a tool after `notifications/initialized`, and announces it.
     eventually("the list has settled", || {
         host.log().iter().any(|line| line.contains("awake") && line.contains("thinking"))
     })
@@ -68,7 +68,7 @@ async fn four_real_servers_sleep_until_they_are_loaded_and_bring_all_they_have()
     assert_eq!(host.end().await, Some(0));
 }
 
-/// How many of the host's servers run whose command line has this in it.
+/// Returns how many servers of the host have `command` in their command line.
 fn running(host: &Host, command: &str) -> usize {
     let has = |process: &&u32| {
         let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
@@ -78,7 +78,7 @@ fn running(host: &Host, command: &str) -> usize {
 }
 
 #[tokio::test]
-async fn four_real_servers_that_are_hybrid_run_once_to_be_learned_and_then_when_they_are_called() {
+async fn four_real_hybrid_servers_run_once_and_then_for_calls() {
     let place = tempfile::tempdir().unwrap();
     let proxy = || {
         let servers = four_servers(place.path());
@@ -88,7 +88,7 @@ async fn four_real_servers_that_are_hybrid_run_once_to_be_learned_and_then_when_
     };
     let mut host = proxy().start();
     host.initialize(json!({})).await;
-    // `load_mcp` is there as long as the tools of one are not known.
+    // `load_mcp` is listed as long as the tools of any server are unknown.
     let is_learning = |names: &[String]| names.iter().any(|name| name == "load_mcp");
     let early = host.tool_names().await;
     assert!(is_learning(&early), "it was served before all were learned: {early:?}");
@@ -104,7 +104,7 @@ async fn four_real_servers_that_are_hybrid_run_once_to_be_learned_and_then_when_
     let mut host = proxy().start();
     host.initialize(json!({})).await;
     assert_eq!(host.tool_names().await, first);
-    // Nothing is made in the background either.
+    // No process is started in the background either.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(descendants(host.id()), [0_u32; 0]);
     let sum = host.call("everything__get-sum", json!({"a": 1, "b": 2})).await;
@@ -114,7 +114,7 @@ async fn four_real_servers_that_are_hybrid_run_once_to_be_learned_and_then_when_
     assert_eq!(host.tool_names().await, first, "what sleeps is shown as if awake");
 }
 
-/// The tools of "everything", each with arguments for which it answers the same every time.
+/// Calls of tools of "everything" whose answers do not vary.
 fn calls() -> Vec<(&'static str, Value)> {
     vec![
         ("echo", json!({"message": "héllo \u{1f42d}"})),
@@ -132,12 +132,12 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("toggle-simulated-logging", json!({})),
         ("toggle-subscriber-updates", json!({})),
         ("trigger-long-running-operation", json!({"duration": 1, "steps": 2})),
-        // Refused by the server: the arguments are wrong.
+        // The server refuses this call, because an argument is missing.
         ("echo", json!({})),
     ]
 }
 
-/// The text of the `result`, or of the `error`, of an answer.
+/// Returns the text of the `result`, or of the `error`, of an answer.
 fn outcome(line: &str) -> String {
     let answer: std::collections::HashMap<&str, &RawValue> = serde_json::from_str(line).unwrap();
     answer.get("result").or_else(|| answer.get("error")).expect("an answer").to_string()
@@ -149,8 +149,8 @@ async fn answer_to(host: &mut Host, params: Value) -> String {
 }
 
 #[tokio::test]
-async fn every_result_of_everything_is_what_the_server_gives_directly() {
-    // One of its tools shows its environment.
+async fn results_of_everything_equal_a_direct_connection() {
+    // One of the tools shows its environment, so both servers get the same one.
     let kept = tempfile::tempdir().unwrap();
     let kept = kept.path().to_str().unwrap();
     let mut command = Command::new(program("mcp-server-everything"));
@@ -176,7 +176,7 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
     let listed = direct.request("tools/list", json!({})).await;
     for tool in listed["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
-        // It works for a minute and needs the experimental tasks.
+        // This tool works for a minute, and needs the experimental tasks.
         let is_called =
             calls().iter().any(|(call, _)| *call == name) || name == "simulate-research-query";
         assert!(is_called, "{name} is not compared");
@@ -197,7 +197,7 @@ async fn every_result_of_everything_is_what_the_server_gives_directly() {
 }
 
 #[tokio::test]
-async fn the_research_task_of_everything_asks_its_host_in_the_middle_and_is_fetched() {
+async fn research_task_of_everything_asks_its_host() {
     let server = real("everything", "mcp-server-everything", &json!(["stdio"]));
     let mut host = Proxy::with([server]).argument("--surface").argument("direct").start();
     host.initialize(json!({"elicitation": {"form": {}}, "tasks": {}})).await;
@@ -219,13 +219,13 @@ async fn the_research_task_of_everything_asks_its_host_in_the_middle_and_is_fetc
 }
 
 #[tokio::test]
-async fn a_modern_host_is_asked_in_the_middle_of_a_tool_that_must_be_a_task() {
+async fn required_task_asks_a_modern_host() {
     let server = real("everything", "mcp-server-everything", &json!(["stdio"]));
     let mut host = Proxy::with([server]).set("maxResultBytes", 200).start();
     let arguments = json!({"topic": "python", "ambiguous": true});
     let input = json!({"tool_name": "everything/simulate-research-query", "tool_input": arguments});
     let call = || {
-        let mut call = Modern::meta(json!({"name": "use_tool", "arguments": input}));
+        let mut call = ModernHost::meta(json!({"name": "use_tool", "arguments": input}));
         call["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
         call
     };
@@ -241,12 +241,12 @@ async fn a_modern_host_is_asked_in_the_middle_of_a_tool_that_must_be_a_task() {
     assert!(text.len() < 1000 && result["isError"].is_null(), "it is shaped as a call: {result}");
 }
 
-/// Whether a result contains the time in seconds, so that it is compared within one second.
+/// Returns whether a result contains the time in seconds, so that it must be compared within one.
 fn names_the_second(tool: &str) -> bool {
     tool == "get-resource-reference"
 }
 
-/// The variables that a server has from dormouse are taken out of its environment.
+/// Removes the variables that dormouse sets for a server.
 fn without_own_variables(answer: &str) -> String {
     let mut answer = answer.to_owned();
     while let Some(start) = answer.find(r#"  \"DORMOUSE_"#) {
@@ -256,7 +256,7 @@ fn without_own_variables(answer: &str) -> String {
     answer
 }
 
-/// "everything" as a service, ended with what is returned.
+/// Starts "everything" as a service, which ends when the returned child is dropped.
 async fn service(mode: &str) -> (Child, String) {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -275,19 +275,19 @@ async fn service(mode: &str) -> (Child, String) {
 }
 
 #[tokio::test]
-async fn everything_is_the_same_in_its_three_modes() {
+async fn everything_is_equal_over_three_transports() {
     let (_streamable, streamable_url) = service("streamableHttp").await;
     let (_sse, sse_url) = service("sse").await;
     let servers = [
         real("stdio", "mcp-server-everything", &json!(["stdio"])),
         Server::lazy("streamable").set("url", streamable_url),
-        // The type is left open: it is found out that this one knows only the older framing.
+        // The type is not set: dormouse finds out that the server speaks only HTTP+SSE.
         Server::lazy("sse").set("url", sse_url),
     ];
     let mut host = Proxy::with(servers).start();
     host.initialize(json!({})).await;
     let calls = calls().into_iter().filter(|(tool, _)| {
-        // Each has an environment of its own, and a state that these switch.
+        // These tools depend on the environment and the state of one server process.
         !matches!(*tool, "get-env" | "toggle-simulated-logging" | "toggle-subscriber-updates")
     });
     for (tool, arguments) in calls {

@@ -1,4 +1,4 @@
-//! The config changes while hosts are served.
+//! Changes of the config while hosts are connected.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,15 +7,15 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Proxy, Server, alive, eventually, text_of};
+use crate::support::{Host, Proxy, Server, eventually, is_alive, text_of};
 
-/// A home whose config is written again and again.
-struct Home {
+/// A home whose config the test rewrites.
+struct WatchedConfig {
     directory: tempfile::TempDir,
     servers: Vec<Server>,
 }
 
-impl Home {
+impl WatchedConfig {
     fn with(servers: impl IntoIterator<Item = Server>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self { directory, servers: servers.into_iter().collect() }
@@ -33,7 +33,7 @@ impl Home {
         serde_json::from_slice(&std::fs::read(self.path()).unwrap()).unwrap()
     }
 
-    /// As an editor does that writes another file and gives it the name.
+    /// Replaces the config by renaming a new file, as many editors do.
     fn write(&self, text: &str) {
         let fresh = self.directory.path().join("fresh");
         std::fs::write(&fresh, text).unwrap();
@@ -48,11 +48,7 @@ impl Home {
 }
 
 async fn reloaded(host: &Host, times: usize) {
-    let is_reload = |line: &String| line.contains("the config has changed");
-    eventually("it has reloaded", || {
-        host.log().iter().filter(|line| is_reload(line)).count() >= times
-    })
-    .await;
+    eventually("it has reloaded", || host.reloads().len() >= times).await;
 }
 
 fn list_changes(host: &Host) -> usize {
@@ -64,9 +60,12 @@ fn list_changes(host: &Host) -> usize {
 }
 
 #[tokio::test]
-async fn servers_come_go_and_change_while_the_others_stay_as_they_are() {
-    let home =
-        Home::with([Server::eager("stays"), Server::eager("changes"), Server::eager("goes")]);
+async fn reload_touches_only_changed_servers() {
+    let home = WatchedConfig::with([
+        Server::eager("stays"),
+        Server::eager("changes"),
+        Server::eager("goes"),
+    ]);
     let mut host = home.proxy().serve().await;
     assert!(host.tool_names().await.contains(&"goes__echo".to_owned()));
     let (stays, changes) = (host.started("stays"), host.started("changes"));
@@ -80,10 +79,15 @@ async fn servers_come_go_and_change_while_the_others_stay_as_they_are() {
         servers.shift_insert(0, "comes".to_owned(), entry);
     });
     reloaded(&host, 1).await;
+    insta::assert_snapshot!(host.logged_at("INFO", " removed=").await);
     host.notification("notifications/tools/list_changed").await;
-    eventually("what went is gone", || goes.iter().all(|process| !alive(*process))).await;
-    eventually("what changed is started anew", || host.started("changes").len() == 2).await;
-    eventually("the old one is gone", || changes.iter().all(|process| !alive(*process))).await;
+    eventually("the removed server has ended", || goes.iter().all(|process| !is_alive(*process)))
+        .await;
+    eventually("the changed server is started again", || host.started("changes").len() == 2).await;
+    eventually("the old process of the changed server has ended", || {
+        changes.iter().all(|process| !is_alive(*process))
+    })
+    .await;
     host.logged("awake server=\"comes\"").await;
     let tools = host.request("tools/list", json!({})).await;
     let names: Vec<&str> = tools["tools"]
@@ -96,13 +100,13 @@ async fn servers_come_go_and_change_while_the_others_stay_as_they_are() {
     assert!(!names.iter().any(|name| name.starts_with("goes__")), "{names:?}");
     assert!(host.call("goes__echo", json!({})).await["isError"] == true);
     assert!(host.call("changes__echo", json!({})).await["isError"].is_null());
-    assert_eq!(host.started("stays")[..1], stays[..], "it was not started anew");
-    assert!(stays.iter().all(|process| alive(*process)));
+    assert_eq!(host.started("stays")[..1], stays[..], "the unchanged server keeps its process");
+    assert!(stays.iter().all(|process| is_alive(*process)));
 }
 
 #[tokio::test]
-async fn what_is_in_flight_on_a_server_that_changes_is_finished() {
-    let home = Home::with([Server::eager("a")]);
+async fn requests_in_flight_survive_a_reload() {
+    let home = WatchedConfig::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     host.tool_names().await;
     let (old, before) = (host.started("a"), list_changes(&host));
@@ -111,16 +115,16 @@ async fn what_is_in_flight_on_a_server_that_changes_is_finished() {
     host.server_noted("a", "tools/call").await;
     home.edit(|config| config["mcpServers"]["a"]["timeouts"] = json!({"call": "1m"}));
     reloaded(&host, 1).await;
-    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "another serves already");
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "a new process answers");
     let answer = host.answer(slow).await;
     assert_eq!(text_of(&answer["result"]), "slept");
-    eventually("the old one ends", || !alive(old[0])).await;
+    eventually("the old process ends", || !is_alive(old[0])).await;
     assert_eq!(list_changes(&host), before, "its list has not changed");
 }
 
 #[tokio::test]
-async fn what_is_shown_of_a_server_changes_without_a_new_connection() {
-    let home = Home::with([Server::eager("a")]);
+async fn hiding_a_tool_needs_no_new_connection() {
+    let home = WatchedConfig::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     assert!(host.tool_names().await.contains(&"a__echo".to_owned()));
     let before = list_changes(&host);
@@ -129,8 +133,8 @@ async fn what_is_shown_of_a_server_changes_without_a_new_connection() {
     assert!(!host.tool_names().await.contains(&"a__echo".to_owned()));
     assert_eq!(list_changes(&host), before + 1);
     let refused = host.call("a__echo", json!({})).await;
-    assert!(text_of(&refused).contains("switched off"), "{refused}");
-    // Written anew, and nothing is different.
+    insta::assert_snapshot!(text_of(&refused));
+    // Rewriting the same content changes nothing.
     home.edit(|_| {});
     home.edit(|config| config["mcpServers"]["a"]["maxResultBytes"] = json!(1000));
     reloaded(&host, 2).await;
@@ -138,24 +142,25 @@ async fn what_is_shown_of_a_server_changes_without_a_new_connection() {
 }
 
 #[tokio::test]
-async fn a_config_that_is_wrong_changes_nothing_and_is_reported_once_with_the_place() {
-    let home = Home::with([Server::eager("a")]);
+async fn invalid_config_is_reported_once_and_ignored() {
+    let home = WatchedConfig::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     let names = host.tool_names().await;
     for _ in 0..3 {
         home.write("{\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}}\n}");
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
-    host.logged("dormouse.json:2:24: mcpServers.a.comand: unknown key").await;
-    let said = host.log().iter().filter(|line| line.contains("stays what it was")).count();
-    assert_eq!(said, 1);
+    insta::assert_snapshot!(host.logged_at("ERROR", "dormouse.json").await);
+    let log = host.log();
+    let errors: Vec<&String> = log.iter().filter(|line| line.contains(" ERROR ")).collect();
+    assert_eq!(errors.len(), 1, "{errors:#?}");
     assert_eq!(host.tool_names().await, names);
     assert!(host.call("a__echo", json!({})).await["isError"].is_null());
 }
 
 #[tokio::test]
-async fn strikes_of_a_server_that_changes_are_forgotten() {
-    let home = Home::with([Server::lazy("a").script("exit_at", "spawn")]);
+async fn reload_clears_strikes_of_a_changed_server() {
+    let home = WatchedConfig::with([Server::lazy("a").script("exit_at", "spawn")]);
     let mut host = home.proxy().set("surface", "discover").serve().await;
     for _ in 0..3 {
         assert_eq!(host.load("a").await["isError"], true);
@@ -169,19 +174,19 @@ async fn strikes_of_a_server_that_changes_are_forgotten() {
         config["mcpServers"]["a"]["args"][0] = json!(script.to_string());
     });
     reloaded(&host, 1).await;
-    assert!(host.description().await.contains("- a: "), "it is offered again");
+    assert!(host.description().await.contains("- a: "), "the server is offered again");
     assert_eq!(host.load("a").await["isError"], Value::Null);
 }
 
 #[tokio::test]
-async fn a_config_behind_links_is_followed_and_a_hangup_reads_it_at_once() {
-    let home = Home::with([Server::eager("a")]);
+async fn linked_config_is_watched() {
+    let home = WatchedConfig::with([Server::eager("a")]);
     let mut host = home.proxy().serve().await;
     host.tool_names().await;
     let config = home.config();
     host.end().await;
 
-    // As Kubernetes mounts a ConfigMap.
+    // Links as Kubernetes mounts a ConfigMap.
     let volume = home.directory.path().join("volume");
     let publish = |version: &str, config: &Value| {
         let directory = volume.join(version);
@@ -202,11 +207,11 @@ async fn a_config_behind_links_is_followed_and_a_hangup_reads_it_at_once() {
         assert_eq!(host.tool_names().await.contains(&"a__echo".to_owned()), is_shown);
     }
     host.signal(nix::sys::signal::Signal::SIGHUP);
-    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "it goes on");
+    assert!(host.call("a__echo", json!({})).await["isError"].is_null(), "dormouse keeps running");
     host.end().await;
 }
 
-/// Dormouse with a config that lies where it lies.
+/// Starts dormouse with the config at this path.
 async fn serve(config: &Path, home: &Path) -> Host {
     let mut host = Proxy::with_config_at(config).at_home(home).start();
     host.initialize(json!({})).await;
@@ -214,11 +219,11 @@ async fn serve(config: &Path, home: &Path) -> Host {
 }
 
 #[tokio::test]
-async fn no_call_to_a_server_that_stays_fails_while_the_config_is_rewritten() {
+async fn calls_to_unchanged_servers_survive_reloads() {
     const CALLS: usize = 1000;
     const REWRITES: usize = 50;
     let names = ["a", "b", "c", "d", "e"];
-    let home = Home::with(names.map(Server::eager));
+    let home = WatchedConfig::with(names.map(Server::eager));
     let mut host = home.proxy().serve().await;
     host.tool_names().await;
     let config = home.config();
@@ -230,7 +235,7 @@ async fn no_call_to_a_server_that_stays_fails_while_the_config_is_rewritten() {
             let mut config = config.clone();
             let servers = config["mcpServers"].as_object_mut().unwrap();
             match (number / (CALLS / REWRITES)) % 4 {
-                // Of `a` and `b` nothing is ever said.
+                // The entries of `a` and `b` never change.
                 0 => servers["d"]["env"] = json!({"ROUND": number.to_string()}),
                 1 => drop(servers.remove("e")),
                 2 => {
@@ -255,6 +260,6 @@ async fn no_call_to_a_server_that_stays_fails_while_the_config_is_rewritten() {
     }
     assert!(failed.is_empty(), "{} failed: {:?}", failed.len(), failed[0]);
     assert_eq!((host.started("a").len(), host.started("b").len()), (1, 1));
-    let reloads = host.log().iter().filter(|line| line.contains("the config has changed")).count();
+    let reloads = host.reloads().len();
     assert!(reloads > 20, "{reloads} reloads");
 }

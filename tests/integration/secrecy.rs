@@ -1,4 +1,5 @@
-//! Secrets stay where they belong: a canary is in every place that a secret can be in, and is looked for everywhere else.
+//! Secrets stay in their places: each place for a secret holds a canary, and no other place may
+//! contain one.
 
 use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Stdio};
 
@@ -12,7 +13,7 @@ use crate::support::{
     Authority, Proxy, SECRET, Server, User, descendants, fixture, remote::Remote, text_of, visit,
 };
 
-/// What no place may have that is none for secrets. Those of `Authority` begin so too.
+/// The start of every secret, including those of `Authority`.
 const CANARY: &str = "canary-";
 
 fn fixture_entry(directory: &Path, name: &str) -> serde_json::Value {
@@ -20,15 +21,15 @@ fn fixture_entry(directory: &Path, name: &str) -> serde_json::Value {
     json!({"command": fixture(), "args": [script.to_string()], "description": "d"})
 }
 
-/// Of the environment of dormouse.
+/// Secrets in the environment of dormouse.
 const SECRETS: [(&str, &str); 2] =
     [("CLIENT_SECRET", SECRET), ("SECRET_OF_ONE", "canary-environment")];
 
 #[tokio::test]
-async fn a_canary_is_found_nowhere_but_where_it_belongs() {
+async fn canary_is_found_only_where_it_belongs() {
     let authority = Authority::start().await;
-    authority.gives("expires_in", 1);
-    // It answers with all that it was shown.
+    authority.set_token_member("expires_in", 1);
+    // The server answers with the headers and the query of the request.
     let echo = Remote::start(|asked| async move {
         let shown = format!("{:?} {}", asked.headers, asked.query);
         Some((StatusCode::FORBIDDEN, [(header::CONTENT_TYPE, "text/plain")], shown).into_response())
@@ -58,7 +59,7 @@ async fn a_canary_is_found_nowhere_but_where_it_belongs() {
 }
 
 fn user_with_secrets(authority: &Authority, echo: &Remote) -> User {
-    let user = User::of(&json!({}));
+    let user = User::with_server(&json!({}));
     let mut with_secret = fixture_entry(user.home.path(), "with");
     with_secret["env"] = json!({"TOKEN": "${SECRET_OF_ONE}"});
     let config = json!({"mcpServers": {
@@ -79,7 +80,7 @@ fn user_with_secrets(authority: &Authority, echo: &Remote) -> User {
     user
 }
 
-/// A login; all that was said of it, at the lowest level.
+/// Logs in at the lowest log level, and returns all output.
 async fn log_in(user: &User) -> Vec<String> {
     use tokio::io::AsyncBufReadExt as _;
 
@@ -100,13 +101,13 @@ async fn log_in(user: &User) -> Vec<String> {
     said
 }
 
-/// Calls that go well and calls that go wrong; all that was said of them.
+/// Makes calls that succeed and calls that fail, and returns all output.
 async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
-    let proxy = user.proxy().tracing();
+    let proxy = user.proxy().log_everything();
     let proxy =
         SECRETS.into_iter().fold(proxy, |proxy, (name, value)| proxy.environment(name, value));
     let mut host = proxy.serve().await;
-    // Until it has been renewed.
+    // The loop ends after a renewal.
     while authority.token_requests().len() < 3 {
         assert_eq!(text_of(&host.use_tool("g/t", json!({})).await), "ordinary");
     }
@@ -115,11 +116,11 @@ async fn use_everything(user: &User, authority: &Authority) -> Vec<String> {
         said.push(host.load(server).await.to_string());
     }
     assert!(said[0].contains("x-key"), "it does answer so: {}", said[0]);
-    authority.needs("more");
+    authority.require_scope("more");
     said.push(host.use_tool("g/t", json!({})).await.to_string());
-    // The authorization server refuses, and answers with what it was shown.
-    authority.refuses_with_all();
-    // A token that was given a moment ago is renewed only once it has expired.
+    // From now on the authorization server refuses, and repeats the request in its answer.
+    authority.echo_token_requests();
+    // A new token is renewed only after it has expired.
     while !said.last().unwrap().contains("grant_type=refresh_token") {
         said.push(host.use_tool("g/t", json!({})).await.to_string());
     }
@@ -148,12 +149,12 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
 async fn no_core_is_dumped() {
     let server = fixture();
     let dormouse = [env!("CARGO_BIN_EXE_dormouse"), "--", server.to_str().unwrap(), "{}"];
-    // Where the system dumps nothing of others either, this says little.
+    // On a system that dumps no cores at all this test proves nothing.
     let others = is_dumped(&[server.to_str().unwrap(), "{}"]).await;
     assert!(!is_dumped(&dormouse).await, "others are dumped: {others}");
 }
 
-/// Whether a core is dumped of a server that is aborted once it has answered.
+/// Returns whether a server that is aborted after its first answer dumps a core.
 #[cfg(target_os = "linux")]
 async fn is_dumped(command: &[&str]) -> bool {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
@@ -182,13 +183,13 @@ async fn is_dumped(command: &[&str]) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_server_repeats_of_its_environment_reaches_neither_log_nor_model() {
+async fn repeated_secrets_reach_neither_log_nor_model() {
     let script = r#"echo "my key is $KEY" >&2; echo "stdout $KEY"; echo "args $1 $2" >&2; exit 3"#;
     let server = Server::lazy("a")
         .set("command", "sh")
         .set("args", json!(["-c", script, "--token", "canary-argument"]))
         .set("env", json!({"KEY": "canary-environment"}));
-    let mut host = Proxy::with([server]).tracing().serve().await;
+    let mut host = Proxy::with([server]).log_everything().serve().await;
     let result = host.load("a").await.to_string();
     assert!(result.contains("my key is •••"), "{result}");
     assert!(!result.contains(CANARY), "{result}");
@@ -199,7 +200,7 @@ async fn what_a_server_repeats_of_its_environment_reaches_neither_log_nor_model(
 }
 
 #[tokio::test]
-async fn a_server_can_neither_forge_a_line_of_the_log_nor_control_the_terminal() {
+async fn server_cannot_forge_log_lines() {
     let script = "printf 'first\\033[31m\\r\\n' >&2; exit 3";
     let server = Server::lazy("a").set("command", "sh").set("args", json!(["-c", script]));
     let refusing = Server::lazy("b").script("refuse_with", "no\n2026-01-01 ERROR forged\u{1b}[2J");
@@ -213,7 +214,7 @@ async fn a_server_can_neither_forge_a_line_of_the_log_nor_control_the_terminal()
 }
 
 #[tokio::test]
-async fn a_log_of_json_has_no_character_that_cannot_be_seen() {
+async fn json_log_has_no_invisible_characters() {
     let refusing = Server::lazy("b").script("refuse_with", "no \u{9b}31m \u{202e} forged");
     let proxy = Proxy::with([refusing]).argument("--log-format").argument("json");
     let mut host = proxy.serve().await;

@@ -1,10 +1,10 @@
-//! Many hosts on the same servers: each gets its own answers, questions and notifications, and nobody else's.
+//! Many hosts on the same servers: each gets only its own answers, questions and notifications.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{Host, Program, Proxy, Server, alive, descendants, eventually, text_of};
+use crate::support::{Host, Program, Proxy, Server, descendants, eventually, is_alive, text_of};
 
 async fn connected(program: &Program, capabilities: Value) -> Host {
     let mut host = program.host("/mcp").await;
@@ -23,7 +23,7 @@ async fn answer_as(host: &mut Host, name: &str) {
 }
 
 #[tokio::test]
-async fn a_question_goes_to_the_host_whose_call_is_in_flight() {
+async fn question_reaches_the_host_of_the_call() {
     let program = Proxy::with([Server::lazy("a")]).start_http();
     let able = json!({"elicitation": {}});
     let mut first = connected(&program, able.clone()).await;
@@ -41,7 +41,7 @@ async fn a_question_goes_to_the_host_whose_call_is_in_flight() {
 }
 
 #[tokio::test]
-async fn of_several_hosts_in_flight_the_one_that_called_last_is_asked_and_that_is_logged() {
+async fn last_caller_is_asked_and_the_guess_is_logged() {
     let program = Proxy::with([Server::lazy("a")]).start_http();
     let able = json!({"elicitation": {}});
     let mut waiting = connected(&program, able.clone()).await;
@@ -54,8 +54,8 @@ async fn of_several_hosts_in_flight_the_one_that_called_last_is_asked_and_that_i
     let id = asking_host.send("tools/call", asking("a")).await;
     answer_as(&mut asking_host, "last").await;
     assert!(text_of(&asking_host.answer(id).await["result"]).contains("last"));
-    program.logged("the question is taken for that of the last one").await;
-    // A host that has not said that it answers is not asked, and nobody is in its place.
+    insta::assert_snapshot!(program.logged_at("WARN", "elicitation/create").await);
+    // A host that has not declared the capability is not asked, and no other host is asked instead.
     let id = unable.send("tools/call", asking("a")).await;
     let refused = unable.answer(id).await;
     assert!(text_of(&refused["result"]).contains("-32601"), "{refused}");
@@ -64,7 +64,7 @@ async fn of_several_hosts_in_flight_the_one_that_called_last_is_asked_and_that_i
 }
 
 #[tokio::test]
-async fn progress_and_log_messages_reach_the_host_of_the_call_alone() {
+async fn progress_and_log_messages_reach_only_the_caller() {
     let program = Proxy::with([Server::lazy("a")]).start_http();
     let mut calling = connected(&program, json!({})).await;
     let mut other = connected(&program, json!({})).await;
@@ -93,7 +93,7 @@ async fn progress_and_log_messages_reach_the_host_of_the_call_alone() {
 }
 
 #[tokio::test]
-async fn at_its_endpoint_each_host_is_greeted_by_its_own_instance() {
+async fn isolated_hosts_are_greeted_by_their_own_instance() {
     let server = Server::lazy("own").set("isolation", "session");
     let program = Proxy::with([server]).start_http();
     for number in 1..=2 {
@@ -105,32 +105,32 @@ async fn at_its_endpoint_each_host_is_greeted_by_its_own_instance() {
 }
 
 #[tokio::test]
-async fn a_server_of_ones_own_is_started_used_and_ended_with_its_session() {
+async fn isolated_instance_ends_with_its_session() {
     let server = Server::lazy("own").set("isolation", "session");
     let program = Proxy::with([server]).start_http();
     let mut one = connected(&program, json!({"roots": {}})).await;
     let mut two = connected(&program, json!({"roots": {}})).await;
     one.load("own").await;
-    // The other host sees the tools, and has a process of its own as soon as it uses them.
+    // The other host sees the tools, and gets its own process at its first call.
     two.notification("notifications/tools/list_changed").await;
     assert!(two.use_tool("own/echo", json!({})).await["isError"].is_null());
     let started = program.started("own");
     assert_eq!(started.len(), 2);
-    // What one of them does to its instance does not show in the other's.
+    // The death of one instance does not affect the other.
     let dead = one.use_tool("own/die", json!({})).await;
     assert_eq!(dead["isError"], true);
     assert!(two.use_tool("own/echo", json!({})).await["isError"].is_null());
     assert_eq!(program.started("own").len(), 2);
-    // Roots are offered by each host to its own instance.
+    // Each host offers its roots to its own instance.
     let offered = program.server_log("own");
     let offered = offered.iter().filter(|line| line.starts_with("initialize"));
     assert!(offered.clone().count() == 2 && offered.clone().all(|line| line.contains("roots")));
     assert_eq!(two.http().delete().await, 204);
-    eventually("its instance is gone", || !started.iter().any(|process| alive(*process))).await;
+    eventually("its instance is gone", || !started.iter().any(|process| is_alive(*process))).await;
 }
 
 #[tokio::test]
-async fn a_modern_hosts_server_of_its_own_is_one_for_all_its_requests() {
+async fn modern_host_keeps_one_isolated_instance() {
     let server = Server::lazy("own").set("isolation", "session");
     let program = Proxy::with([server]).start_http();
     let mut host = program.modern("/mcp").await;
@@ -140,7 +140,7 @@ async fn a_modern_hosts_server_of_its_own_is_one_for_all_its_requests() {
     assert_eq!(program.started("own").len(), 1);
 }
 
-/// Calls with answers that tell them apart, mixed with loads and with servers that die.
+/// Makes calls with distinct answers, mixed with loads and with servers that die.
 async fn storm(program: &Program, number: u64) -> Host {
     let mut host = connected(program, json!({})).await;
     for round in 0..4 {
@@ -170,7 +170,7 @@ async fn storm(program: &Program, number: u64) -> Host {
 }
 
 #[tokio::test]
-async fn eight_hosts_with_64_calls_each_get_their_own_answers_and_leave_nothing() {
+async fn eight_hosts_get_their_own_answers() {
     let short = |name: &str| Server::lazy(name).set("idleTimeout", "20ms");
     let proxy = Proxy::with([short("a"), Server::lazy("b"), Server::lazy("dies")]);
     let program = proxy.set("sessionTimeout", "1h").start_http();
@@ -190,6 +190,6 @@ async fn eight_hosts_with_64_calls_each_get_their_own_answers_and_leave_nothing(
         links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
     };
     drop(hosts);
-    // What stays are those that listen, for hosts and for `status`, and what the runtime has for itself.
+    // The listeners for hosts and for `status`, and the runtime's own sockets, stay open.
     eventually("no connection is left", || sockets() <= 5).await;
 }

@@ -1,4 +1,5 @@
-//! The commands that connect servers, or ask a dormouse that runs: `refresh`, `test`, `call`, `list`, `status`.
+//! Commands that connect to servers or ask a running instance: `refresh`, `test`, `call`, `list`,
+//! `status`.
 
 use std::{
     os::unix::fs::PermissionsExt as _,
@@ -10,20 +11,20 @@ use std::{
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::support::{at_terminal, descendants, dormouse, eventually};
+use crate::support::{Cases, at_terminal, descendants, dormouse, eventually, line_of, redacted};
 
 const SERVERS: &str = r#"{"mcpServers": {
     "notes": {"command": "DORMOUSE", "args": ["__demo-server", "notes"]},
     "weather": {"command": "DORMOUSE", "args": ["__demo-server", "weather"]}
 }}"#;
 
-/// A home of its own with a config in it.
-struct Home {
+/// A home with a config in it.
+struct ConfigHome {
     directory: tempfile::TempDir,
     config: PathBuf,
 }
 
-impl Home {
+impl ConfigHome {
     fn with(name: &str, config: &str) -> Self {
         let directory = tempfile::tempdir().expect("the temporary directory is writable");
         let path = directory.path().join(name);
@@ -70,19 +71,35 @@ impl Home {
     }
 }
 
+/// Sorts the lines of a report, because servers end in any order, and removes their numbers.
+fn by_server(said: &str) -> String {
+    let text = redacted(said);
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match (line.split_once('['), line.split_once("] "), lines.last_mut()) {
+            // A hint belongs to the line before it.
+            (.., Some(last)) if line.starts_with(' ') => last.push_str(&format!("\n{line}")),
+            (Some((mark, _)), Some((_, rest)), _) => lines.push(format!("{mark}[n/n] {rest}")),
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.sort();
+    lines.join("\n")
+}
+
 const YAML: &str = "# mine\nmcpServers:\n    notes:   # the notes\n        description: Notes\n        command: DORMOUSE\n        args: [__demo-server, notes]\n        tools:\n            add_note: false   # never\n            \"*_notes\": true\n            burn_note: true\n    weather: {command: DORMOUSE, args: [__demo-server, weather]}\n";
 
 #[tokio::test]
-async fn refresh_writes_what_is_new_and_what_is_gone_and_nothing_else() {
-    let home = Home::with("dormouse.yaml", YAML);
+async fn refresh_writes_only_new_and_removed_tools() {
+    let home = ConfigHome::with("dormouse.yaml", YAML);
     let before = home.text();
     let (code, difference, _) = home.run(&["refresh", "--dry-run", "notes"]).await;
     assert_eq!((code, home.text()), (Some(0), before.clone()));
-    assert!(difference.contains("+            delete_note: true"), "{difference}");
+    insta::assert_snapshot!("difference", redacted(&difference));
 
     let (code, said, errors) = home.run(&["refresh", "notes"]).await;
     assert_eq!(code, Some(0), "{errors}");
-    assert_eq!(said, "notes: 4 tools; new: delete_note; gone: burn_note\n");
+    insta::assert_snapshot!("refreshed_tools", said);
     let expected = before.replace(
         "burn_note: true\n",
         "burn_note: {enabled: true, stale: true}\n            delete_note: true\n",
@@ -91,12 +108,12 @@ async fn refresh_writes_what_is_new_and_what_is_gone_and_nothing_else() {
 
     home.edit("burn_note", "list_notes");
     let (_, said, _) = home.run(&["refresh", "notes"]).await;
-    assert_eq!(said, "notes: 4 tools; back: list_notes\n");
+    insta::assert_snapshot!("returned_tool", said);
     assert!(home.text().contains("list_notes: {enabled: true}\n"), "{}", home.text());
 }
 
 #[tokio::test]
-async fn refresh_goes_on_past_servers_that_fail_and_says_which_did() {
+async fn refresh_continues_past_failed_servers() {
     let config = r#"{
   // two of them
   "mcpServers": {
@@ -105,43 +122,35 @@ async fn refresh_goes_on_past_servers_that_fail_and_says_which_did() {
   },
 }
 "#;
-    let home = Home::with("dormouse.json", config);
+    let home = ConfigHome::with("dormouse.json", config);
     let (code, said, errors) = home.run(&["refresh", "--write"]).await;
     assert_eq!(code, Some(1));
-    assert!(said.starts_with("notes: 4 tools; new: add_note, "), "{said}");
-    assert!(
-        errors.contains(
-            "bad: command not found: \"no-such-program\"; is it installed, and on PATH?\n"
-        ),
-        "{errors}"
-    );
+    insta::assert_snapshot!("refreshed_server", said);
+    insta::assert_snapshot!("failed_server", line_of(&errors, "no-such-program"));
     assert!(home.text().contains("\"delete_note\": true"), "{}", home.text());
     assert!(home.text().contains("}, // last\n"), "{}", home.text());
 }
 
 #[tokio::test]
-async fn refresh_leaves_alone_what_an_alias_shares() {
+async fn refresh_does_not_edit_aliased_entries() {
     let config = "mcpServers:\n  a: &a\n    command: DORMOUSE\n    args: [__demo-server, notes]\n    tools: {add_note: true}\n  b: *a\n";
-    let home = Home::with("dormouse.yaml", config);
+    let home = ConfigHome::with("dormouse.yaml", config);
     let before = home.text();
     let (code, _, errors) = home.run(&["refresh"]).await;
     assert_eq!((code, home.text()), (Some(1), before));
-    assert!(
-        errors.contains("a: cannot edit the entry of \"a\", which has to be done by hand"),
-        "{errors}"
-    );
+    insta::assert_snapshot!(line_of(&errors, "\"a\""));
 }
 
 #[tokio::test]
-async fn a_config_that_was_trusted_stays_so_when_refresh_edits_it() {
-    let home = Home::with("dormouse.yaml", YAML);
+async fn refresh_keeps_a_config_trusted() {
+    let home = ConfigHome::with("dormouse.yaml", YAML);
     let plain = async |arguments: &[&str]| {
         let output = home.command(arguments).output().await.unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, errors) = plain(&["refresh"]).await;
     assert_eq!(code, Some(2), "{errors}");
-    assert!(errors.contains("dormouse trust"), "{errors}");
+    insta::assert_snapshot!(redacted(&errors));
     assert_eq!(plain(&["trust"]).await.0, Some(0));
     assert_eq!(plain(&["refresh"]).await.0, Some(0));
     assert_ne!(home.text(), YAML);
@@ -149,9 +158,9 @@ async fn a_config_that_was_trusted_stays_so_when_refresh_edits_it() {
 }
 
 #[tokio::test]
-async fn the_first_run_of_a_yaml_config_writes_the_tools_of_its_servers() {
+async fn first_run_writes_tools_into_a_yaml_config() {
     let config = "mcpServers:\n  notes:\n    command: DORMOUSE   # eager\n    args: [__demo-server, notes]\n";
-    let home = Home::with("dormouse.yaml", config);
+    let home = ConfigHome::with("dormouse.yaml", config);
     let before = home.text();
     let config = home.config.to_str().unwrap();
     let mut serving = home.command(&["--config", config]).stdin(Stdio::piped()).spawn().unwrap();
@@ -163,16 +172,16 @@ async fn the_first_run_of_a_yaml_config_writes_the_tools_of_its_servers() {
 }
 
 #[tokio::test]
-async fn what_refresh_has_learned_needs_no_connection_when_it_is_served() {
+async fn refreshed_server_is_served_without_a_connection() {
     let config = r#"{"mcpServers": {"notes": {"command": "DORMOUSE", "args": ["__demo-server", "notes"], "startup": "hybrid"}}}"#;
-    let home = Home::with("dormouse.json", config);
+    let home = ConfigHome::with("dormouse.json", config);
     home.run(&["refresh"]).await;
     let path = home.config.to_str().unwrap();
     let mut serving = home.command(&["--config", path]).stdin(Stdio::piped()).spawn().unwrap();
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
     let input = serving.stdin.as_mut().unwrap();
     input.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
-    // Whatever is too old is learned anew two seconds after the start.
+    // Outdated catalogs are refreshed two seconds after the start.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let status = home.json(&["status", "--json"]).await;
     let server = &status[0]["servers"][0];
@@ -181,7 +190,7 @@ async fn what_refresh_has_learned_needs_no_connection_when_it_is_served() {
 }
 
 #[tokio::test]
-async fn test_says_how_long_each_server_takes_and_what_is_wrong() {
+async fn test_reports_times_and_problems() {
     let config = r#"{"mcpServers": {
         "good": {"command": "DORMOUSE", "args": ["__demo-server", "notes"]},
         "typo": {"command": "nodee"},
@@ -189,45 +198,33 @@ async fn test_says_how_long_each_server_takes_and_what_is_wrong() {
         "hangs": {"command": "sleep", "args": ["60"], "timeouts": {"load": 1}},
         "off": {"command": "x", "enabled": false}
     }}"#;
-    let home = Home::with("dormouse.json", config);
+    let home = ConfigHome::with("dormouse.json", config);
     let (code, said, _) = home.run(&["test"]).await;
     assert_eq!(code, Some(1));
-    // They come as they end, each with its number.
-    let line = |text: &str| said.lines().find(|line| line.contains(text)).expect(text);
-    let good = line("good: ");
-    assert!(good.starts_with('✔') && good.contains("/4] good: ") && good.contains("(start "));
-    assert!(good.ends_with("4 tools, 1 resource, 1 prompt; MCP 2025-11-25"), "{said}");
-    assert!(line(" ms: command not found").starts_with('✘'), "{said}");
-    assert!(line("  on PATH there is: node").starts_with("  on PATH"), "{said}");
-    assert!(
-        line("talks: ").ends_with("it ended with exit status: 3 during initialize; its last words on stderr: no key; it sent a line that is not JSON: \"Welcome\""),
-        "{said}"
-    );
-    let hangs = line("hangs");
-    assert!(hangs.starts_with("✘ [4/4] hangs: 1."), "{said}");
-    assert!(hangs.ends_with(" s: the handshake did not end within 1s"), "{said}");
-    let last: Vec<&str> = said.lines().rev().take(2).collect();
-    assert_eq!(last, ["1 of 4 servers work", "- off: switched off"]);
+    // Servers end in any order. Some systems have a second name for the program.
+    insta::assert_snapshot!("tested_servers", by_server(&said.replace(": node, nodejs", ": node")));
     assert!(home.json(&["list", "--json"]).await[0]["tools"].is_array(), "what was seen is kept");
     let (code, _, errors) = home.run(&["test", "goood"]).await;
     assert_eq!(code, Some(2));
-    assert!(errors.contains("there is no server \"goood\""), "{errors}");
+    insta::assert_snapshot!("unknown_server", redacted(&errors));
 }
 
 #[tokio::test]
-async fn call_does_what_an_agent_would_and_obeys_the_config() {
-    let home = Home::with("dormouse.yaml", YAML);
+async fn call_obeys_the_config() {
+    let home = ConfigHome::with("dormouse.yaml", YAML);
     let input = r#"{"city": "Oslo"}"#;
     let (code, said, errors) = home.run(&["call", "weather", "current_weather", input]).await;
-    let which = format!("config: {}\n", home.config.display());
-    assert_eq!((code, errors.as_str()), (Some(0), which.as_str()));
+    assert_eq!(code, Some(0));
+    insta::assert_snapshot!(redacted(&errors));
     assert!(said.contains("Oslo"), "{said}");
     let (code, _, errors) = home.run(&["call", "notes", "add_note", "{}"]).await;
     assert_eq!(code, Some(1));
-    assert!(errors.contains("switched off by the config"), "{errors}");
+    let mut cases = Cases::default();
+    cases.add("a hidden tool", &errors);
     let (code, _, errors) = home.run(&["call", "notes", "delete_note", "[1]"]).await;
-    let refused = format!("{which}dormouse: the tool's input must be a JSON object\n");
-    assert_eq!((code, errors), (Some(2), refused));
+    assert_eq!(code, Some(2));
+    cases.add("input that is no object", &errors);
+    insta::assert_snapshot!("call_refusals", cases);
 
     let config = home.config.to_str().unwrap();
     let mut command =
@@ -240,17 +237,17 @@ async fn call_does_what_an_agent_would_and_obeys_the_config() {
 }
 
 #[tokio::test]
-async fn call_counts_no_attempts_where_it_makes_one() {
-    let home = Home::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
+async fn call_mentions_no_attempts() {
+    let home =
+        ConfigHome::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
     let (code, _, errors) = home.run(&["call", "gone", "tool", "{}"]).await;
     assert_eq!(code, Some(1), "{errors}");
-    assert!(errors.contains("cannot load the server: command not found"), "{errors}");
-    assert!(!errors.contains("left"), "{errors}");
+    insta::assert_snapshot!(redacted(&errors));
 }
 
 #[tokio::test]
-async fn tables_are_as_wide_as_the_terminal_and_numbers_stand_on_the_right() {
-    let home = Home::with("x.json", SERVERS);
+async fn tables_fit_the_terminal() {
+    let home = ConfigHome::with("x.json", SERVERS);
     home.run(&["refresh"]).await;
     let config = home.config.to_str().unwrap().to_owned();
     for arguments in [["list", "--config", &config], ["status", "--config", &config]] {
@@ -271,30 +268,28 @@ async fn tables_are_as_wide_as_the_terminal_and_numbers_stand_on_the_right() {
 }
 
 #[tokio::test]
-async fn refresh_says_of_each_server_at_once_what_came_of_it_and_how_long_it_took() {
+async fn refresh_reports_each_server_as_it_ends() {
     let config = SERVERS.replace("\n}}", ", \"gone\": {\"command\": \"no-such-program\"}}}");
-    let home = Home::with("x.json", &config);
+    let home = ConfigHome::with("x.json", &config);
     let (_, _, errors) = home.run(&["refresh"]).await;
     let progress: Vec<&str> = errors.lines().filter(|line| line.starts_with('[')).collect();
     assert_eq!(progress.len(), 3, "{errors}");
-    for found in ["notes: 4 tools, ", "gone: failed, "] {
-        assert!(progress.iter().any(|line| line.contains(found)), "{found}: {errors}");
-    }
-    for (number, line) in progress.into_iter().enumerate() {
+    for (number, line) in progress.iter().enumerate() {
         assert!(line.starts_with(&format!("[{}/3] ", number + 1)), "{errors}");
-        assert!(line.ends_with(" ms") || line.ends_with(" s"), "{errors}");
     }
+    insta::assert_snapshot!(by_server(&progress.join("\n")));
 }
 
 #[tokio::test]
-async fn an_interrupted_refresh_or_test_names_the_servers_that_it_left_out() {
+async fn interrupted_refresh_names_the_servers_left_out() {
     let config = r#"{"mcpServers": {
         "fails": {"command": "no-such-program"},
         "hangs": {"command": "sleep", "args": ["60"]},
         "stays": {"command": "sleep", "args": ["60"]}
     }}"#;
-    let home = Home::with("x.json", config);
+    let home = ConfigHome::with("x.json", config);
     let config = home.config.to_str().unwrap();
+    let mut cases = Cases::default();
     for command in ["refresh", "test"] {
         let running = home.command(&[command, "--config", config]).spawn().unwrap();
         let id = running.id().unwrap();
@@ -304,29 +299,30 @@ async fn an_interrupted_refresh_or_test_names_the_servers_that_it_left_out() {
         let Output { status, stdout, stderr } = running.wait_with_output().await.unwrap();
         let said = String::from_utf8([stdout, stderr].concat()).unwrap();
         assert_eq!(status.code(), Some(1), "{said}");
-        assert!(said.contains("stopped; not done: hangs, stays"), "{said}");
-        assert!(!said.contains("shutting down"), "{said}");
+        cases.add(command, line_of(&said, "hangs, stays"));
+        assert!(!said.contains(" INFO "), "{said}");
     }
+    insta::assert_snapshot!(cases);
 }
 
 #[tokio::test]
-async fn a_refused_connection_names_the_address() {
+async fn refused_connection_names_the_address() {
     let config = r#"{"mcpServers": {"gone": {"url": "http://127.0.0.1:9/secret-path"}}}"#;
-    let home = Home::with("x.json", config);
+    let home = ConfigHome::with("x.json", config);
     let (code, said, _) = home.run(&["test"]).await;
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("cannot be reached: http://127.0.0.1:9: Connection refused"), "{said}");
+    insta::assert_snapshot!(redacted(&said));
     assert!(!said.contains("secret-path"), "{said}");
 }
 
 #[tokio::test]
-async fn get_shows_an_entry_without_its_secrets() {
+async fn get_hides_secrets() {
     let config = r#"{"mcpServers": {"s": {"command": "x", "args": ["--token", "ghp_0123456789abcdefghij0123456789abcdef"],
         "env": {"API_KEY": "hunter2-hunter2", "HOME_PAGE": "${HOME_PAGE:-x}"}}}}"#;
-    let home = Home::with("x.json", config);
+    let home = ConfigHome::with("x.json", config);
     let (code, said, errors) = home.run(&["get", "s"]).await;
     assert_eq!(code, Some(0), "{errors}");
-    assert!(said.starts_with("s: {") && said.contains("${HOME_PAGE:-x}"), "{said}");
+    insta::assert_snapshot!(said);
     assert!(!said.contains("ghp_01") && !said.contains("hunter2"), "{said}");
     let shown = home.json(&["get", "s", "--json"]).await;
     assert_eq!((&shown["server"], &shown["entry"]["command"]), (&json!("s"), &json!("x")));
@@ -336,7 +332,7 @@ async fn get_shows_an_entry_without_its_secrets() {
 #[tokio::test]
 async fn check_test_and_refresh_print_json() {
     let config = SERVERS.replace("\n}}", ", \"gone\": {\"command\": \"no-such-program\"}}}");
-    let home = Home::with("x.json", &config);
+    let home = ConfigHome::with("x.json", &config);
     let report = home.json(&["check", "--json"]).await;
     assert_eq!((&report["ok"], &report["servers"]), (&json!(true), &json!(3)));
     for command in ["test", "refresh"] {
@@ -344,7 +340,7 @@ async fn check_test_and_refresh_print_json() {
         assert_eq!(code, Some(1), "{said}");
         let servers: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
         assert_eq!(servers[0]["tools"], 4, "{said}");
-        assert!(servers[2]["error"].as_str().unwrap().starts_with("command not found"), "{said}");
+        insta::assert_snapshot!("error_in_json", servers[2]["error"].as_str().unwrap());
     }
     home.edit("\"weather\": {", "\"weather\": {\"startup\": \"lazzy\", ");
     let (code, said, _) = home.run(&["check", "--json"]).await;
@@ -355,23 +351,26 @@ async fn check_test_and_refresh_print_json() {
 }
 
 #[tokio::test]
-async fn one_cause_of_a_server_that_cannot_be_reached_is_logged_once() {
-    let home = Home::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
+async fn repeated_cause_is_logged_once() {
+    let home =
+        ConfigHome::with("x.json", r#"{"mcpServers": {"gone": {"command": "no-such-program"}}}"#);
     let config = home.config.to_str().unwrap();
     let mut serving = home.command(&["--config", config]).stdin(Stdio::piped()).spawn().unwrap();
-    // Long enough for several attempts.
+    // This time allows for several attempts.
     tokio::time::sleep(Duration::from_secs(4)).await;
     drop(serving.stdin.take());
     let output = serving.wait_with_output().await.unwrap();
     let log = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(log.matches("command not found").count(), 1, "{log}");
+    let is_cause = |line: &&str| line.contains("no-such-program");
+    let causes: Vec<&str> = log.lines().filter(is_cause).collect();
+    assert_eq!(causes.len(), 1, "{log}");
 }
 
 #[tokio::test]
-async fn list_shows_what_is_shown_hidden_and_stale() {
-    let home = Home::with("dormouse.yaml", YAML);
+async fn list_shows_hidden_and_stale_tools() {
+    let home = ConfigHome::with("dormouse.yaml", YAML);
     let (_, said, _) = home.run(&["list", "notes"]).await;
-    assert_eq!(said, "notes: not known yet: dormouse refresh notes\n");
+    insta::assert_snapshot!(said);
     home.run(&["refresh", "notes"]).await;
     let listed = home.json(&["list", "--json"]).await;
     let states: Vec<String> = listed[0]["tools"]
@@ -394,15 +393,12 @@ async fn list_shows_what_is_shown_hidden_and_stale() {
     );
     assert_eq!(listed[1], json!({"server": "weather", "enabled": true}));
     let (_, said, _) = home.run(&["list", "notes"]).await;
-    assert!(
-        said.lines().any(|line| line.contains("burn_note") && line.contains("stale")),
-        "{said}"
-    );
+    insta::assert_snapshot!("tools_of_notes", redacted(&said));
 }
 
 #[tokio::test]
-async fn status_asks_the_dormouse_that_runs_and_else_the_disk() {
-    let home = Home::with("dormouse.yaml", YAML);
+async fn status_asks_the_instance_or_the_disk() {
+    let home = ConfigHome::with("dormouse.yaml", YAML);
     home.run(&["refresh"]).await;
     let at_rest = home.json(&["status", "--json"]).await;
     assert_eq!(at_rest[0]["pid"], Value::Null);
@@ -430,7 +426,7 @@ async fn status_asks_the_dormouse_that_runs_and_else_the_disk() {
     let (_, said, _) = home.run(&["status"]).await;
     assert!(said.lines().any(|line| line.contains("weather") && line.contains("awake")), "{said}");
 
-    // One that was killed leaves its socket behind, which nobody answers.
+    // The killed process leaves its socket behind.
     serving.kill().await.unwrap();
     assert_eq!(sockets(&run).len(), 1);
     let at_rest = home.json(&["status", "--json"]).await;

@@ -1,4 +1,4 @@
-"""A server on stdio that is nothing but a way to a unix socket: `bridge.py SOCKET`."""
+"""A server on stdio that forwards all bytes to and from a unix socket: `bridge.py SOCKET`."""
 
 import contextlib
 import os
@@ -27,6 +27,6 @@ def upward():
 
 
 threading.Thread(target=upward, daemon=True).start()
-# Nobody reads any more: that is the end as well.
+# A closed standard output ends the bridge too.
 with contextlib.suppress(BrokenPipeError):
     copy(connection.recv, write)

@@ -1,13 +1,13 @@
-"""Ways from a client in this process to a server object in this process that lead through dormouse.
+"""Connections through dormouse from a client to a server object, both in this process.
 
-COLUMN says which:
+COLUMN selects one:
 
   bridged   client - stdio - bridge                                     - the server: without dormouse, for comparison
   wrapped   client - stdio - `dormouse -- bridge`                       - the server
   endpoint  client - HTTP  - `dormouse --http`, /servers/server/mcp, bridge - the server
   remote    client - HTTP  - `dormouse --http`, /servers/server/mcp, url    - the server's own HTTP app
 
-DORMOUSE is the program. What crosses on either side is kept in `wire`, one line a message.
+DORMOUSE is the program. Messages on both sides of it are kept in `wire`, one per line.
 """
 
 import json
@@ -26,9 +26,9 @@ COLUMN = os.environ.get("COLUMN", "wrapped")
 DORMOUSE = os.environ.get("DORMOUSE", "dormouse")
 WRAPPER = [DORMOUSE, "--surface", "direct", "--"]
 BRIDGE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("bridge.py"))]
-# How the endpoint's server is started: eager, lazy or hybrid.
+# Startup of the endpoint's server: eager, lazy or hybrid.
 STARTUP = os.environ.get("STARTUP", "eager")
-# Seconds between the start of dormouse and that of the client.
+# Seconds between the start of dormouse and the start of the client.
 HEAD_START = float(os.environ.get("HEAD_START", "0"))
 GRACE = 3
 LONGEST = 64 << 20
@@ -41,7 +41,7 @@ def note(way: str, line: str) -> None:
 
 
 async def lines(stream):
-    """The lines of a byte stream, until it ends or breaks."""
+    """Yields the lines of a byte stream until it ends or breaks."""
     buffered = BufferedByteReceiveStream(stream)
     with suppress(anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream):
         while True:
@@ -50,9 +50,9 @@ async def lines(stream):
 
 @asynccontextmanager
 async def messages(receive, send, names, parse, dump):
-    """The two streams of messages that the SDK wants, over two streams of bytes.
+    """Yields the two message streams that the SDK needs, over two byte streams.
 
-    `names` are those under which what comes and what goes is noted; `parse` and `dump` are the SDK's.
+    Received and sent messages are noted under `names`; `parse` and `dump` are the SDK's.
     """
     in_writer, in_reader = anyio.create_memory_object_stream(0)
     out_writer, out_reader = anyio.create_memory_object_stream(0)
@@ -87,7 +87,7 @@ async def messages(receive, send, names, parse, dump):
 
 @asynccontextmanager
 async def served(serve, folder):
-    """Serves every connection to a socket with `serve(byte_stream)`; gives the command that leads there."""
+    """Serves every connection to a socket with `serve(byte_stream)`; yields the command that connects to it."""
     path = f"{folder}/socket"
 
     async def handle(stream):
@@ -100,14 +100,14 @@ async def served(serve, folder):
         try:
             yield [*BRIDGE, path]
         finally:
-            # Without dormouse connections end by themselves, and servers with them.
+            # Connections that are still open get a moment to end by themselves.
             with anyio.CancelScope(shield=True), anyio.move_on_after(GRACE):
                 await inner.idle()
             tasks.cancel_scope.cancel()
 
 
 class Open:
-    """How many connections are open."""
+    """The number of open connections."""
 
     def __init__(self):
         self.count = 0
@@ -133,7 +133,7 @@ async def accepting(listener, handle, *, task_status):
 
 @asynccontextmanager
 async def running(command, folder):
-    """A program that ends, with what it started, at the end of the block."""
+    """Runs a program that ends, with its children, at the end of the block."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "DORMOUSE"))}
     environment |= {"HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache", "XDG_RUNTIME_DIR": folder}
     environment |= {"DORMOUSE_LOG": os.environ.get("DORMOUSE_LOG", "info")}
@@ -158,7 +158,7 @@ async def running(command, folder):
 
 @asynccontextmanager
 async def listening(entry, folder):
-    """A dormouse on HTTP with one server, whose config entry is given; gives the URL of its endpoint."""
+    """Runs dormouse on HTTP with one server of this config entry; yields the URL of the server's endpoint."""
     config = anyio.Path(folder, "dormouse.json")
     await config.write_text(json.dumps({"mcpServers": {"server": {**entry, "startup": STARTUP}}}), encoding="utf-8")
     async with running([DORMOUSE, "--config", str(config), "--http", "127.0.0.1:0"], folder) as process:
@@ -175,7 +175,7 @@ async def listening(entry, folder):
 
 @asynccontextmanager
 async def log_of(process):
-    """Notes what dormouse logs."""
+    """Notes the log of dormouse."""
 
     async def read():
         async for line in lines(process.stderr):
@@ -189,7 +189,7 @@ async def log_of(process):
 
 @asynccontextmanager
 async def plainly():
-    """What fails within fails as it would without the task groups between; pytest reports it better, too."""
+    """Unwraps exception groups of one exception, so that tests and pytest see the exception itself."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -201,7 +201,7 @@ async def plainly():
 
 @asynccontextmanager
 async def folder():
-    """A short path that sockets can have."""
+    """Yields a new folder whose path is short enough for sockets."""
     made = tempfile.mkdtemp(prefix="dm", dir="/tmp")
     try:
         yield made

@@ -11,7 +11,7 @@ from report import *  # noqa: F403
 
 @asynccontextmanager
 async def connect_session(self, *, transport_options=None, **session_kwargs):
-    """In place of FastMCP's way from a client to a server object in the same process."""
+    """Replaces FastMCP's connection from a client to a server object in the same process."""
     session_class = (transport_options or TransportOptions()).session_class
     async with memory._enter_server_lifespan(server=self.server), AsyncExitStack() as stack:
         read, write = await sdk.streams(stack, memory._lowlevel_of(self.server))

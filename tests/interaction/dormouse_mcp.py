@@ -9,7 +9,7 @@ from report import *  # noqa: F403
 
 
 def through_dormouse(server):
-    """In place of the SDK's way from a client to a server object in the same process."""
+    """Replaces the SDK's connection from a client to a server object in the same process."""
 
     async def connect(stack, _mode, _raise_exceptions):
         return JSONRPCDispatcher(*await sdk.streams(stack, server))
@@ -18,6 +18,6 @@ def through_dormouse(server):
 
 
 client._connect_inproc = through_dormouse
-# The suite forbids blocking calls beneath the SDK, where the harness's own now are.
+# The suite forbids blocking calls below the SDK, but the harness makes some there.
 blockbuster.BlockBuster.activate = lambda _: None
 blockbuster.BlockBuster.deactivate = lambda _: None

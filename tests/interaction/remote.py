@@ -1,4 +1,4 @@
-"""The server's own streamable HTTP app on a free loopback port."""
+"""Serves the server's own streamable HTTP app on a free loopback port."""
 
 import socket
 from contextlib import asynccontextmanager, contextmanager
@@ -8,7 +8,7 @@ import uvicorn
 
 
 class Quiet(uvicorn.Server):
-    """Leaves the signals of the process alone."""
+    """A uvicorn server that installs no signal handlers."""
 
     @contextmanager
     def capture_signals(self):
@@ -17,7 +17,7 @@ class Quiet(uvicorn.Server):
 
 @asynccontextmanager
 async def app_at(app):
-    """Serves an ASGI app; gives the address of its `/mcp`."""
+    """Serves an ASGI app; yields the address of its `/mcp`."""
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, ws="none")
     served = Quiet(config)

@@ -1,4 +1,4 @@
-"""What crossed in a test, in the report of its failure; and which tests crossed at all, added to the file CROSSED."""
+"""Adds the noted messages to reports of failed tests, and the ids of tests with messages to the file CROSSED."""
 
 import os
 
@@ -17,7 +17,7 @@ def pytest_runtest_makereport(item, call):
     if call.when == "call" and crossing.wire:
         crossed.append(item.nodeid)
     if report.failed and crossing.wire:
-        report.sections.append(("what crossed", "\n".join(crossing.wire)))
+        report.sections.append(("messages", "\n".join(crossing.wire)))
 
 
 def pytest_sessionfinish():

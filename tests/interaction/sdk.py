@@ -1,4 +1,4 @@
-"""The streams of messages that the MCP SDK (PyPI `mcp` 2) wants, through dormouse to a server object."""
+"""Message streams of the MCP SDK (PyPI `mcp` 2) through dormouse to a server object."""
 
 import anyio
 import mcp_types as types
@@ -20,7 +20,7 @@ def dump(message):
 
 
 async def streams(stack, server):
-    """The client's two streams; what belongs to them ends with `stack`. `server`: a low-level one."""
+    """Returns the client's two streams to a low-level server; their resources are closed with `stack`."""
 
     async def serve(stream):
         async with crossing.messages(stream, stream, ("d>s", "s>d"), parse, dump) as (read, write):
@@ -47,7 +47,7 @@ async def streams(stack, server):
 
 
 class Noted:
-    """A stream of the SDK's HTTP client whose messages are noted."""
+    """A stream of the SDK's HTTP client that notes its messages."""
 
     def __init__(self, inner):
         self.inner = inner

@@ -1,4 +1,4 @@
-//! What anybody would write first, to compare with: occurrences of the request's words, and BM25 over all text
+//! Simple search methods for comparison: occurrences of the request's words, and BM25 over all text
 //! of a tool, without stop words, stems or fields.
 
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::BEST;
 
-/// Counts which words of the request occur anywhere in a tool's name and description.
+/// Counts the words of the request that occur in a tool's name and description.
 pub struct Substrings {
     tools: Vec<(String, String)>,
 }
@@ -34,7 +34,7 @@ impl Substrings {
 /// Robertson's BM25 with the usual constants.
 pub struct PlainBm25 {
     tools: Vec<(String, HashMap<String, f64>)>,
-    /// In how many tools each word is.
+    /// The number of tools with each word.
     spread: HashMap<String, f64>,
     average: f64,
 }
@@ -87,7 +87,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.map(str::to_lowercase)
 }
 
-/// All that is said of a tool: of its server, of itself and of its parameters.
+/// Returns the text of a tool: of its server, its definition and its parameters.
 fn text(snapshot: &Snapshot, at: ToolRef) -> String {
     let (server, tool) = snapshot.tool(at);
     let about = server.description.as_deref().unwrap_or_default();
@@ -107,7 +107,7 @@ fn add_parameters(text: &mut String, schema: &Value) {
     }
 }
 
-/// The best tools; of equal ones the first.
+/// Returns the best tools; of equal ones, the first.
 fn best<'a>(scored: impl Iterator<Item = (f64, &'a String)>) -> Vec<String> {
     let mut found: Vec<(f64, &String)> = scored.filter(|(score, _)| *score > 0.0).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -1,4 +1,5 @@
-//! How often the right tool came first, among the first five and the first ten, and its mean reciprocal rank.
+//! The share of requests whose right tool came first, among the first five and the first ten, and
+//! its mean reciprocal rank.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// `rank`: where the right tool came, if it came at all.
+    /// Adds a request; `rank` is the position of the right tool, if it was found.
     pub fn add(&mut self, rank: Option<u32>) {
         self.requests += 1;
         let Some(rank) = rank else { return };

@@ -1,5 +1,5 @@
-//! Measures the search: requests as people would phrase them, over the catalogs of real servers, beside two
-//! simpler methods. `just eval-search` runs it; `docs/search.md` has what it said.
+//! Measures the search next to two simpler methods: requests as people would phrase them, over the
+//! catalogs of real servers. `just eval-search` runs it; `docs/search.md` has the results.
 
 mod baselines;
 mod figures;
@@ -15,7 +15,7 @@ use baselines::{PlainBm25, Substrings};
 use figures::Figures;
 use requests::{Kind, Request, SETS, Split};
 
-/// Answers that are looked at.
+/// Maximum number of answers that count.
 const BEST: usize = 10;
 
 #[derive(Parser)]
@@ -27,7 +27,7 @@ struct Arguments {
     failures: Option<Split>,
 }
 
-/// What is compared: from a request to the names of tools, best first.
+/// A search method, from a request to the names of tools, best first.
 type Method<'a> = (&'static str, Box<dyn Fn(&str) -> Vec<String> + 'a>);
 
 fn main() -> anyhow::Result<()> {
@@ -48,7 +48,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best comes last.
+/// Returns the methods, the best one last.
 fn methods(snapshot: &Snapshot) -> Vec<Method<'_>> {
     let substrings = Substrings::new(snapshot);
     let bm25 = PlainBm25::new(snapshot);
@@ -90,8 +90,8 @@ fn print_table(methods: &[Method<'_>], requests: &[Request]) {
     }
 }
 
-/// How many requests the last method finds among the first five that each other one does not, and the other way
-/// round: figures of the same requests say more than two shares of them.
+/// Prints how many requests the last method finds among the first five and another method does not,
+/// and vice versa. Such counts over the same requests say more than two shares.
 fn print_differences(methods: &[Method<'_>], requests: &[Request]) {
     let Some(((last, search), others)) = methods.split_last() else { return };
     println!("\nAmong the first five, {last} beside\n");
@@ -114,7 +114,7 @@ fn print_differences(methods: &[Method<'_>], requests: &[Request]) {
     }
 }
 
-/// Of the last method.
+/// Prints the failures of the last method.
 fn print_failures(methods: &[Method<'_>], requests: &[Request]) {
     let Some((_, search)) = methods.last() else { return };
     println!("\nNot among the first five:\n");

@@ -1,5 +1,5 @@
-//! What is asked, and which tools would be right. Written before anything was tuned; constants are chosen by
-//! the half `tune`, and judged by `report`.
+//! Requests and their right tools. They were written before any tuning; constants are chosen by the
+//! half `tune` and judged by the half `report`.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Requests over the catalogs of some servers.
 pub struct Set {
     pub name: &'static str,
-    /// How many servers of the config there are to look through: the first ones.
+    /// The number of servers to search: the first ones of the config.
     pub servers: usize,
     requests: &'static str,
 }
@@ -23,7 +23,7 @@ pub struct Request {
     pub kind: Kind,
     #[serde(rename = "request")]
     pub text: String,
-    /// Any of these is right.
+    /// Right tools; any of them counts.
     pub tools: Vec<String>,
     pub split: Split,
 }
@@ -31,11 +31,11 @@ pub struct Request {
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// It has words of the tool.
+    /// The request has words of the tool.
     Shares,
-    /// It has none.
+    /// The request has no word of the tool.
     Paraphrase,
-    /// It does not say what is to be done, only what is wanted.
+    /// The request names a goal instead of an action.
     Goal,
 }
 
@@ -48,7 +48,7 @@ pub enum Split {
 
 impl Set {
     /// # Errors
-    /// When the file is not as it was written.
+    /// The file does not have the expected form.
     pub fn requests(&self, split: Split) -> serde_json::Result<Vec<Request>> {
         let requests = self.requests.lines().map(serde_json::from_str);
         let of_split = |request: &serde_json::Result<Request>| {
@@ -59,7 +59,7 @@ impl Set {
 }
 
 impl Request {
-    /// The place of the first right answer, counted from one.
+    /// Returns the position of the first right answer, counted from one.
     pub fn rank(&self, found: &[String]) -> Option<u32> {
         (1..).zip(found).find(|(_, tool)| self.tools.contains(tool)).map(|(rank, _)| rank)
     }

@@ -1,4 +1,4 @@
-//! The servers that are searched, with the catalogs that they had.
+//! The servers of the evaluation, with their stored catalogs.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -10,10 +10,10 @@ use dormouse::{
 
 const CONFIG: &str = include_str!("config.json");
 
-/// The first `count` servers of the config, none of them loaded, as dormouse knows them in a second run.
+/// Returns the first `count` servers of the config, unloaded and with their stored catalogs.
 ///
 /// # Errors
-/// When nothing is known of one of them.
+/// A server has no stored catalog.
 pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
     let path = Path::new("tests/search/config.json");
     let config = config::parse(CONFIG, path, &Environment::of_process())?;

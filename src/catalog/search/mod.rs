@@ -211,7 +211,7 @@ mod tests {
         finds(&snapshot, "send it by B, please", &["b/send", "a/send", "c/send"]);
         finds(&snapshot, "send it abroad", &["a/send", "b/send", "c/send"]);
         let found = snapshot.search_words("send it by B, please", None, 1);
-        assert_eq!(found[0].reasons[0], "its server's name");
+        insta::assert_snapshot!("reason_server_name", found[0].reasons[0]);
     }
 
     #[test]
@@ -229,6 +229,6 @@ mod tests {
         assert_eq!(found[0].what, Match::Tool(ToolRef { server: 0, tool: 1 }));
         assert!(found[0].reasons[0].starts_with("meaning: 0."), "{:?}", found[0].reasons);
         assert!(snapshot.search_words("travel by plane", None, 1).is_empty());
-        assert_eq!(snapshot.search("weather", None, 1)[0].reasons[0], "its name");
+        insta::assert_snapshot!("reason_name", snapshot.search("weather", None, 1)[0].reasons[0]);
     }
 }

@@ -327,19 +327,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_said_with_its_place() {
-        for (text, at, message) in [
-            ("é: [1", 6, "not YAML"),
-            ("a: 1\n---\nb: 1\n", 5, "second document"),
-            ("", 0, "empty"),
-            ("# nothing\n", 0, "empty"),
-            ("a: !secret x\n", 3, "!secret"),
-            ("[a]: 1\n", 0, "a key must be"),
-            ("a: &a [*a]\n", 7, "inside"),
+        let mut errors = String::new();
+        for (text, at) in [
+            ("é: [1", 6),
+            ("a: 1\n---\nb: 1\n", 5),
+            ("", 0),
+            ("# nothing\n", 0),
+            ("a: !secret x\n", 3),
+            ("[a]: 1\n", 0),
+            ("a: &a [*a]\n", 7),
         ] {
             let error = read(text).unwrap_err();
-            assert!(error.message.contains(message), "{text:?}: {error:?}");
             assert_eq!(error.at, at, "{text:?}: {error:?}");
+            errors.push_str(&format!("{text:?}: {}\n", error.message));
         }
+        insta::assert_snapshot!(errors);
     }
 
     #[test]
@@ -349,7 +351,7 @@ mod tests {
             let one_before = format!("*a{}", level - 1);
             text += &format!("a{level}: &a{level} [{}]\n", [one_before.as_str(); 10].join(", "));
         }
-        assert!(read(&text).unwrap_err().message.contains("aliases"));
+        insta::assert_snapshot!(read(&text).unwrap_err().message);
         let deep = "[".repeat(1000) + &"]".repeat(1000);
         assert!(read(&deep).is_err());
     }

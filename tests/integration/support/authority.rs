@@ -1,4 +1,4 @@
-//! An authorization server and the server that it guards, in one, which does what a test wants.
+//! An authorization server together with the server that it guards, controlled by the test.
 
 use std::{
     collections::HashMap,
@@ -12,9 +12,9 @@ use axum::{
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::remote::{Asked, Remote, json_text};
+use super::remote::{RecordedRequest, Remote, json_text};
 
-/// The secret of every client that it knows.
+/// The secret of every client.
 pub const SECRET: &str = "canary-client-secret";
 
 pub struct Authority {
@@ -23,65 +23,65 @@ pub struct Authority {
 }
 
 struct State {
-    /// Of the metadata of the authorization server; `null` takes a member out.
+    /// Overrides of the metadata of the authorization server; `null` removes a member.
     metadata: Value,
-    /// Of the metadata of the resource.
-    resource: Value,
-    /// What the browser brings back beside the code, as `name=value`.
-    returns: Vec<(String, String)>,
-    /// Members of every answer with tokens.
-    token: Value,
-    /// The scopes that calls of tools need.
-    needed: Vec<String>,
-    /// By access token, its scopes.
+    /// Overrides of the metadata of the resource.
+    resource_metadata: Value,
+    /// Parameters of the redirect in addition to the code, or in place of it.
+    redirect_parameters: Vec<(String, String)>,
+    /// Overrides of every token response.
+    token_members: Value,
+    /// Scopes that a tool call needs.
+    needed_scopes: Vec<String>,
+    /// The scopes of each valid access token.
     valid: HashMap<String, Vec<String>>,
     refreshable: Vec<String>,
-    /// By code.
+    /// The requested scopes of each authorization code.
     codes: HashMap<String, Vec<String>>,
-    given: usize,
+    tokens_given: usize,
     is_approved: bool,
-    refuses: bool,
-    manner: Manner,
+    echoes_token_requests: bool,
+    behaviour: Behaviour,
 }
 
-/// In what it differs from a server as it should be.
+/// A deviation from a correct authorization server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
-    Usual,
-    /// Who calls no tool needs no token.
-    GuardsCalls,
-    /// No token is good enough.
-    AcceptsNone,
-    /// It gives no tokens at the moment.
+pub enum Behaviour {
+    Correct,
+    /// Only tool calls need a token.
+    GuardsOnlyCalls,
+    /// Every token is rejected.
+    RejectsTokens,
+    /// Token requests fail with status 503.
     IsDown,
-    /// Something else answers those who ask for tokens.
-    IsHidden,
-    /// It knows the client no more.
-    ForgetsClient,
-    /// It revokes refresh tokens alone.
-    KeepsAccess,
-    /// Its page knows only clients that are registered from now on, which are called so.
-    KnowsNew(&'static str),
+    /// A web page answers token requests, as from a gateway in front.
+    IsBehindGateway,
+    /// Every client is unknown.
+    ForgetsClients,
+    /// Only refresh tokens can be revoked.
+    RevokesOnlyRefreshTokens,
+    /// The login page accepts only this client id, which new registrations get.
+    KnowsOnlyClient(&'static str),
 }
 
 impl Authority {
     pub async fn start() -> Self {
         let state = Arc::new(Mutex::new(State {
             metadata: json!({}),
-            resource: json!({}),
-            returns: Vec::new(),
-            token: json!({"expires_in": 3600}),
-            needed: Vec::new(),
+            resource_metadata: json!({}),
+            redirect_parameters: Vec::new(),
+            token_members: json!({"expires_in": 3600}),
+            needed_scopes: Vec::new(),
             valid: HashMap::new(),
             refreshable: Vec::new(),
             codes: HashMap::new(),
-            given: 0,
+            tokens_given: 0,
             is_approved: false,
-            refuses: false,
-            manner: Manner::Usual,
+            echoes_token_requests: false,
+            behaviour: Behaviour::Correct,
         }));
         let shared = state.clone();
-        let remote = Remote::start(move |asked: Asked| {
+        let remote = Remote::start(move |asked: RecordedRequest| {
             let answer = lock(&shared).answer(&asked);
             async move { answer }
         })
@@ -97,61 +97,61 @@ impl Authority {
         self.url().trim_end_matches("/mcp")
     }
 
-    /// A member of the metadata.
-    pub fn says(&self, member: &str, value: impl Into<Value>) {
+    /// Sets a member of the metadata.
+    pub fn set_metadata(&self, member: &str, value: impl Into<Value>) {
         lock(&self.state).metadata[member] = value.into();
     }
 
-    /// A member of the metadata of the resource.
-    pub fn says_of_resource(&self, member: &str, value: impl Into<Value>) {
-        lock(&self.state).resource[member] = value.into();
+    /// Sets a member of the metadata of the resource.
+    pub fn set_resource_metadata(&self, member: &str, value: impl Into<Value>) {
+        lock(&self.state).resource_metadata[member] = value.into();
     }
 
-    /// A member of every answer with tokens.
-    pub fn gives(&self, member: &str, value: impl Into<Value>) {
-        lock(&self.state).token[member] = value.into();
+    /// Sets a member of every token response.
+    pub fn set_token_member(&self, member: &str, value: impl Into<Value>) {
+        lock(&self.state).token_members[member] = value.into();
     }
 
-    /// Brought back by the browser.
-    pub fn returns(&self, name: &str, value: &str) {
-        lock(&self.state).returns.push((name.to_owned(), value.to_owned()));
+    /// Sets a parameter of the redirect after a login.
+    pub fn set_redirect_parameter(&self, name: &str, value: &str) {
+        lock(&self.state).redirect_parameters.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Calls of tools need this scope.
-    pub fn needs(&self, scope: &str) {
-        lock(&self.state).needed.push(scope.to_owned());
+    /// Requires this scope for tool calls.
+    pub fn require_scope(&self, scope: &str) {
+        lock(&self.state).needed_scopes.push(scope.to_owned());
     }
 
-    /// Somebody types the code in.
+    /// Approves the device login, as a user who types in the code.
     pub fn approve(&self) {
         lock(&self.state).is_approved = true;
     }
 
-    pub fn behaves(&self, manner: Manner) {
-        lock(&self.state).manner = manner;
+    pub fn set_behaviour(&self, behaviour: Behaviour) {
+        lock(&self.state).behaviour = behaviour;
     }
 
-    /// Its access tokens are good no more; others can be had for them.
-    pub fn expires(&self) {
+    /// Invalidates all access tokens; refresh tokens stay valid.
+    pub fn expire_tokens(&self) {
         lock(&self.state).valid.clear();
     }
 
-    /// Its tokens are good no more, and who asks for others is told all that was said.
-    pub fn refuses_with_all(&self) {
+    /// Invalidates all access tokens, and answers token requests with an error that repeats them.
+    pub fn echo_token_requests(&self) {
         let mut state = lock(&self.state);
         state.valid.clear();
-        state.refuses = true;
+        state.echoes_token_requests = true;
     }
 
-    /// The clients that were registered so far, as they asked for it.
+    /// Returns the registration requests so far.
     pub fn registrations(&self) -> Vec<Value> {
-        let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/register");
+        let asked = self.remote.requests().into_iter().filter(|asked| asked.path == "/register");
         asked.map(|asked| asked.message).collect()
     }
 
-    /// The requests for tokens so far, as forms.
-    pub fn token_requests(&self) -> Vec<(Asked, HashMap<String, String>)> {
-        let asked = self.remote.asked().into_iter().filter(|asked| asked.path == "/token");
+    /// Returns the token requests so far, with their forms.
+    pub fn token_requests(&self) -> Vec<(RecordedRequest, HashMap<String, String>)> {
+        let asked = self.remote.requests().into_iter().filter(|asked| asked.path == "/token");
         asked.map(|asked| (asked.clone(), form(&asked.body))).collect()
     }
 }
@@ -165,11 +165,11 @@ pub fn form(text: &str) -> HashMap<String, String> {
 }
 
 impl State {
-    fn answer(&mut self, asked: &Asked) -> Option<Response> {
+    fn answer(&mut self, asked: &RecordedRequest) -> Option<Response> {
         if asked.path == "/token"
-            && let Some(trouble) = trouble(self.manner)
+            && let Some(failure) = failure(self.behaviour)
         {
-            return Some(trouble);
+            return Some(failure);
         }
         let origin = format!("http://{}", asked.header("host").unwrap_or_default());
         let answer = match asked.path.as_str() {
@@ -178,7 +178,7 @@ impl State {
                 let known = json!({
                     "resource": format!("{origin}/mcp"), "authorization_servers": [origin],
                 });
-                merged(known, &self.resource)
+                merged(known, &self.resource_metadata)
             }
             "/.well-known/oauth-authorization-server" => merged(metadata(&origin), &self.metadata),
             "/register" => self.register(&asked.message),
@@ -187,7 +187,7 @@ impl State {
                 "device_code": "canary-device-code", "user_code": "ABCD-EFGH", "interval": 1,
                 "verification_uri": format!("{origin}/type-it-in"), "expires_in": 60,
             }),
-            "/token" if self.refuses => {
+            "/token" if self.echoes_token_requests => {
                 let said = json!({"error": "server_error", "error_description": asked.body});
                 return Some(
                     (StatusCode::BAD_REQUEST, json_text(&said.to_string())).into_response(),
@@ -201,7 +201,7 @@ impl State {
                 }
             },
             "/revoke"
-                if self.manner == Manner::KeepsAccess
+                if self.behaviour == Behaviour::RevokesOnlyRefreshTokens
                     && form(&asked.body)["token_type_hint"] == "access_token" =>
             {
                 let refusal = json_text(r#"{"error": "unsupported_token_type"}"#);
@@ -219,8 +219,8 @@ impl State {
     }
 
     fn register(&self, wanted: &Value) -> Value {
-        let id = match self.manner {
-            Manner::KnowsNew(id) => id,
+        let id = match self.behaviour {
+            Behaviour::KnowsOnlyClient(id) => id,
             _ => "registered",
         };
         let method = wanted["token_endpoint_auth_method"].clone();
@@ -234,25 +234,25 @@ impl State {
         client
     }
 
-    /// Lets those in who have a token, and to calls those who have the scopes.
-    fn guard(&self, asked: &Asked, origin: &str) -> Option<Response> {
+    /// Rejects requests without a valid token, and tool calls without the required scopes.
+    fn guard(&self, asked: &RecordedRequest, origin: &str) -> Option<Response> {
         let shown = asked.header("authorization").unwrap_or_default();
         let place = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-        if self.manner == Manner::GuardsCalls && asked.what() != "tools/call" {
+        if self.behaviour == Behaviour::GuardsOnlyCalls && asked.method_name() != "tools/call" {
             return None;
         }
         let token = shown.trim_start_matches("Bearer ");
-        let good = self.valid.get(token).filter(|_| self.manner != Manner::AcceptsNone);
+        let good = self.valid.get(token).filter(|_| self.behaviour != Behaviour::RejectsTokens);
         let Some(scopes) = good else {
             let challenge = format!("Bearer resource_metadata=\"{place}\"");
             let headers = [(header::WWW_AUTHENTICATE, challenge)];
             return Some((StatusCode::UNAUTHORIZED, headers).into_response());
         };
-        let lacks = self.needed.iter().any(|needed| !scopes.contains(needed));
-        if asked.what() == "tools/call" && lacks {
+        let lacks = self.needed_scopes.iter().any(|needed| !scopes.contains(needed));
+        if asked.method_name() == "tools/call" && lacks {
             let challenge = format!(
                 "Bearer error=\"insufficient_scope\", scope=\"{}\", resource_metadata=\"{place}\"",
-                self.needed.join(" ")
+                self.needed_scopes.join(" ")
             );
             let headers = [(header::WWW_AUTHENTICATE, challenge)];
             return Some((StatusCode::FORBIDDEN, headers).into_response());
@@ -260,9 +260,9 @@ impl State {
         (asked.method == Method::GET).then(|| StatusCode::METHOD_NOT_ALLOWED.into_response())
     }
 
-    fn authorize(&mut self, asked: &Asked, origin: &str) -> Response {
+    fn authorize(&mut self, asked: &RecordedRequest, origin: &str) -> Response {
         let wanted = form(&asked.query);
-        if matches!(self.manner, Manner::KnowsNew(id) if id != wanted["client_id"]) {
+        if matches!(self.behaviour, Behaviour::KnowsOnlyClient(id) if id != wanted["client_id"]) {
             return (StatusCode::BAD_REQUEST, Html("<p>unknown client</p>")).into_response();
         }
         let code = format!("canary-code-{}", self.codes.len());
@@ -271,7 +271,7 @@ impl State {
         let mut back = url::Url::parse(&wanted["redirect_uri"]).unwrap();
         let mut brought =
             vec![("code".to_owned(), code), ("state".to_owned(), wanted["state"].clone())];
-        for (name, value) in &self.returns {
+        for (name, value) in &self.redirect_parameters {
             brought.retain(|(other, _)| other != name);
             brought.push((name.clone(), value.replace("ORIGIN", origin)));
         }
@@ -294,36 +294,36 @@ impl State {
             _ if self.is_approved => words(of("scope")),
             _ => return Err("authorization_pending"),
         };
-        self.given += 1;
-        let access = format!("canary-access-{}", self.given);
-        let refresh = format!("canary-refresh-{}", self.given);
+        self.tokens_given += 1;
+        let access = format!("canary-access-{}", self.tokens_given);
+        let refresh = format!("canary-refresh-{}", self.tokens_given);
         self.refreshable.push(refresh.clone());
         let known = json!({
             "access_token": access, "refresh_token": refresh, "token_type": "Bearer",
             "scope": scopes.join(" "),
         });
-        let given = merged(known, &self.token);
+        let given = merged(known, &self.token_members);
         self.valid.insert(access, words(given["scope"].as_str().unwrap_or_default()));
         Ok(given)
     }
 }
 
-/// What is answered to whoever asks for a token, where none is given.
-fn trouble(manner: Manner) -> Option<Response> {
-    match manner {
-        Manner::IsDown => Some(StatusCode::SERVICE_UNAVAILABLE.into_response()),
-        Manner::IsHidden => {
+/// Returns the answer to a token request that the behaviour prevents.
+fn failure(behaviour: Behaviour) -> Option<Response> {
+    match behaviour {
+        Behaviour::IsDown => Some(StatusCode::SERVICE_UNAVAILABLE.into_response()),
+        Behaviour::IsBehindGateway => {
             Some((StatusCode::FORBIDDEN, Html("<p>Are you a human?</p>")).into_response())
         }
-        Manner::ForgetsClient => {
+        Behaviour::ForgetsClients => {
             let said = json_text(r#"{"error": "invalid_client"}"#);
             Some((StatusCode::UNAUTHORIZED, said).into_response())
         }
-        Manner::Usual
-        | Manner::GuardsCalls
-        | Manner::AcceptsNone
-        | Manner::KeepsAccess
-        | Manner::KnowsNew(_) => None,
+        Behaviour::Correct
+        | Behaviour::GuardsOnlyCalls
+        | Behaviour::RejectsTokens
+        | Behaviour::RevokesOnlyRefreshTokens
+        | Behaviour::KnowsOnlyClient(_) => None,
     }
 }
 

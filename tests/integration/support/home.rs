@@ -1,4 +1,4 @@
-//! A user's home, in which commands are run.
+//! A user's home directory, in which commands run.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,8 +9,8 @@ use super::dormouse;
 
 pub struct Home(tempfile::TempDir);
 
-/// Where the user's own config is.
-pub const OWN: &str = ".config/dormouse/dormouse.json";
+/// The path of the user's own config.
+pub const USER_CONFIG: &str = ".config/dormouse/dormouse.json";
 
 impl Home {
     pub fn new() -> Self {
@@ -37,8 +37,8 @@ impl Home {
         std::fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    /// With the files of `tests/apps`, in `home` and in `home/project`.
-    pub fn with_hosts() -> Self {
+    /// Creates a home with the files of `tests/apps`, those of projects in `project`.
+    pub fn with_app_files() -> Self {
         let home = Self::new();
         for file in app_files() {
             home.write(&file.path, file.text(&home.path().join("project")));
@@ -46,12 +46,12 @@ impl Home {
         home
     }
 
-    /// A command in the home itself, without a terminal.
+    /// Runs a command in the home, without a terminal; returns its exit code and its output.
     pub async fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
         self.run_in(".", arguments).await
     }
 
-    /// The same in a directory of it.
+    /// Runs a command in a directory of the home.
     pub async fn run_in(&self, directory: &str, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command = self.command(directory);
         command.args(arguments).stdin(Stdio::null());
@@ -63,13 +63,13 @@ impl Home {
     pub fn command(&self, directory: &str) -> tokio::process::Command {
         let mut command = dormouse();
         command.current_dir(self.path().join(directory)).env("HOME", self.path());
-        for variable in HOST_VARIABLES {
+        for variable in APP_VARIABLES {
             command.env_remove(variable);
         }
         command
     }
 
-    /// All files, by their paths, in order.
+    /// Returns all files with their content, sorted by path.
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         collect(self.path(), &mut files);
@@ -78,13 +78,13 @@ impl Home {
     }
 
     #[track_caller]
-    pub fn is(&self, name: &str, expected: &str) {
+    pub fn assert_file(&self, name: &str, expected: &str) {
         assert_eq!(self.read(name), expected);
     }
 }
 
-/// By which files are elsewhere.
-const HOST_VARIABLES: [&str; 6] = [
+/// Variables that change where dormouse and apps keep their files.
+const APP_VARIABLES: [&str; 6] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_CACHE_HOME",
@@ -105,15 +105,15 @@ fn collect(directory: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
-/// A file as a host writes it, of `tests/apps`.
+/// A config file of an app, from `tests/apps`.
 pub struct AppFile {
-    /// In the home.
+    /// Path relative to the home.
     pub path: String,
     pub content: String,
 }
 
 impl AppFile {
-    /// In which a project is meant that is at this place.
+    /// Returns the content with `<project>` replaced by this path.
     pub fn text(&self, project: &Path) -> String {
         self.content.replace("<project>", &project.to_string_lossy())
     }

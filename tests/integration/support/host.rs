@@ -1,4 +1,4 @@
-//! A host before dormouse: it sends messages, and keeps every one that comes back.
+//! A host that sends messages to dormouse, and keeps every message that it receives.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,11 +14,11 @@ pub struct Host {
     wire: Wire,
     pub(super) lines: Arc<Lines>,
     last_id: u64,
-    /// The program at the other end of the pipes; over HTTP the test has it.
+    /// The program at the other end of the pipes. Over HTTP, the test owns it.
     program: Option<Program>,
 }
 
-/// How the host is connected.
+/// The connection of the host.
 enum Wire {
     Pipes(Option<ChildStdin>),
     Http(HttpWire),
@@ -33,7 +33,7 @@ impl std::ops::Deref for Host {
 }
 
 impl Host {
-    /// A host that talks to a server without dormouse.
+    /// Creates a host that talks to a server without dormouse.
     pub fn direct(server: Child) -> Self {
         let directory = tempfile::tempdir().expect("the temporary directory is writable");
         Self::on_pipes(Program::new(server, directory, HashMap::new(), true))
@@ -45,21 +45,21 @@ impl Host {
         Self { wire: Wire::Pipes(stdin), lines, last_id: 0, program: Some(program) }
     }
 
-    /// A host that connects to a URL, with headers of its own.
+    /// Creates a host that connects to a URL, with additional headers.
     pub fn over_http(url: &str, headers: &[(&str, &str)]) -> Self {
         let lines = Arc::new(Lines::default());
         let wire = Wire::Http(HttpWire::streamable(url, headers, lines.clone()));
         Self { wire, lines, last_id: 0, program: None }
     }
 
-    /// A host that connects to a URL in the manner of 2024-11-05.
+    /// Creates a host that connects to a URL over HTTP+SSE, as in 2024-11-05.
     pub async fn over_sse(url: &str) -> Self {
         let lines = Arc::new(Lines::default());
         let wire = Wire::Http(HttpWire::sse(url, lines.clone()).await);
         Self { wire, lines, last_id: 0, program: None }
     }
 
-    /// The HTTP side of the connection.
+    /// Returns the HTTP side of the connection.
     pub fn http(&self) -> &HttpWire {
         match &self.wire {
             Wire::Http(wire) => wire,
@@ -74,7 +74,7 @@ impl Host {
         }
     }
 
-    /// Writes a line as it is.
+    /// Writes a line unchanged.
     pub async fn write(&mut self, line: impl AsRef<[u8]>) {
         let mut line = line.as_ref().to_vec();
         match &mut self.wire {
@@ -92,18 +92,18 @@ impl Host {
         stdin.write_all(part).await.expect("dormouse reads");
     }
 
-    /// Answers what dormouse has asked.
+    /// Answers a question of dormouse.
     pub async fn reply(&mut self, question: &Value, result: Value) {
         let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
         self.write(reply.to_string()).await;
     }
 
-    /// Every line that has come so far.
+    /// Returns every line received so far.
     pub fn received(&self) -> Vec<String> {
         self.lines.all()
     }
 
-    /// The methods of all notifications so far, in order.
+    /// Returns the methods of all notifications so far, in order.
     pub fn notifications(&self) -> Vec<String> {
         let lines = self.received();
         let messages = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -111,7 +111,7 @@ impl Host {
         methods.filter_map(|message| Some(message["method"].as_str()?.to_owned())).collect()
     }
 
-    /// Waits for a line with this method that `wanted` accepts, and returns it.
+    /// Waits for a message with this method that `wanted` accepts, and returns it.
     pub async fn message(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let is_wanted = |line: &str| {
             let message: Value = serde_json::from_str(line).ok()?;
@@ -138,7 +138,7 @@ impl Host {
         self.write(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()).await;
     }
 
-    /// Waits for the line that answers `id`, exactly as it came.
+    /// Waits for the answer to `id`, and returns its line unchanged.
     pub async fn answer_line(&self, id: &Value) -> String {
         let is_wanted = |line: &str| {
             let message: Value = serde_json::from_str(line).ok()?;
@@ -147,8 +147,8 @@ impl Host {
         self.lines.find(&format!("the answer to {id}"), is_wanted).await
     }
 
-    /// Waits for the answer to `id`, or for question number `answered`, counted from none.
-    pub async fn either(&self, id: u64, answered: usize, is_modern: bool) -> Value {
+    /// Waits for the answer to `id`, or for the question after the first `answered` ones.
+    pub async fn answer_or_question(&self, id: u64, answered: usize, is_modern: bool) -> Value {
         let questions = std::cell::Cell::new(0);
         let is_wanted = |line: &str| {
             let message: Value = serde_json::from_str(line).ok()?;
@@ -167,7 +167,7 @@ impl Host {
             .await
     }
 
-    /// Takes a request back, in the manner of the transport.
+    /// Cancels a request, as the transport and the era require.
     pub async fn cancel(&mut self, id: u64, is_modern: bool) {
         match &mut self.wire {
             Wire::Http(wire) if is_modern => wire.close(id),
@@ -200,7 +200,7 @@ impl Host {
         result
     }
 
-    /// Calls a tool by the name under which it is listed.
+    /// Calls a tool by its listed name.
     pub async fn call(&mut self, name: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({"name": name, "arguments": arguments})).await
     }
@@ -210,7 +210,7 @@ impl Host {
         self.call("use_tool", json!({"tool_name": name, "tool_input": input})).await
     }
 
-    /// What the tool of a user's one server says.
+    /// Calls the tool of the server `g`, and returns the text of its result.
     pub async fn use_g(&mut self) -> String {
         text_of(&self.use_tool("g/t", json!({})).await).to_owned()
     }
@@ -219,7 +219,7 @@ impl Host {
         self.call("load_mcp", json!({"mcp_name": server})).await
     }
 
-    /// The description of `discover_tool` as it is now.
+    /// Returns the current description of `discover_tool`.
     pub async fn description(&mut self) -> String {
         let list = self.request("tools/list", json!({})).await;
         list["tools"][0]["description"].as_str().expect("a description").to_owned()
@@ -244,16 +244,16 @@ impl Host {
         self.program.as_mut().expect("it has started one").exit().await
     }
 
-    /// The same host, speaking 2026-07-28 from now on.
-    pub fn into_modern(self) -> Modern {
-        Modern(self)
+    /// Turns the host into one that speaks 2026-07-28.
+    pub fn into_modern(self) -> ModernHost {
+        ModernHost(self)
     }
 }
 
-/// A host that speaks 2026-07-28: every request says so.
-pub struct Modern(pub Host);
+/// A host that speaks 2026-07-28: every request names the version.
+pub struct ModernHost(pub Host);
 
-impl Modern {
+impl ModernHost {
     pub fn meta(mut params: Value) -> Value {
         let meta = &mut params["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
@@ -286,7 +286,7 @@ fn of_stream(message: &Value, id: u64) -> bool {
     message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == id
 }
 
-/// The first text of a tool's result.
+/// Returns the first text of a tool's result.
 pub fn text_of(result: &Value) -> &str {
     result["content"][0]["text"].as_str().expect("a text")
 }

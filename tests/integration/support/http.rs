@@ -1,4 +1,4 @@
-//! A host's side of HTTP, written by hand so that it owes nothing to what it tests.
+//! The HTTP client of a host, independent of dormouse's own code.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ pub struct HttpWire {
     session: Arc<Mutex<Option<String>>>,
     framing: Framing,
     tasks: Vec<AbortOnDropHandle<()>>,
-    /// The exchanges of requests, by their ids.
+    /// The running exchanges, by the ids of their requests.
     requests: HashMap<u64, AbortOnDropHandle<()>>,
     /// The status of each POST, in the order of the answers.
     statuses: Arc<Mutex<Vec<u16>>>,
@@ -33,7 +33,7 @@ enum Framing {
 }
 
 pub fn client() -> Client {
-    // Another test may have installed it already.
+    // Another test in this process may have installed the provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().build().expect("a client")
 }
@@ -69,8 +69,9 @@ impl HttpWire {
         self.statuses.lock().unwrap().clone()
     }
 
-    /// Posts a message; what comes in answer joins the lines. Returns once the server has begun to answer
-    /// where the next message depends on it.
+    /// Posts a message; messages in the response are added to the lines. For the messages of the
+    /// handshake, returns only after the response has begun, because the next message depends on
+    /// it.
     pub(super) async fn post(&mut self, line: Vec<u8>) {
         let message: Value = serde_json::from_slice(&line).unwrap_or_default();
         let method = message["method"].as_str().unwrap_or_default().to_owned();
@@ -100,7 +101,7 @@ impl HttpWire {
         }
     }
 
-    /// Opens the stream for news, or resumes another.
+    /// Opens the event stream, or resumes one.
     pub fn listen(&mut self, last_event_id: Option<&str>) {
         let mut request = self.client.get(&self.url).header("accept", "text/event-stream");
         request = self.with_own(request);
@@ -113,7 +114,7 @@ impl HttpWire {
         })));
     }
 
-    /// Closes every open connection, as a host does that goes away without a word.
+    /// Closes every open connection without ending the session.
     pub fn hang_up(&mut self) {
         self.tasks.clear();
         self.requests.clear();
@@ -141,7 +142,7 @@ impl HttpWire {
         }
     }
 
-    /// The headers that go with a message.
+    /// Returns a POST with the headers that belong to a message.
     fn request(&self, message: &Value) -> RequestBuilder {
         let request = self.client.post(&self.url).header("content-type", "application/json");
         let mut request =
@@ -175,7 +176,7 @@ async fn read(response: Response, lines: Arc<Lines>) {
     }
 }
 
-/// Each message joins the lines; events of another type with their name before them.
+/// Adds the data of each event to the lines, preceded by the type of the event, if any.
 async fn read_events(response: Response, lines: Arc<Lines>) {
     let mut body = response.bytes_stream();
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! The lines of one stream, kept as they came.
+//! The lines of one stream.
 
 use std::{
     sync::{Arc, Mutex},
@@ -42,12 +42,12 @@ impl Lines {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The first line, old or new, of which `wanted` makes something.
+    /// Waits for a line, old or new, for which `wanted` returns a value, and returns the value.
     pub async fn find<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> T {
         self.find_from_start(what, || (), wanted).await
     }
 
-    /// The same; `begin` is called whenever the lines are gone through from the first one again.
+    /// Does the same, and calls `begin` before each search from the first line.
     pub async fn find_from_start<T>(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! What the tests are written with: servers behind dormouse, dormouse itself, and hosts before it.
+//! Builders of the tests: servers, dormouse itself, and hosts.
 
 mod authority;
 mod home;
@@ -9,6 +9,7 @@ mod processes;
 mod program;
 mod provider;
 mod proxy;
+mod redacted;
 pub mod remote;
 mod server;
 mod terminal;
@@ -16,17 +17,18 @@ mod user;
 
 use std::time::Duration;
 
-/// Far longer than anything takes; only a hang runs into it.
+/// Time limit of all waits. It is far above any real duration, so that only a hang reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-pub use authority::{Authority, Manner, SECRET, form};
-pub use home::{AppFile, Home, OWN, app_files};
-pub use host::{Host, Modern, text_of};
+pub use authority::{Authority, Behaviour, SECRET, form};
+pub use home::{AppFile, Home, USER_CONFIG, app_files};
+pub use host::{Host, ModernHost, text_of};
 pub use http::client as http_client;
-pub use processes::{alive, descendants, eventually, peak_memory};
+pub use processes::{descendants, eventually, is_alive, peak_memory};
 pub use program::Program;
 pub use provider::Provider;
 pub use proxy::{Proxy, dormouse};
+pub use redacted::{Cases, line_of, redacted, without_differences, without_list, words_of};
 pub use server::{Server, fixture};
-pub use terminal::{Typing, at_terminal, at_terminal_typing};
+pub use terminal::{TerminalAction, at_terminal, at_terminal_typing};
 pub use user::{User, visit};

@@ -1,14 +1,14 @@
-//! Which processes there are (Linux, `/proc`).
+//! Information about processes, from `/proc` (Linux).
 
 use std::{fs, time::Duration};
 
-/// Whether a process exists and is no zombie.
-pub fn alive(process: u32) -> bool {
+/// Returns whether a process exists and is not a zombie.
+pub fn is_alive(process: u32) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat"))
         .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|state| !state.starts_with('Z')))
 }
 
-/// Children, their children, and so on, that are alive.
+/// Returns all living descendants of a process.
 pub fn descendants(process: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut open = vec![process];
@@ -18,18 +18,18 @@ pub fn descendants(process: u32) -> Vec<u32> {
         open.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
         found.push(parent);
     }
-    found.retain(|id| *id != process && alive(*id));
+    found.retain(|id| *id != process && is_alive(*id));
     found
 }
 
-/// The most memory that a process has ever had resident, in kilobytes.
+/// Returns the peak of a process's resident memory, in kB.
 pub fn peak_memory(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Waits until `condition` holds; panics with `what` when it never does.
+/// Waits until `condition` holds; panics with `what` if it never does.
 pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..1500 {
         if condition() {

@@ -1,4 +1,4 @@
-//! Dormouse as a running program.
+//! A running dormouse.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -6,12 +6,12 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::process::{Child, ChildStderr};
 
-use super::{Host, Modern, PATIENCE, lines::Lines};
+use super::{Host, ModernHost, PATIENCE, lines::Lines, redacted};
 
 pub struct Program {
     pub(super) child: Child,
     log: Arc<Lines>,
-    /// Kept open, and not read.
+    /// The standard error, kept open and unread.
     _unread: Option<ChildStderr>,
     server_logs: HashMap<String, PathBuf>,
     _directory: TempDir,
@@ -32,7 +32,7 @@ impl Program {
         Self { child, log, _unread: unread, server_logs, _directory: directory }
     }
 
-    /// Where it listens, once it does; `path` begins with a slash.
+    /// Waits for the address of the service, and returns it with `path`, which begins with a slash.
     pub async fn url(&self, path: &str) -> String {
         let address = |line: &str| {
             let address = line.split_once("listening on http://")?.1;
@@ -42,22 +42,22 @@ impl Program {
         format!("http://{address}{path}")
     }
 
-    /// A host that connects over streamable HTTP.
+    /// Connects a host over streamable HTTP.
     pub async fn host(&self, path: &str) -> Host {
         Host::over_http(&self.url(path).await, &[])
     }
 
-    /// A host that connects over HTTP and speaks 2026-07-28.
-    pub async fn modern(&self, path: &str) -> Modern {
+    /// Connects a host over HTTP that speaks 2026-07-28.
+    pub async fn modern(&self, path: &str) -> ModernHost {
         self.host(path).await.into_modern()
     }
 
-    /// A host that connects over HTTP+SSE.
+    /// Connects a host over HTTP+SSE.
     pub async fn sse_host(&self, path: &str) -> Host {
         Host::over_sse(&self.url(path).await).await
     }
 
-    /// The pipe to its standard input, of which the test is the host.
+    /// Takes the standard input, so that the test itself is the host.
     pub fn take_stdin(&mut self) -> tokio::process::ChildStdin {
         self.child.stdin.take().expect("a pipe that is taken once")
     }
@@ -66,28 +66,50 @@ impl Program {
         self.child.id().expect("it has not been waited for")
     }
 
-    /// Waits for a line of dormouse's log with this text.
+    /// Waits for a line of the log that contains `text`.
     pub async fn logged(&self, text: &str) {
         self.log.find(text, |line| line.contains(text).then_some(())).await;
+    }
+
+    /// Waits for a line of this level that contains `text`, and returns it without its time.
+    pub async fn logged_at(&self, level: &str, text: &str) -> String {
+        let found = |line: &str| {
+            let (_, line) = line.split_once(&format!(" {level} "))?;
+            line.contains(text).then(|| redacted(line))
+        };
+        self.log.find(&format!("{level} {text}"), found).await
+    }
+
+    /// Returns the lines of the log that report a reload of the config.
+    pub fn reloads(&self) -> Vec<String> {
+        let log = self.log.all();
+        let is_reload = |line: &&String| line.contains(" INFO ") && line.contains(" removed=");
+        log.iter().filter(is_reload).cloned().collect()
+    }
+
+    /// Returns the lines of level WARN, without their times.
+    pub fn warnings(&self) -> Vec<String> {
+        let log = self.log.all();
+        log.iter().filter_map(|line| Some(redacted(line.split_once(" WARN ")?.1))).collect()
     }
 
     pub fn log(&self) -> Vec<String> {
         self.log.all()
     }
 
-    /// What the fixture server has noted so far, line by line.
+    /// Returns the lines that the fixture server has noted.
     pub fn server_log(&self, server: &str) -> Vec<String> {
         let text = std::fs::read_to_string(&self.server_logs[server]).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The processes of this server that were ever started.
+    /// Returns the ids of all processes of this server, also of ended ones.
     pub fn started(&self, server: &str) -> Vec<u32> {
         let log = self.server_log(server);
         log.iter().filter_map(|line| line.strip_prefix("start ")?.parse().ok()).collect()
     }
 
-    /// Waits until the server has noted a line that starts so.
+    /// Waits until the server has noted a line that begins with `start`.
     pub async fn server_noted(&self, server: &str, start: &str) {
         super::eventually(&format!("{server} notes {start}"), || {
             self.server_log(server).iter().any(|line| line.starts_with(start))
@@ -107,10 +129,10 @@ impl Program {
 }
 
 impl Drop for Program {
-    /// Ends dormouse in order, so that nothing of the test is left when the next one runs.
+    /// Ends dormouse in order, so that no process of the test is left for the next one.
     fn drop(&mut self) {
         let Some(process) = self.child.id().and_then(|id| i32::try_from(id).ok()) else { return };
-        // It may have ended by itself; else it is killed when the child is dropped.
+        // The process may have ended already. A stuck one is killed when the child is dropped.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process), Signal::SIGTERM);
         for _ in 0..500 {
             if !matches!(self.child.try_wait(), Ok(None)) {

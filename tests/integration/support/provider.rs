@@ -1,4 +1,4 @@
-//! `FastMCP`'s in-memory OAuth provider, as a process. `scripts/check` installs it.
+//! `FastMCP`'s in-memory OAuth provider as a process. `scripts/check` installs it.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// `lifetime`: of its access tokens, in seconds.
+    /// Starts a provider whose access tokens are valid for `lifetime` seconds.
     pub async fn start(lifetime: u32) -> Self {
         let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
         let python = clients.join(".venv/bin/python");
@@ -35,13 +35,13 @@ impl Provider {
         self.url.replace("/mcp", path)
     }
 
-    /// Has happen to it what happens to providers: `expire`, `revoke`, `forget`.
-    pub async fn suffers(&self, what: &str) {
+    /// Triggers an event at the provider: `expire`, `revoke` or `forget`.
+    pub async fn trigger(&self, what: &str) {
         let told = http_client().post(self.at(&format!("/test/{what}"))).send().await;
         assert!(told.expect("an answer").status().is_success());
     }
 
-    /// How often it was asked for this.
+    /// Returns how often an event was counted.
     pub async fn count(&self, what: &str) -> u64 {
         let counts = http_client().get(self.at("/test/counts")).send().await.expect("an answer");
         let counts: Value = serde_json::from_str(&counts.text().await.unwrap()).expect("JSON");

@@ -1,4 +1,4 @@
-//! Dormouse with a config of its own.
+//! A builder of a dormouse with its own config.
 
 use std::{
     io::Write as _,
@@ -12,27 +12,27 @@ use tokio::process::Command;
 
 use super::{Host, Program, Server, server::fixture};
 
-/// Dormouse before it is started.
+/// A dormouse before it is started.
 #[must_use]
 pub struct Proxy {
     pub directory: TempDir,
-    /// Where what outlives a run is kept, where that is not `directory`.
+    /// The directory of files that outlive the run, if not `directory`.
     home: Option<PathBuf>,
     servers: Vec<Server>,
     config: Map<String, Value>,
-    /// The name and the text of a config to use instead.
-    written: Option<(String, String)>,
-    /// The path of a config to use as it lies.
-    lying: Option<PathBuf>,
+    /// The name and the text of a config that the test gives.
+    config_text: Option<(String, String)>,
+    /// The path of an existing config.
+    existing_config: Option<PathBuf>,
     arguments: Vec<String>,
     log_level: &'static str,
     environment: Vec<(String, String)>,
-    /// The most descriptors that it may have, where that is not what the tests may have.
+    /// The limit of open descriptors, if not that of the test process.
     descriptors: Option<u32>,
     wrapped: Vec<String>,
 }
 
-/// The program under test, in an environment of its own.
+/// Returns the program under test, independent of the environment of the test process.
 pub fn dormouse() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dormouse"));
     command.env_remove("DORMOUSE_CONFIG").env_remove("DORMOUSE_LOG");
@@ -46,8 +46,8 @@ impl Proxy {
             home: None,
             servers: servers.into_iter().collect(),
             config: Map::new(),
-            written: None,
-            lying: None,
+            config_text: None,
+            existing_config: None,
             arguments: Vec::new(),
             log_level: "debug",
             environment: Vec::new(),
@@ -56,20 +56,20 @@ impl Proxy {
         }
     }
 
-    /// With a config as somebody has written it, in which `DORMOUSE` is this program.
+    /// Uses this text as the config, with `DORMOUSE` replaced by the path of the program.
     pub fn reading(name: &str, text: &str) -> Self {
         let text = text.replace("DORMOUSE", env!("CARGO_BIN_EXE_dormouse"));
-        Self { written: Some((name.to_owned(), text)), ..Self::with([]) }
+        Self { config_text: Some((name.to_owned(), text)), ..Self::with([]) }
     }
 
-    /// `dormouse -- <fixture>`
+    /// Builds `dormouse -- <fixture>`.
     pub fn wrapping(script: &Value) -> Self {
         let mut proxy = Self::with([]);
         proxy.wrapped = vec![fixture().to_string_lossy().into_owned(), script.to_string()];
         proxy
     }
 
-    /// As a user whose files are there, who may have started it before.
+    /// Uses a home with files of earlier runs.
     pub fn at_home(mut self, home: &Path) -> Self {
         self.home = Some(home.to_owned());
         self
@@ -79,31 +79,31 @@ impl Proxy {
         self.home.as_deref().unwrap_or(self.directory.path())
     }
 
-    /// A member of the config.
+    /// Sets a member of the config.
     pub fn set(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.config.insert(member.to_owned(), value.into());
         self
     }
 
-    /// An argument of the command line.
+    /// Adds an argument of the command line.
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
     }
 
-    /// Logging all there is to log.
-    pub fn tracing(mut self) -> Self {
+    /// Logs at the lowest level.
+    pub fn log_everything(mut self) -> Self {
         self.log_level = "trace";
         self
     }
 
-    /// A variable of its environment.
+    /// Sets a variable of the environment.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With this limit of open descriptors.
+    /// Limits the open descriptors.
     pub fn descriptors(mut self, limit: u32) -> Self {
         self.descriptors = Some(limit);
         self
@@ -118,16 +118,16 @@ impl Proxy {
         command
     }
 
-    /// With a config that a test has written itself.
+    /// Uses an existing config.
     pub fn with_config_at(path: &Path) -> Self {
-        Self { lying: Some(path.to_owned()), ..Self::with([]) }
+        Self { existing_config: Some(path.to_owned()), ..Self::with([]) }
     }
 
     fn write_config(&self) -> PathBuf {
-        if let Some(path) = &self.lying {
+        if let Some(path) = &self.existing_config {
             return path.clone();
         }
-        if let Some((name, text)) = &self.written {
+        if let Some((name, text)) = &self.config_text {
             let path = self.home().join(name);
             std::fs::write(&path, text).expect("it is writable");
             return path;
@@ -140,14 +140,14 @@ impl Proxy {
         let mut config = self.config.clone();
         config.insert("mcpServers".to_owned(), Value::Object(servers));
         let path = self.home().join("dormouse.json");
-        // In one step: others may start with the same home at this moment.
+        // The file is replaced in one step, since other instances may start with the same home.
         let mut file = tempfile::NamedTempFile::new_in(self.home()).expect("it is writable");
         file.write_all(json!(config).to_string().as_bytes()).expect("it is writable");
         file.persist(&path).expect("it is writable");
         path
     }
 
-    /// Starts it, with nothing said to it yet.
+    /// Starts it on stdio, without a handshake.
     pub fn start(self) -> Host {
         self.start_with(true)
     }
@@ -156,20 +156,20 @@ impl Proxy {
         Host::on_pipes(self.run(reads_log))
     }
 
-    /// Starts it as a service on a free port.
+    /// Starts it as an HTTP service on a free port.
     pub fn start_http(self) -> Program {
-        self.argument("--http").argument("127.0.0.1:0").run_as_service()
+        self.argument("--http").argument("127.0.0.1:0").start_service()
     }
 
-    /// Starts it as a service; how, the arguments say.
-    pub fn run_as_service(self) -> Program {
+    /// Starts it as a service with the given arguments.
+    pub fn start_service(self) -> Program {
         self.run(true)
     }
 
     fn run(self, reads_log: bool) -> Program {
         let mut command = self.command();
         command.args(&self.arguments).args(["--log-level", self.log_level]);
-        // Nothing is kept beyond the test.
+        // The test leaves no files behind.
         command.env("XDG_CACHE_HOME", self.home().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.home());
         command.env("XDG_DATA_HOME", self.home().join("data"));
@@ -190,12 +190,12 @@ impl Proxy {
         Program::new(child, self.directory, logs, reads_log)
     }
 
-    /// Starts it as a host that never looks at its standard error.
+    /// Starts it with a host that never reads its standard error.
     pub fn start_without_reading_the_log(self) -> Host {
         self.start_with(false)
     }
 
-    /// Starts it and shakes hands as a legacy host with every capability.
+    /// Starts it, and shakes hands as a legacy host with every capability.
     pub async fn serve(self) -> Host {
         let mut host = self.start();
         host.initialize(json!({"roots": {}, "sampling": {}, "elicitation": {}})).await;

@@ -1,4 +1,4 @@
-//! A server behind a URL that does what a test says, request by request.
+//! A server behind a URL that answers each request as the test says.
 
 use std::{
     future::Future,
@@ -16,9 +16,9 @@ use axum::{
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
-/// One request as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub method: Method,
     pub path: String,
     pub query: String,
@@ -27,41 +27,42 @@ pub struct Asked {
     pub message: Value,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("text"))
     }
 
-    /// The JSON-RPC method, or the HTTP method where there is none.
-    pub fn what(&self) -> &str {
+    /// Returns the JSON-RPC method, or the HTTP method if there is none.
+    pub fn method_name(&self) -> &str {
         self.message["method"].as_str().unwrap_or(self.method.as_str())
     }
 }
 
 pub struct Remote {
     pub url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<RecordedRequest>>>,
     _serving: AbortOnDropHandle<()>,
 }
 
 type Answer = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
 
 impl Remote {
-    /// Starts a server. What `answer` leaves alone is answered as a legacy server with one tool would.
+    /// Starts a server. Requests for which `answer` returns `None` get the answer of a legacy
+    /// server with one tool.
     pub async fn start<F, A>(answer: F) -> Self
     where
-        F: Fn(Asked) -> A + Clone + Send + Sync + 'static,
+        F: Fn(RecordedRequest) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Option<Response>> + Send + 'static,
     {
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
         let kept = asked.clone();
-        let answer = move |asked: Asked| -> Answer { Box::pin(answer(asked)) };
+        let answer = move |asked: RecordedRequest| -> Answer { Box::pin(answer(asked)) };
         let router = Router::new().fallback(move |request: Request| {
             let (kept, answer) = (kept.clone(), answer.clone());
             async move {
                 let asked = read(request).await;
                 kept.lock().unwrap().push(asked.clone());
-                answer(asked.clone()).await.unwrap_or_else(|| ordinary(&asked))
+                answer(asked.clone()).await.unwrap_or_else(|| default_answer(&asked))
             }
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -72,33 +73,33 @@ impl Remote {
         Self { url, asked, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// Every request so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    /// Returns every request so far.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// How often this was asked for.
+    /// Returns how many requests had this method.
     pub fn count(&self, what: &str) -> usize {
-        self.asked().iter().filter(|asked| asked.what() == what).count()
+        self.requests().iter().filter(|asked| asked.method_name() == what).count()
     }
 }
 
-async fn read(request: Request<Body>) -> Asked {
+async fn read(request: Request<Body>) -> RecordedRequest {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, usize::MAX).await.expect("a whole body");
     let message = serde_json::from_slice(&body).unwrap_or_default();
     let path = parts.uri.path().to_owned();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let body = String::from_utf8_lossy(&body).into_owned();
-    Asked { method: parts.method, path, query, headers: parts.headers, body, message }
+    RecordedRequest { method: parts.method, path, query, headers: parts.headers, body, message }
 }
 
-/// What a legacy server with one tool answers.
-pub fn ordinary(asked: &Asked) -> Response {
+/// Returns the answer of a legacy server with one tool.
+pub fn default_answer(asked: &RecordedRequest) -> Response {
     if asked.method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    let result = match asked.what() {
+    let result = match asked.method_name() {
         "initialize" => json!({
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "remote", "version": "1"},
@@ -117,8 +118,8 @@ pub fn ordinary(asked: &Asked) -> Response {
     json_text(&reply(asked, &result.to_string()))
 }
 
-/// A reply with this text as its result.
-pub fn reply(asked: &Asked, result: &str) -> String {
+/// Returns a reply with this text as its result.
+pub fn reply(asked: &RecordedRequest, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, asked.message["id"])
 }
 

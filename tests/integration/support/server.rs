@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-/// A server of the fixture program, described as a test needs it.
+/// A fixture server with its script and its config entry.
 #[must_use]
 #[derive(Clone)]
 pub struct Server {
@@ -14,7 +14,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A lazy server that behaves well.
+    /// Creates a lazy server that behaves well.
     pub fn lazy(name: &str) -> Self {
         Self::eager(name).set("description", json!(format!("The {name} server. Use when testing.")))
     }
@@ -23,13 +23,13 @@ impl Server {
         Self { name: name.to_owned(), script: Map::new(), entry: Map::new() }
     }
 
-    /// A member of the fixture's script.
+    /// Sets a member of the fixture's script.
     pub fn script(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.script.insert(member.to_owned(), value.into());
         self
     }
 
-    /// A member of the server's config entry.
+    /// Sets a member of the server's config entry.
     pub fn set(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.entry.insert(member.to_owned(), value.into());
         self
@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-/// The fixture program, which cargo builds as an example beside the program under test.
+/// Returns the path of the fixture, which cargo builds as an example next to the program.
 pub fn fixture() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_dormouse"));
     let directory = program.parent().expect("it lies in a directory");

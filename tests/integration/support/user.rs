@@ -1,4 +1,4 @@
-//! Somebody with servers that want logins, and with a browser.
+//! A user with servers that need logins, and with a browser.
 
 use std::process::{Output, Stdio};
 
@@ -8,7 +8,7 @@ use tokio::{
     process::Command,
 };
 
-use super::{Host, PATIENCE, Proxy, dormouse, http_client};
+use super::{Host, PATIENCE, Proxy, dormouse, http_client, words_of};
 
 const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
 
@@ -17,25 +17,25 @@ pub struct User {
 }
 
 impl User {
-    /// With one server, `g`.
-    pub fn of(entry: &Value) -> Self {
-        Self::with(&json!({"mcpServers": {"g": entry}}))
+    /// Creates a user with one server, `g`.
+    pub fn with_server(entry: &Value) -> Self {
+        Self::with_config(&json!({"mcpServers": {"g": entry}}))
     }
 
-    /// With a lazy server at this URL, `g`.
-    pub fn at(url: &str) -> Self {
-        Self::of(&json!({"url": url, "description": "It wants a login."}))
+    /// Creates a user with a lazy server `g` at this URL.
+    pub fn with_server_at(url: &str) -> Self {
+        Self::with_server(&json!({"url": url, "description": "It wants a login."}))
     }
 
-    /// The same, logged in to it.
+    /// Creates a user who is logged in to the server `g` at this URL.
     pub async fn logged_in_at(url: &str) -> Self {
-        let user = Self::at(url);
+        let user = Self::with_server_at(url);
         let (is_in, said) = user.log_in().await;
         assert!(is_in, "{said}");
         user
     }
 
-    pub fn with(config: &Value) -> Self {
+    pub fn with_config(config: &Value) -> Self {
         let home = tempfile::tempdir().expect("the temporary directory is writable");
         std::fs::write(home.path().join("dormouse.json"), config.to_string()).unwrap();
         Self { home }
@@ -47,19 +47,19 @@ impl User {
         command.env("XDG_DATA_HOME", self.home.path().join("data"));
         command.env("XDG_CACHE_HOME", self.home.path().join("cache"));
         command.env("XDG_RUNTIME_DIR", self.home.path()).kill_on_drop(true);
-        // Those of whoever runs the tests are theirs.
+        // The settings of the person who runs the tests must not apply.
         command.env(NO_KEYCHAIN, "1").env_remove("BROWSER").env_remove("SSH_CONNECTION");
         command
     }
 
-    /// What a command says, and whether it ends well.
-    pub async fn says(&self, arguments: &[&str]) -> (bool, String) {
+    /// Runs a command, and returns whether it succeeded and its output.
+    pub async fn run(&self, arguments: &[&str]) -> (bool, String) {
         let run = self.command(arguments).stdin(Stdio::null()).output().await;
         let Output { status, stdout, stderr } = run.expect("it runs");
         (status.success(), String::from_utf8([stdout, stderr].concat()).expect("UTF-8"))
     }
 
-    /// Logs in to `g` in a browser.
+    /// Logs in to `g` in a browser; returns whether it succeeded and the output.
     pub async fn log_in(&self) -> (bool, String) {
         self.log_in_with(&[]).await
     }
@@ -80,7 +80,8 @@ impl User {
             }
         }
         if let Some(page) = page {
-            said.push_str(&page.await.expect("nothing panics"));
+            let page = page.await.expect("nothing panics");
+            said.push_str(&format!("the page: {}\n", words_of(&page)));
         }
         let ended = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
         let ended = ended.expect("it ends").expect("it ran");
@@ -88,19 +89,19 @@ impl User {
         (ended.status.success(), said)
     }
 
-    /// A dormouse of theirs.
+    /// Returns a dormouse of this user.
     pub fn proxy(&self) -> Proxy {
         let proxy = Proxy::with_config_at(&self.home.path().join("dormouse.json"));
         proxy.at_home(self.home.path()).environment(NO_KEYCHAIN, "1").environment("BROWSER", "")
     }
 
-    /// A host of theirs, before a dormouse of its own.
+    /// Starts a dormouse of this user, and returns its host.
     pub async fn host(&self) -> Host {
         self.proxy().serve().await
     }
 
-    /// The texts of the kept logins.
-    pub fn kept(&self) -> Vec<String> {
+    /// Returns the texts of the stored logins.
+    pub fn stored_logins(&self) -> Vec<String> {
         let logins = std::fs::read_dir(self.home.path().join("data/dormouse/logins"));
         let files = logins.into_iter().flatten().map(|entry| entry.unwrap().path());
         let kept = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
@@ -108,7 +109,7 @@ impl User {
     }
 }
 
-/// What a browser shows that is sent somewhere.
+/// Returns the page that a browser shows at this address.
 pub async fn visit(address: &str) -> String {
     match http_client().get(address).send().await {
         Ok(response) => response.text().await.unwrap_or_default(),
