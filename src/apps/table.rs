@@ -1,4 +1,4 @@
-//! The hosts that are known. Their documents are named in `docs/hosts.md`.
+//! The hosts that are known. Their documents are named in `docs/apps.md`.
 
 use super::{
     own::Form,
