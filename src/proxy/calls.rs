@@ -9,9 +9,7 @@ mod results;
 mod rounds;
 mod send;
 
-use super::{Caller, Fleet, resources::reply};
-use crate::proxy::memory;
-use crate::proxy::tasks;
+use super::{Caller, Fleet, memory, resources::reply, tasks};
 use crate::{
     base::run_blocking,
     catalog::ServerId,

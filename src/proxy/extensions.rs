@@ -1,14 +1,17 @@
 //! Methods of extensions that dormouse does not know by name (SEP-2133): each goes to the server that it is about.
 
-use crate::proxy::calls;
-use crate::proxy::resources;
-use crate::proxy::tasks;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
 
-use super::{Caller, Fleet, calls::Outbound, lists::has_cursor, resources::reply};
+use super::{
+    Caller, Fleet,
+    calls::{self, Outbound},
+    lists::has_cursor,
+    resources::{self, reply},
+    tasks,
+};
 use crate::{
     base::Lock,
     catalog::{Resolved, ResourceRoute, ServerId},

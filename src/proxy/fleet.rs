@@ -1,7 +1,5 @@
 //! All servers and the one live snapshot of what they have.
 
-use crate::proxy::memory;
-use crate::proxy::tasks;
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -20,10 +18,10 @@ use super::{
     extensions::Listings,
     instance::Instance,
     logins::Logins,
-    memory::Memory,
+    memory::{self, Memory},
     observer::{InstanceObserver, with_missing},
     servers::{Observe, Roster, Servers, has_first_attempt},
-    tasks::Tasks,
+    tasks::{self, Tasks},
 };
 use crate::{
     auth::Auth,

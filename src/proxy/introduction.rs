@@ -2,9 +2,8 @@
 
 use super::{
     Caller, Fleet,
-    calls::{AskLogin, ForwardError},
+    calls::{self, AskLogin, ForwardError},
 };
-use crate::proxy::calls;
 use crate::{
     catalog::{Presence, ServerId},
     config::Isolation,

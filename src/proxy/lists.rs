@@ -1,7 +1,5 @@
 //! `tools/list`, `resources/list`, `resources/templates/list` and `prompts/list`.
 
-use crate::proxy::calls;
-use crate::proxy::memory;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,7 +7,8 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Caller, Fleet,
-    calls::{AskLogin, Outbound},
+    calls::{self, AskLogin, Outbound},
+    memory,
     resources::reply,
 };
 use crate::{

@@ -3,7 +3,6 @@
 
 mod page;
 
-use crate::proxy::calls;
 use std::{
     collections::HashMap,
     sync::{
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Caller, Event, Fleet,
     asking::{Continuation, HostQuestion},
-    calls::{AskLogin, ForwardError, with_beats},
+    calls::{self, AskLogin, ForwardError, with_beats},
 };
 use crate::{
     auth::can_open_browser,

@@ -1,7 +1,6 @@
 //! What is remembered of servers from one run to the next: their catalogs, and what their tools were when they
 //! were first seen.
 
-use crate::proxy::observer;
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, OnceLock},
@@ -10,7 +9,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Fleet, audience::first_era, instance::Instance, servers::has_first_attempt};
+use super::{Fleet, audience::first_era, instance::Instance, observer, servers::has_first_attempt};
 use crate::{
     base::Lock,
     base::run_blocking,

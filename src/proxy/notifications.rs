@@ -1,18 +1,15 @@
 //! What servers tell hosts of their own accord, and hosts servers.
 
-use crate::proxy::calls;
-use crate::proxy::observer;
-use crate::proxy::resources;
-use crate::proxy::streams;
-use crate::proxy::tasks;
 use std::collections::HashSet;
 
 use super::{
     Caller, Fleet, Host, Viewer,
     audience::is_sole,
-    calls::{Entry, Outbound},
+    calls::{self, Entry, Outbound},
     instance::Instance,
-    resources::reply,
+    observer,
+    resources::{self, reply},
+    streams, tasks,
 };
 use crate::{
     catalog::Changes,
@@ -208,7 +205,6 @@ pub(super) fn tell_log_level(fleet: &Fleet) {
 /// Whether dormouse keeps nothing that a notification of this method changes.
 fn is_stateless(method: &str) -> bool {
     !matches!(
-        method,
-        method::MESSAGE | method::TASK_UPDATED | method::TASK_STATUS | method::ELICITATION_COMPLETE
+        method::{self, MESSAGE} | method::TASK_UPDATED | method::TASK_STATUS | method::ELICITATION_COMPLETE
     )
 }

@@ -1,14 +1,15 @@
 //! What an instance tells the fleet, and what the fleet declares to its server.
 
-use crate::proxy::memory;
-use crate::proxy::notifications;
 use std::{
     collections::HashSet,
     pin::Pin,
     sync::{Arc, Weak},
 };
 
-use super::{Caller, Event, Fleet, Host, audience::is_sole, instance::Instance, questions};
+use super::{
+    Caller, Event, Fleet, Host, audience::is_sole, instance::Instance, memory, notifications,
+    questions,
+};
 use crate::{
     catalog::{Origin, Presence, ServerCatalog, ServerId},
     config::Wrapping,

@@ -1,9 +1,8 @@
 //! What an operator does to servers, beside what hosts do.
 
-use crate::proxy::reload;
 use tokio::sync::broadcast;
 
-use super::{Event, Fleet};
+use super::{Event, Fleet, reload};
 use crate::{
     catalog::ServerId,
     upstream::{LoadError, Phase, StaysAwake},

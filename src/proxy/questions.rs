@@ -1,7 +1,5 @@
 //! What servers ask of hosts: sampling, elicitation, roots (DESIGN.md section 4, Questions from upstream).
 
-use crate::proxy::observer;
-use crate::proxy::tasks;
 use std::{sync::Arc, time::Duration};
 
 use super::{
@@ -10,6 +8,7 @@ use super::{
     audience::is_sole,
     calls::Entry,
     instance::Instance,
+    observer, tasks,
 };
 use crate::{
     peer::{Peer, Pulse},

@@ -1,10 +1,9 @@
 //! Another config in the place of the one that is in force, without stopping (DESIGN.md section 6).
 
-use crate::proxy::memory;
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Event, Fleet, Viewer,
+    Event, Fleet, Viewer, memory,
     servers::{Roster, Slot, has_first_attempt},
 };
 use crate::{

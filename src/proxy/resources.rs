@@ -1,17 +1,15 @@
 //! Reading resources and subscribing to them.
 
-use crate::proxy::calls;
-use crate::proxy::extensions;
-use crate::proxy::notifications;
-use crate::proxy::tasks;
 use std::sync::Arc;
 
 use rmcp::model::ErrorCode;
 
 use super::{
     Caller, Event, Fleet, Host, Subscriber,
-    calls::{ForwardError, Outbound},
+    calls::{self, ForwardError, Outbound},
+    extensions,
     instance::Instance,
+    notifications, tasks,
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},

@@ -1,14 +1,14 @@
 //! From a host's request to whoever answers it.
 
 use super::{
-    Caller, Fleet, calls::Outbound, lists::has_cursor, resources::reply, tasks::is_of_tasks,
+    Caller, Fleet,
+    calls::{self, Outbound},
+    extensions,
+    lists::{self, has_cursor},
+    notifications,
+    resources::{self, reply},
+    tasks::{self, is_of_tasks},
 };
-use crate::proxy::calls;
-use crate::proxy::extensions;
-use crate::proxy::lists;
-use crate::proxy::notifications;
-use crate::proxy::resources;
-use crate::proxy::tasks;
 use crate::{
     catalog::{ResourceRoute, ServerId},
     protocol::{Era, adapt, error, method},
@@ -159,8 +159,7 @@ async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
 
 fn is_list(method: &str) -> bool {
     matches!(
-        method,
-        method::TOOLS_LIST
+        method::{self, TOOLS_LIST}
             | method::RESOURCES_LIST
             | method::RESOURCE_TEMPLATES_LIST
             | method::PROMPTS_LIST

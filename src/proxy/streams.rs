@@ -3,11 +3,10 @@
 
 use super::{
     Caller, Fleet,
-    calls::{AskLogin, Entry, Outbound},
+    calls::{self, AskLogin, Entry, Outbound},
     instance::Instance,
     resources::reply,
 };
-use crate::proxy::calls;
 use crate::{
     config::Wrapping,
     protocol::{Era, Meta, method},

@@ -6,7 +6,6 @@
 
 mod table;
 
-use crate::proxy::calls;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
@@ -18,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     Caller, Fleet, Principal, Subscriber,
     audience::is_sole,
-    calls::{Ending, Outbound},
+    calls::{self, Ending, Outbound},
     calls::{ForwardError, Forwarded},
     instance::Instance,
     lists::has_cursor,

@@ -4,11 +4,10 @@
 //! evaluated again once the server is awake, and sent on that connection or not at all.
 
 use super::forward::ForwardError;
-use crate::proxy::calls;
 use crate::{
     catalog::ServerId,
     config::Pin,
-    proxy::{Caller, Fleet, instance::Instance},
+    proxy::{Caller, Fleet, calls, instance::Instance},
     surface::Action,
     wire::{Raw, edit},
 };

@@ -2,7 +2,6 @@
 //! gets the question as a result, and its retry goes on with the parked call (2026-07-28,
 //! basic/patterns/mrtr).
 
-use crate::proxy::calls;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
@@ -20,6 +19,7 @@ use crate::{
     proxy::{
         Caller, Fleet,
         asking::{Continuation, HostQuestion, is_declared},
+        calls,
         tasks::Cancellation,
     },
     upstream::{Lease, Question},

@@ -3,14 +3,13 @@
 use super::approval;
 use super::lease;
 use super::send;
-use crate::proxy::logins;
 use tokio::time::Instant;
 
 use super::{approval::Approval, lease::AskLogin};
 use crate::{
     catalog::ServerId,
     peer::CallError,
-    proxy::{CallEnding, Caller, EndedCall, Event, Fleet, logins::LoginOutcome},
+    proxy::{CallEnding, Caller, EndedCall, Event, Fleet, logins, logins::LoginOutcome},
     upstream::LoadError,
     wire::{Outcome, Raw, credentials::CredentialError, edit},
 };

@@ -1,6 +1,5 @@
 //! A server that is awake for a request: it is woken or loaded, and somebody logs in to it if need be.
 
-use crate::proxy::logins;
 use std::{sync::atomic::Ordering, time::Duration};
 
 use serde_json::json;
@@ -9,7 +8,7 @@ use super::forward::ForwardError;
 use crate::{
     catalog::ServerId,
     protocol::method,
-    proxy::{Caller, Fleet, instance::Instance, logins::LoginOutcome},
+    proxy::{Caller, Fleet, instance::Instance, logins, logins::LoginOutcome},
     upstream::{Lease, LoadError},
     wire::{Raw, edit},
 };

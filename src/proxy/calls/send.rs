@@ -1,6 +1,5 @@
 //! A request to a server that is awake, carried over into the era of the server.
 
-use crate::proxy::tasks;
 use std::time::Duration;
 
 use super::{
@@ -11,7 +10,7 @@ use super::{
 use crate::{
     peer::{CallError, CallOptions},
     protocol::{Era, adapt, method},
-    proxy::{Caller, Fleet, instance::Instance},
+    proxy::{Caller, Fleet, instance::Instance, tasks},
     upstream::Lease,
     wire::{Outcome, Raw},
 };
