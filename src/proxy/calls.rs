@@ -24,7 +24,7 @@ pub(super) use conversation::Ending;
 pub(super) use forward::{ForwardError, Outbound};
 pub(super) use forward::{check_feature, forward};
 pub(super) use in_flight::{Entry, InFlight};
-pub(super) use lease::{AskLogin, with_beats};
+pub(super) use lease::{AskLogin, upstream, with_beats};
 pub(super) use lease::{lease, lease_asking};
 pub(super) use results::Results;
 pub(super) use results::read_result;

@@ -30,7 +30,7 @@ use crate::{
     config::{Config, Mask, ServerConfig, Settings, Wrapping},
     protocol::{offered_capabilities, routed_capabilities},
     surface::shortened,
-    upstream::{Audience as Notified, Context, HttpClient, Upstream, Watchdog},
+    upstream::{Audience as Notified, Context, HttpClient, Watchdog},
     wire::{Raw, edit},
 };
 
@@ -198,23 +198,6 @@ impl Fleet {
             return offered;
         }
         edit::set_within(&offered, "extensions", &extensions)
-    }
-
-    /// Returns the handle of an instance, which is made at the first use.
-    pub(super) fn upstream(&self, instance: Instance) -> Upstream {
-        let upstream = self.servers.upstream(instance, || {
-            let snapshot = self.board.snapshot();
-            let is_live = snapshot
-                .view(instance.server)
-                .is_some_and(|view| matches!(view.presence, Presence::Live { .. }));
-            is_live.then(|| self.servers.shared(instance.server).catalog()).flatten()
-        });
-        if instance.owner.is_some() {
-            for uri in self.audience.subscriptions().uris_of(instance) {
-                upstream.want(&uri);
-            }
-        }
-        upstream
     }
 
     /// Returns the instance of a server that a caller uses.

@@ -205,6 +205,7 @@ pub(super) fn tell_log_level(fleet: &Fleet) {
 /// Whether dormouse keeps nothing that a notification of this method changes.
 fn is_stateless(method: &str) -> bool {
     !matches!(
-        method::{self, MESSAGE} | method::TASK_UPDATED | method::TASK_STATUS | method::ELICITATION_COMPLETE
+        method,
+        method::MESSAGE | method::TASK_UPDATED | method::TASK_STATUS | method::ELICITATION_COMPLETE
     )
 }

@@ -44,7 +44,7 @@ impl Fleet {
         // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
         let key = (instance, uri.to_owned());
         self.audience.subscriptions().add(key, subscriber.clone());
-        let answer = self.upstream(instance).subscribe(&lease, uri, params).await;
+        let answer = calls::upstream(self, instance).subscribe(&lease, uri, params).await;
         let outcome = answer.unwrap_or_else(|cause| Err(error::internal(cause.to_string())));
         if outcome.is_err() {
             self.audience.subscriptions().remove(|wanted, of| wanted.1 == uri && *of == subscriber);

@@ -159,7 +159,8 @@ async fn complete(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
 
 fn is_list(method: &str) -> bool {
     matches!(
-        method::{self, TOOLS_LIST}
+        method,
+        method::TOOLS_LIST
             | method::RESOURCES_LIST
             | method::RESOURCE_TEMPLATES_LIST
             | method::PROMPTS_LIST

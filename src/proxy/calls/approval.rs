@@ -3,7 +3,7 @@
 //! What such a server has may change with each connection. The host's request is therefore
 //! evaluated again once the server is awake, and sent on that connection or not at all.
 
-use super::forward::ForwardError;
+use super::{forward::ForwardError, lease::upstream};
 use crate::{
     catalog::ServerId,
     config::Pin,
@@ -50,6 +50,6 @@ pub(super) async fn check_approval(
 /// Whether a host's own instance has another tool than was approved. All hosts share one snapshot, so it may
 /// show what another instance has.
 fn has_changed(fleet: &Fleet, instance: Instance, tool: &str) -> bool {
-    let catalog = instance.owner.and_then(|_| fleet.upstream(instance).catalog());
+    let catalog = instance.owner.and_then(|_| upstream(fleet, instance).catalog());
     catalog.is_some_and(|catalog| fleet.memory.blocked(instance.server, &catalog).contains(tool))
 }

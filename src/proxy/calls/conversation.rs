@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use super::{
     forward::ForwardError,
     in_flight::{Entered, Entry},
+    lease::upstream,
     send::Forwarded,
 };
 use crate::{
@@ -65,7 +66,7 @@ pub(in crate::proxy) async fn begin(
     ending: Ending,
 ) -> Result<Outcome, CallError> {
     if let Some(level) = request.caller.log_level {
-        request.fleet.upstream(request.instance).raise_log_level(level).await;
+        upstream(request.fleet, request.instance).raise_log_level(level).await;
     }
     let audience = Arc::new(Lock::new(request.caller.clone()));
     let options = CallOptions {

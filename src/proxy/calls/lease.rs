@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::forward::ForwardError;
 use crate::{
-    catalog::ServerId,
+    catalog::{Presence, ServerId},
     protocol::method,
     proxy::{Caller, Fleet, instance::Instance, logins, logins::LoginOutcome},
-    upstream::{Lease, LoadError},
+    upstream::{Lease, LoadError, Upstream},
     wire::{Raw, edit},
 };
 
@@ -82,10 +82,27 @@ async fn lease_unasked(
 }
 
 async fn wake(fleet: &Fleet, instance: Instance, caller: &Caller) -> Result<Lease, LoadError> {
-    let upstream = fleet.upstream(instance);
+    let upstream = upstream(fleet, instance);
     let era = caller.client.era;
     let message = format!("starting server {}", upstream.name());
     with_beats(caller, &message, upstream.lease(era)).await
+}
+
+/// Returns the handle of an instance, which is made at the first use.
+pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream {
+    let upstream = fleet.servers.upstream(instance, || {
+        let snapshot = fleet.board.snapshot();
+        let is_live = snapshot
+            .view(instance.server)
+            .is_some_and(|view| matches!(view.presence, Presence::Live { .. }));
+        is_live.then(|| fleet.servers.shared(instance.server).catalog()).flatten()
+    });
+    if instance.owner.is_some() {
+        for uri in fleet.audience.subscriptions().uris_of(instance) {
+            upstream.want(&uri);
+        }
+    }
+    upstream
 }
 
 /// A host that asked for progress is told that it takes a while.
