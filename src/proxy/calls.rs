@@ -1,4 +1,4 @@
-//! `tools/call`: evaluated by the surface, answered by us or by a server.
+//! `tools/call`: evaluated by the surface, answered by dormouse or by a server.
 
 mod approval;
 mod conversation;
@@ -31,8 +31,8 @@ pub(super) use results::read_result;
 pub(super) use send::Forwarded;
 pub(super) use send::{request, send_forwarded};
 
-/// Answers a `tools/call`: evaluates it, does what that says has to be done first, and evaluates it again,
-/// until there is an answer. What fails on our side is a result with `isError`.
+/// Answers a `tools/call`: evaluates it, does what has to be done first, and evaluates it again
+/// until there is a result. Failures of dormouse are results with `isError`.
 pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> Outcome {
     let mut done: Vec<Action> = Vec::new();
     let mut hold = None;
@@ -46,7 +46,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
             Action::Forward { server, .. } => {
                 match call_server(fleet, caller, *server, params, &action).await {
                     Some(outcome) => break outcome,
-                    // What the request comes to has changed meanwhile.
+                    // The request comes to something else now.
                     None => continue,
                 }
             }
@@ -61,14 +61,15 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
         done.push(action);
     };
     if let Some(announced) = hold {
-        // Hosts build the model's next request from the list that they have when the result comes.
+        // Hosts build the model's next request from the list that they have when the result
+        // arrives.
         let relisted = caller.host.relisted(announced);
         let _ = tokio::time::timeout(fleet.settings().settle, relisted).await;
     }
     outcome
 }
 
-/// The result of a call for which all was done that could be.
+/// Returns the result of a call for which everything possible was done.
 fn in_vain(fleet: &Fleet, action: Action) -> Raw {
     match action {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
@@ -80,7 +81,8 @@ fn in_vain(fleet: &Fleet, action: Action) -> Raw {
     }
 }
 
-/// Looks at the request. A search is looked at again once its index is made, which takes a thread of its own.
+/// Evaluates a request by the host's view. A search waits until its index is made on another
+/// thread.
 pub(super) async fn evaluate(fleet: &Fleet, caller: &Caller, params: &Raw) -> Action {
     let snapshot = fleet.board.snapshot_for(caller.viewer());
     let action = fleet.board.view(caller.viewer(), &snapshot).call(params);
@@ -89,13 +91,13 @@ pub(super) async fn evaluate(fleet: &Fleet, caller: &Caller, params: &Raw) -> Ac
     }
     let indexed = snapshot.clone();
     let indexing = run_blocking(move || indexed.prepare_search());
-    // Without an outcome everything ends.
+    // No outcome means that dormouse ends.
     let _ = Box::pin(fleet.context.tasks.track_future(indexing)).await;
     fleet.board.view(caller.viewer(), &snapshot).call(params)
 }
 
-/// Sends a call to its server. `params` are those of the host's request. Returns `None` where
-/// nothing was sent because the request comes to something else now.
+/// Sends a call to its server. `params` are those of the host's request. Returns `None` if nothing
+/// was sent because the request comes to something else now.
 async fn call_server(
     fleet: &Fleet,
     caller: &Caller,
@@ -114,8 +116,8 @@ async fn call_server(
     }
 }
 
-/// What the server gets. A tool that takes only calls as tasks is called as one also where the host
-/// cannot know that: it calls through a tool of ours, or speaks an era without such tasks.
+/// Returns the `params` for the server. A tool that accepts only tasks is called as a task if the
+/// host cannot know that: it calls through a meta-tool, or its era has no such tasks.
 fn as_called(
     fleet: &Fleet,
     caller: &Caller,
@@ -129,7 +131,7 @@ fn as_called(
     Sent { params: task.unwrap_or_else(|| forwarded.clone()), is_task }
 }
 
-/// What the host gets of the server's answer: the result itself, where dormouse has made a task of the call.
+/// Returns the result for the host, which is the task's result if dormouse made a task of the call.
 async fn completed(
     fleet: &Fleet,
     caller: &Caller,
@@ -145,7 +147,8 @@ async fn completed(
     }
 }
 
-/// What a host gets of a server's answer to its call, or in place of one.
+/// Returns the host's answer to a call, from the server's answer or from the reason that there is
+/// none.
 pub(super) fn called(
     fleet: &Fleet,
     caller: &Caller,
@@ -160,7 +163,7 @@ pub(super) fn called(
     }
 }
 
-/// The same, whatever it was that the host has asked for.
+/// As [`called`], for a request of any method.
 pub(super) fn answered(
     fleet: &Fleet,
     caller: &Caller,
@@ -174,7 +177,8 @@ pub(super) fn answered(
     }
 }
 
-/// As `load`. What is known from other runs is read before, where lists must not depend on which came first.
+/// Loads a server. With stable lists, known catalogs are read first, so that lists do not depend on
+/// the order of loads.
 async fn load_first(
     fleet: &Fleet,
     caller: &Caller,
@@ -186,8 +190,8 @@ async fn load_first(
     load(fleet, caller, server).await
 }
 
-/// Loads the server. Where that has changed the set of listed tools: the number of the announcement after
-/// which the host has to fetch the list before it is given the result.
+/// Loads a server. If that changes the names of listed tools, returns the number of the
+/// announcement after which the host has to fetch the list before it gets the result.
 async fn load(
     fleet: &Fleet,
     caller: &Caller,
@@ -203,14 +207,14 @@ async fn load(
     Ok(must_hold.then_some(announced))
 }
 
-/// A call as its server gets it.
+/// A call as the server gets it.
 struct Sent {
     params: Raw,
-    /// Whether dormouse has made a task of it.
+    /// True if dormouse has made a task of it.
     is_task: bool,
 }
 
-/// A tool result of our own in the form that the caller's era has for it.
+/// Returns a result of dormouse in the form of the caller's era.
 pub(super) fn own(caller: &Caller, result: Raw) -> Raw {
     adapt::own_result(method::TOOLS_CALL, caller.client.era, result)
 }

@@ -1,4 +1,5 @@
-//! All servers and the one live snapshot of what they have.
+//! The parts of a running dormouse: servers, published snapshot, hosts, and the requests between
+//! them.
 
 use std::{
     collections::HashMap,
@@ -39,7 +40,7 @@ pub struct Fleet {
     pub(super) context: Context,
     pub(super) servers: Servers,
     pub(super) board: Board,
-    /// Where loads are remembered, if they are.
+    /// The file of remembered loads, if loads are remembered.
     remembered: Option<RememberedLoads>,
     pub(super) audience: Audience,
     pub(super) in_flight: InFlight,
@@ -56,18 +57,18 @@ pub struct Fleet {
 #[derive(Debug, Default)]
 pub struct Storage {
     pub catalogs: Option<Cache>,
-    /// The file with the names of what hosts have loaded.
+    /// The file with the names of loaded servers.
     pub loads: Option<PathBuf>,
 }
 
-/// Collisions of names that are logged at once, and characters of each.
+/// Maximum number of collisions of names in the log at once, and characters of each.
 const MAX_REPORTED: usize = 100;
 const MAX_REPORT: usize = 500;
-/// Extensions of all servers together that hosts are told of.
+/// Maximum number of extensions of all servers that a host is told of.
 const MAX_EXTENSIONS: usize = 1000;
 
 impl Fleet {
-    /// Makes the fleet. Nothing is connected.
+    /// Creates the fleet; connects no server.
     pub fn new(config: Config, watchdog: &Watchdog, storage: Storage, auth: Auth) -> Arc<Self> {
         let Config { settings, servers, .. } = config;
         let context = Context {
@@ -117,14 +118,14 @@ impl Fleet {
         fleet
     }
 
-    /// Connects the eager servers in the background, in the era of the host that is there, if one is; finds out
-    /// what the hybrid ones have; takes up again what was loaded when dormouse last ended.
+    /// Connects the eager servers in the background, learns what the hybrid ones have, and loads
+    /// again what was loaded when dormouse last ended.
     pub fn start(&self) {
         let remembered = self.remembered.as_ref().map(RememberedLoads::read).unwrap_or_default();
         self.servers.begin(self.audience.first_era(), |name| remembered.contains(name));
     }
 
-    /// Ends every server, and waits until all that was started is gone.
+    /// Ends all servers, and waits until every task has ended.
     pub async fn stop(&self) {
         self.context.stop.cancel();
         self.end_logins();
@@ -138,7 +139,7 @@ impl Fleet {
         self.board.settings()
     }
 
-    /// What a host gets that asks for nothing else.
+    /// Returns the endpoint of a host that names none.
     pub fn endpoint(&self) -> Endpoint {
         let settings = self.settings();
         let is_wrapped = settings.wrapping != Wrapping::None;
@@ -146,12 +147,12 @@ impl Fleet {
         Endpoint { surface: settings.surface, only }
     }
 
-    /// The id and config of the server of this name, unless it is switched off.
+    /// Returns the id and config of the enabled server of this name.
     pub fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
         self.servers.find(name)
     }
 
-    /// The bearer tokens that open one server's endpoints alone, under its name.
+    /// Returns the bearer tokens that open only the endpoints of one server, by its name.
     pub fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
         let roster = self.servers.roster();
         let configs = roster.all().map(|(_, slot)| &slot.config);
@@ -159,21 +160,21 @@ impl Fleet {
         with_tokens.map(|config| (config.name.clone(), config.auth_tokens.clone())).collect()
     }
 
-    /// The definition of a server's tool that is listed under this name.
+    /// Returns the definition of the tool that is listed under this name.
     pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
         let snapshot = self.board.snapshot_at(endpoint);
         let (_, tool) = snapshot.tool(snapshot.listed(name)?);
         Some(tool.raw.clone())
     }
 
-    /// The `instructions` for a host that connects now.
+    /// Returns the `instructions` for a host that connects now.
     pub fn instructions(&self, host: &dyn Host) -> String {
         let viewer = Viewer::of(host);
         self.board.view(viewer, &self.board.snapshot_for(viewer)).instructions()
     }
 
-    /// The capabilities for a host that connects now and asks for the revision `version`: what servers have or may
-    /// have, and what those whose catalog is known have beyond the common ones.
+    /// Returns the capabilities for a host that connects now and requests the revision `version`:
+    /// the common ones, and those beyond them of servers whose catalog is known.
     pub fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
         let mut offered = Raw::encode(&offered_capabilities());
         let snapshot = self.board.snapshot_for(Viewer::of(host));
@@ -205,7 +206,7 @@ impl Fleet {
         self.servers.instance(server, caller.host.principal())
     }
 
-    /// Ends what belongs to a principal alone.
+    /// Ends everything that belongs to this principal alone.
     pub fn end_instances_of(&self, owner: Principal) {
         self.board.forget(owner);
         self.results.forget(owner);
@@ -213,8 +214,8 @@ impl Fleet {
         self.servers.stop_owned_by(owner);
     }
 
-    /// Waits for eager and hybrid servers that are still on their first attempt, but not beyond `startupWait`.
-    /// Remembers those that have hung, so that the next start does not wait for them.
+    /// Waits for the first attempts of eager and hybrid servers, but not beyond `startupWait`.
+    /// Remembers servers that hang, so that the next start does not wait for them.
     pub(super) async fn started(&self) {
         let hung = self.servers.started(self.settings().startup_wait).await;
         let Some(fleet) = self.this.upgrade().filter(|_| !hung.is_empty()) else { return };
@@ -225,8 +226,8 @@ impl Fleet {
         }));
     }
 
-    /// Adds what is known of servers that have not been loaded, as `roster` has them. Nobody is told: it is looked at
-    /// when somebody asks.
+    /// Adds the known catalogs of servers that have not been loaded, as `roster` has them. Hosts
+    /// are not told: these catalogs show only in answers.
     pub(super) fn publish_recalled(
         &self,
         roster: &Arc<Roster>,
@@ -238,7 +239,8 @@ impl Fleet {
         }
     }
 
-    /// Logs what two servers list, without what they were given. `is_new`: by position in the snapshot.
+    /// Logs what two servers list both, with secrets masked. `is_new` takes positions in the
+    /// snapshot.
     fn report_collisions(&self, snapshot: &Snapshot, is_new: impl Fn(usize) -> bool) {
         for Collision { servers, text } in
             snapshot.collisions(is_new).into_iter().take(MAX_REPORTED)
@@ -251,7 +253,8 @@ impl Fleet {
         }
     }
 
-    /// Shows what hybrid servers had in another run. Nobody is told: it is there from the start.
+    /// Publishes the last catalogs of hybrid servers. Hosts are not told: the catalogs are there
+    /// from the start.
     pub(super) fn publish_seeds(&self, seeds: Vec<(ServerId, Arc<Exposed>)>) {
         if seeds.is_empty() {
             return;
@@ -262,7 +265,7 @@ impl Fleet {
         self.events.send(Event::Published);
     }
 
-    /// Remembers why a load failed. Nobody is told: whoever asked for the load is.
+    /// Remembers why a load failed. Hosts are not told: the caller of the load is.
     pub(super) fn note_failure(&self, from: Instance, cause: String) {
         let publication = self.board.publish();
         if self.servers.is_current(from) {
@@ -270,8 +273,8 @@ impl Fleet {
         }
     }
 
-    /// Swaps the snapshot, and announces what differs before anything else can be published. What an instance says
-    /// whose config has changed meanwhile is not heard.
+    /// Swaps the snapshot, and announces the difference before another publication. Reports of an
+    /// instance whose config has changed are ignored.
     pub(super) fn publish(
         &self,
         from: Instance,
@@ -304,7 +307,7 @@ impl Fleet {
         });
     }
 
-    /// Remembers that a server was loaded, for the next run.
+    /// Remembers a load for the next run.
     fn remember_load(&self, server: ServerId) {
         let Some(remembered) = self.remembered.clone() else { return };
         let name = self.servers.config(server).name.clone();
@@ -316,7 +319,7 @@ impl Fleet {
         }));
     }
 
-    /// Notes that a host has loaded a server, and tells the host where that is new to it alone.
+    /// Notes a load of a host, and tells the host if the load is new to it alone.
     pub(super) fn loaded_by(&self, principal: Principal, server: ServerId) {
         if let Some(changes) = self.board.load(principal, server) {
             self.audience.announce(changes, |host| {

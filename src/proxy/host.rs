@@ -16,16 +16,17 @@ use crate::{
     wire::{Raw, Request, edit},
 };
 
-/// Tells sessions of hosts apart for as long as the process lives.
+/// The number of a host's session, unique for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);
 
-/// Who is behind a session. A legacy host has one session; each request of a modern HTTP host is one.
+/// The host behind a session. A legacy host has one session; a modern host over HTTP has a session
+/// for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Principal(u64);
 
 impl Principal {
-    /// Somebody who is not known yet.
+    /// Returns a principal that equals no other.
     #[expect(clippy::new_without_default, reason = "no two are equal")]
     pub fn new() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -33,7 +34,8 @@ impl Principal {
     }
 }
 
-/// Who a host has shown to be, over all its sessions: the hash of its token. Hosts without one are one user's.
+/// The user of a host, over all its sessions: the hash of its token. Hosts without a token belong
+/// to one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct User(pub Option<[u8; 32]>);
 
@@ -45,25 +47,25 @@ pub trait Host: Send + Sync + 'static {
 
     fn user(&self) -> User;
 
-    /// What it has connected to.
+    /// Returns the endpoint that the host has connected to.
     fn endpoint(&self) -> Endpoint;
 
-    /// What it has said of itself; `None` before it has said anything.
+    /// Returns what the host has said of itself; `None` before its handshake.
     fn client(&self) -> Option<Arc<Client>>;
 
-    /// Whether its user sits at this machine, as far as can be told.
+    /// Returns whether the host's user sits at this machine, as far as can be told.
     fn is_on_this_machine(&self) -> bool;
 
-    /// The connection to it, for what belongs to none of its requests.
+    /// Returns the connection to the host, for messages that belong to none of its requests.
     fn peer(&self) -> &Peer;
 
-    /// Tells it which lists have changed, in the order tools, resources, prompts.
+    /// Notifies the host of changed lists, in the order tools, resources, prompts.
     fn announce(&self, changes: Changes);
 
-    /// How many changes of the tool list it has been told.
+    /// Returns the number of `tools/list_changed` notifications that the host has been sent.
     fn tool_lists_announced(&self) -> u64;
 
-    /// Resolves once it has been given a tool list that it asked for after announcement `number`.
+    /// Resolves when the host has got a tool list that it requested after announcement `number`.
     fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// Passes on `notifications/resources/updated` for a resource that it has subscribed to.
@@ -73,12 +75,12 @@ pub trait Host: Send + Sync + 'static {
     fn task_updated(&self, shown: &str, params: &Raw);
 }
 
-/// All of a host on which depends what it sees.
+/// Everything about a host that decides what it sees.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Viewer {
     pub(super) principal: Principal,
     pub(super) endpoint: Endpoint,
-    /// Whether it can show user interfaces of tools (MCP Apps).
+    /// True if the host can show user interfaces of tools (MCP Apps).
     pub(super) shows_apps: bool,
 }
 
@@ -93,21 +95,21 @@ impl Viewer {
     }
 }
 
-/// One request of a host, beside its method and params.
+/// The context of one request of a host.
 #[derive(Clone)]
 pub struct Caller {
     pub host: Arc<dyn Host>,
-    /// What the host said of itself, in this request where it is a modern one.
+    /// The host's own description; a modern host gives one with each request.
     pub client: Arc<Client>,
-    /// Where what belongs to this request is sent.
+    /// The connection for messages that belong to this request.
     pub peer: Peer,
-    /// The host's progress token, where it wants progress.
+    /// The host's progress token, if it wants progress.
     pub progress_token: Option<Raw>,
-    /// How often it was shown that the request goes on.
+    /// The number of progress notifications that dormouse has sent of its own.
     pub(super) beats: Arc<AtomicU32>,
-    /// The log messages that a modern request asks for.
+    /// The least severe log messages that a modern request asks for.
     pub log_level: Option<LogLevel>,
-    /// The request of a modern host as it came; its retry is known by it.
+    /// The request of a modern host as received; dormouse recognizes its retry by it.
     pub request: Option<Arc<Request>>,
 }
 
@@ -134,7 +136,7 @@ impl Caller {
         Viewer::of(self.host.as_ref())
     }
 
-    /// Passes progress on under the host's own token; `None` where the host wants none.
+    /// Returns a sink that passes progress on under the host's token; `None` if the host wants none.
     pub(super) fn progress_sink(&self) -> Option<ProgressSink> {
         let token = self.progress_token.clone()?;
         let peer = self.peer.clone();

@@ -1,5 +1,5 @@
-//! A login that a host's request has run into: its user is asked to open a page, where that can be, and the request goes
-//! on when they are back (MCP 2025-11-25, client/elicitation, URL mode).
+//! Logins that requests of hosts need: the host's user is asked to open a page, and the request goes
+//! on after the login (MCP 2025-11-25, client/elicitation, URL mode).
 
 mod page;
 
@@ -33,26 +33,26 @@ use crate::{
 };
 use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
 
-/// How long a modern host's retry waits, before the host is asked to come back once more.
+/// How long a modern host's retry waits before the host is asked to retry again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// How long a modern host may take to come back, if only to hear that its page is closed (DESIGN.md section 4).
+/// How long a modern host may take to retry, also to learn that its page is closed.
 const QUESTION_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Under which a modern host knows the question.
+/// The key of the question in `inputRequests`.
 const KEY: &str = "login";
 
-/// The logins that are under way.
+/// Logins in progress.
 pub(super) struct Logins {
-    /// By server; everyone who needs it shares one.
+    /// The open page of each server, shared by all requests that need it.
     open: Lock<HashMap<ServerId, Opening>>,
-    /// Counts them.
+    /// The number of pages opened so far.
     opened: AtomicU64,
-    /// Nobody is waited for any more.
+    /// Cancelled when dormouse ends: no user is waited for any more.
     ending: CancellationToken,
 }
 
-/// A page that is being opened, or is open.
+/// A page that is being opened or is open.
 #[derive(Clone)]
 struct Opening {
     number: u64,
@@ -60,28 +60,28 @@ struct Opening {
     closing: CancellationToken,
 }
 
-/// How somebody can be brought to log in.
+/// How a user is brought to log in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// The host shows a page to its user.
     Host,
-    /// We open it ourselves.
+    /// Dormouse opens the page in a browser of this machine.
     Browser,
 }
 
-/// What has become of a login that a request needs.
+/// The outcome of a login that a request needs.
 pub(super) enum LoginOutcome {
-    /// The request can be made once more.
+    /// The request can be sent again.
     LoggedIn,
-    /// The host has to ask its user, and to come back: the result that says so.
+    /// The result that has the host ask its user and retry.
     Asks(Raw),
-    /// Nobody has logged in.
+    /// No user has logged in.
     Failed(ForwardError),
     NobodyToAsk,
 }
 
 impl Fleet {
-    /// Whoever waits for a person is told that nobody has logged in: there is nobody left who could.
+    /// Ends all logins in progress: requests that wait for them fail.
     pub fn end_logins(&self) {
         self.logins.ending.cancel();
     }
@@ -162,7 +162,7 @@ async fn login_page(fleet: &Fleet, server: ServerId) -> Result<Waiter, String> {
     opened.map(Waiter::of)
 }
 
-/// `is_asked`: whether its user has not been asked yet.
+/// Returns the result that has a modern host retry. `is_asked`: the result has the host ask its user.
 fn ask_to_come_back(
     fleet: &Fleet,
     server: ServerId,
@@ -192,7 +192,7 @@ async fn resume_login(
 ) -> Option<Outcome> {
     let request = caller.request.as_ref()?;
     let answer = edit::get(responses, KEY);
-    // Who was not asked anything has nothing to answer.
+    // A host whose user was not asked has nothing to answer.
     let is_awaited = answer.is_none_or(|answer| is_accepted(&answer));
     let patience = if is_awaited { RETRY_TIMEOUT } else { Duration::ZERO };
     let finished = match tokio::time::timeout(patience, page.finished()).await {
@@ -209,7 +209,7 @@ async fn resume_login(
     Some(calls::answered(fleet, caller, server, &request.method, Err(failed)))
 }
 
-/// Begins a login, which goes on whatever becomes of those who have asked for it.
+/// Begins a login, which continues even if all requests that need it are cancelled.
 fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
     let (auth, config) = (fleet.context.auth.clone(), fleet.servers.config(server));
     let (tasks, closing) = (fleet.context.tasks.clone(), fleet.logins.ending.child_token());
@@ -224,7 +224,7 @@ fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
             };
             let forget = move || {
                 if let Some(fleet) = fleet.upgrade() {
-                    // Whoever needs it now begins another.
+                    // Later requests begin another login.
                     fleet.logins.forget(server, number);
                 }
             };
@@ -241,7 +241,7 @@ impl Logins {
         Self { open, opened, ending }
     }
 
-    /// Closes the pages of servers that are not what they were.
+    /// Closes the pages of servers whose connection is not kept.
     pub(super) fn close_all_but(&self, is_kept: impl Fn(ServerId) -> bool) {
         self.open.lock().retain(|server, opening| {
             let is_kept = is_kept(*server);
@@ -252,7 +252,7 @@ impl Logins {
         });
     }
 
-    /// Takes an opening out that is over, and no later one.
+    /// Removes an opening that has ended, and no later one.
     fn forget(&self, server: ServerId, number: u64) {
         let mut open = self.open.lock();
         if open.get(&server).is_some_and(|opening| opening.number == number) {

@@ -1,5 +1,4 @@
-//! What is remembered of servers from one run to the next: their catalogs, and what their tools were when they
-//! were first seen.
+//! The catalogs of servers and the pins of their tools, from one run to the next.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -21,41 +20,45 @@ use crate::{
     upstream::{Audience, Recalled, declared_names},
 };
 
-/// A catalog that stays the same is written anew after this long, so that its file says how old it is.
+/// The age at which an unchanged catalog is written again, so that its file shows when it was last
+/// seen.
 const KEEP_AGAIN: Duration = Duration::from_mins(10);
 
-/// What was seen last of each server by those who declare the same capabilities, and when it was written.
+/// The last catalog of each server for hosts that declare the same capabilities, and when it was
+/// written.
 type Seen = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instant)>;
 
-/// A server's config, and the key of its catalog: made when it is needed, since it takes looks at the disk.
+/// A server's config and the key of its catalog, which is made at the first use because it reads
+/// the disk.
 struct Keyed {
     config: Arc<ServerConfig>,
     key: OnceLock<Option<CatalogKey>>,
 }
 
 impl Keyed {
-    /// `None` for a server that cannot be reached as it is configured.
+    /// Returns `None` for a server whose config cannot be expanded.
     fn key(&self) -> Option<&CatalogKey> {
         self.key.get_or_init(|| CatalogKey::of(&self.config)).as_ref()
     }
 }
 
 pub(super) struct Memory {
-    /// `None` where there is no place to keep anything.
+    /// The files; `None` where there is no cache directory.
     cache: Option<Cache>,
     keys: Lock<HashMap<ServerId, Arc<Keyed>>>,
     kept: Lock<Seen>,
-    /// Of the servers whose tools have to be approved when they change: what they were.
+    /// The pins of servers with `pin: block`.
     pins: Lock<HashMap<ServerId, Pins>>,
-    /// What was read at the start of servers that are shown from the start, until they are begun with it.
+    /// The records that were read at the start for hybrid servers, until their instance asks for
+    /// them.
     seeds: Lock<HashMap<ServerId, Vec<Record>>>,
-    /// What has been said of a tool once is not said again.
+    /// Reports about tools that have been logged, so that none is repeated.
     reported: Lock<HashSet<(ServerId, String)>>,
-    /// Counts the catalogs that have become known or are new.
+    /// Incremented for each catalog that is new or has changed.
     learned: watch::Sender<u64>,
 }
 
-/// Tools of a server that are named in the log at once.
+/// Maximum number of tools of one server that are named in the log at once.
 const MAX_REPORTED: usize = 50;
 
 impl Memory {
@@ -64,7 +67,7 @@ impl Memory {
         Self { cache, keys, kept, pins, seeds, reported, learned }
     }
 
-    /// Takes a server as its config has it from now on.
+    /// Begins to keep a server, under the key of its present config.
     pub(super) fn adopt(&self, server: ServerId, config: &Arc<ServerConfig>) {
         let keyed = Arc::new(Keyed { config: config.clone(), key: OnceLock::new() });
         let was = self.keys.lock().insert(server, keyed.clone());
@@ -86,7 +89,7 @@ impl Memory {
         }
     }
 
-    /// What it was matters no more.
+    /// Forgets everything about a server whose catalog is no longer valid.
     pub(super) fn forget(&self, server: ServerId) {
         self.kept.lock().retain(|(other, _), _| *other != server);
         self.pins.lock().remove(&server);
@@ -98,7 +101,7 @@ impl Memory {
         Some((self.cache.as_ref()?, keyed.key()?.clone()))
     }
 
-    /// What a server had, best as it shows itself to those who declare this.
+    /// Reads the record of a server that fits best for hosts that declare these capabilities.
     fn read(&self, server: ServerId, declared: &[String]) -> Option<Record> {
         let seeds = self.seeds.lock().remove(&server);
         if let Some(records) = seeds {
@@ -108,13 +111,14 @@ impl Memory {
         cache.read(&key, Some(declared))
     }
 
-    /// What a server had last, whatever was declared to it.
+    /// Reads the last catalog of a server, for whatever capabilities.
     pub(super) fn last(&self, server: ServerId) -> Option<ServerCatalog> {
         let (cache, key) = self.place(server)?;
         Some(cache.read(&key, None)?.catalog)
     }
 
-    /// The same for the start of a hybrid server, for which the file is not read again.
+    /// Reads the last catalog of a hybrid server at the start, and keeps the records for its
+    /// instance.
     fn seed(&self, server: ServerId) -> Option<Arc<ServerCatalog>> {
         let (cache, key) = self.place(server)?;
         let records = cache.records(&key);
@@ -123,8 +127,8 @@ impl Memory {
         Some(catalog)
     }
 
-    /// What the tools of a server were, as the file has it now; and those of which it has nothing, because it could
-    /// not be written or is gone, as this process has seen them.
+    /// Returns the pins of a server as its file has them now. Tools that the file lacks, because it
+    /// could not be written or is gone, have the pins of this process.
     fn pins_now(&self, server: ServerId) -> Pins {
         let mut pins = self.place(server).map(|(cache, key)| cache.pins(&key)).unwrap_or_default();
         pins.add_missing(&self.pins_seen(server));
@@ -135,8 +139,8 @@ impl Memory {
         self.pins.lock().get(&server).cloned().unwrap_or_default()
     }
 
-    /// The tools that are not what they were when they were first seen, and, where those are blocked, the tools of
-    /// which that is not known.
+    /// Returns the tools that differ from their pins and, with `pin: block`, also those that cannot
+    /// be compared.
     pub(super) fn suspicious(
         &self,
         server: ServerId,
@@ -146,7 +150,8 @@ impl Memory {
         self.pins_now(server).suspicious(pin, &Digests::of(catalog))
     }
 
-    /// The tools that must not be called before they are approved. What is seen first is pinned by that.
+    /// Returns the tools that must not be called before they are approved. Tools seen for the first
+    /// time are pinned.
     pub(super) fn blocked(&self, server: ServerId, catalog: &ServerCatalog) -> BTreeSet<String> {
         if !self.pins.lock().contains_key(&server) {
             return BTreeSet::new();
@@ -158,7 +163,7 @@ impl Memory {
         pins.unverified(&now)
     }
 
-    /// Whether this catalog has to be written.
+    /// Returns whether a catalog has to be written.
     fn is_news(&self, server: ServerId, catalog: &Arc<ServerCatalog>) -> bool {
         let mut kept = self.kept.lock();
         let place = (server, catalog.discovery.declared.clone());
@@ -171,8 +176,8 @@ impl Memory {
         !is_kept
     }
 
-    /// Writes what was seen last of a server by those who declare this, in whatever order those who write come;
-    /// returns the tools that are not what they were.
+    /// Writes the newest catalog of a server for hosts that declare these capabilities, whatever
+    /// the order of the writers. Returns the tools that differ from their pins.
     fn write(&self, server: ServerId, name: &str, declared: &[String]) -> Option<BTreeSet<String>> {
         let (cache, key) = self.place(server)?;
         let place = (server, declared.to_vec());
@@ -187,7 +192,7 @@ impl Memory {
         }
     }
 
-    /// Whether the server hung when it was last to be learned: then no list waits for it.
+    /// Returns whether the server hung in the last run; lists do not wait for such a server.
     pub(super) fn was_hung(&self, server: ServerId) -> bool {
         self.place(server).is_some_and(|(cache, key)| cache.is_hung(&key))
     }
@@ -210,12 +215,12 @@ impl Memory {
 }
 
 impl Fleet {
-    /// Tells that some server's catalog has become known, or is new.
+    /// Returns a receiver that is notified when a catalog is new or has changed.
     pub fn learned(&self) -> watch::Receiver<u64> {
         self.memory.learned.subscribe()
     }
 
-    /// What the servers that are in use have, as far as that is known.
+    /// Returns the enabled servers with their catalogs, as far as those are known.
     pub fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
         let roster = self.servers.roster();
         let enabled = roster.all().filter(|(_, slot)| slot.config.enabled);
@@ -223,7 +228,7 @@ impl Fleet {
     }
 }
 
-/// What may be seen of a server's catalog.
+/// Returns what hosts may see of a server's catalog.
 pub(super) fn expose(
     fleet: &Fleet,
     server: ServerId,
@@ -231,12 +236,12 @@ pub(super) fn expose(
 ) -> Arc<Exposed> {
     let snapshot = fleet.board.snapshot();
     let naming = snapshot.position(server).map(|at| snapshot.naming(at));
-    // One that is gone is not shown under any name.
+    // A server that the config no longer has is shown under no name.
     let naming = naming.unwrap_or(Naming::Bare);
     expose_as(fleet, server, catalog, &fleet.servers.config(server), naming)
 }
 
-/// The same as a config has it that is not in force yet.
+/// As [`expose`], for a config that is not in force yet.
 pub(super) fn expose_as(
     fleet: &Fleet,
     server: ServerId,
@@ -248,11 +253,11 @@ pub(super) fn expose_as(
     Arc::new(Exposed::new(catalog, config, &blocked, naming))
 }
 
-/// Looks whether tools that were withheld because they had changed have been approved meanwhile.
+/// Checks whether withheld tools have been approved since.
 pub(super) async fn reexamine(fleet: &Fleet, server: ServerId) {
     let Some(owned) = fleet.this.upgrade() else { return };
     let reading = run_blocking(move || reread_pins(&owned, server));
-    // There is no outcome only when everything ends.
+    // No outcome means that dormouse ends.
     let _ = fleet.context.tasks.track_future(reading).await;
 }
 
@@ -269,7 +274,7 @@ fn expose_anew(fleet: &Fleet, server: ServerId) {
         fleet.publish_recalled(&roster, vec![(server, expose(fleet, server, &known.whole))]);
     }
     let mut seen = view.presence.clone();
-    // A newer catalog that was published meanwhile must not be lost: then it is looked at instead.
+    // A newer catalog may have been published since; it must not be lost, and is exposed instead.
     while let Presence::Live { exposed, .. } = &seen {
         let (whole, anew) = (exposed.whole.clone(), expose(fleet, server, &exposed.whole));
         let mut newer = Presence::Disabled;
@@ -286,7 +291,7 @@ fn expose_anew(fleet: &Fleet, server: ServerId) {
     }
 }
 
-/// Keeps what a server has just shown, and says what is strange about it.
+/// Keeps a catalog that an instance has just learned, and logs suspicious changes.
 pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalog>) {
     let server = instance.server;
     let is_whole = fleet.context.reads_lists;
@@ -310,7 +315,7 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
             report_changed(&fleet, server, &suspicious);
         }
         if config.pin == Pin::Block && !changed.is_empty() {
-            // Another process may have seen them first.
+            // Another process may have pinned other definitions first.
             reread_pins(&fleet, server);
         }
     }));
@@ -349,7 +354,7 @@ fn report_hidden(fleet: &Fleet, server: ServerId, catalog: &ServerCatalog) {
     }
 }
 
-/// What an instance had when it was last connected.
+/// Returns what an instance had when it was last connected.
 pub(super) fn recall(fleet: &Fleet, instance: Instance) -> Option<Recalled> {
     let declared = declared(fleet, instance);
     let record = fleet.memory.read(instance.server, &declared)?;
@@ -363,8 +368,8 @@ fn declared(fleet: &Fleet, instance: Instance) -> Vec<String> {
     declared_names(&observer::capabilities_for(fleet, instance, era))
 }
 
-/// What hybrid servers had is shown from the start, before anybody has said what is declared to them.
-/// `is_meant`: whether a server has just been taken into the config.
+/// Publishes the last catalogs of hybrid servers before any host has declared its capabilities.
+/// `is_meant`: the server is new in the config.
 pub(super) fn seed(fleet: &Fleet, is_meant: impl Fn(ServerId) -> bool) {
     let roster = fleet.servers.roster();
     let hybrid = roster.all().filter(|(server, slot)| {
@@ -377,8 +382,8 @@ pub(super) fn seed(fleet: &Fleet, is_meant: impl Fn(ServerId) -> bool) {
     fleet.publish_seeds(seeds.collect());
 }
 
-/// Reads what is known of the servers that have not been loaded, once. It feeds search, counts and the
-/// `direct` surface.
+/// Reads the catalogs of all servers that have not been loaded, once. Search, counts and the
+/// `direct` surface use them.
 pub(super) async fn recall_all(fleet: &Fleet) {
     let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
     if snapshot.is_recalled {
@@ -395,6 +400,6 @@ pub(super) async fn recall_all(fleet: &Fleet) {
         });
         owned.publish_recalled(&roster, known.collect());
     });
-    // There is no outcome only when everything ends.
+    // No outcome means that dormouse ends.
     let _ = fleet.context.tasks.track_future(reading).await;
 }

@@ -1,4 +1,4 @@
-//! What servers tell hosts of their own accord, and hosts servers.
+//! Notifications from servers to hosts, and from hosts to servers.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Takes a notification of a host that concerns servers.
+    /// Passes a notification of a host on to the servers that it concerns.
     pub fn notice(&self, host: &dyn Host, notification: &Notification) {
         let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
         let only = host.endpoint().only;
@@ -27,7 +27,7 @@ impl Fleet {
             let is_theirs = instance.owner.is_none_or(|owner| owner == host.principal());
             let is_concerned = is_theirs
                 && if is_roots {
-                    // Roots are offered to a server by one host alone.
+                    // Roots are declared to a server only if it has one host.
                     host.endpoint().shows(instance.server)
                         && is_sole(&self.audience.hosts_of(instance))
                 } else {
@@ -41,8 +41,8 @@ impl Fleet {
     }
 }
 
-/// Passes a server's notification on to the hosts that it concerns. `cause`: the call on whose stream it
-/// came, where the transport tells.
+/// Passes a server's notification on to the hosts that it concerns. `cause` is the call on whose
+/// stream it came, if the transport tells.
 pub(super) fn relay(
     fleet: &Fleet,
     instance: Instance,
@@ -82,7 +82,7 @@ pub(super) fn relay(
         method::ELICITATION_COMPLETE => {
             relay_to_callers(fleet, instance, notification, cause, |_| true);
         }
-        // What is new passes where it is clear which server it is from.
+        // Unknown notifications pass if it is clear which server they come from.
         _ if cause.is_some() => {
             relay_to_callers(fleet, instance, notification, cause, |caller| {
                 caller.endpoint().only == Some(instance.server)
@@ -92,8 +92,8 @@ pub(super) fn relay(
     }
 }
 
-/// Passes a notification on as it is to the only host of a server, where both speak the same era. Returns whether it
-/// did. A modern host hears on its streams alone, but for that of a wrapped server.
+/// Passes a notification on unchanged to the only host of a server, if both speak one era. Returns
+/// whether it did. A modern host listens only on its streams, except for those of a wrapped server.
 fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notification) -> bool {
     let hosts = fleet.audience.hosts_of(instance);
     let ([host], Some(upstream)) = (hosts.as_slice(), fleet.servers.existing(instance)) else {
@@ -112,8 +112,8 @@ fn relay_unchanged(fleet: &Fleet, instance: Instance, notification: &Notificatio
     passes
 }
 
-/// Tells the hosts that talk to the server as if dormouse were not there. All others are told once the list has
-/// been read, and differs.
+/// Tells the hosts that talk to the server directly of a changed list. All others are told when the
+/// list has been read and differs.
 fn relay_list_change(fleet: &Fleet, instance: Instance, changes: Changes) {
     let is_told = |host: &dyn Host| {
         host.endpoint().passes_through() == Some(instance.server)
@@ -123,8 +123,8 @@ fn relay_list_change(fleet: &Fleet, instance: Instance, changes: Changes) {
     fleet.audience.announce(changes, is_told);
 }
 
-/// What belongs to a call goes to its host; what belongs to none, to the legacy hosts that see the
-/// server. A modern host hears only of its calls.
+/// Passes a notification that belongs to a call on to the host of the call, and any other to the
+/// legacy hosts that see the server. A modern host is told only about its calls.
 fn relay_to_callers(
     fleet: &Fleet,
     instance: Instance,
@@ -165,13 +165,14 @@ fn relay_to_hosts(fleet: &Fleet, instance: Instance, notification: &Notification
 fn wants_log(fleet: &Fleet, caller: &Caller, level: Option<LogLevel>) -> bool {
     match caller.client.era {
         Era::Legacy => fleet.audience.levels().wants(caller.host.id(), level),
-        // A server must not send them where they are not asked for (2026-07-28, server/utilities/logging).
+        // Modern servers must not send messages that no request asked for (2026-07-28,
+        // server/utilities/logging).
         Era::Modern => caller.log_level.is_some_and(|wanted| level.is_none_or(|of| of >= wanted)),
     }
 }
 
-/// Sets the least severe log messages that a legacy host wants. Servers are told the level of the host that wants
-/// most; the server of a host that talks to it alone is asked by that host.
+/// Sets the least severe log messages that a legacy host wants. Servers are told the lowest level
+/// of all hosts; the server of a host that talks to it directly is asked by that host.
 pub(super) async fn set_log_level(fleet: &Fleet, caller: &Caller, params: Option<Raw>) -> Outcome {
     let level = params.as_ref().and_then(LogLevel::of_params);
     let host = caller.host.id();
@@ -202,7 +203,7 @@ pub(super) fn tell_log_level(fleet: &Fleet) {
     }
 }
 
-/// Whether dormouse keeps nothing that a notification of this method changes.
+/// Returns whether dormouse keeps nothing that notifications of this method change.
 fn is_stateless(method: &str) -> bool {
     !matches!(
         method,

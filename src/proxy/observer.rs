@@ -18,7 +18,7 @@ use crate::{
     wire::{Notification, Raw, edit},
 };
 
-/// Tells the fleet what becomes of an instance.
+/// Reports the life of an instance to the fleet.
 pub(super) struct InstanceObserver {
     pub(super) fleet: Weak<Fleet>,
     pub(super) instance: Instance,
@@ -26,7 +26,7 @@ pub(super) struct InstanceObserver {
 
 impl InstanceObserver {
     fn tell(&self, tell: impl FnOnce(&Fleet, ServerId)) {
-        // The fleet is gone only when everything ends.
+        // The fleet is gone only when dormouse ends.
         if let Some(fleet) = self.fleet.upgrade() {
             tell(&fleet, self.instance.server);
         }
@@ -40,7 +40,7 @@ impl Observer for InstanceObserver {
             let exposed = memory::expose(fleet, server, &catalog);
             fleet.publish(self.instance, audience, |before| {
                 let origin = match before {
-                    // Whose doing it was that a server is live does not change while it is.
+                    // The origin of a live catalog does not change while it is live.
                     Presence::Live { origin, .. } => *origin,
                     _ => origin,
                 };
@@ -60,7 +60,7 @@ impl Observer for InstanceObserver {
     fn troubled(&self, trouble: Option<String>) {
         self.tell(|fleet, _| {
             fleet.publish(self.instance, Audience::All, |before| match before {
-                // What is known of it stays: a call tries to reach it again.
+                // The catalog stays: the next call tries to reach the server again.
                 Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
                 Presence::Offered { .. } => Some(Presence::Offered { trouble }),
             });
@@ -74,7 +74,7 @@ impl Observer for InstanceObserver {
     fn evicted(&self) {
         self.tell(|fleet, _| {
             fleet.publish(self.instance, Audience::All, |before| match before {
-                // Another host's own instance has shown that it can be had.
+                // An instance of another host has shown that the server can be connected.
                 Presence::Live { .. } => None,
                 _ => Some(Presence::Evicted),
             });
@@ -127,15 +127,15 @@ impl Observer for InstanceObserver {
     }
 }
 
-/// What can be asked through us when nobody in particular is connected: whoever makes a call later may be
-/// able to answer, and a question that its host cannot answer is refused.
+/// Capabilities that are declared to a server while no host is connected. A later caller may be
+/// able to answer; a question that its host cannot answer is refused.
 const FOR_NOBODY: &[u8] = br#"{"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
 
 fn for_nobody() -> Raw {
     Raw::parse(FOR_NOBODY).unwrap_or_else(|_| Raw::empty_object())
 }
 
-/// The union of what hosts have declared, for an instance to which all of it may be of use.
+/// Returns the union of the capabilities of all hosts that may use an instance.
 pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> Raw {
     let hosts = fleet.audience.hosts_of(instance);
     let mut clients = hosts.iter().filter_map(|host| host.client()).peekable();
@@ -152,7 +152,7 @@ pub(super) fn capabilities_for(fleet: &Fleet, instance: Instance, era: Era) -> R
             union = edit::set(&union, &name, &both);
         }
     }
-    // The roots of one host are nothing that another's server should work in.
+    // A server must not work in the roots of one host for another.
     if is_sole(&hosts) { union } else { edit::without(&union, &["roots"]) }
 }
 
@@ -165,7 +165,8 @@ fn declares_more(fleet: &Fleet, instance: Instance, declared: &[String], era: Er
             .any(|name| !declared.contains(name))
 }
 
-/// The `clientInfo` of the host that an instance belongs to: one for itself, or the only host of a wrapped server.
+/// Returns the `clientInfo` of the only host of an instance: its owner, or the host of a wrapped
+/// server.
 fn client_info_for(fleet: &Fleet, instance: Instance) -> Option<Raw> {
     let hosts = fleet.audience.hosts_of(instance);
     let is_of_one = instance.owner.is_some() || fleet.settings().wrapping != Wrapping::None;
@@ -175,13 +176,13 @@ fn client_info_for(fleet: &Fleet, instance: Instance) -> Option<Raw> {
     hosts.iter().find_map(|host| host.client())?.info.clone()
 }
 
-/// The server that this caller talks to as if dormouse were not there, where it has the instance for itself.
+/// Returns the server that the caller talks to directly, if the caller has its instance alone.
 pub(super) fn sole_of(fleet: &Fleet, caller: &Caller) -> Option<ServerId> {
     let server = caller.endpoint().passes_through()?;
     is_sole(&fleet.audience.hosts_of(fleet.instance(server, caller))).then_some(server)
 }
 
-/// `object` with those members of `other` that it does not have.
+/// Returns `object` with the members of `other` that it lacks.
 pub(super) fn with_missing(object: &Raw, other: &Raw) -> Raw {
     let known: HashSet<String> = edit::entries(object).into_iter().map(|(name, _)| name).collect();
     let mut missing = edit::entries(other);

@@ -1,4 +1,4 @@
-//! What servers ask of hosts: sampling, elicitation, roots (DESIGN.md section 4, Questions from upstream).
+//! Questions of servers to hosts: sampling, elicitation, roots (docs/design/eras.md).
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,22 +16,22 @@ use crate::{
     upstream::Question,
 };
 
-/// How long a host may take to answer: a person may have to. One that has left its response may never come
-/// back to it; and a question that no call of its own has caused may never be seen.
+/// How long a host may take to answer, since a user may have to. A host that has left the stream of
+/// its response may never see the question, nor may one that made no call.
 const CAUSED_TIMEOUT: Duration = Duration::from_hours(1);
 const UNCAUSED_TIMEOUT: Duration = Duration::from_mins(10);
-/// How often a call is kept from timing out while its question is open.
+/// The interval at which a call is kept from timing out while its question is open.
 const PULSE: Duration = Duration::from_secs(15);
 
-/// Who a question is for.
+/// The host that a question is for.
 enum Addressee {
-    /// The host whose call caused it.
+    /// The host whose call caused the question.
     Call(Entry),
-    /// A host that has no call in flight there.
+    /// A host without a call in flight at the server.
     Host(Arc<dyn Host>),
 }
 
-/// Takes a legacy server's question to the host that it is for. A modern one puts its questions into results.
+/// Gives a legacy server's question to its host. A modern server puts its questions into results.
 pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
     let owner = match &question.request.params {
         Some(params) => tasks::owner_of_question(fleet, instance, params),
@@ -47,7 +47,8 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
             question.answer(Err(refusal));
         }
         Some(Addressee::Call(Entry { questions: Some(gathered), .. })) => {
-            // A call that has just ended takes no questions; the server learns that by their being dropped.
+            // A call that has just ended takes no questions; the server learns so when the question
+            // is dropped.
             let _ = gathered.send(question);
         }
         Some(Addressee::Call(Entry { caller, pulse, .. })) => {
@@ -59,7 +60,7 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
     }
 }
 
-/// Asks a legacy host, and takes its answer back.
+/// Asks a legacy host, and gives its answer to the server.
 async fn relay(host: Peer, question: Question, pulse: Option<Pulse>) {
     let (method, params) = (question.request.method.clone(), question.request.params.clone());
     let limit = if pulse.is_some() { CAUSED_TIMEOUT } else { UNCAUSED_TIMEOUT };
@@ -88,7 +89,7 @@ async fn keep_alive(pulse: Option<Pulse>) {
     }
 }
 
-/// `owner`: the host that has created the task to which the question belongs, where it belongs to one.
+/// Returns the host for a question. `owner` is the host that created the task of the question.
 fn addressee(
     fleet: &Fleet,
     instance: Instance,
@@ -100,7 +101,7 @@ fn addressee(
     let mut in_flight = fleet.in_flight.candidates(instance, question.cause);
     in_flight.retain(|entry| is_owner(entry.caller.host.as_ref()));
     if in_flight.iter().any(|entry| !entry.is_parked) {
-        // A call whose host is being asked already is waited for, and not worked on.
+        // A parked call waits for its host, and the server does not work on it.
         in_flight.retain(|entry| !entry.is_parked);
     }
     if let Some(last) = in_flight.pop() {
@@ -113,18 +114,18 @@ fn addressee(
                 "several hosts have calls in flight; the question is taken for that of the last one"
             );
         }
-        // Another host must not see it, even where this one cannot answer.
+        // No other host may see the question, even if this host cannot answer it.
         return can_answer(fleet, instance, &last.caller, method).then_some(Addressee::Call(last));
     }
     if question.cause.is_some() && owner.is_none() {
         return None;
     }
-    // Nobody's call: a server asks for roots as soon as it is connected, say.
+    // The question belongs to no call: some servers ask for roots as soon as they are connected.
     let mut hosts = fleet.audience.hosts_of(instance);
     hosts.retain(|host| is_owner(host.as_ref()));
     let is_alone = is_sole(&hosts);
     if method == method::ROOTS_LIST && !is_alone {
-        // They were not offered.
+        // Roots are declared to a server only if it has one host.
         return None;
     }
     let mut able = hosts.into_iter().rev().filter(|host| {
@@ -136,8 +137,9 @@ fn addressee(
     able.next().map(Addressee::Host)
 }
 
-/// Whether the caller's host has said that it answers such questions. New kinds pass where no other host can be meant,
-/// and all kinds where the host talks to the server as if dormouse were not there: it refuses in its own words.
+/// Returns whether the caller's host answers such questions. Unknown questions pass at an endpoint
+/// of one server, and all questions pass to a host that talks to the server directly, since it
+/// refuses them in its own words.
 fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) -> bool {
     let refuses_itself = caller.client.era == Era::Legacy
         && observer::sole_of(fleet, caller) == Some(instance.server);

@@ -1,4 +1,4 @@
-//! Another config in the place of the one that is in force, without stopping (DESIGN.md section 6).
+//! Putting another config in force without a restart.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,35 +12,36 @@ use crate::{
     protocol::Era,
 };
 
-/// What a reload has changed, by the names of servers.
+/// The changes of a reload, by the names of servers.
 #[derive(Debug, Default)]
 pub struct Reloaded {
     pub added: Vec<String>,
-    /// Started anew.
+    /// Servers that are started again.
     pub changed: Vec<String>,
-    /// Only shown otherwise; their connections stay.
+    /// Servers whose connection stays, and whose presentation differs.
     pub shown_otherwise: Vec<String>,
     pub removed: Vec<String>,
     pub are_settings_new: bool,
-    /// Settings that are in force from the next start on.
+    /// Keys that take effect only at the next start.
     pub at_next_start: Vec<&'static str>,
 }
 
 impl Reloaded {
-    /// Whether anything is otherwise now.
+    /// Returns whether the reload has changed anything.
     pub fn is_change(&self) -> bool {
         let names = [&self.added, &self.changed, &self.shown_otherwise, &self.removed];
         self.are_settings_new || names.iter().any(|names| !names.is_empty())
     }
 }
 
-/// What becomes of a server that the config has.
+/// What a reload does to a server of the new config.
 enum Fate {
     /// Its connection and its state stay.
     Kept {
         is_shown_otherwise: bool,
     },
-    /// It is started anew. `stays_live`: with what it had, since nothing that decides that has changed.
+    /// A new instance is started. `stays_live`: its catalog stays published, because nothing has
+    /// changed that decides about it.
     Restarted {
         was: Slot,
         stays_live: bool,
@@ -64,7 +65,7 @@ impl Difference {
         matches!(fate, Some(Fate::Kept { .. } | Fate::Restarted { stays_live: true, .. }))
     }
 
-    /// Those that are started now.
+    /// Returns the servers that are started now.
     fn started(&self) -> impl Iterator<Item = (ServerId, &Slot)> {
         self.roster.all().filter(|(id, _)| !self.keeps_connection(*id))
     }
@@ -86,15 +87,15 @@ impl Difference {
 }
 
 impl Fleet {
-    /// Takes another config. Servers whose connection it does not concern keep that, and what is in flight; others finish
-    /// what is in flight, and are started anew or not at all. Hosts whose lists that changes are told. It reads
-    /// from disk.
+    /// Puts another config in force. Servers whose connection it does not concern keep their
+    /// connection and what is in flight; others finish what is in flight, and are started again or
+    /// removed. Hosts are told of changed lists. Reads from disk.
     pub fn reload(&self, config: Config) -> Reloaded {
         reload_with(self, None, |_| config)
     }
 }
 
-/// Starts a server anew, whose config stays what it is.
+/// Starts a server again with its present config.
 pub(super) fn start_anew(fleet: &Fleet, name: &str) {
     reload_with(fleet, Some(name), |fleet| {
         let roster = fleet.servers.roster();
@@ -103,8 +104,8 @@ pub(super) fn start_anew(fleet: &Fleet, name: &str) {
     });
 }
 
-/// `anew`: the name of a server that is started anew whatever has changed. `config` is asked while nobody else
-/// changes what is in force.
+/// Puts a config in force. `anew` names a server that is started again even if nothing has changed.
+/// `config` is called while no other reload can run.
 fn reload_with(
     fleet: &Fleet,
     anew: Option<&str>,
@@ -138,7 +139,7 @@ fn difference(
     let roster = before.reconfigured(servers, |id, was, version, config| {
         let presence = snapshot.view(id).map(|view| &view.presence);
         let (fate, slot) = match was {
-            // One that was given up is tried again, whatever is changed of it.
+            // An evicted server is tried again after any change of its entry.
             Some(was)
                 if anew != Some(&config.name)
                     && config.has_same_connection(&was.config)
@@ -164,7 +165,7 @@ fn difference(
     Difference { roster, fates, removed }
 }
 
-/// The snapshot for a roster that is not in force yet.
+/// Returns the snapshot for a roster that is not in force yet.
 fn reconfigured(
     fleet: &Fleet,
     before: &Snapshot,
@@ -185,7 +186,7 @@ fn reconfigured(
     )
 }
 
-/// Starts what is new, lets what was there before finish, and gives to the one what hosts wanted of the other.
+/// Starts new instances, retires old ones, and moves subscriptions from the old to the new.
 fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
     let era = fleet.audience.first_era();
     for (id, slot) in difference.started() {
@@ -199,7 +200,7 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
             fleet.servers.expect_first_attempt();
         }
         if was_loaded && slot.config.startup == Startup::Lazy {
-            // What hosts have loaded stays loaded where it is known what that comes to.
+            // A server that hosts have loaded stays loaded if its catalog is known.
             slot.upstream.restore();
         } else {
             slot.begin(era);
@@ -218,8 +219,8 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
     fleet.servers.retire_owned(|server| difference.keeps_connection(server));
 }
 
-/// Gives what hosts want to hear of to the new instances. The shared one is connected for it; a host's own is told
-/// when it is made.
+/// Moves the subscriptions of a server to its new instances. The shared instance is connected for
+/// them; an instance of one host takes them over when it is made.
 fn move_subscriptions(fleet: &Fleet, server: ServerId, from: u32, slot: &Slot, era: Era) {
     let moved = fleet
         .audience
@@ -235,7 +236,7 @@ fn move_subscriptions(fleet: &Fleet, server: ServerId, from: u32, slot: &Slot, e
     }
 }
 
-/// Tells each host which of its lists are not what they were.
+/// Tells each host which of its lists have changed.
 fn announce_difference(fleet: &Fleet, before: &Arc<Snapshot>) {
     let after = fleet.board.snapshot();
     for host in fleet.audience.hosts() {
@@ -260,13 +261,13 @@ fn announce_difference(fleet: &Fleet, before: &Arc<Snapshot>) {
     }
 }
 
-/// Whether what a server has, and who sees it, is what it was with its other config.
+/// Returns whether the catalog of a server, and who sees it, is the same with both configs.
 fn has_same_catalog(now: &ServerConfig, was: &ServerConfig) -> bool {
     now.enabled && now.startup == was.startup && CatalogKey::of(now) == CatalogKey::of(was)
 }
 
-/// The settings of another config, with those that cannot change while hosts are served as they are; and which of
-/// these the config would have otherwise.
+/// Returns the new settings, with those unchanged that cannot change while hosts are served, and
+/// the keys of these that differ.
 fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>) {
     let settings = Settings {
         loads: now.loads,
@@ -275,7 +276,7 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         startup_wait: now.startup_wait,
         max_message_bytes: now.max_message_bytes,
         wrapping: now.wrapping,
-        // Who may come in is known at once: a token that was taken out opens nothing any more.
+        // Access changes at once: a removed token opens nothing any more.
         http: HttpSettings {
             auth_tokens: wanted.http.auth_tokens.clone(),
             trusted_proxies: wanted.http.trusted_proxies.clone(),

@@ -18,11 +18,11 @@ use crate::{
 };
 
 impl Fleet {
-    /// Subscribes to a resource, at the server that has it. `params`: those of the request, where it was
-    /// one of its own. A stream that is cancelled meanwhile takes its subscriptions back.
+    /// Subscribes to a resource at its server. `params` are those of a request of the host's own. A
+    /// stream that is cancelled meanwhile removes its subscriptions.
     ///
     /// # Errors
-    /// When nobody lists the resource, or its server cannot be had or refuses.
+    /// If no server lists the resource, or its server cannot be reached or refuses.
     pub async fn subscribe(
         &self,
         caller: &Caller,
@@ -41,7 +41,8 @@ impl Fleet {
             Ok(leased) => leased,
             Err(error) => return reply(Err(error)),
         };
-        // Known from here on, so that a subscriber that leaves meanwhile is not the last one by mistake.
+        // Added before the request, so that another subscriber that leaves meanwhile is not the
+        // last.
         let key = (instance, uri.to_owned());
         self.audience.subscriptions().add(key, subscriber.clone());
         let answer = calls::upstream(self, instance).subscribe(&lease, uri, params).await;
@@ -52,7 +53,7 @@ impl Fleet {
         outcome
     }
 
-    /// Takes all subscriptions of a stream back, without waiting for servers.
+    /// Removes all subscriptions of a stream, without waiting for servers.
     pub fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
         tasks::end_task_streams(self, |of| of == subscriber);
         let unwanted = self.audience.subscriptions().remove(|_, of| of == subscriber);
@@ -64,7 +65,7 @@ impl Fleet {
         self.events.send(Event::HostAttached(host.id()));
     }
 
-    /// Forgets a session of a host: its subscriptions end with it. No server is waited for.
+    /// Forgets a session of a host with its subscriptions, without waiting for servers.
     pub fn detach(self: &Arc<Self>, host: &dyn Host) {
         let id = host.id();
         if self.audience.detach(id) {
@@ -101,7 +102,7 @@ pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -
     }
 }
 
-/// A single server has whatever nobody else can have.
+/// Returns the server of a resource. At an endpoint of one server every resource is that server's.
 pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> ResourceRoute {
     if let Some(server) = caller.endpoint().only {
         return ResourceRoute::Server(server);
@@ -115,8 +116,8 @@ pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> Resou
     }
 }
 
-/// Asks for a resource that no server lists, as the target of a `resource_link` may be: of those that `is_asked`
-/// names, the servers that are awake, in config order.
+/// Asks for a resource that no server lists, such as the target of a `resource_link`, at those
+/// awake servers for which `is_asked` holds, in config order.
 pub(super) async fn ask_for_unlisted(
     fleet: &Fleet,
     caller: &Caller,
@@ -141,7 +142,7 @@ pub(super) async fn ask_for_unlisted(
         }
     }
     match <[Raw; 1]>::try_from(refusals) {
-        // Only one was asked, so what it says is the answer.
+        // The refusal of the only server that was asked is the answer.
         Ok([refusal]) => Err(refusal),
         Err(_) => Err(not_found(caller.client.era, uri)),
     }
@@ -153,7 +154,7 @@ pub(super) async fn subscribe_resource(fleet: &Fleet, caller: &Caller, params: R
     fleet.subscribe(caller, subscriber, &uri, Some(params)).await
 }
 
-/// Takes a host's subscription back; the server hears of it, and answers, when it was the last one.
+/// Removes a host's subscription. Without another subscriber the server is asked to end it.
 pub(super) async fn unsubscribe_resource(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     let uri = uri_of(&params, method::RESOURCES_UNSUBSCRIBE)?;
     let subscriber = Subscriber { host: caller.host.id(), stream: None };
@@ -174,7 +175,7 @@ fn end_later(fleet: &Arc<Fleet>, unwanted: Vec<(Instance, String)>) {
     fleet.context.tasks.spawn(async move {
         for (instance, uri) in unwanted {
             if owned.audience.subscriptions().contains(&(instance, uri.clone())) {
-                // Somebody has subscribed in the meantime.
+                // Another host has subscribed since.
                 continue;
             }
             if let Err(refusal) = end_subscription(&owned, instance, &uri, None).await {
@@ -213,7 +214,7 @@ fn uri_of(params: &Raw, method: &str) -> Result<String, Raw> {
         .ok_or_else(|| error::invalid_params(format!("{method} needs a \"uri\"")))
 }
 
-/// A server's answer, or a JSON-RPC error that says why there is none.
+/// Returns a server's answer, or a JSON-RPC error with the reason that there is none.
 pub(super) fn reply(forwarded: Result<Outcome, ForwardError>) -> Outcome {
     forwarded.unwrap_or_else(|error| match error {
         ForwardError::Asks(result) => Ok(result),
@@ -221,7 +222,7 @@ pub(super) fn reply(forwarded: Result<Outcome, ForwardError>) -> Outcome {
     })
 }
 
-/// The code is the one that the host's revision has for it.
+/// Returns the error for an unknown resource, with the code of the host's revision.
 fn not_found(era: Era, uri: &str) -> Raw {
     let code = match era {
         Era::Legacy => ErrorCode::RESOURCE_NOT_FOUND,

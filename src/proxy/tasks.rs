@@ -1,8 +1,8 @@
-//! Tasks: work of a server that outlives the request that began it (2025-11-25, basic/utilities/tasks; SEP-2663).
+//! Tasks: work of a server that outlives its request (2025-11-25, basic/utilities/tasks; SEP-2663).
 //!
-//! A host behind the aggregate asks for the tasks of all servers at one place. The task's id leads to its server,
-//! which stays awake until the host has the result. Where two servers use one id, the host is given another for the
-//! second.
+//! A host with many servers asks for their tasks at one place. The id of a task leads to its
+//! server, which stays awake until the host has the result. If two servers use the same id, the
+//! host gets another id for the second task.
 
 mod table;
 
@@ -35,20 +35,20 @@ use crate::{
 use table::{Added, Owner, Unheard};
 pub(super) use table::{Origin, Tasks};
 
-/// How long a task is known that its server keeps for ever, or for longer.
+/// Maximum time for which a task is known, however long its server keeps it.
 const MAX_TTL: Duration = Duration::from_hours(24);
 /// How long a task is known after its server may have discarded it.
 const SLACK: Duration = Duration::from_mins(1);
-/// How long nobody looks for tasks whose time is over, at least.
+/// Minimum interval between two searches for expired tasks.
 const MIN_REST: Duration = Duration::from_secs(1);
-/// Characters of a server's error in the log.
+/// Maximum length of a server's error in the log, in characters.
 const MAX_LOGGED: usize = 500;
 /// How long a server may take to list its tasks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may take to confirm that a task is cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether a method is about tasks in this era.
+/// Returns whether a method is about tasks in this era.
 pub(super) fn is_of_tasks(era: Era, method: &str) -> bool {
     match method {
         method::TASKS_GET | method::TASKS_CANCEL => true,
@@ -59,12 +59,13 @@ pub(super) fn is_of_tasks(era: Era, method: &str) -> bool {
 }
 
 impl Fleet {
-    /// Has the updates of a task sent to a stream of a modern host. Returns whether the task is known.
+    /// Subscribes a stream of a modern host to the updates of a task. Returns whether the task is
+    /// known.
     pub async fn listen_to_task(&self, caller: &Caller, stream: Subscriber, shown: &str) -> bool {
         let owner = caller.host.principal();
         if self.tasks.find(owner, shown).is_none() {
             let Ok(origin) = adopt_task(self, caller, shown).await else { return false };
-            // At an endpoint of one server whoever knows its id may hear of it.
+            // At an endpoint of one server, every host that knows the id may listen.
             add_task(self, caller, origin, None, Instant::now() + MAX_TTL);
         }
         let Some(origin) = self.tasks.listen(owner, shown, stream) else { return false };
@@ -75,7 +76,7 @@ impl Fleet {
     }
 }
 
-/// Takes note of the task that a result stands for, if it does. Returns the result as its host is to see it.
+/// Keeps the task that a result creates, if it does. Returns the result for the host.
 pub(super) fn with_task(
     fleet: &Fleet,
     lease: &Lease,
@@ -91,7 +92,7 @@ pub(super) fn with_task(
     task::renamed(&result, &created.id, &shown)
 }
 
-/// Keeps a task, and returns the id under which its host is to know it.
+/// Keeps a task. Returns the id under which the host knows it.
 fn add_task(
     fleet: &Fleet,
     caller: &Caller,
@@ -108,7 +109,7 @@ fn add_task(
     shown
 }
 
-/// Forgets tasks when their time is over, for as long as there are any.
+/// Starts to forget expired tasks, for as long as there are tasks.
 fn reap_tasks(fleet: &Fleet) {
     let (weak, stop) = (fleet.this.clone(), fleet.context.stop.clone());
     fleet.context.tasks.spawn(async move {
@@ -117,7 +118,7 @@ fn reap_tasks(fleet: &Fleet) {
             unsubscribe(&fleet, unheard);
             drop(fleet);
             let Some(next) = next else { return };
-            // A task that is added meanwhile may be over before.
+            // A task that is added meanwhile may expire earlier.
             let wake = next.clamp(Instant::now() + MIN_REST, Instant::now() + SLACK);
             if stop.run_until_cancelled(tokio::time::sleep_until(wake)).await.is_none() {
                 return;
@@ -126,7 +127,7 @@ fn reap_tasks(fleet: &Fleet) {
     });
 }
 
-/// Has servers tell nothing more of tasks to which nobody listens.
+/// Ends the updates of tasks to which no stream listens.
 pub(super) fn unsubscribe(fleet: &Fleet, Unheard(origins): Unheard) {
     for Origin { instance, id } in origins {
         if let Some(upstream) = fleet.servers.existing(instance) {
@@ -135,7 +136,7 @@ pub(super) fn unsubscribe(fleet: &Fleet, Unheard(origins): Unheard) {
     }
 }
 
-/// Answers a request about a task, or about all of them.
+/// Answers a request about one task or about all tasks.
 pub(super) async fn handle_task(
     fleet: &Fleet,
     caller: &Caller,
@@ -161,8 +162,8 @@ pub(super) async fn handle_task(
     reply(answered).map(|result| task::renamed(&result, &origin.id, &shown))
 }
 
-/// Sends a request to where a task is worked on: on the connection on which it was created while that lives,
-/// whatever has become of the config, and else on the server's connection of the moment.
+/// Sends a request to the server of a task: on the connection on which the task was created while
+/// that lives, else on the server's present connection.
 async fn ask_origin(
     fleet: &Fleet,
     caller: &Caller,
@@ -181,12 +182,13 @@ async fn ask_origin(
     answered.map_err(|cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause))
 }
 
-/// Lets the server sleep when its host has what the task came to, and forgets what the server has forgotten.
+/// Lets the server sleep when the host has the result, and forgets tasks that the server has
+/// forgotten.
 fn note_answer(fleet: &Fleet, caller: &Caller, method: &str, shown: &str, outcome: &Outcome) {
     let owner = caller.host.principal();
     match (method, outcome) {
         (method::TASKS_RESULT | method::TASKS_CANCEL, Ok(_)) => fleet.tasks.settle(owner, shown),
-        // The result is in the task itself.
+        // The task contains its result.
         (method::TASKS_GET, Ok(task))
             if caller.client.era == Era::Modern && task::is_over(task) =>
         {
@@ -201,10 +203,11 @@ fn note_answer(fleet: &Fleet, caller: &Caller, method: &str, shown: &str, outcom
     }
 }
 
-/// Finds the server of a task that is not known: of a host that has kept the id since an earlier session, say.
+/// Finds the server of an unknown task, for example of a host that knows the id from an earlier
+/// session.
 ///
 /// # Errors
-/// When no server that is awake knows the task, or another host has created it.
+/// If no awake server knows the task, or another host has created it.
 async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<Origin, Raw> {
     let unknown = || error::invalid_params(format!("unknown task: {id}"));
     let at = |instance: Instance| {
@@ -221,7 +224,7 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<Origin, 
             calls::request(fleet, lease, instance, caller, method::TASKS_GET, Some(params.clone()));
         Some(async move { matches!(asked.await, Ok(Ok(_))).then_some((origin, kept)) })
     });
-    // Together, since one of them may not answer.
+    // Asked concurrently, since one of them may not answer.
     let mut answered: FuturesUnordered<_> = asked.collect();
     while let Some(found) = answered.next().await {
         if let Some((origin, kept)) = found {
@@ -232,7 +235,7 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<Origin, 
     Err(unknown())
 }
 
-/// The caller's instances that are awake, have tasks, and speak its era.
+/// Returns the caller's instances that are awake, have tasks, and speak its era.
 fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
     let era = caller.client.era;
     let roster = fleet.servers.roster();
@@ -248,7 +251,7 @@ fn with_tasks(fleet: &Fleet, caller: &Caller) -> Vec<(Instance, Lease)> {
     awake.filter(|(_, lease)| lease.greeting().era == era && has_tasks(lease)).collect()
 }
 
-/// The tasks of all servers that are awake, but for those of other hosts. A server that sleeps has none.
+/// Lists the tasks of all awake servers, without those of other hosts. A sleeping server has none.
 async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     if let Some(server) = caller.endpoint().only
         && is_sole(&fleet.audience.hosts_of(fleet.instance(server, caller)))
@@ -287,7 +290,8 @@ async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     Ok(edit::set(&Raw::empty_object(), "tasks", &Raw::array(&tasks)))
 }
 
-/// A task of a server's list under the id that its host knows; `None` where it is another host's.
+/// Returns a task of a server's list under the id that the host knows; `None` for a task of another
+/// host.
 fn as_shown(fleet: &Fleet, caller: &Caller, instance: Instance, task: &Raw) -> Option<Raw> {
     let id = edit::get_str(task, "taskId")?;
     let origin = Origin { instance, id };
@@ -298,7 +302,7 @@ fn as_shown(fleet: &Fleet, caller: &Caller, instance: Instance, task: &Raw) -> O
     }
 }
 
-/// Passes on what a server says of a task to the host that has created it. Returns whether the task is known.
+/// Passes a status notification on to the host of the task. Returns whether the task is known.
 pub(super) fn relay_task(fleet: &Fleet, instance: Instance, notification: &Notification) -> bool {
     let Notification { method, params: Some(params) } = notification else { return false };
     let Some(id) = edit::get_str(params, "taskId") else { return false };
@@ -316,8 +320,8 @@ pub(super) fn relay_task(fleet: &Fleet, instance: Instance, notification: &Notif
     !owners.is_empty()
 }
 
-/// The host that has created the task to which a server's question belongs, and the question's `params` with
-/// the id that it knows; `None` where it belongs to no task.
+/// Returns the host of the task to which a server's question belongs, and the `params` with the
+/// host's id; `None` if the question belongs to no task.
 pub(super) fn owner_of_question(
     fleet: &Fleet,
     instance: Instance,
@@ -328,7 +332,7 @@ pub(super) fn owner_of_question(
     Some((owner, task::renamed(params, &origin.id, &shown)))
 }
 
-/// Takes streams away from those that want to hear of tasks.
+/// Removes streams from those that listen to tasks.
 pub(super) fn end_task_streams(fleet: &Fleet, is_meant: impl Fn(&Subscriber) -> bool) {
     unsubscribe(fleet, fleet.tasks.leave(is_meant));
 }
@@ -337,8 +341,8 @@ fn owner(caller: &Caller) -> Owner {
     Owner { principal: caller.host.principal(), user: caller.host.user() }
 }
 
-/// `params` of a `tools/call` as a task's, where the tool can be called in no other way and its caller does not
-/// ask for one.
+/// Returns the `params` of a call as a task, if the tool accepts nothing else and the caller has
+/// not requested a task.
 pub(super) fn as_required_task(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
     let snapshot = fleet.board.snapshot();
     let catalog = &snapshot.view(server)?.exposed()?.catalog;
@@ -354,7 +358,7 @@ pub(super) fn as_required_task(fleet: &Fleet, server: ServerId, params: &Raw) ->
     (is_required && can_be_task).then(|| edit::set(params, "task", &Raw::empty_object()))
 }
 
-/// The result of a call that was not to be a task: of the task that it has become, once that is done.
+/// Returns the result of a task that dormouse made of a call, when the task is done.
 pub(super) async fn await_task(
     fleet: &Fleet,
     caller: &Caller,
@@ -375,7 +379,7 @@ pub(super) async fn await_task(
         tasks: fleet.context.tasks.clone(),
         armed: lease.another().map(|lease| (lease, params.clone())),
     };
-    // Where the server asks something, a modern host leaves, and its retry is answered with the result.
+    // If the server asks something, a modern host leaves; its retry gets the result.
     let (here, parked) = match caller.client.era {
         Era::Legacy => (Some(cancellation), None),
         Era::Modern => (None, Some(cancellation)),
@@ -393,10 +397,10 @@ pub(super) async fn await_task(
     calls::called(fleet, caller, server, answered)
 }
 
-/// Cancels a task when the caller that waits for it goes away.
+/// Cancels a task when the caller that waits for it is gone.
 pub(super) struct Cancellation {
     tasks: TaskTracker,
-    /// The server that works on the task, and the `params` that name it.
+    /// The server of the task, and the `params` that name it.
     armed: Option<(Lease, Raw)>,
 }
 

@@ -1,4 +1,4 @@
-//! What waits for modern hosts that are to come back with an answer, by the `requestState` that they were given
+//! The `requestState`s that modern hosts have been given, and what waits for their return
 //! (2026-07-28, basic/patterns/mrtr).
 
 use std::collections::{HashMap, VecDeque};
@@ -13,31 +13,32 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// Hosts that are to come back, at once; the oldest gives way.
+/// Maximum number of states; the oldest is dropped for a new one.
 const MAX_STATES: usize = 1000;
 
-/// What waits, by its state. That cannot be guessed, and says nothing, so that there is nothing in it to be forged.
+/// What waits for hosts, by state. A state is random and holds no data, so that a host can neither
+/// guess nor forge one.
 pub(super) struct States<T> {
-    /// How the states begin that are given out here. By it they are told from a server's own, which may be another
-    /// dormouse.
+    /// The prefix of this process's states. It tells them from those of a server, which may be
+    /// another dormouse.
     prefix: String,
     waiting: Lock<HashMap<String, Waiting<T>>>,
 }
 
-/// How the states of every dormouse begin.
+/// The prefix of the states of every dormouse.
 const BEGINNING: &str = "dormouse-";
 
-/// The states of servers that were passed on to hosts and begin like those of a dormouse: a server may be one. Any other
-/// that begins so comes from a process that has ended, or from nowhere, and must be refused (2026-07-28,
-/// basic/patterns/mrtr, Security).
+/// The states of servers that are themselves a dormouse, as passed on to hosts. Any other state with
+/// the prefix of a dormouse comes from a process that has ended, or is forged, and must be refused
+/// (2026-07-28, basic/patterns/mrtr, Security).
 #[derive(Default)]
 pub(super) struct ServerStates {
-    /// The oldest first.
+    /// States, oldest first.
     states: Lock<VecDeque<String>>,
 }
 
 impl ServerStates {
-    /// Remembers the state in a server's result, if it has one of that kind.
+    /// Remembers the state in a server's result, if it has the prefix of a dormouse.
     pub(super) fn note(&self, result: &Raw) {
         let state = edit::get_str(result, "requestState");
         let Some(state) = state.filter(|state| state.starts_with(BEGINNING)) else { return };
@@ -51,7 +52,7 @@ impl ServerStates {
         states.push_back(state);
     }
 
-    /// Checks the state in the params for a server, from which those of this process have been taken out.
+    /// Checks the state in the params for a server. States of this process must have been removed.
     ///
     /// # Errors
     /// The error object to answer with.
@@ -60,7 +61,7 @@ impl ServerStates {
         let Some(state) = state else { return Ok(()) };
         let state = state.read::<String>().unwrap_or_default();
         let is_of_server = match server {
-            // It gives none.
+            // A legacy server gives no states.
             Era::Legacy => false,
             Era::Modern => !state.starts_with(BEGINNING) || self.states.lock().contains(&state),
         };
@@ -69,7 +70,7 @@ impl ServerStates {
 }
 
 const GONE: &str = "\"requestState\" has expired, was used before, or is another request's";
-/// The most bytes of a state that is remembered.
+/// Maximum length of a remembered state, in bytes.
 const MAX_STATE: usize = 512;
 
 struct Waiting<T> {
@@ -78,7 +79,7 @@ struct Waiting<T> {
     until: Instant,
 }
 
-/// Whose retry of which request a state is for.
+/// The principal and the request to which a state belongs.
 #[derive(Clone, PartialEq, Eq)]
 struct Binding {
     principal: Principal,
@@ -91,7 +92,7 @@ impl<T> States<T> {
         Self { prefix, waiting: Lock::default() }
     }
 
-    /// Keeps something for this caller's host; the state to give to it.
+    /// Keeps a value for the caller's host. Returns the state to give to the host.
     pub(super) fn keep(&self, caller: &Caller, until: Instant, what: T) -> String {
         let state = format!("{}{}", self.prefix, random_token::<32>());
         let now = Instant::now();
@@ -105,21 +106,21 @@ impl<T> States<T> {
         }
         waiting.insert(state.clone(), Waiting { what, binding: Binding::of(caller), until });
         drop(waiting);
-        // What it takes to end one is nothing to do under a lock.
+        // Dropping a value may cancel a call, which must not happen under the lock.
         drop(ended);
         state
     }
 
-    /// Takes what a host has come back for; `None` where its request is not the retry of anything here.
+    /// Takes the value for which a host has come back; `None` if its request has no state of ours.
     ///
     /// # Errors
-    /// The error object to answer with, where it is not there any more, or is somebody else's.
+    /// The error object to answer with, if the value is gone or belongs to another principal.
     pub(super) fn take(&self, caller: &Caller) -> Option<Result<T, Raw>> {
         let params = caller.request.as_ref()?.params.as_ref()?;
         let state = edit::get_str(params, "requestState").filter(|state| self.is_ours(state))?;
         let binding = Binding::of(caller);
         let mut waiting = self.waiting.lock();
-        // Somebody else's is left to whom it belongs to.
+        // The value of another principal stays.
         let is_theirs = waiting.get(&state).is_some_and(|waiting| waiting.binding == binding);
         let taken = if is_theirs { waiting.remove(&state) } else { None };
         drop(waiting);
@@ -127,7 +128,7 @@ impl<T> States<T> {
         Some(taken.map(|taken| taken.what).ok_or_else(|| error::invalid_params(GONE)))
     }
 
-    /// The params of a request without what its host has come back with for us.
+    /// Removes the host's answers to dormouse from the params of a request.
     pub(super) fn taken_out_of(&self, params: Raw) -> Raw {
         match edit::get_str(&params, "requestState") {
             Some(state) if self.is_ours(&state) => {
@@ -137,13 +138,13 @@ impl<T> States<T> {
         }
     }
 
-    /// Ends what waits with this state, if it does.
+    /// Drops the value of this state, if there is one.
     pub(super) fn end(&self, state: &str) {
         let ended = self.waiting.lock().remove(state);
         drop(ended);
     }
 
-    /// Ends all of them.
+    /// Drops all values.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.waiting.lock());
         drop(all);

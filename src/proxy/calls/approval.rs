@@ -1,7 +1,7 @@
-//! Calls of servers whose tools have to be what was approved (`pin: block`).
+//! Calls of servers with `pin: block`, whose tools must be what was approved.
 //!
-//! What such a server has may change with each connection. The host's request is therefore
-//! evaluated again once the server is awake, and sent on that connection or not at all.
+//! The catalog of such a server may change with each connection. The host's request is therefore
+//! evaluated again when the server is awake, and sent on that connection or not at all.
 
 use super::{forward::ForwardError, lease::upstream};
 use crate::{
@@ -12,20 +12,20 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// What a host's request came to before its server was awake.
+/// The evaluation of a host's request before its server was awake.
 pub(in crate::proxy) struct Approval<'a> {
     /// The `params` of the host's request.
     pub(in crate::proxy) params: &'a Raw,
     pub(in crate::proxy) action: &'a Action,
 }
 
-/// Whether no tool of the server may be called before it is known to be what was approved.
+/// Returns whether a server's tools must be compared with their pins before a call.
 pub(super) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
     fleet.servers.config(server).pin == Pin::Block
 }
 
-/// Checks that a request still comes to the same on a connection, and that the tool there is
-/// what was approved.
+/// Checks that a request still comes to the same on a connection, and that the tool there is what
+/// was approved.
 ///
 /// # Errors
 /// [`ForwardError::Superseded`] or [`ForwardError::Blocked`].
@@ -47,8 +47,8 @@ pub(super) async fn check_approval(
     Ok(())
 }
 
-/// Whether a host's own instance has another tool than was approved. All hosts share one snapshot, so it may
-/// show what another instance has.
+/// Returns whether a host's own instance has a tool that differs from what was approved. All hosts
+/// share one snapshot, which may show another instance's catalog.
 fn has_changed(fleet: &Fleet, instance: Instance, tool: &str) -> bool {
     let catalog = instance.owner.and_then(|_| upstream(fleet, instance).catalog());
     catalog.is_some_and(|catalog| fleet.memory.blocked(instance.server, &catalog).contains(tool))

@@ -1,5 +1,5 @@
-//! A modern host's request to a legacy server that asks something meanwhile: the call is parked, the host
-//! gets the question as a result, and its retry goes on with the parked call (2026-07-28,
+//! A modern host's request to a legacy server that asks something: the call is parked, the host
+//! gets the question as a result, and its retry continues the call (2026-07-28,
 //! basic/patterns/mrtr).
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -27,17 +27,17 @@ use crate::{
     wire::{Outcome, Raw, edit},
 };
 
-/// How long a host may take to come back with the answers (DESIGN.md section 4).
+/// How long a host may take to retry with the answers (docs/design/eras.md).
 const PARK_TIMEOUT: Duration = Duration::from_mins(10);
-/// How long more questions are waited for once there is one: a server may ask several at once.
+/// How long further questions are awaited after the first: a server may ask several at once.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// What becomes of a call that is parked, and that belongs to another request of the host than it is itself.
+/// The end of a parked call that belongs to another request of the host.
 #[derive(Default)]
 pub(in crate::proxy) struct Ending {
-    /// The method of the host's request; `None` for that of the call.
+    /// The method of the host's request; `None` for the method of the call.
     pub(in crate::proxy) answered_as: Option<&'static str>,
-    /// What is cancelled when the host does not come back.
+    /// The task that is cancelled when the host does not retry.
     pub(in crate::proxy) cancellation: Option<Cancellation>,
 }
 
@@ -45,21 +45,21 @@ pub(in crate::proxy) struct Ending {
 pub(in crate::proxy) struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
     questions: mpsc::UnboundedReceiver<Question>,
-    /// Asked and not answered yet, by the key under which the host knows them.
+    /// Open questions, by the key under which the host knows them.
     open: Vec<(String, Question)>,
     asked: usize,
     pulse: Pulse,
-    /// Who is to hear of progress.
+    /// The caller that gets progress.
     audience: Arc<Lock<Caller>>,
     entered: Entered,
     server: ServerId,
     method: String,
     ending: Ending,
-    /// The server is in use as long as the call is.
+    /// Keeps the server in use for as long as the call lives.
     _lease: Lease,
 }
 
-/// Sends the request. The answer may be a question of the server.
+/// Sends the request. The outcome may be a result that asks the host.
 pub(in crate::proxy) async fn begin(
     request: Forwarded<'_>,
     params: Option<Raw>,
@@ -102,7 +102,7 @@ pub(in crate::proxy) async fn begin(
     go_on(request.fleet, conversation, request.caller).await
 }
 
-/// Progress goes to whoever waits for the call at the time.
+/// Returns a sink that passes progress to the present caller of the call.
 fn progress_to(audience: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
     Box::new(move |params| {
         let caller = audience.lock().clone();
@@ -112,7 +112,7 @@ fn progress_to(audience: Arc<Lock<Caller>>) -> crate::peer::ProgressSink {
     })
 }
 
-/// Waits for the answer, or for questions, which are given to the host in its place.
+/// Waits for the answer, or for questions, which the host gets in its place.
 async fn go_on(
     fleet: &Fleet,
     mut conversation: Conversation,
@@ -155,7 +155,7 @@ impl Conversation {
         self.open.push((format!("q{}", self.asked), question));
     }
 
-    /// Gives the server the answers that there are; what is missing stays open.
+    /// Gives the server the answers that have arrived; other questions stay open.
     fn answer(&mut self, responses: &Raw) {
         for (key, question) in std::mem::take(&mut self.open) {
             match edit::get(responses, &key).filter(Raw::is_object) {

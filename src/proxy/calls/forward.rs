@@ -1,4 +1,4 @@
-//! One request to one server: authorize it, wake the server, send it, and record how it ended.
+//! One request to one server, in stages: authorize, lease, approve, send, record.
 
 use super::approval;
 use super::lease;
@@ -14,7 +14,7 @@ use crate::{
     wire::{Outcome, Raw, credentials::CredentialError, edit},
 };
 
-/// Why a request has no answer from its server.
+/// The reason that a request has no answer from its server.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(in crate::proxy) enum ForwardError {
     #[error(transparent)]
@@ -25,16 +25,16 @@ pub(in crate::proxy) enum ForwardError {
     SwitchedOff { server: String, feature: &'static str },
     #[error("server {server:?}: {cause}")]
     Call { server: String, cause: CallError },
-    /// The tool is not what was approved.
+    /// The tool differs from what was approved.
     #[error("tool {tool:?} of server {server:?} is not what was approved")]
     Blocked { server: String, tool: String },
-    /// What the request comes to has changed while the server was woken; nothing was sent.
+    /// The request came to something else when the server was awake; nothing was sent.
     #[error("the request has to be evaluated again")]
     Superseded,
-    /// The host has to ask its user something first: the result that says what.
+    /// The host has to ask its user first, with this result.
     #[error("its user has to log in first")]
     Asks(Raw),
-    /// Somebody was asked to log in, and has not.
+    /// A user was asked to log in and has not.
     #[error(
         "server {server:?} wants a login, which has not come about ({why}): run `{command}` in a terminal, then try again"
     )]
@@ -50,7 +50,7 @@ impl ForwardError {
     }
 }
 
-/// Maximum number of connections that are tried for one request: a server may end whenever it is woken.
+/// Maximum number of connections for one request: a server may end whenever it is woken.
 const MAX_CONNECTIONS: usize = 3;
 
 /// A request of a host to one server.
@@ -59,7 +59,7 @@ pub(in crate::proxy) struct Outbound<'a> {
     pub(super) caller: &'a Caller,
     pub(super) method: &'a str,
     pub(super) params: Option<Raw>,
-    /// What has to be checked again once the server is awake.
+    /// The check that is repeated when the server is awake.
     pub(super) approval: Option<Approval<'a>>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Outbound<'a> {
     }
 }
 
-/// Sends a request to a server, which is woken or loaded for it, and returns its answer.
+/// Sends a request to a server, which is woken or loaded for it. Returns the server's answer.
 pub(in crate::proxy) async fn forward(
     fleet: &Fleet,
     outbound: Outbound<'_>,
@@ -105,7 +105,7 @@ async fn attempt(fleet: &Fleet, outbound: &Outbound<'_>) -> Result<Outcome, Forw
     Err(failed(last))
 }
 
-/// Tells listeners how a request has ended.
+/// Sends the event that a request has ended.
 fn record(
     fleet: &Fleet,
     outbound: &Outbound<'_>,
@@ -137,8 +137,8 @@ fn record(
     }));
 }
 
-/// Whether a request that was not executed can be made once more: on another connection, or now that somebody has
-/// logged in.
+/// Returns whether a request that was not executed can be sent again: on another connection, or
+/// after a login.
 async fn can_repeat(
     fleet: &Fleet,
     server: ServerId,
@@ -166,7 +166,7 @@ async fn can_repeat(
     }
 }
 
-/// Whether the config lets the part of a server be used that a method is for.
+/// Checks that the config allows the part of a server that a method belongs to.
 pub(in crate::proxy) fn check_feature(
     fleet: &Fleet,
     server: ServerId,

@@ -1,4 +1,4 @@
-//! The calls that servers work on, by which what servers say of their own accord finds its host.
+//! The calls in flight at servers, by which unsolicited messages of servers find their hosts.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,23 +20,23 @@ use crate::{
 /// A call in flight.
 #[derive(Clone)]
 pub(in crate::proxy) struct Entry {
-    /// Its id towards the server, which begins anew with each connection.
+    /// The id towards the server; each connection counts its own.
     pub(in crate::proxy) call: u64,
-    /// The connection that it is on.
+    /// The connection of the call.
     pub(in crate::proxy) upstream: Peer,
     pub(in crate::proxy) caller: Caller,
     pub(in crate::proxy) pulse: Pulse,
-    /// Where its questions are gathered, when its host cannot be asked directly.
+    /// The channel for questions of a call whose host cannot be asked directly.
     pub(in crate::proxy) questions: Option<mpsc::UnboundedSender<Question>>,
-    /// Whether its host has been asked, and has not come back yet.
+    /// True while the host has been asked and has not retried.
     pub(in crate::proxy) is_parked: bool,
 }
 
-/// All of them, per instance in the order in which they began.
+/// All calls in flight, by instance and in the order in which they began.
 #[derive(Clone, Default)]
 pub(in crate::proxy) struct InFlight(Arc<Shared>);
 
-/// The calls of each instance by number, which is in the order in which they began.
+/// The calls of each instance by number, in the order in which they began.
 type Entries = HashMap<Instance, BTreeMap<u64, Entry>>;
 
 #[derive(Default)]
@@ -46,14 +46,15 @@ struct Shared {
 }
 
 impl InFlight {
-    /// Enters a call for as long as what is returned lives.
+    /// Registers a call for as long as the returned guard lives.
     pub(in crate::proxy) fn enter(&self, instance: Instance, entry: Entry) -> Entered {
         let number = self.0.last.fetch_add(1, Ordering::Relaxed);
         self.0.entries.lock().entry(instance).or_default().insert(number, entry);
         Entered { registry: self.clone(), instance, number }
     }
 
-    /// The calls that something may belong to: the one that the transport names, else all of the instance.
+    /// Returns the calls to which a message may belong: the one that the transport names, or all of
+    /// the instance.
     pub(in crate::proxy) fn candidates(
         &self,
         instance: Instance,
@@ -62,7 +63,7 @@ impl InFlight {
         let entries = self.0.entries.lock();
         let Some(all) = entries.get(&instance) else { return Vec::new() };
         let is_meant = |entry: &Entry| match cause {
-            // Of a connection that is gone nothing comes any more.
+            // A closed connection sends nothing more.
             None => !entry.upstream.is_closed(),
             Some(call) => entry.call == call,
         };
@@ -70,7 +71,7 @@ impl InFlight {
     }
 }
 
-/// Takes the call out when it is dropped.
+/// Removes the call when dropped.
 pub(in crate::proxy) struct Entered {
     registry: InFlight,
     instance: Instance,
@@ -78,7 +79,7 @@ pub(in crate::proxy) struct Entered {
 }
 
 impl Entered {
-    /// Nobody works on the call before its host comes back.
+    /// Marks the call as waiting for its host.
     pub(in crate::proxy) fn park(&self) {
         let mut entries = self.registry.0.entries.lock();
         let entry = entries.get_mut(&self.instance).and_then(|all| all.get_mut(&self.number));
@@ -87,7 +88,7 @@ impl Entered {
         }
     }
 
-    /// The call goes on, as another request's, which has begun after all others.
+    /// Continues the call for another request, as the one that began last.
     pub(in crate::proxy) fn pass_to(&mut self, caller: &Caller) {
         let number = self.registry.0.last.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.registry.0.entries.lock();

@@ -1,4 +1,5 @@
-//! A server that is awake for a request: it is woken or loaded, and somebody logs in to it if need be.
+//! The lease of an instance for a request: the server is woken or loaded, and a user logs in if
+//! needed.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -13,23 +14,24 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// Maximum number of logins for one request: some servers want another login as soon as one is used.
+/// Maximum number of logins for one request: some servers demand another login as soon as one is
+/// used.
 const MAX_LOGINS: usize = 2;
 
-/// How often a host that waits is told that its request goes on.
+/// The interval at which a waiting host is told that its request goes on.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Who may be asked to log in for a request.
+/// The user that may be asked to log in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::proxy) enum AskLogin {
     /// The host's user, through the host or in a browser.
     ThroughHost,
-    /// A user at this machine, in a browser: hosts list when they start, and must not ask then.
+    /// A user at this machine, in a browser: hosts list at their start and must not ask then.
     InBrowser,
 }
 
-/// Returns the instance of a server that a caller uses, awake. Where the server wants a login,
-/// the caller's user is asked for it if that can be.
+/// Returns the caller's instance of a server, awake. If the server demands a login, the caller's
+/// user is asked for it if possible.
 pub(in crate::proxy) async fn lease(
     fleet: &Fleet,
     server: ServerId,
@@ -38,7 +40,7 @@ pub(in crate::proxy) async fn lease(
     lease_asking(fleet, server, caller, AskLogin::ThroughHost).await
 }
 
-/// As [`Fleet::lease`], with a rule for who may be asked to log in.
+/// As [`lease`], with a rule for who may be asked to log in.
 pub(in crate::proxy) async fn lease_asking(
     fleet: &Fleet,
     server: ServerId,
@@ -62,7 +64,7 @@ pub(in crate::proxy) async fn lease_asking(
     }
 }
 
-/// As `lease`, where nobody is asked to log in.
+/// As [`lease`], without asking for a login.
 async fn lease_unasked(
     fleet: &Fleet,
     server: ServerId,
@@ -74,7 +76,7 @@ async fn lease_unasked(
             return Err(LoadError::Gone { server: fleet.servers.config(server).name.clone() });
         }
         match wake(fleet, instance, caller).await {
-            // The config has changed meanwhile, and it is another instance's turn.
+            // The config has changed meanwhile, and another instance is current.
             Err(_) if !fleet.servers.is_current(instance) => {}
             leased => return leased.map(|lease| (instance, lease)),
         }
@@ -105,7 +107,7 @@ pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream 
     upstream
 }
 
-/// A host that asked for progress is told that it takes a while.
+/// Waits for `work`, and sends a host that wants progress a message at each interval.
 pub(in crate::proxy) async fn with_beats<T>(
     caller: &Caller,
     message: &str,
@@ -120,7 +122,8 @@ pub(in crate::proxy) async fn with_beats<T>(
     }
 }
 
-/// The values rise from -1 towards 0, so that those of the server itself still rise after them.
+/// Sends progress. The values rise from -1 towards 0, so that those of the server still rise after
+/// them.
 fn beat(caller: &Caller, message: &str) {
     let Some(token) = &caller.progress_token else { return };
     let beats = caller.beats.fetch_add(1, Ordering::Relaxed) + 1;

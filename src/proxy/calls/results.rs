@@ -1,5 +1,5 @@
-//! What does not fit into a tool's result (`maxResultBytes`): kept for the session that asked, and read page by
-//! page as a resource of our own.
+//! Results above `maxResultBytes`: kept for the session that asked, and read page by page as a
+//! resource.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,7 +14,8 @@ use crate::{
 };
 
 const PLACE: &str = "dormouse://results/";
-/// What is kept for one session: results, and bytes of them together. The oldest goes first.
+/// Maximum number and total bytes of the results that are kept for one session; the oldest is
+/// dropped.
 const MAX_RESULTS: usize = 64;
 const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
 
@@ -23,11 +24,11 @@ pub(in crate::proxy) struct Results {
     by_principal: Lock<HashMap<Principal, VecDeque<Rest>>>,
 }
 
-/// The part of a result's text that was not given.
+/// The part of a result's text that the host has not got.
 struct Rest {
     id: String,
     text: String,
-    /// Bytes of a page.
+    /// Maximum length of a page, in bytes.
     page: usize,
 }
 
@@ -47,7 +48,7 @@ impl Results {
     }
 }
 
-/// A tool's result with no more text than the config allows.
+/// Returns a tool's result with at most as much text as the config allows.
 pub(in crate::proxy) fn bounded(
     fleet: &Fleet,
     caller: &Caller,
@@ -72,7 +73,7 @@ pub(in crate::proxy) fn bounded(
     cut
 }
 
-/// Answers a `resources/read` of what was kept of a result; `None` for any other resource.
+/// Answers a `resources/read` of a kept result; `None` for any other resource.
 pub(in crate::proxy) fn read_result(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<Outcome> {
     let name = uri.strip_prefix(PLACE)?;
     let (id, page) = match name.split_once("?page=") {
@@ -88,7 +89,7 @@ pub(in crate::proxy) fn read_result(fleet: &Fleet, caller: &Caller, uri: &str) -
     let Some((text, note)) = page.and_then(|page| rest.page(page)) else {
         return Some(Err(error::invalid_params(format!("{uri}: there is no such page"))));
     };
-    // On its own, so that the texts of the pages can be joined.
+    // An item of its own, so that the texts of the pages can be joined.
     let contents =
         [text, &note].map(|text| json!({"uri": uri, "mimeType": "text/plain", "text": text}));
     let result = edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents));
@@ -96,7 +97,7 @@ pub(in crate::proxy) fn read_result(fleet: &Fleet, caller: &Caller, uri: &str) -
 }
 
 impl Rest {
-    /// The page of this number, from 1, and where it goes on.
+    /// Returns the page of this number, counted from 1, and the next number.
     fn page(&self, number: usize) -> Option<(&str, String)> {
         let mut rest = self.text.as_str();
         for _ in 1..number {
@@ -122,7 +123,7 @@ impl Rest {
     }
 }
 
-/// The result with at most `max` bytes of text and a note of where the rest is; `None` where it fits.
+/// Cuts a result to `max` bytes of text and a note about the rest; `None` if it fits.
 fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, Rest)> {
     let content = edit::elements(&edit::get(result, "content")?)?;
     let texts: Vec<Option<String>> = content.iter().map(text_of).collect();
@@ -160,12 +161,12 @@ fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, Rest)> {
     Some((edit::set(result, "content", &Raw::array(&kept)), rest))
 }
 
-/// The text of a text item; images, links and embedded resources have none that may be cut.
+/// Returns the text of a text item; other items have no text that may be cut.
 fn text_of(item: &Raw) -> Option<String> {
     (edit::get_str(item, "type")? == "text").then(|| edit::get_str(item, "text"))?
 }
 
-/// Where to cut so that at most `max` bytes come before it, but at least one character.
+/// Returns the position with at most `max` bytes before it, and at least one character.
 fn boundary(text: &str, max: usize) -> usize {
     if text.len() <= max {
         return text.len();
@@ -202,7 +203,7 @@ mod tests {
                         pages.push_str(text);
                     }
                     prop_assert!(rest.page(usize::MAX).is_none());
-                    // Texts of their own are set apart by a line.
+                    // Texts of separate items are joined by a line break.
                     let whole = format!("{given}{pages}");
                     prop_assert_eq!(whole.replace('\n', ""), all.replace('\n', ""));
                 }

@@ -1,5 +1,5 @@
-//! A legacy host's request to a modern server: what the server wants to know before it answers is asked
-//! of the host by real requests (2026-07-28, basic/patterns/mrtr).
+//! A legacy host's request to a modern server: questions of the server become requests to the host
+//! (2026-07-28, basic/patterns/mrtr).
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::{
     wire::{Outcome, Raw, edit},
 };
 
-/// A server that never has enough must not keep a person answering.
+/// Maximum number of rounds and of questions in one: a server must not keep a user answering.
 const MAX_ROUNDS: usize = 10;
 const MAX_QUESTIONS: usize = 32;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Sends the request, and again with the host's answers as long as the server asks.
+/// Sends the request, and again with the host's answers while the server asks.
 pub(in crate::proxy) async fn play(
     request: &Forwarded<'_>,
     params: Option<Raw>,
@@ -27,7 +27,7 @@ pub(in crate::proxy) async fn play(
     let mut params = first.clone();
     for round in 0..MAX_ROUNDS {
         let answered = request.send(Some(params)).await.map_err(|cause| match cause {
-            // What came before was executed, so that the whole must not be tried again.
+            // Earlier rounds were executed, so that the whole request must not be sent again.
             CallError::NotSent if round > 0 => CallError::Closed,
             CallError::Unauthorized(why) if round > 0 => CallError::Unaskable(why.to_string()),
             cause => cause,
@@ -37,7 +37,7 @@ pub(in crate::proxy) async fn play(
             outcome => return Ok(outcome),
         };
         if edit::get(&result, "inputRequests").is_none() {
-            // It wants to be asked again, and not at once for ever.
+            // The server wants to be asked again, with a delay that grows.
             tokio::time::sleep(PAUSE * u32::try_from(round).unwrap_or(0)).await;
         }
         let answers = answers(request, &result).await.map_err(CallError::Unaskable)?;
@@ -46,7 +46,7 @@ pub(in crate::proxy) async fn play(
     Err(CallError::Unaskable(format!("it asked for input {MAX_ROUNDS} times")))
 }
 
-/// The `params` of the next round.
+/// Returns the `params` of the next round.
 fn retry(first: &Raw, result: &Raw, answers: &Raw) -> Raw {
     let params = edit::set(first, "inputResponses", answers);
     match edit::get(result, "requestState") {
@@ -55,10 +55,10 @@ fn retry(first: &Raw, result: &Raw, answers: &Raw) -> Raw {
     }
 }
 
-/// Asks the host everything that the server wants to know, all at once.
+/// Asks the host all questions of the server, concurrently.
 ///
 /// # Errors
-/// Why there is no answer, as a sentence.
+/// The reason that there is no answer, as a sentence.
 async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, String> {
     let wanted = edit::get(result, "inputRequests").map(|wanted| edit::entries(&wanted));
     let wanted = wanted.unwrap_or_default();
@@ -82,12 +82,13 @@ async fn ask(request: &Forwarded<'_>, question: &Raw) -> Result<Raw, String> {
     }
     let params = edit::get(question, "params").map(|params| adapt::question(&method, &params));
     let question = HostQuestion { method, params };
-    // A person may have to answer: there is no deadline but the end of either side.
+    // A user may have to answer, so that only the end of either side ends the question.
     let asking = question.ask(&request.caller.peer, Duration::ZERO, std::future::pending());
     let method = &question.method;
     match asking.await {
         Reaction::Answered(answer) => Ok(answer),
-        // A host that cannot show a form says so by an error; to the server nobody has filled it in.
+        // A host that cannot show a form answers with an error; for the server nobody has filled it
+        // in.
         Reaction::Refused(_) if method == method::ELICITATION_CREATE => {
             Ok(Raw::encode(&json!({"action": "cancel"})))
         }

@@ -1,4 +1,4 @@
-//! A request to a server that is awake, carried over into the era of the server.
+//! Requests to servers that are awake, translated into the era of the server.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     wire::{Outcome, Raw},
 };
 
-/// Sends a request to a server that is awake, in whatever number of steps the two eras need for it.
+/// Sends a request to a server that is awake, in as many steps as the two eras need.
 pub(in crate::proxy) async fn request(
     fleet: &Fleet,
     lease: Lease,
@@ -28,7 +28,7 @@ pub(in crate::proxy) async fn request(
     send_forwarded(fleet, forwarded, params, Ending::default()).await
 }
 
-/// The same, where a call to a legacy server may outlive this future: see [`Ending`].
+/// As [`request`], for a call to a legacy server that may outlive this future: see [`Ending`].
 pub(in crate::proxy) async fn send_forwarded(
     fleet: &Fleet,
     request: Forwarded<'_>,
@@ -70,7 +70,7 @@ pub(in crate::proxy) struct Forwarded<'a> {
 }
 
 impl Forwarded<'_> {
-    /// How long the server may be silent.
+    /// Returns how long the server may be silent.
     pub(in crate::proxy) fn silence(&self) -> Duration {
         let timeouts = self.fleet.servers.config(self.instance.server).timeouts;
         // `tasks/result` is answered when the work is done.
@@ -78,18 +78,18 @@ impl Forwarded<'_> {
         if is_work { timeouts.call } else { timeouts.request }
     }
 
-    /// The `params` as the server's era has them.
+    /// Returns the `params` in the server's era.
     pub(in crate::proxy) fn adapted(&self, params: Option<Raw>) -> Option<Raw> {
         let era = self.lease.greeting().era;
         let client = &self.caller.client;
-        // What a legacy host has set once, a modern server is told with each request.
+        // A modern server is told with each request what a legacy host has set once.
         let crosses = (client.era, era) == (Era::Legacy, Era::Modern);
         let level =
             crosses.then(|| self.fleet.audience.levels().of(self.caller.host.id())).flatten();
         adapt::params(client, era, level, params)
     }
 
-    /// The result as its host is to see it, where it stands for a task.
+    /// Returns the result for the host if it creates a task.
     fn with_task(&self, result: Raw) -> Raw {
         match self.method {
             method::TOOLS_CALL => {
@@ -99,7 +99,7 @@ impl Forwarded<'_> {
         }
     }
 
-    /// The answer as the host's era has it.
+    /// Returns the answer in the host's era.
     pub(in crate::proxy) fn answered(&self, outcome: Outcome) -> Outcome {
         let era = self.lease.greeting().era;
         adapt::outcome(self.method, era, self.caller.client.era, outcome)

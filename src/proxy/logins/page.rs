@@ -1,4 +1,4 @@
-//! A page at which somebody can log in, for all who wait for that, and how they are brought there.
+//! A page at which a user can log in, for all requests that wait for the login.
 
 use std::{
     collections::HashMap,
@@ -31,13 +31,13 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// How long a person may take to log in, once asked.
+/// How long a user may take to log in after being asked.
 const LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// It ends with its page.
+/// The limit of a question to a host; the question ends with its page before that.
 const DIALOG_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// Why a login has not come about, for whoever needs it.
+/// The end of a login, with the reason if it failed.
 type Finished = Result<(), String>;
 
 pub(super) const CLOSED: &str =
@@ -46,47 +46,47 @@ pub(super) const DECLINED: &str = "its user was asked, and has not agreed";
 
 type Dialog = BoxFuture<'static, DialogEnd>;
 
-/// A page that waits for somebody.
+/// An open login page.
 pub(super) struct Page {
     server: String,
     address: Url,
-    /// Names the scopes.
+    /// The sentence that names the scopes.
     asks_for: String,
-    /// By which legacy hosts know it.
+    /// The `elicitationId` under which legacy hosts know the page.
     id: String,
-    /// Gone when nobody there needs the login any more.
+    /// The dialog at each place. A dialog ends when no request there needs the login any more.
     dialogs: Lock<HashMap<Place, WeakShared<Dialog>>>,
-    /// Those who need the login.
+    /// The number of requests that need the login.
     waiting: AtomicUsize,
-    /// How long the page is open.
+    /// The time at which the page closes.
     until: Arc<Lock<Instant>>,
     closing: CancellationToken,
     finished: Shared<BoxFuture<'static, Finished>>,
 }
 
-/// Where a page is shown to somebody.
+/// Where a page is shown to a user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
-    /// By a legacy host. A modern one says itself what has become of it.
+    /// By a legacy host. A modern host reports the outcome itself.
     Host(HostId),
     Browser,
 }
 
-/// What has become of showing it.
+/// The end of a dialog.
 #[derive(Clone)]
 enum DialogEnd {
     Finished(Finished),
-    /// Whoever was asked will not log in: why.
+    /// The user will not log in, with the reason.
     Declined(String),
-    /// The request over which a host was asked is gone, or its stream.
+    /// The request over which the host was asked has ended, or its stream has.
     Gone,
 }
 
-/// Somebody who needs the login: for them the page stays open.
+/// A request that needs the login and keeps the page open.
 pub(super) struct Waiter(Arc<Page>);
 
 impl Page {
-    /// Shows nothing to anybody. It waits for a browser whatever becomes of those who need the login, but for `closing`.
+    /// Makes a page that no one has been shown yet. It waits for a browser until `closing` is cancelled.
     pub(super) fn of(
         server: String,
         login: Login,
@@ -110,7 +110,7 @@ impl Page {
         Arc::new(Self { server, address, asks_for, id, dialogs, waiting, until, closing, finished })
     }
 
-    /// Waits for somebody to log in, wherever they do.
+    /// Resolves when a user has logged in, here or elsewhere.
     pub(super) fn finished(&self) -> Shared<BoxFuture<'static, Finished>> {
         self.finished.clone()
     }
@@ -135,7 +135,7 @@ impl Page {
         HostQuestion { method, params: Some(Raw::encode(&params)) }
     }
 
-    /// The dialog that is open in this place, or else a new one; and whether it is new.
+    /// Returns the open dialog of a place, or a new one, and whether it is new.
     fn dialog<F>(&self, place: Place, begin: impl FnOnce() -> F) -> (Shared<Dialog>, bool)
     where
         F: Future<Output = DialogEnd> + Send + 'static,
@@ -162,12 +162,12 @@ impl Page {
         }
     }
 
-    /// Has a legacy host show the page to its user, and waits.
+    /// Asks a legacy host to show the page to its user, and waits for the login.
     fn ask(&self, caller: &Caller) -> impl Future<Output = DialogEnd> + Send + use<> {
         let (peer, finished, id) = (caller.peer.clone(), self.finished(), self.id.clone());
         let question = self.question_with(&json!({"elicitationId": id}));
         async move {
-            // Where somebody logs in elsewhere, the question is withdrawn.
+            // A login elsewhere withdraws the question.
             let elsewhere = async { drop(finished.clone().await) };
             match question.ask(&peer, DIALOG_TIMEOUT, elsewhere).await {
                 Reaction::Withdrawn => DialogEnd::Finished(finished.await),
@@ -195,15 +195,14 @@ pub(super) fn is_accepted(answer: &Raw) -> bool {
 }
 
 impl Waiter {
-    /// Somebody more who needs the login, and has as much time for it as the first.
+    /// Adds a request that needs the login, and gives its user the full time again.
     pub(super) fn of(page: Arc<Page>) -> Self {
         page.waiting.fetch_add(1, Ordering::Relaxed);
         *page.until.lock() = Instant::now() + LOGIN_TIMEOUT;
         Self(page)
     }
 
-    /// Has a legacy host show the page to its user, and waits. However many of its requests need the login, it is asked
-    /// once.
+    /// Asks a legacy host to show the page, and waits. All requests of the host share one question.
     pub(super) async fn finished_at(&self, caller: &Caller) -> Finished {
         loop {
             let place = Place::Host(caller.host.id());
@@ -220,7 +219,7 @@ impl Waiter {
         }
     }
 
-    /// Opens the page in a browser, unless that was done for somebody who waits still, and waits.
+    /// Opens the page in a browser, unless it is open for another request, and waits.
     pub(super) async fn finished_in_browser(&self) -> Finished {
         let (dialog, _) = self.dialog(Place::Browser, || self.browse());
         match dialog.await {
@@ -233,8 +232,8 @@ impl Waiter {
         }
     }
 
-    /// Whoever was asked will not log in. Unless somebody else may, the page is closed: a login in a terminal may want its
-    /// port.
+    /// Notes that the user will not log in. Closes the page if no other request waits for it, so that
+    /// a login in a terminal can use its port.
     pub(super) fn decline(&self) {
         if self.waiting.load(Ordering::Relaxed) == 1 {
             self.closing.cancel();
@@ -256,8 +255,8 @@ impl Deref for Waiter {
     }
 }
 
-/// Waits until a browser has come back with what belongs to this login, and takes that to its end; or until somebody
-/// has logged in elsewhere.
+/// Waits until a browser returns with the code of this login, and completes the login; or until a
+/// user has logged in elsewhere.
 async fn wait(mut login: Login, until: &Lock<Instant>, closing: CancellationToken) -> Finished {
     let mut elsewhere = std::pin::pin!(login.made_elsewhere());
     loop {
@@ -267,7 +266,7 @@ async fn wait(mut login: Login, until: &Lock<Instant>, closing: CancellationToke
             () = &mut elsewhere => return Ok(()),
             () = tokio::time::sleep_until(deadline) => {
                 if *until.lock() > deadline {
-                    // Somebody else needs it by now.
+                    // Another request has come and extended the time.
                     continue;
                 }
                 return Err(format!("nobody has logged in within {LOGIN_TIMEOUT:?}"));

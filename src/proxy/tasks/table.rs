@@ -1,4 +1,4 @@
-//! The tasks that are known, by the ids under which hosts know them.
+//! The known tasks, by the ids under which hosts know them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,11 +10,12 @@ use crate::{
     upstream::Lease,
 };
 
-/// Tasks that are known at once. The one that expires first gives way.
+/// Maximum number of tasks; the one that expires first is dropped.
 const MAX_TASKS: usize = 10_000;
-/// Tasks that are known of one host, likewise.
+/// Maximum number of tasks of one host.
 const MAX_TASKS_OF_HOST: usize = 1_000;
-/// Bytes of an id. A task with a longer one is not kept; its servers are asked for it each time.
+/// Maximum length of an id, in bytes. A task with a longer id is not kept; servers are asked for it
+/// each time.
 const MAX_ID_BYTES: usize = 1024;
 
 /// The tasks that servers have created for hosts.
@@ -24,13 +25,13 @@ pub(in crate::proxy) struct Tasks(Lock<Table>);
 #[derive(Default)]
 struct Table {
     known: HashMap<Key, Task>,
-    /// Tasks of sessions that have ended: their user can find them again, and nobody else.
+    /// Tasks of sessions that have ended. Only their user can find them again.
     left: Vec<Left>,
-    /// Whether somebody removes the tasks whose time is over.
+    /// True while a task of the fleet removes expired tasks.
     is_reaped: bool,
 }
 
-/// A host, and the id that it knows.
+/// A host and the id that it knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     owner: Principal,
@@ -40,9 +41,9 @@ struct Key {
 struct Task {
     origin: Origin,
     user: User,
-    /// Keeps the server awake until the host has what the task came to.
+    /// The lease that keeps the server awake until the host has the result.
     lease: Option<Lease>,
-    /// The streams that want to hear of it.
+    /// The streams that listen to the task.
     listeners: HashSet<Subscriber>,
     expires: Instant,
 }
@@ -53,18 +54,18 @@ struct Left {
     expires: Instant,
 }
 
-/// The host that a task is for, and its user.
+/// The host of a task, and its user.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
     pub(super) principal: Principal,
     pub(super) user: User,
 }
 
-/// Where a task is worked on.
+/// The instance that works on a task, and its id there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::proxy) struct Origin {
     pub(in crate::proxy) instance: Instance,
-    /// The id that the server gave it.
+    /// The id that the server has given.
     pub(in crate::proxy) id: String,
 }
 
@@ -73,13 +74,13 @@ pub(in crate::proxy) struct Origin {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::proxy) struct Unheard(pub(super) Vec<Origin>);
 
-/// What came of adding a task.
+/// The outcome of adding a task.
 pub(super) struct Added {
-    /// The id under which its host is to know it: the server's own, or another one where the host knows a task of
-    /// another server by that.
+    /// The id for the host: the server's, or another if the host knows a task of another server by
+    /// that id.
     pub(super) shown: String,
     pub(super) unheard: Unheard,
-    /// Whether a reaper has to be started.
+    /// True if the caller has to start the removal of expired tasks.
     pub(super) wants_reaper: bool,
 }
 
@@ -110,18 +111,18 @@ impl Tasks {
         Added { shown, unheard: table.unheard(removed), wants_reaper }
     }
 
-    /// Where the task is worked on that this host knows by this id.
+    /// Returns the origin of the task that a host knows by this id.
     pub(super) fn find(&self, owner: Principal, shown: &str) -> Option<Origin> {
         self.0.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
     }
 
-    /// One more lease on the connection on which a task was created, while that lives.
+    /// Returns another lease on the connection on which a task was created, while that lives.
     pub(super) fn lease(&self, owner: Principal, shown: &str) -> Option<Lease> {
         let table = self.0.lock();
         table.known.get(&Key::new(owner, shown))?.lease.as_ref()?.another()
     }
 
-    /// Whether this host may not know of a task: another host has created it, or an ended session of another user.
+    /// Returns whether a task is another host's, or belongs to an ended session of another user.
     pub(super) fn is_of_another(&self, host: Owner, origin: &Origin) -> bool {
         let table = self.0.lock();
         let Owner { principal: owner, user } = host;
@@ -132,28 +133,28 @@ impl Tasks {
         !is_own && (has_owner || left.any(|left| left.user != user))
     }
 
-    /// The hosts that know this task, each with the id under which it does.
+    /// Returns the hosts that know a task, with the id of each.
     pub(super) fn owners(&self, origin: &Origin) -> Vec<(Principal, String)> {
         let table = self.0.lock();
         let known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         known.map(|(key, _)| (key.owner, key.shown.clone())).collect()
     }
 
-    /// Lets the server of a task sleep: its host has what the task came to.
+    /// Lets the server of a task sleep, since the host has the result.
     pub(super) fn settle(&self, owner: Principal, shown: &str) {
         if let Some(task) = self.0.lock().known.get_mut(&Key::new(owner, shown)) {
             task.lease = None;
         }
     }
 
-    /// Forgets a task that its server does not know any more.
+    /// Forgets a task that its server no longer knows.
     pub(super) fn remove(&self, owner: Principal, shown: &str) -> Unheard {
         let mut table = self.0.lock();
         let removed = table.known.remove(&Key::new(owner, shown));
         table.unheard(removed.into_iter().collect())
     }
 
-    /// Forgets a host. Its tasks are left to its user.
+    /// Forgets a host; its tasks are left to its user.
     pub(in crate::proxy) fn forget(&self, owner: Principal) -> Unheard {
         let mut table = self.0.lock();
         let theirs = table.known.extract_if(|key, _| key.owner == owner);
@@ -168,8 +169,8 @@ impl Tasks {
         table.unheard(theirs)
     }
 
-    /// Forgets the tasks whose time is over, and returns when that of the next one is; `None` where there is none, and
-    /// nobody needs to come back.
+    /// Forgets expired tasks. Returns the time of the next expiry, or `None` if there are no tasks
+    /// left.
     pub(super) fn expire(&self) -> (Unheard, Option<Instant>) {
         let mut table = self.0.lock();
         let now = Instant::now();
@@ -182,7 +183,7 @@ impl Tasks {
         (table.unheard(over), next)
     }
 
-    /// Adds a stream to those that want to hear of a task.
+    /// Adds a stream that listens to a task.
     pub(super) fn listen(
         &self,
         owner: Principal,
@@ -195,7 +196,7 @@ impl Tasks {
         Some(task.origin.clone())
     }
 
-    /// Takes streams away.
+    /// Removes streams.
     pub(super) fn leave(&self, is_meant: impl Fn(&Subscriber) -> bool) -> Unheard {
         let mut table = self.0.lock();
         let mut left = Vec::new();
@@ -210,7 +211,7 @@ impl Tasks {
 }
 
 impl Table {
-    /// Removes the task that expires first, where there are `max` of those that are meant.
+    /// Removes the task that expires first if `max` of the tasks for which `is_meant` holds exist.
     fn make_room(&mut self, max: usize, is_meant: impl Fn(&Key) -> bool) -> Option<Task> {
         let meant = || self.known.iter().filter(|(key, _)| is_meant(key));
         if meant().count() < max {
@@ -225,7 +226,7 @@ impl Table {
         self.unheard_of(listened.map(|task| task.origin).collect())
     }
 
-    /// Those of the tasks to which no stream of any host listens.
+    /// Returns those of the tasks to which no stream of any host listens.
     fn unheard_of(&self, mut origins: Vec<Origin>) -> Unheard {
         let is_heard = |origin: &Origin| {
             let mut known = self.known.values();
@@ -235,7 +236,7 @@ impl Table {
         Unheard(origins)
     }
 
-    /// The key under which a task is kept: that which it has already, or the first that is free.
+    /// Returns the key of a task: the present one, or the first that is free.
     fn free_key(&self, owner: Principal, origin: &Origin) -> Key {
         let mut known = self.known.iter();
         let known =
@@ -257,7 +258,7 @@ impl Key {
 }
 
 impl Origin {
-    /// Whether both are one task: of one server, whose config may have changed in between.
+    /// Returns whether both are the same task; the server's config may have changed in between.
     fn is_same_task(&self, other: &Self) -> bool {
         self.id == other.id
             && self.instance.server == other.instance.server
