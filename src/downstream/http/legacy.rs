@@ -23,7 +23,7 @@ use crate::{
         session::Inbound,
     },
     peer::{Peer, receive_message},
-    protocol::{Era, error, method, mirror},
+    protocol::{Era, error, method, request_headers},
     proxy::Endpoint,
     wire::{Id, Message, Request, edit},
 };
@@ -101,7 +101,7 @@ fn find(
         let error = error::error(rmcp::model::ErrorCode(UNKNOWN_SESSION), "unknown session");
         return Err(respond_with(StatusCode::NOT_FOUND, None, error));
     };
-    match header(mirror::VERSION) {
+    match header(request_headers::VERSION) {
         // Some hosts name an older revision than they have agreed upon; it makes no difference here.
         Some(version) if !is_legacy(version) => {
             let message = format!("unsupported MCP-Protocol-Version {version:?}");
