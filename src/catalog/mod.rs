@@ -30,7 +30,7 @@ pub use pins::{Digests, Pins, watched_part};
 pub use record::{Record, RecordError, StoredServer};
 pub use resolve::{Collision, ExposedPrompt, Resolved, ResourceRoute, ToolRef};
 pub use search::{SearchHit, SearchIndex, SearchTarget, ServerDocuments};
-pub use server_catalog::{Changes, Discovery, ServerCatalog, Spoken, read_items};
+pub use server_catalog::{Changes, Discovery, ProtocolSupport, ServerCatalog, read_items};
 pub use snapshot::{Origin, Presence, ServerId, ServerView, ServerVisibility, Snapshot};
 
 use crate::config::hex;

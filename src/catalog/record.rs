@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Discovery, Item, Pins, ServerCatalog, Spoken, Tool, read_items};
+use super::{Discovery, Item, Pins, ProtocolSupport, ServerCatalog, Tool, read_items};
 use crate::{
     config::Framing,
     protocol::{Era, Greeting},
@@ -141,7 +141,7 @@ impl Record {
             // Records of older versions of dormouse have no handshake result.
             said: said.map(|said| said.detached()),
         };
-        let spoken = Spoken {
+        let spoken = ProtocolSupport {
             legacy: about.speaks_legacy,
             modern: about.speaks_modern,
             framing: about.is_sse.then_some(Framing::Sse),

@@ -30,12 +30,12 @@ pub struct Discovery {
     /// The time for which the catalog stays fresh, if the server says so (2026-07-28,
     /// server/utilities/caching, `ttlMs`).
     pub fresh_for: Option<Duration>,
-    pub spoken: Spoken,
+    pub spoken: ProtocolSupport,
 }
 
 /// The protocol features that a server has been seen to support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spoken {
+pub struct ProtocolSupport {
     pub legacy: Option<bool>,
     pub modern: Option<bool>,
     /// The way in which messages travel over HTTP, if the server rejected the first choice.
@@ -44,7 +44,7 @@ pub struct Spoken {
     pub is_guessed: bool,
 }
 
-impl Spoken {
+impl ProtocolSupport {
     /// Returns the part that also holds for later runs of the server: a guess is dropped.
     #[must_use]
     pub fn certain(self) -> Self {
