@@ -1,4 +1,5 @@
-//! The measuring client: blocking pipes and as little work as possible.
+//! The client for measurements over stdio. It uses blocking pipes and does as little work as
+//! possible.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -8,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::home;
+use crate::homes;
 
 pub struct Client {
     child: Child,
@@ -20,11 +21,11 @@ pub struct Client {
 
 impl Client {
     pub fn spawn(command: &[String]) -> Self {
-        Self::at_home(command, home::NEW)
+        Self::spawn_in_home(command, homes::EMPTY_HOME)
     }
 
-    pub fn at_home(command: &[String], home: &str) -> Self {
-        let mut child = home::command(command, home)
+    pub fn spawn_in_home(command: &[String], home: &str) -> Self {
+        let mut child = homes::command(command, home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -39,11 +40,15 @@ impl Client {
         self.child.id()
     }
 
-    /// Shakes hands, and returns the instructions.
+    /// Performs the handshake, and returns the instructions.
     pub fn initialize(&mut self) -> String {
         let result = self.request(
             "initialize",
-            &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}),
+            &json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "bench", "version": "1"},
+            }),
         );
         self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         result["instructions"].as_str().unwrap_or_default().to_owned()
@@ -57,7 +62,7 @@ impl Client {
         response["result"].clone()
     }
 
-    /// Sends a request without waiting for its answer.
+    /// Sends a request without waiting for the response, and returns the request's id.
     pub fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -67,7 +72,7 @@ impl Client {
         id
     }
 
-    /// Sends a request and reads its answer as text.
+    /// Sends a request, waits for the response, and returns the time between them.
     pub fn round_trip(&mut self, method: &str, params: &str) -> Duration {
         self.last_id += 1;
         let line = format!(
@@ -85,7 +90,7 @@ impl Client {
         took
     }
 
-    /// Keeps `window` requests in flight until `count` are answered.
+    /// Keeps `window` requests in flight until `count` are answered, and returns the total time.
     pub fn pipeline(
         &mut self,
         method: &str,
@@ -101,7 +106,11 @@ impl Client {
             while sent < count && sent < answered + window {
                 self.last_id += 1;
                 sent += 1;
-                line.push_str(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{method}\",\"params\":{params}}}\n", self.last_id));
+                line.push_str(&format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{method}\",\
+                     \"params\":{params}}}\n",
+                    self.last_id
+                ));
             }
             if !line.is_empty() {
                 self.stdin.as_mut().expect("open").write_all(line.as_bytes()).expect("it reads");
@@ -112,7 +121,7 @@ impl Client {
         began.elapsed()
     }
 
-    /// The next line that is a response; notifications are passed over.
+    /// Returns the next line that is a response. Notifications are skipped.
     pub fn read_response(&mut self) -> &str {
         loop {
             self.line.clear();

@@ -1,4 +1,4 @@
-//! Who is measured: the upstream itself, the two relays, and dormouse.
+//! The programs that are compared: the upstream server without a proxy, two relays, and dormouse.
 
 use std::{
     io::Write,
@@ -30,13 +30,16 @@ impl Contender {
         }
     }
 
-    /// A client that is connected to an upstream of two tools, which is running.
+    /// Starts the contender with an upstream server of two tools, and returns a connected client.
+    /// Behind dormouse the server is loaded.
     pub fn connect(self) -> Client {
         let upstream = upstream(2, 0);
         let command = match self {
             Self::Direct => upstream,
-            Self::Relay => [vec![this_program(), "relay".to_owned()], upstream].concat(),
-            Self::RelayParse => [vec![this_program(), "relay-parse".to_owned()], upstream].concat(),
+            Self::Relay => [vec![bench_program(), "relay".to_owned()], upstream].concat(),
+            Self::RelayParse => {
+                [vec![bench_program(), "relay-parse".to_owned()], upstream].concat()
+            }
             Self::Dormouse => dormouse(&config(&[server(1, 2, 0)])),
         };
         let mut client = Client::spawn(&command);
@@ -50,7 +53,7 @@ impl Contender {
         client
     }
 
-    /// The `params` of a call of `tool`: through dormouse in its default surface.
+    /// Returns the `params` of a call of `tool`. For dormouse they use its default surface.
     pub fn call(self, tool: &str, arguments: &Value) -> String {
         match self {
             Self::Dormouse => json!({
@@ -63,13 +66,13 @@ impl Contender {
     }
 }
 
-pub fn this_program() -> String {
+pub fn bench_program() -> String {
     std::env::current_exe().expect("it exists").to_string_lossy().into_owned()
 }
 
-/// The command of an upstream with so many tools that takes so long to start.
+/// Returns the command of an upstream server with `tools` tools, which needs `delay_ms` to start.
 pub fn upstream(tools: usize, delay_ms: u64) -> Vec<String> {
-    vec![this_program(), "upstream".to_owned(), tools.to_string(), delay_ms.to_string()]
+    vec![bench_program(), "upstream".to_owned(), tools.to_string(), delay_ms.to_string()]
 }
 
 pub fn dormouse(config: &Path) -> Vec<String> {
@@ -78,10 +81,10 @@ pub fn dormouse(config: &Path) -> Vec<String> {
     vec![program, "--config".to_owned(), config, "--log-level".to_owned(), "warn".to_owned()]
 }
 
-/// One lazy server of a config, with a description of ordinary length.
+/// Returns the config entry of a lazy server, with a description of ordinary length.
 pub fn server(number: usize, tools: usize, delay_ms: u64) -> (String, Value) {
     let mut command = upstream(tools, delay_ms);
-    // Which the upstream does not look at: no two servers are the same.
+    // The upstream ignores this argument; it makes the servers distinct.
     command.push(number.to_string());
     let entry = json!({
         "description": "Does a certain kind of work. Use when a task needs it.",
@@ -91,7 +94,7 @@ pub fn server(number: usize, tools: usize, delay_ms: u64) -> (String, Value) {
     (format!("server-{number}"), entry)
 }
 
-/// Writes a config of these servers.
+/// Writes a config with these servers, and returns its path.
 pub fn config(servers: &[(String, Value)]) -> PathBuf {
     let servers: serde_json::Map<_, _> = servers.iter().cloned().collect();
     let text = json!({"idleTimeout": "200ms", "mcpServers": servers}).to_string();

@@ -1,5 +1,5 @@
-//! The HTTP side of the bench: an upstream, a bare reverse proxy, and a client that does as little as
-//! possible.
+//! The HTTP side of the bench: an upstream server, a bare reverse proxy, and a client that does as
+//! little work as possible.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -18,21 +18,21 @@ use axum::{
 use serde_json::{Value, json};
 
 use crate::{
-    contender::{config, dormouse, server, this_program},
+    contender::{bench_program, config, dormouse, server},
     upstream::answer,
 };
 
-/// Connections that the client keeps open, and so the requests that it can have in flight.
+/// Number of connections of the client, and therefore of requests that it can have in flight.
 pub const CONNECTIONS: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpContender {
     Direct,
-    /// A reverse proxy that passes the body of each POST on.
+    /// A reverse proxy that forwards the body of each POST.
     Relay,
-    /// dormouse before the same HTTP upstream.
+    /// dormouse in front of the same HTTP upstream.
     ToHttp,
-    /// dormouse before an upstream on stdio.
+    /// dormouse in front of an upstream on stdio.
     ToStdio,
 }
 
@@ -48,10 +48,10 @@ impl HttpContender {
         }
     }
 
-    /// A client that is connected and has shaken hands.
+    /// Starts the contender, and returns a client that has completed the handshake.
     pub fn connect(self) -> HttpClient {
         let program =
-            |part: &str, more: &[String]| [&[this_program(), part.to_owned()], more].concat();
+            |part: &str, more: &[String]| [&[bench_program(), part.to_owned()], more].concat();
         let mut services = Vec::new();
         let mut behind = |command: &[String]| {
             let service = Service::start(command);
@@ -68,20 +68,20 @@ impl HttpContender {
             Self::ToHttp => {
                 let upstream = behind(&program("http-upstream", &[]));
                 let entry = json!({"description": "Answers over HTTP.", "url": upstream});
-                behind(&as_service(&[("server-1".to_owned(), entry)]))
+                behind(&dormouse_service(&[("server-1".to_owned(), entry)]))
             }
-            Self::ToStdio => behind(&as_service(&[server(1, 2, 0)])),
+            Self::ToStdio => behind(&dormouse_service(&[server(1, 2, 0)])),
         };
         HttpClient::connect(&url, services)
     }
 }
 
-fn as_service(servers: &[(String, Value)]) -> Vec<String> {
+fn dormouse_service(servers: &[(String, Value)]) -> Vec<String> {
     let http = ["--http", "127.0.0.1:0", "--surface", "direct", "--eager"].map(str::to_owned);
     [dormouse(&config(servers)), http.to_vec()].concat()
 }
 
-/// A program that listens; ended when this is dropped.
+/// A running program that listens on a URL. The program is stopped on drop.
 struct Service {
     child: Child,
     url: String,
@@ -102,7 +102,7 @@ impl Service {
             line.clear();
             assert!(lines.read_line(&mut line).expect("UTF-8") > 0, "the contender ended");
         }
-        // What else it says is of no interest, and must not block it.
+        // Discard the rest of stderr, so that a full pipe does not block the program.
         std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         let url = line.split("listening on ").nth(1).expect("an address").trim().to_owned();
         Self { child, url }
@@ -123,7 +123,7 @@ pub struct HttpClient {
     body: Vec<u8>,
     last_id: u64,
     tool: &'static str,
-    // After the connections, so that these are closed first.
+    // Declared after the connections, so that the connections are closed first.
     services: Vec<Service>,
 }
 
@@ -154,7 +154,7 @@ impl HttpClient {
         if let Some(id) = headers.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")) {
             self.head.push_str(&format!("mcp-session-id: {}\r\n", id.trim()));
         }
-        // dormouse shows the upstream's tool under the server's name.
+        // dormouse lists the upstream's tool with the server's name as a prefix.
         self.exchange("tools/list", "{}");
         let list = String::from_utf8_lossy(&self.body);
         if list.contains("server-1__echo") {
@@ -167,7 +167,7 @@ impl HttpClient {
         json!({"name": self.tool, "arguments": arguments}).to_string()
     }
 
-    /// One call, and how long it took.
+    /// Makes one call, and returns the time that it took.
     pub fn round_trip(&mut self) -> Duration {
         let call = self.call();
         let began = Instant::now();
@@ -178,8 +178,8 @@ impl HttpClient {
         took
     }
 
-    /// `count` calls, as many at once as there are connections.
-    pub fn many(&mut self, count: usize) -> Duration {
+    /// Makes `count` calls, one per connection at a time, and returns the total time.
+    pub fn call_many(&mut self, count: usize) -> Duration {
         let call = self.call();
         let began = Instant::now();
         for _ in 0..count / CONNECTIONS {
@@ -209,7 +209,7 @@ impl HttpClient {
         stream.write_all(request.as_bytes()).expect("it reads");
     }
 
-    /// Reads an answer into `body`, and returns its headers.
+    /// Reads a response into `body`, and returns its headers.
     fn read(&mut self, connection: usize) -> String {
         let stream = &mut self.connections[connection];
         let mut headers = String::new();
@@ -231,7 +231,7 @@ impl Drop for HttpClient {
     }
 }
 
-/// `http-upstream`: the upstream of the bench over HTTP.
+/// Runs `http-upstream`: the upstream server over HTTP.
 pub fn serve_upstream() {
     let answer = |request: Request| async move {
         let body = to_bytes(request.into_body(), usize::MAX).await.expect("a whole body");
@@ -247,9 +247,9 @@ pub fn serve_upstream() {
     serve(Router::new().fallback(answer));
 }
 
-/// `http-relay URL`: passes the body of each request on, and the answer back.
+/// Runs `http-relay URL`: forwards the body of each request, and returns the response.
 pub fn serve_relay(arguments: &[String]) {
-    // An error means that it is installed already.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client");
     let url = arguments[0].clone();

@@ -1,12 +1,12 @@
-//! `just bench`: the table of DESIGN.md section 9, each row against its baselines in the same run.
+//! `just bench`: a table of figures, each compared with its baseline in the same run.
 //!
 //! One program plays all parts: it starts itself as the upstream servers and as the relays that
-//! dormouse is compared with. Figures are ratios to a baseline of the same round, since machines are
-//! noisy; of several rounds the median counts.
+//! dormouse is compared with. Figures are ratios to a baseline of the same round, because machines
+//! are noisy. The median of several rounds counts.
 
 mod client;
 mod contender;
-mod home;
+mod homes;
 mod http;
 mod process;
 mod relay;
@@ -21,11 +21,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("upstream") => upstream::serve(&arguments[1..]),
-        Some("relay") => relay::run(&arguments[1..], relay::Kind::Lines),
-        Some("relay-parse") => relay::run(&arguments[1..], relay::Kind::Parse),
+        Some("relay") => relay::run(&arguments[1..], relay::RelayKind::Lines),
+        Some("relay-parse") => relay::run(&arguments[1..], relay::RelayKind::Parse),
         Some("http-upstream") => http::serve_upstream(),
         Some("http-relay") => http::serve_relay(&arguments[1..]),
-        // cargo adds `--bench`; a word before it asks for the rows of that name alone.
+        // cargo appends `--bench`. A word before it selects the rows to measure.
         first => return rows::run(first.filter(|word| !word.starts_with('-'))),
     }
     ExitCode::SUCCESS

@@ -1,8 +1,8 @@
-//! What the system says of a process and those it started (Linux, `/proc`).
+//! Figures of a process and its descendants (Linux, `/proc`).
 
 use std::{fs, path::Path, time::Duration};
 
-/// Processor time of all threads of one process.
+/// Returns the processor time of all threads of one process.
 pub fn processor_time(process: u32) -> Duration {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let nanos = tasks.filter_map(|task| {
@@ -12,7 +12,7 @@ pub fn processor_time(process: u32) -> Duration {
     Duration::from_nanos(nanos.sum())
 }
 
-/// Direct and indirect children.
+/// Returns the ids of direct and indirect children.
 pub fn descendants(process: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut open = vec![process];
@@ -30,7 +30,7 @@ pub fn descendants(process: u32) -> Vec<u32> {
     found
 }
 
-/// Descendants whose command line holds `word`.
+/// Counts the descendants whose command line contains `word`.
 pub fn descendants_named(process: u32, word: &str) -> usize {
     let is_named = |id: &u32| {
         fs::read_to_string(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.contains(word))
@@ -38,18 +38,18 @@ pub fn descendants_named(process: u32, word: &str) -> usize {
     descendants(process).iter().filter(|id| is_named(id)).count()
 }
 
-/// Resident memory of a process and its descendants, in megabytes.
+/// Returns the resident memory of a process and its descendants, in megabytes.
 pub fn resident(process: u32) -> f64 {
     let all = descendants(process).into_iter().chain([process]);
     all.map(|id| status(id, "VmRSS:")).sum()
 }
 
-/// Resident memory of the process alone, in megabytes.
+/// Returns the resident memory of the process alone, in megabytes.
 pub fn resident_of(process: u32) -> f64 {
     status(process, "VmRSS:")
 }
 
-/// The most memory that the process alone has ever had resident, in megabytes.
+/// Returns the peak resident memory of the process alone, in megabytes.
 pub fn peak(process: u32) -> f64 {
     status(process, "VmHWM:")
 }

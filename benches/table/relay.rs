@@ -1,4 +1,4 @@
-//! The baselines: a bare copier of lines, and one that parses each line and writes it anew.
+//! The baselines: a relay that copies lines, and one that parses and rewrites each line.
 
 use std::process::Stdio;
 
@@ -10,19 +10,19 @@ use tokio::{
 };
 
 #[derive(Clone, Copy)]
-pub enum Kind {
-    /// Copies each line as it is.
+pub enum RelayKind {
+    /// Copies each line unchanged.
     Lines,
-    /// Parses each line into a `Value`, rewrites its id, and writes it again.
+    /// Parses each line into a `Value`, rewrites its id, and serializes it again.
     Parse,
 }
 
-pub fn run(command: &[String], kind: Kind) {
+pub fn run(command: &[String], kind: RelayKind) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(relay(command, kind));
 }
 
-async fn relay(command: &[String], kind: Kind) {
+async fn relay(command: &[String], kind: RelayKind) {
     let mut child = Command::new(&command[0])
         .args(&command[1..])
         .stdin(Stdio::piped())
@@ -37,11 +37,11 @@ async fn relay(command: &[String], kind: Kind) {
     child.wait().await.expect("the upstream ends");
 }
 
-async fn copy(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, kind: Kind) {
+async fn copy(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, kind: RelayKind) {
     let mut from = BufReader::with_capacity(64 * 1024, from);
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line).await.is_ok_and(|length| length > 0) {
-        if matches!(kind, Kind::Parse) {
+        if matches!(kind, RelayKind::Parse) {
             let mut message: Value = serde_json::from_slice(&line).expect("JSON");
             if let Some(id) = message.get_mut("id") {
                 *id = Value::from(id.as_u64().unwrap_or_default());

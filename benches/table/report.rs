@@ -1,8 +1,8 @@
-//! The table as it is printed, and as JSON.
+//! The table of figures, as it is printed and as JSON.
 
 use serde_json::{Value, json};
 
-pub struct Row {
+pub struct TableRow {
     pub what: String,
     pub found: String,
     pub bar: String,
@@ -10,8 +10,8 @@ pub struct Row {
     pub data: Value,
 }
 
-impl Row {
-    /// A figure that must not be above its bar.
+impl TableRow {
+    /// Creates a row whose figure must not exceed the limit `bar`.
     pub fn at_most(what: impl Into<String>, found: f64, bar: f64, unit: &str, data: Value) -> Self {
         Self {
             what: what.into(),
@@ -22,7 +22,7 @@ impl Row {
         }
     }
 
-    /// A figure that must not be below its bar.
+    /// Creates a row whose figure must not fall below the limit `bar`.
     pub fn at_least(
         what: impl Into<String>,
         found: f64,
@@ -40,14 +40,22 @@ impl Row {
     }
 }
 
-/// Prints a row as soon as it is known.
-pub fn print(row: &Row) {
+/// Prints a row.
+pub fn print(row: &TableRow) {
     let mark = if row.is_met { "met" } else { "MISSED" };
     println!("| {} | {} | {} | {mark} | {} |", row.what, row.found, row.bar, row.data);
 }
 
-pub fn as_json(rows: &[Row]) -> Value {
-    let row = |row: &Row| json!({"what": row.what, "found": row.found, "bar": row.bar, "met": row.is_met, "data": row.data});
+pub fn as_json(rows: &[TableRow]) -> Value {
+    let row = |row: &TableRow| {
+        json!({
+            "what": row.what,
+            "found": row.found,
+            "bar": row.bar,
+            "met": row.is_met,
+            "data": row.data,
+        })
+    };
     rows.iter().map(row).collect()
 }
 

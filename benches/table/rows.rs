@@ -11,25 +11,25 @@ use serde_json::{Value, json};
 use crate::{
     client::Client,
     contender::{Contender, config, dormouse, server, upstream},
-    home,
+    homes,
     http::HttpContender,
     process,
-    report::{Row, as_json, median, print},
+    report::{TableRow, as_json, median, print},
     search,
 };
 
 const ROUNDS: usize = 7;
 const MEGABYTE: usize = 1024 * 1024;
 
-type Add<'a> = &'a mut dyn FnMut(Row);
+type AddRow<'a> = &'a mut dyn FnMut(TableRow);
 
-type Measure = fn(Add<'_>);
+type MeasureRows = fn(AddRow<'_>);
 
-/// The rows by the name with which one of them can be asked for alone.
-const ROWS: [(&str, Measure); 11] = [
+/// The groups of rows, each with the name that selects it on the command line.
+const ROW_GROUPS: [(&str, MeasureRows); 11] = [
     ("start", start),
     ("idle", idle),
-    ("known", known),
+    ("known", known_catalogs),
     ("latency", latency),
     ("throughput", throughput),
     ("processor-time", processor_time),
@@ -40,16 +40,16 @@ const ROWS: [(&str, Measure); 11] = [
     ("search", search),
 ];
 
-/// Measures all rows, or those whose name holds `only`.
+/// Measures all groups, or those whose names contain `only`.
 pub fn run(only: Option<&str>) -> ExitCode {
-    home::clear();
+    homes::clear();
     let mut rows = Vec::new();
-    let mut add = |row: Row| {
+    let mut add = |row: TableRow| {
         print(&row);
         rows.push(row);
     };
     println!("| what | found | bar | | detail |\n|---|---|---|---|---|");
-    for (name, measure) in ROWS {
+    for (name, measure) in ROW_GROUPS {
         if only.is_none_or(|only| name.contains(only)) {
             measure(&mut add);
         }
@@ -66,7 +66,7 @@ fn lazy_servers(count: usize) -> Vec<String> {
     dormouse(&config(&servers))
 }
 
-fn start(add: Add<'_>) {
+fn start(add: AddRow<'_>) {
     for count in [1, 10, 100] {
         let command = lazy_servers(count);
         let times = (0..ROUNDS * 3).map(|_| {
@@ -77,7 +77,7 @@ fn start(add: Add<'_>) {
             millis(began.elapsed())
         });
         let found = median(times.collect());
-        add(Row::at_most(
+        add(TableRow::at_most(
             format!("start to tools/list, {count} lazy servers"),
             found,
             10.0,
@@ -87,16 +87,16 @@ fn start(add: Add<'_>) {
     }
 }
 
-fn idle(add: Add<'_>) {
+fn idle(add: AddRow<'_>) {
     for (count, bars) in [(10, (6.0, 3200.0)), (100, (9.0, 5500.0))] {
         let client = Client::spawn(&lazy_servers(count));
-        costs(add, client, count, &format!("{count} lazy servers"), bars);
+        idle_costs(add, client, count, &format!("{count} lazy servers"), bars);
     }
 }
 
-/// What dormouse costs that serves so many servers and has not been asked for anything yet.
-fn costs(
-    add: Add<'_>,
+/// Measures the costs of a dormouse that serves `count` servers and has not handled a call yet.
+fn idle_costs(
+    add: AddRow<'_>,
     mut client: Client,
     count: usize,
     what: &str,
@@ -106,14 +106,14 @@ fn costs(
     let list = client.request("tools/list", &json!({}));
     let children = process::descendants(client.id()).len();
     let name = |which: &str| format!("{which}, {what}");
-    add(Row::at_most(
+    add(TableRow::at_most(
         name("child processes before first use"),
         as_f64(children),
         0.0,
         "",
         json!({}),
     ));
-    add(Row::at_most(
+    add(TableRow::at_most(
         name("resident memory"),
         process::resident(client.id()),
         memory_bar,
@@ -124,7 +124,7 @@ fn costs(
     let text = format!("{list}{instructions}");
     let named = (1..=count).filter(|number| text.contains(&format!("server-{number}"))).count();
     let data = json!({"named": named, "direct": direct_bytes() * count});
-    add(Row::at_most(
+    add(TableRow::at_most(
         name("first tools/list + instructions"),
         as_f64(bytes),
         bytes_bar,
@@ -133,8 +133,9 @@ fn costs(
     ));
 }
 
-/// As `start` and `idle`, with a catalog on disk of each server, which have 2,000 tools together.
-fn known(add: Add<'_>) {
+/// Measures the same as `start` and `idle`, with stored catalogs of all servers, which have 2,000
+/// tools together.
+fn known_catalogs(add: AddRow<'_>) {
     const SERVERS: usize = 100;
     const TOOLS: usize = 20;
     let servers: Vec<_> = (1..=SERVERS).map(|number| server(number, TOOLS, 0)).collect();
@@ -142,9 +143,9 @@ fn known(add: Add<'_>) {
     let command = dormouse(&path);
     let text = std::fs::read(&path).expect("it was written");
     let refresh = [command.clone(), vec!["refresh".to_owned()]].concat();
-    let learned = home::command(&refresh, home::KNOWING).stdout(Stdio::null()).status();
+    let learned = homes::command(&refresh, homes::WARM_HOME).stdout(Stdio::null()).status();
     assert!(learned.is_ok_and(|status| status.success()), "the catalogs are learned");
-    // Without the tools that `refresh` has named there.
+    // `refresh` has added the names of the tools to the config: restore it.
     std::fs::write(&path, text).expect("it can be written again");
     let what = "100 lazy servers with 2,000 known tools";
     for (surface, bar) in [("discover", 10.0), ("direct", 100.0)] {
@@ -152,7 +153,7 @@ fn known(add: Add<'_>) {
         let mut tools = 0;
         let times = (0..ROUNDS * 3).map(|_| {
             let began = Instant::now();
-            let mut client = Client::at_home(&command, home::KNOWING);
+            let mut client = Client::spawn_in_home(&command, homes::WARM_HOME);
             client.initialize();
             let list = client.request("tools/list", &json!({}));
             tools = list["tools"].as_array().map_or(0, Vec::len);
@@ -160,7 +161,7 @@ fn known(add: Add<'_>) {
         });
         let found = median(times.collect());
         let data = json!({"tools listed": tools});
-        add(Row::at_most(
+        add(TableRow::at_most(
             format!("start to tools/list, {surface}, {what}"),
             found,
             bar,
@@ -168,10 +169,16 @@ fn known(add: Add<'_>) {
             data,
         ));
     }
-    costs(add, Client::at_home(&command, home::KNOWING), SERVERS, what, (9.0, 5500.0));
+    idle_costs(
+        add,
+        Client::spawn_in_home(&command, homes::WARM_HOME),
+        SERVERS,
+        what,
+        (9.0, 5500.0),
+    );
 }
 
-/// What one server's 25 tools cost without a proxy.
+/// Returns the size of the tool list of one server with 25 tools, without a proxy, in bytes.
 fn direct_bytes() -> usize {
     let mut client = Client::spawn(&upstream(25, 0));
     client.initialize();
@@ -182,7 +189,8 @@ fn echo(contender: Contender) -> String {
     contender.call("echo", &json!({"path": "/tmp/some/file.txt", "limit": 10}))
 }
 
-/// One figure of each contender in each round, all connected at once and measured in turn.
+/// Measures each contender once per round. All contenders are connected during the whole
+/// measurement.
 fn rounds(
     contenders: &[Contender],
     mut measure: impl FnMut(Contender, &mut Client) -> f64,
@@ -192,7 +200,7 @@ fn rounds(
     for round in 0..=ROUNDS {
         for (who, client) in &mut clients {
             let figure = measure(*who, client);
-            // The first round warms up.
+            // The first round only warms up.
             if round > 0 {
                 figures.entry(who.name()).or_default().push(figure);
             }
@@ -201,7 +209,7 @@ fn rounds(
     figures
 }
 
-/// The median over the rounds of dormouse's figure divided by the baseline's.
+/// Returns the median, over the rounds, of dormouse's figure divided by the baseline's figure.
 fn ratio(figures: &HashMap<&'static str, Vec<f64>>, baseline: Contender) -> f64 {
     let pairs = figures["dormouse"].iter().zip(&figures[baseline.name()]);
     median(pairs.map(|(ours, theirs)| ours / theirs).collect())
@@ -215,13 +223,13 @@ fn medians(figures: &HashMap<&'static str, Vec<f64>>) -> Value {
     Value::Object(Contender::ALL.iter().filter_map(median).collect())
 }
 
-fn latency(add: Add<'_>) {
+fn latency(add: AddRow<'_>) {
     let figures = rounds(&Contender::ALL, |who, client| {
         let call = echo(who);
         median((0..1000).map(|_| micros(client.round_trip("tools/call", &call))).collect())
     });
     let found = ratio(&figures, Contender::RelayParse);
-    add(Row::at_most(
+    add(TableRow::at_most(
         "latency of a call, p50",
         found,
         1.2,
@@ -230,12 +238,12 @@ fn latency(add: Add<'_>) {
     ));
 }
 
-fn throughput(add: Add<'_>) {
+fn throughput(add: AddRow<'_>) {
     let figures = rounds(&Contender::ALL, |who, client| {
         10_000.0 / client.pipeline("tools/call", &echo(who), 10_000, 64).as_secs_f64()
     });
     let found = ratio(&figures, Contender::RelayParse);
-    add(Row::at_least(
+    add(TableRow::at_least(
         "calls a second, 64 in flight",
         found,
         0.8,
@@ -244,7 +252,7 @@ fn throughput(add: Add<'_>) {
     ));
 }
 
-fn processor_time(add: Add<'_>) {
+fn processor_time(add: AddRow<'_>) {
     for (how, window) in [("one after the other", 1), ("64 in flight", 64)] {
         let figures = rounds(&Contender::PROXIES, |who, client| {
             let before = process::processor_time(client.id());
@@ -253,11 +261,17 @@ fn processor_time(add: Add<'_>) {
         });
         let found = ratio(&figures, Contender::RelayParse);
         let what = format!("processor time of 10,000 calls, {how}");
-        add(Row::at_most(what, found, 2.0, " × relay-parse", json!({"ms": medians(&figures)})));
+        add(TableRow::at_most(
+            what,
+            found,
+            2.0,
+            " × relay-parse",
+            json!({"ms": medians(&figures)}),
+        ));
     }
 }
 
-fn large_results(add: Add<'_>) {
+fn large_results(add: AddRow<'_>) {
     for (megabytes, bar) in [(1, 1.5), (16, 1.3)] {
         let figures = rounds(&Contender::ALL, |who, client| {
             let call = who.call("size", &json!({"bytes": megabytes * MEGABYTE}));
@@ -266,17 +280,17 @@ fn large_results(add: Add<'_>) {
         });
         let found = ratio(&figures, Contender::Relay);
         let what = format!("result of {megabytes} MB, time");
-        add(Row::at_most(what, found, bar, " × relay", json!({"ms": medians(&figures)})));
+        add(TableRow::at_most(what, found, bar, " × relay", json!({"ms": medians(&figures)})));
     }
 }
 
-fn memory_of_large_results(add: Add<'_>) {
+fn memory_of_large_results(add: AddRow<'_>) {
     let mut client = Contender::Dormouse.connect();
     let call = Contender::Dormouse.call("size", &json!({"bytes": 16 * MEGABYTE}));
     for _ in 0..5 {
         client.round_trip("tools/call", &call);
     }
-    add(Row::at_most(
+    add(TableRow::at_most(
         "peak memory during results of 16 MB",
         process::peak(client.id()),
         40.0,
@@ -285,10 +299,11 @@ fn memory_of_large_results(add: Add<'_>) {
     ));
     std::thread::sleep(Duration::from_millis(100));
     let after = process::resident_of(client.id());
-    add(Row::at_most("resident after them", after, 12.0, " MB", json!({})));
+    add(TableRow::at_most("resident after them", after, 12.0, " MB", json!({})));
 }
 
-/// How long an upstream that takes 300 ms to start takes to answer a first call, without a proxy.
+/// Returns the time from the start of an upstream that takes 300 ms to start to its first answer,
+/// without a proxy.
 fn direct_start() -> f64 {
     let began = Instant::now();
     let mut client = Client::spawn(&upstream(2, 300));
@@ -297,8 +312,8 @@ fn direct_start() -> f64 {
     millis(began.elapsed())
 }
 
-/// A dormouse whose one server has been loaded and has fallen asleep.
-fn sleeping() -> Client {
+/// Returns a client of a dormouse whose only server has been loaded and has fallen asleep.
+fn sleeping_dormouse() -> Client {
     let mut client = Client::spawn(&dormouse(&config(&[server(1, 2, 300)])));
     client.initialize();
     client
@@ -309,13 +324,13 @@ fn sleeping() -> Client {
     client
 }
 
-fn waking(add: Add<'_>) {
+fn waking(add: AddRow<'_>) {
     let direct = median((0..ROUNDS).map(|_| direct_start()).collect());
     let one = (0..ROUNDS)
-        .map(|_| millis(sleeping().round_trip("tools/call", &echo(Contender::Dormouse))));
+        .map(|_| millis(sleeping_dormouse().round_trip("tools/call", &echo(Contender::Dormouse))));
     let found = median(one.collect()) - direct;
     let data = json!({"direct start ms": direct});
-    add(Row::at_most(
+    add(TableRow::at_most(
         "first call of a sleeping server: start-up +",
         found,
         10.0,
@@ -325,7 +340,7 @@ fn waking(add: Add<'_>) {
 
     let mut most_processes = 0;
     let many = (0..ROUNDS).map(|_| {
-        let mut client = sleeping();
+        let mut client = sleeping_dormouse();
         let began = Instant::now();
         for number in 0..50 {
             let call = Contender::Dormouse.call("echo", &json!({"number": number}));
@@ -338,8 +353,8 @@ fn waking(add: Add<'_>) {
         took
     });
     let found = median(many.collect()) - direct;
-    add(Row::at_most("50 callers at once for it: start-up +", found, 25.0, " ms", data));
-    add(Row::at_most(
+    add(TableRow::at_most("50 callers at once for it: start-up +", found, 25.0, " ms", data));
+    add(TableRow::at_most(
         "processes for the 50 callers",
         as_f64(most_processes),
         1.0,
@@ -348,8 +363,8 @@ fn waking(add: Add<'_>) {
     ));
 }
 
-/// The figures of a reverse proxy over HTTP and of dormouse, in the same rounds.
-fn over_http(add: Add<'_>) {
+/// Compares a reverse proxy over HTTP with dormouse, in the same rounds.
+fn over_http(add: AddRow<'_>) {
     const CALLS: usize = 6_400;
     let mut clients: Vec<_> = HttpContender::ALL.iter().map(|who| (*who, who.connect())).collect();
     let mut latency: HashMap<&'static str, Vec<f64>> = HashMap::new();
@@ -358,8 +373,8 @@ fn over_http(add: Add<'_>) {
         for (who, client) in &mut clients {
             let one = median((0..500).map(|_| micros(client.round_trip())).collect());
             #[expect(clippy::cast_precision_loss, reason = "a small number")]
-            let many = CALLS as f64 / client.many(CALLS).as_secs_f64();
-            // The first round warms up.
+            let many = CALLS as f64 / client.call_many(CALLS).as_secs_f64();
+            // The first round only warms up.
             if round > 0 {
                 latency.entry(who.name()).or_default().push(one);
                 throughput.entry(who.name()).or_default().push(many);
@@ -377,14 +392,14 @@ fn over_http(add: Add<'_>) {
             let names = [HttpContender::Direct.name(), baseline, who.name()];
             Value::Object(names.iter().map(|name| ((*name).to_owned(), median(name))).collect())
         };
-        add(Row::at_most(
+        add(TableRow::at_most(
             format!("latency of a call, {}", who.name()),
             against(&latency),
             1.5,
             " × reverse proxy",
             json!({"µs": shown(&latency)}),
         ));
-        add(Row::at_least(
+        add(TableRow::at_least(
             format!("calls a second, 64 in flight, {}", who.name()),
             against(&throughput),
             0.7,
@@ -394,10 +409,10 @@ fn over_http(add: Add<'_>) {
     }
 }
 
-/// In this process: what is measured is a function.
-fn search(add: Add<'_>) {
-    let search::Figures { index, answer, scan } = search::measure(ROUNDS);
-    add(Row::at_most(
+/// Measures the search in this process, since it is a plain function.
+fn search(add: AddRow<'_>) {
+    let search::SearchTimes { index, answer, scan } = search::measure(ROUNDS);
+    add(TableRow::at_most(
         "first search of 5,000 tools, with its index",
         index,
         150.0,
@@ -405,7 +420,7 @@ fn search(add: Add<'_>) {
         json!({}),
     ));
     let data = json!({"ms": answer, "scan ms": scan});
-    add(Row::at_most("a search of 5,000 tools", answer / scan, 0.25, " × linear scan", data));
+    add(TableRow::at_most("a search of 5,000 tools", answer / scan, 0.25, " × linear scan", data));
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -1,4 +1,4 @@
-//! Search over many tools, against a scan of all their definitions.
+//! The search over many tools, compared with a scan of all their definitions.
 
 use std::{
     collections::BTreeSet,
@@ -27,14 +27,14 @@ const QUERIES: [&str; 6] = [
     "show the weather of tomorrow",
 ];
 
-/// What was measured, in milliseconds.
-pub struct Figures {
+/// The measured times, in milliseconds.
+pub struct SearchTimes {
     pub index: f64,
     pub answer: f64,
     pub scan: f64,
 }
 
-pub fn measure(rounds: usize) -> Figures {
+pub fn measure(rounds: usize) -> SearchTimes {
     let mut figures = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..rounds {
         let snapshot = snapshot();
@@ -45,7 +45,7 @@ pub fn measure(rounds: usize) -> Figures {
         }
     }
     let [index, answer, scan] = figures.map(median);
-    Figures { index, answer, scan }
+    SearchTimes { index, answer, scan }
 }
 
 fn millis(work: impl FnOnce()) -> f64 {
@@ -55,7 +55,7 @@ fn millis(work: impl FnOnce()) -> f64 {
     took.as_secs_f64() * 1e3
 }
 
-/// The ten tools in whose definitions most words of the query stand.
+/// Returns the ten tools whose definitions contain the most words of the query.
 fn scan(snapshot: &Snapshot, query: &str) -> Vec<(usize, String)> {
     let words: Vec<String> = query.split(' ').map(str::to_lowercase).collect();
     let mut found: Vec<(usize, String)> = snapshot
@@ -100,7 +100,8 @@ fn catalog(server: usize) -> ServerCatalog {
     ServerCatalog { tools, ..ServerCatalog::empty(greeting) }
 }
 
-/// About 1.2 kB of words that are as often the same as those of real tools.
+/// Creates a tool with about 1.2 kB of text, which shares as many words with other tools as real
+/// tools do.
 fn tool(number: usize) -> Tool {
     const VERBS: [&str; 12] = [
         "create", "delete", "list", "get", "update", "search", "restart", "rename", "show",
@@ -127,9 +128,13 @@ fn tool(number: usize) -> Tool {
     let (verb, noun) = (VERBS[number % VERBS.len()], NOUNS[number / VERBS.len() % NOUNS.len()]);
     let other = NOUNS[(number / 7) % NOUNS.len()];
     let sentence = format!(
-        "{verb}s one {noun} of the workspace, optionally with every {other} that belongs to it. Use when somebody wants to {verb} a {noun}; not for a {other}."
+        "{verb}s one {noun} of the workspace, optionally with every {other} that belongs to it. \
+         Use when somebody wants to {verb} a {noun}; not for a {other}."
     );
-    let parameter = |what: &str| json!({"type": "string", "description": format!("The {what} of the {noun} number{}", number % 97)});
+    let parameter = |what: &str| {
+        let description = format!("The {what} of the {noun} number{}", number % 97);
+        json!({"type": "string", "description": description})
+    };
     let properties: Map<_, _> = ["id", "owner", "label", "reason", "before", "after"]
         .map(|name| (format!("{noun}_{name}"), parameter(name)))
         .into_iter()

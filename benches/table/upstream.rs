@@ -1,7 +1,7 @@
 //! The upstream server of the bench: `upstream TOOLS DELAY_MS`.
 //!
-//! Its tools have the schemas of ordinary ones. `echo` answers with its arguments; `size` with a text
-//! of so many bytes.
+//! Its tools have schemas of ordinary size. `echo` returns its arguments, and `size` returns a text
+//! of the requested number of bytes.
 
 use std::{
     io::{BufRead, Write},
@@ -56,7 +56,8 @@ pub fn answer(request: &Value, tools: usize) -> String {
 fn tool(name: &str) -> Value {
     json!({
         "name": name,
-        "description": "Does one thing of the kind that tools do, and says so in a sentence or two. It also says when not to use it.",
+        "description": "Does one thing of the kind that tools do, and says so in a sentence or \
+            two. It also says when not to use it.",
         "inputSchema": {
             "type": "object",
             "properties": {

@@ -1,4 +1,4 @@
-//! Work that blocks, kept off the thread that serves.
+//! Runs blocking work off the thread that serves requests.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -9,9 +9,9 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Lock;
 
-/// Runs `work` on a thread of its own; on this thread where the system starts no more threads.
+/// Runs `work` on a separate thread, or on the current thread if the system cannot start one.
 ///
-/// `None` when `work` panics, or when the runtime ends before it has begun.
+/// Returns `None` if `work` panics, or if the runtime shuts down before `work` has started.
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
@@ -21,7 +21,7 @@ pub async fn run_blocking<T: Send + 'static>(
         let work = on_thread.lock().take();
         work.map(|work| work())
     };
-    // Tokio panics where it cannot start its first thread for blocking work.
+    // Tokio panics if it cannot start its first thread for blocking work.
     let started: Result<JoinHandle<Option<T>>, _> =
         catch_unwind(AssertUnwindSafe(|| spawn_blocking(take)));
     if let Ok(running) = started {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_gives_its_value_and_a_panic_gives_none() {
+    async fn a_panic_of_the_work_gives_none() {
         assert_eq!(run_blocking(|| 7).await, Some(7));
         assert_eq!(run_blocking(|| -> u8 { panic!("on purpose") }).await, None);
     }

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A mutex that is held for one look or change, and never across an await.
+/// A mutex that is held for a single read or change, and never across an await.
 ///
-/// A panic while it is held does not poison it: the change of one request must not end all others.
+/// A panic of the holder does not poison the lock: one failed request must not break all others.
 #[derive(Debug, Default)]
 pub struct Lock<T>(Mutex<T>);
 

@@ -1,9 +1,9 @@
-//! What every layer may use: the ground floor.
+//! Utilities that every layer may use.
 
 mod blocking;
+mod exhaustion;
 mod lock;
-mod resources;
 
 pub use blocking::run_blocking;
+pub use exhaustion::is_exhaustion;
 pub use lock::Lock;
-pub use resources::is_exhaustion;

@@ -1,8 +1,9 @@
-//! Catalogs on disk: one file for each server, named after a hash of what decides the catalog. The one file of
-//! this module with I/O.
+//! Catalogs on disk: one file for each server, named after a hash of the values that determine the
+//! catalog.
 //!
-//! Several processes use one directory at once. A file is replaced as a whole, so that a reader sees the one
-//! or the other; who replaces one holds the lock of the directory, so that no approval is lost.
+//! Several processes use one directory at once. A file is replaced as a whole, so that a reader
+//! sees either the old or the new contents. A process that replaces a file holds the lock of the
+//! directory, so that no approval is lost.
 
 use std::{
     collections::BTreeSet,
@@ -20,34 +21,42 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Digests, Inventory, Kept, Pins, Record, RecordError, ServerCatalog,
-    change::{Change, changes, keep_former},
-    cleanup::{DAMAGED, EXTENSION, HUNG, WRITING, clean},
+    Digests, Inventory, Pins, Record, RecordError, ServerCatalog, StoredServer,
+    cleanup::{
+        CATALOG_EXTENSION, DAMAGED_EXTENSION, HUNG_EXTENSION, TEMPORARY_PREFIX, clean_directory,
+    },
+    definition_change::{DefinitionChange, changes, keep_former},
 };
 use crate::config::{self, Launch, ServerConfig, Transport, make_private_directory, read_bounded};
 
-/// A larger catalog is not kept.
+/// Maximum size of a catalog file, in bytes. Larger catalogs are not stored.
 const MAX_CATALOG_BYTES: usize = 16 * 1024 * 1024;
-/// New files between two looks through the directory.
+/// Number of new files after which the directory is cleaned up.
 const CLEANUP_INTERVAL: usize = 100;
-/// Records of one server, for hosts that declare different things.
+/// Maximum number of records of one server, for hosts that declare different capabilities.
 const MAX_RECORDS: usize = 4;
 
-/// Which catalog is meant: equal for entries that start the same server.
+/// The identity of a stored catalog: equal for config entries that start the same server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CatalogKey(String);
 
 impl CatalogKey {
-    /// `None` for a server that cannot be reached as it is configured. Of the values of variables and headers
-    /// nothing goes in, and of the rest no more than a hash.
+    /// Computes the key of a server. Returns `None` if the server's config is invalid.
+    ///
+    /// The values of variables and headers do not enter the key, and only a hash of everything else
+    /// does.
     pub fn of(config: &ServerConfig) -> Option<Self> {
         let decisive = match config.transport.as_ref().ok()? {
             Transport::Stdio(launch) => json!({
-                "command": launch.command, "args": launch.args, "cwd": directory(launch, || std::env::current_dir().ok()),
-                "env": launch.env.keys().collect::<Vec<_>>(), "inheritEnv": launch.inherit_env,
+                "command": launch.command,
+                "args": launch.args,
+                "cwd": decisive_directory(launch, || std::env::current_dir().ok()),
+                "env": launch.env.keys().collect::<Vec<_>>(),
+                "inheritEnv": launch.inherit_env,
             }),
             Transport::Http(remote) => json!({
-                "url": remote.url.as_str(), "headers": remote.headers.keys().collect::<Vec<_>>(),
+                "url": remote.url.as_str(),
+                "headers": remote.headers.keys().collect::<Vec<_>>(),
             }),
         };
         let protocol = config.protocol.name();
@@ -56,9 +65,9 @@ impl CatalogKey {
     }
 }
 
-/// Where it is started, as far as that decides what it is: `./server`, or `server.py` where there is one, is another
-/// one elsewhere.
-fn directory(launch: &Launch, here: impl FnOnce() -> Option<PathBuf>) -> Option<PathBuf> {
+/// Returns the working directory of the server if it affects which program runs: `./server`, or
+/// `server.py` if such a file exists, is another program in another directory.
+fn decisive_directory(launch: &Launch, here: impl FnOnce() -> Option<PathBuf>) -> Option<PathBuf> {
     if launch.cwd.is_some() {
         return launch.cwd.clone();
     }
@@ -72,15 +81,15 @@ fn directory(launch: &Launch, here: impl FnOnce() -> Option<PathBuf>) -> Option<
     words.any(|word| is_relative(word) || names_file(word)).then_some(here)
 }
 
-/// The directory of the catalogs.
+/// The directory of the stored catalogs.
 #[derive(Clone, Debug)]
 pub struct Cache {
     directory: PathBuf,
-    /// Files that this process has added.
+    /// Number of files that this process has added.
     added: Arc<AtomicUsize>,
 }
 
-/// Why something cannot be kept or read.
+/// The reason why a catalog cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     #[error("cannot use {path}: {cause}")]
@@ -94,18 +103,19 @@ impl Cache {
         Self { directory: directory.into(), added: Arc::default() }
     }
 
-    /// What is known of a server, as it showed itself to those who declared the same; else to those who
-    /// declared more; else whatever is known last, also where nobody has declared anything yet.
+    /// Reads a record of a server: one for the same declared capabilities, or else one for a
+    /// superset of them, or else the newest. With `declared: None` the newest is returned.
     pub fn read(&self, key: &CatalogKey, declared: Option<&[String]>) -> Option<Record> {
         Self::best(self.records(key), declared)
     }
 
-    /// All that is known of a server, the newest first; one for each set of declared capabilities.
+    /// Returns all records of a server, the newest first; one for each set of declared
+    /// capabilities.
     pub fn records(&self, key: &CatalogKey) -> Vec<Record> {
-        self.known(key).records
+        self.stored(key).records
     }
 
-    /// The one of a server's records that [`Cache::read`] returns.
+    /// Selects the record that [`Cache::read`] returns.
     pub fn best(mut records: Vec<Record>, declared: Option<&[String]>) -> Option<Record> {
         let best = declared.and_then(|declared| {
             let exact = records.iter().position(|record| record.is_for(declared));
@@ -115,9 +125,9 @@ impl Cache {
         (best < records.len()).then(|| records.swap_remove(best))
     }
 
-    /// What was seen of a server last, and what that comes to.
+    /// Returns the newest record of a server with the inventory that results from it.
     pub fn last(&self, config: &ServerConfig) -> Option<(Record, Inventory)> {
-        let Kept { records, pins, .. } = self.known(&CatalogKey::of(config)?);
+        let StoredServer { records, pins, .. } = self.stored(&CatalogKey::of(config)?);
         let last = records.into_iter().next()?;
         let digests = Digests::of(&last.catalog);
         let changed = pins.suspicious(config.pin, &digests);
@@ -125,32 +135,33 @@ impl Cache {
         Some((last, inventory))
     }
 
-    /// The tools of a server as they were when they were first seen, and approved since.
+    /// Returns the digests of a server's tools as they were first seen and as they were approved
+    /// later.
     pub fn pins(&self, key: &CatalogKey) -> Pins {
-        self.known(key).pins
+        self.stored(key).pins
     }
 
-    /// All that is known of a server. A file that cannot be read is reported, and tells that what its tools
-    /// were is lost.
-    pub fn known(&self, key: &CatalogKey) -> Kept {
+    /// Reads everything that is stored about a server. An unreadable file is logged, and its pins
+    /// count as lost.
+    pub fn stored(&self, key: &CatalogKey) -> StoredServer {
         self.load(key).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot read what is known of a server");
-            Kept { pins: Pins::lost(), ..Kept::default() }
+            StoredServer { pins: Pins::lost(), ..StoredServer::default() }
         })
     }
 
-    fn load(&self, key: &CatalogKey) -> Result<Kept, CacheError> {
+    fn load(&self, key: &CatalogKey) -> Result<StoredServer, CacheError> {
         let path = self.path(key);
-        // One that has been written by a build with a larger limit is read all the same.
+        // A build with a larger limit may have written the file.
         let file = match read_bounded(&path, 4 * MAX_CATALOG_BYTES as u64) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // One that was set aside was not written again.
-                let was_damaged = path.with_extension(DAMAGED).exists();
+                // A damaged file was set aside, and the server has not been stored again since.
+                let was_damaged = path.with_extension(DAMAGED_EXTENSION).exists();
                 let pins = if was_damaged { Pins::lost() } else { Pins::default() };
-                return Ok(Kept { pins, ..Kept::default() });
+                return Ok(StoredServer { pins, ..StoredServer::default() });
             }
-            // A directory, a pipe, or a file that is far too large.
+            // The path is a directory or a pipe, or the file is far too large.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -161,14 +172,15 @@ impl Cache {
             }
             Err(cause) => return Err(CacheError::Io { path, cause }),
         };
-        Kept::decode(file).map_err(|reason| CacheError::Unreadable { path, reason })
+        StoredServer::decode(file).map_err(|reason| CacheError::Unreadable { path, reason })
     }
 
-    /// Keeps a catalog as it has just been seen. What its tools were when they were first seen stays known, as does
-    /// what this process has `seen` before; returned are those that are not what they were.
+    /// Stores a catalog that has just been fetched, and returns the names of the tools whose
+    /// definitions have changed. The pins from the file and the pins `seen` by this process are
+    /// preserved.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn learn(
         &self,
         key: &CatalogKey,
@@ -177,7 +189,7 @@ impl Cache {
         seen: &Pins,
     ) -> Result<BTreeSet<String>, CacheError> {
         let digests = Digests::of(catalog);
-        self.change(key, |Kept { records, pins, former }| {
+        self.change(key, |StoredServer { records, pins, former }| {
             let is_replaced = |record: &Record| record.is_for(&catalog.discovery.declared);
             let replaced: Vec<Record> =
                 records.extract_if(.., |record| is_replaced(record)).collect();
@@ -194,35 +206,40 @@ impl Cache {
         })
     }
 
-    /// The tools that are not what they were: this one, or all. [`Cache::approve`] takes them as they are.
-    pub fn changes(&self, key: &CatalogKey, tool: Option<&str>) -> Vec<Change> {
-        changes(&self.known(key), tool)
+    /// Returns the changed tools: the named one, or all. [`Cache::approve`] approves them.
+    pub fn changes(&self, key: &CatalogKey, tool: Option<&str>) -> Vec<DefinitionChange> {
+        changes(&self.stored(key), tool)
     }
 
-    /// Takes tools as they are now: this one, or all. Returns those that had changed.
+    /// Approves the current definition of the named tool, or of all tools. Returns the tools that
+    /// had changed.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn approve(&self, key: &CatalogKey, tool: Option<&str>) -> Result<Vec<Change>, CacheError> {
-        self.change(key, |kept| {
-            let changes = changes(kept, tool);
+    /// Returns an error if the file cannot be written.
+    pub fn approve(
+        &self,
+        key: &CatalogKey,
+        tool: Option<&str>,
+    ) -> Result<Vec<DefinitionChange>, CacheError> {
+        self.change(key, |stored| {
+            let changes = changes(stored, tool);
             for change in &changes {
-                kept.pins.approve(&change.now);
-                kept.former.retain(|former| former.name != change.now.name);
+                stored.pins.approve(&change.now);
+                stored.former.retain(|former| former.name != change.now.name);
             }
-            // Where nothing is known of its tools now, nothing has been looked at.
-            if tool.is_none() && !kept.records.is_empty() {
-                kept.pins.approve_all();
+            // Without a stored catalog the user has not seen any tool.
+            if tool.is_none() && !stored.records.is_empty() {
+                stored.pins.approve_all();
             }
             changes
         })
     }
 
-    /// Changes what is kept of a server, while no other process does.
+    /// Changes the stored data of a server while holding the lock of the directory.
     fn change<T>(
         &self,
         key: &CatalogKey,
-        change: impl FnOnce(&mut Kept) -> T,
+        change: impl FnOnce(&mut StoredServer) -> T,
     ) -> Result<T, CacheError> {
         let failed = |cause| CacheError::Io { path: self.directory.clone(), cause };
         // Instructions and definitions may be confidential.
@@ -233,28 +250,28 @@ impl Cache {
         }
         let lock = File::create(place).map_err(failed)?;
         config::lock(&lock).map_err(failed)?;
-        let mut kept = match self.load(key) {
+        let mut stored = match self.load(key) {
             Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
                 set_aside(&path);
-                Kept { pins: Pins::lost(), ..Kept::default() }
+                StoredServer { pins: Pins::lost(), ..StoredServer::default() }
             }
             loaded => loaded?,
         };
-        let outcome = change(&mut kept);
-        let mut encoded = kept.encode();
+        let outcome = change(&mut stored);
+        let mut encoded = stored.encode();
         let size = encoded.len();
         if size > MAX_CATALOG_BYTES {
-            kept.former.clear();
-            encoded = kept.encode();
+            stored.former.clear();
+            encoded = stored.encode();
         }
-        while encoded.len() > MAX_CATALOG_BYTES && kept.records.pop().is_some() {
-            encoded = kept.encode();
+        while encoded.len() > MAX_CATALOG_BYTES && stored.records.pop().is_some() {
+            encoded = stored.encode();
         }
         if encoded.len() > MAX_CATALOG_BYTES {
-            kept.pins = Pins::lost();
-            encoded = kept.encode();
+            stored.pins = Pins::lost();
+            encoded = stored.encode();
         }
-        if kept.records.is_empty() && size > MAX_CATALOG_BYTES {
+        if stored.records.is_empty() && size > MAX_CATALOG_BYTES {
             tracing::warn!(
                 size,
                 "a catalog is too large to be stored; only the digests for `pin` are"
@@ -268,15 +285,15 @@ impl Cache {
         Ok(outcome)
     }
 
-    /// Whether the server did not say in time what it has when it was last connected for that.
+    /// Returns whether the last attempt to fetch the server's catalog timed out.
     pub fn is_hung(&self, key: &CatalogKey) -> bool {
         self.hung(key).is_file()
     }
 
-    /// Records for later runs whether the server did not say in time what it has.
+    /// Records for later runs whether the attempt to fetch the server's catalog timed out.
     ///
     /// # Errors
-    /// When the record cannot be written.
+    /// Returns an error if the record cannot be written.
     pub fn note_hung(&self, key: &CatalogKey, is_hung: bool) -> io::Result<()> {
         if is_hung {
             make_private_directory(&self.directory)?;
@@ -289,36 +306,41 @@ impl Cache {
     }
 
     fn hung(&self, key: &CatalogKey) -> PathBuf {
-        self.directory.join(&key.0).with_extension(HUNG)
+        self.directory.join(&key.0).with_extension(HUNG_EXTENSION)
     }
 
     fn write(&self, key: &CatalogKey, encoded: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(WRITING).tempfile_in(&self.directory)?;
+        let mut file =
+            tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(&self.directory)?;
         file.write_all(encoded)?;
         file.as_file().sync_data()?;
         file.persist(self.path(key))?;
         Ok(())
     }
 
-    /// Keeps the directory within bounds: it is looked through for the first of some new files.
+    /// Cleans up the directory once for every [`CLEANUP_INTERVAL`] new files.
     fn clean(&self) {
         if self.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(CLEANUP_INTERVAL) {
-            clean(&self.directory);
+            clean_directory(&self.directory);
         }
     }
 
     fn path(&self, key: &CatalogKey) -> PathBuf {
-        self.directory.join(&key.0).with_extension(EXTENSION)
+        self.directory.join(&key.0).with_extension(CATALOG_EXTENSION)
     }
 }
 
 fn set_aside(path: &Path) {
-    let aside = path.with_extension(DAMAGED);
+    let aside = path.with_extension(DAMAGED_EXTENSION);
     match fs::rename(path, &aside) {
         Ok(()) => {
-            tracing::warn!(path = %aside.display(), "a catalog was damaged; it has been set aside. With `pin: block` its tools are blocked until `dormouse approve`");
+            tracing::warn!(
+                path = %aside.display(),
+                "a catalog was damaged; it has been set aside. With `pin: block` its tools are \
+                 blocked until `dormouse approve`"
+            );
         }
-        // Another process has done so.
+        // Another process has set the file aside.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!(path = %path.display(), %error, "a catalog is damaged"),
     }
@@ -332,7 +354,7 @@ mod tests {
         wire::Raw,
     };
 
-    fn names(changes: &[Change]) -> Vec<&str> {
+    fn names(changes: &[DefinitionChange]) -> Vec<&str> {
         changes.iter().map(|change| change.now.name.as_str()).collect()
     }
 
@@ -349,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_knows_names_of_variables_and_not_their_values() {
+    fn the_key_contains_names_of_variables_but_not_their_values() {
         let key = |command, env: &[(&str, &str)]| CatalogKey::of(&config(command, env)).unwrap();
         assert_eq!(key("a", &[("TOKEN", "x")]), key("a", &[("TOKEN", "y")]));
         assert_ne!(key("a", &[("TOKEN", "x")]), key("a", &[]));
@@ -357,14 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_counts_where_a_word_of_the_command_is_a_file_in_it() {
+    fn the_directory_matters_if_an_argument_is_a_file_in_it() {
         let here = tempfile::tempdir().unwrap();
         fs::write(here.path().join("server.py"), "").unwrap();
         let counts = |argument: &str| {
             let mut config = config("python3", &[]);
             let Ok(Transport::Stdio(launch)) = &mut config.transport else { panic!() };
             launch.args.push(argument.to_owned());
-            directory(launch, || Some(here.path().to_owned())).is_some()
+            decisive_directory(launch, || Some(here.path().to_owned())).is_some()
         };
         for (argument, expected) in [
             ("server.py", true),
@@ -380,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_set_aside_and_learned_anew() {
+    fn a_damaged_file_is_set_aside_and_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path().join("catalogs"));
         let key = CatalogKey::of(&config("a", &[])).unwrap();
@@ -391,7 +413,7 @@ mod tests {
         fs::write(cache.path(&key), "{").unwrap();
         assert!(cache.read(&key, None).is_none());
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
-        assert!(cache.path(&key).with_extension(DAMAGED).exists());
+        assert!(cache.path(&key).with_extension(DAMAGED_EXTENSION).exists());
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
     }
 
@@ -413,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_of_a_catalog_that_is_too_large_are_kept_without_it() {
+    fn pins_of_an_oversized_catalog_are_stored_without_it() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
         let key = CatalogKey::of(&config("a", &[])).unwrap();
@@ -436,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalog_for_the_same_capabilities_is_best_and_that_for_more_of_them_next() {
+    fn a_record_for_the_same_capabilities_is_preferred_to_a_superset() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
         let key = CatalogKey::of(&config("a", &[])).unwrap();
@@ -467,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_changes_is_noticed_whatever_the_host_declares_until_it_is_approved() {
+    fn a_changed_tool_is_reported_for_all_capabilities_until_approved() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
         let key = CatalogKey::of(&config("a", &[])).unwrap();
@@ -484,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_program_has_written_is_left_alone() {
+    fn a_file_of_a_newer_version_is_not_overwritten() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
         let key = CatalogKey::of(&config("a", &[])).unwrap();
@@ -496,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_by_a_killed_process_is_removed() {
+    fn temporary_files_of_killed_processes_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let abandoned = directory.path().join(".writing-1");
         let file = File::create(&abandoned).unwrap();

@@ -1,4 +1,4 @@
-//! Keeps the directory of the catalogs within bounds.
+//! Limits the size of the directory of stored catalogs.
 
 use std::{
     fs,
@@ -6,58 +6,60 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The extension of a catalog.
-pub(super) const EXTENSION: &str = "catalog";
-/// The extension of a catalog that could not be read.
-pub(super) const DAMAGED: &str = "damaged";
-/// The extension of an empty file that says that a server hung when its catalog was to be fetched.
-pub(super) const HUNG: &str = "hung";
-/// The beginning of the name of a file that is being written.
-pub(super) const WRITING: &str = ".writing-";
+/// The extension of a file that holds a catalog.
+pub(super) const CATALOG_EXTENSION: &str = "catalog";
+/// The extension of a catalog file that could not be read.
+pub(super) const DAMAGED_EXTENSION: &str = "damaged";
+/// The extension of an empty file that records that a server hung while its catalog was fetched.
+pub(super) const HUNG_EXTENSION: &str = "hung";
+/// The prefix of the names of temporary files that are being written.
+pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 
-/// The largest number of files: enough for the catalogs of some thousand servers, each in several configs.
+/// Maximum number of files: enough for the catalogs of some thousand servers, each in several
+/// configs.
 const MAX_FILES: usize = 10_000;
 
-/// The most bytes of all files.
+/// Maximum size of all files together, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// The age from which a file that is still being written belongs to a process that was killed meanwhile.
-const ABANDONED: Duration = Duration::from_hours(1);
+/// Minimum age of an abandoned temporary file. The process that wrote it must have been killed.
+const MIN_ABANDONED_AGE: Duration = Duration::from_hours(1);
 
-struct Kept {
+struct CatalogFile {
     written: SystemTime,
     size: u64,
     path: PathBuf,
 }
 
-/// Removes what was abandoned, and the oldest files where there are too many or too large ones. Blocks.
-pub(super) fn clean(directory: &Path) {
+/// Removes abandoned temporary files, and the oldest files if there are too many or they are too
+/// large. Blocks.
+pub(super) fn clean_directory(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut files = Vec::new();
     for entry in entries.filter_map(Result::ok) {
         let Ok(metadata) = entry.metadata() else { continue };
         let Ok(written) = metadata.modified() else { continue };
         let path = entry.path();
-        let is_old = written.elapsed().is_ok_and(|age| age > ABANDONED);
+        let is_old = written.elapsed().is_ok_and(|age| age > MIN_ABANDONED_AGE);
         let has = |known: &&str| path.extension().is_some_and(|extension| extension == *known);
-        if [EXTENSION, DAMAGED, HUNG].iter().any(has) {
-            files.push(Kept { written, size: metadata.len(), path });
-        } else if is_old && entry.file_name().to_string_lossy().starts_with(WRITING) {
-            // Another process may have done so.
+        if [CATALOG_EXTENSION, DAMAGED_EXTENSION, HUNG_EXTENSION].iter().any(has) {
+            files.push(CatalogFile { written, size: metadata.len(), path });
+        } else if is_old && entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+            // Another process may have removed the file.
             let _ = fs::remove_file(path);
         }
     }
     for path in surplus(files, MAX_FILES, MAX_BYTES) {
-        // As above.
+        // Another process may have removed the file.
         let _ = fs::remove_file(path);
     }
 }
 
-/// Returns the files to remove: all that were written before the first, from the newest on, that is beyond a bound.
-fn surplus(mut files: Vec<Kept>, max_files: usize, max_bytes: u64) -> Vec<PathBuf> {
+/// Returns the files to remove: the newest file that exceeds a limit, and all older files.
+fn surplus(mut files: Vec<CatalogFile>, max_files: usize, max_bytes: u64) -> Vec<PathBuf> {
     files.sort_by_key(|file| std::cmp::Reverse(file.written));
     let mut total = 0_u64;
-    let mut is_within = |(at, file): (usize, &Kept)| {
+    let mut is_within = |(at, file): (usize, &CatalogFile)| {
         total = total.saturating_add(file.size);
         at < max_files && total <= max_bytes
     };
@@ -71,7 +73,7 @@ mod tests {
 
     fn names(max_files: usize, max_bytes: u64) -> Vec<String> {
         let files = [("old", 1, 10), ("new", 3, 10), ("middle", 2, 30)];
-        let files = files.map(|(name, second, size)| Kept {
+        let files = files.map(|(name, second, size)| CatalogFile {
             written: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
             size,
             path: name.into(),

@@ -1,49 +1,50 @@
-//! What hosts may see of a server's catalog, and under which names.
+//! The part of a server's catalog that hosts may see, and the names under which they see it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
-use super::{Documents, ServerCatalog, names};
+use super::{ServerCatalog, ServerDocuments, tool_names};
 use crate::config::ServerConfig;
 
 /// The part of a catalog that the config lets through.
 #[derive(Debug)]
 pub struct Exposed {
     pub catalog: Arc<ServerCatalog>,
-    /// All that the server has.
+    /// The complete catalog of the server.
     pub whole: Arc<ServerCatalog>,
     /// The name under which each tool is listed directly, in the order of the catalog.
     pub listed_names: Vec<String>,
-    /// The places of the tools that an agent may be shown.
+    /// The positions of the tools that an agent may see.
     pub for_model: Vec<usize>,
-    /// The server's tools that are not for use, by their own names.
-    pub withheld: BTreeMap<String, Withheld>,
-    /// What its tools are found by; made when somebody searches.
-    pub(super) documents: OnceLock<Arc<Documents>>,
+    /// The tools that must not be called, by the server's own names for them.
+    pub withheld: BTreeMap<String, WithheldReason>,
+    /// The searchable text of the tools, created by the first search.
+    pub(super) documents: OnceLock<Arc<ServerDocuments>>,
 }
 
-/// Why a tool of a server is not for use.
+/// The reason why a tool must not be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Withheld {
-    /// By `tools` or `features` in the config.
+pub enum WithheldReason {
+    /// The config excludes the tool with `tools` or `features`.
     SwitchedOff,
-    /// It is not what it was when it was approved, and the config says `"pin": "block"`.
+    /// The definition differs from the approved one, and the config has `"pin": "block"`.
     Changed,
 }
 
-/// How a server's tools are named.
+/// The way in which a server's tools are named in lists.
 #[derive(Clone, Copy, Debug)]
 pub enum Naming<'a> {
-    /// As the server names them.
+    /// The server's own names.
     Bare,
-    /// `<part>__<tool>`
+    /// Names of the form `<part>__<tool>`.
     Long { part: &'a str, server: &'a str },
 }
 
-impl Withheld {
-    /// Whether and why a tool is not for use. `changed`: those that are to be withheld for that.
+impl WithheldReason {
+    /// Returns the reason why a tool is withheld, if it is. `changed` holds the tools to withhold
+    /// because their definitions have changed.
     pub(super) fn of(
         tool: &str,
         config: &ServerConfig,
@@ -57,16 +58,18 @@ impl Withheld {
 }
 
 impl Exposed {
-    /// `changed`: the tools that are to be withheld because they are not what they were.
+    /// Creates the view of a catalog. `changed` holds the tools to withhold because their
+    /// definitions have changed.
     pub fn new(
         catalog: &Arc<ServerCatalog>,
         config: &ServerConfig,
         changed: &BTreeSet<String>,
         naming: Naming<'_>,
     ) -> Self {
-        let judge = |name: &String| Some((name.clone(), Withheld::of(name, config, changed)?));
-        let withheld: BTreeMap<String, Withheld> =
-            catalog.tools.iter().filter_map(|tool| judge(&tool.name)).collect();
+        let withheld_entry =
+            |name: &String| Some((name.clone(), WithheldReason::of(name, config, changed)?));
+        let withheld: BTreeMap<String, WithheldReason> =
+            catalog.tools.iter().filter_map(|tool| withheld_entry(&tool.name)).collect();
         let features = config.features;
         let is_whole = withheld.is_empty() && features.resources && features.prompts;
         let whole = catalog.clone();
@@ -91,12 +94,12 @@ impl Exposed {
         Self { catalog, whole, listed_names, for_model, withheld, documents: OnceLock::new() }
     }
 
-    /// The names of the tools that an agent may be shown, in the order of `for_model`.
+    /// Returns the names of the tools that an agent may see, in the order of `for_model`.
     pub fn names_for_model(&self) -> Vec<&str> {
         self.for_model.iter().map(|place| self.catalog.tools[*place].name.as_str()).collect()
     }
 
-    /// The same under the server's own names.
+    /// Returns a copy in which tools have the server's own names.
     #[must_use]
     pub fn bare(&self) -> Self {
         Self {
@@ -115,7 +118,7 @@ impl Naming<'_> {
         let tools: Vec<&str> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
         match self {
             Self::Bare => tools.into_iter().map(str::to_owned).collect(),
-            Self::Long { part, server } => names::tool_names(part, server, &tools),
+            Self::Long { part, server } => tool_names::tool_names(part, server, &tools),
         }
     }
 }

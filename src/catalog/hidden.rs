@@ -1,16 +1,17 @@
-//! What a server says to a model without a person seeing it.
+//! Finds characters in a server's definitions that a model reads but a person does not see.
 
 use serde_json::Value;
 
 use super::{ServerCatalog, Tool};
 use crate::{config::is_hidden, wire::Raw};
 
-/// A character in a definition that a person does not see and a model reads, where there is one.
+/// Returns the first character of a tool's definition that a model reads but a person does not see.
 pub fn hidden_character(tool: &Tool) -> Option<char> {
     find_in(&tool.raw)
 }
 
-/// The same for all of a catalog: where such characters are, and the first of each place.
+/// Finds such characters in a whole catalog: for each affected item its kind and name, and the
+/// first character.
 pub fn hidden_characters(catalog: &ServerCatalog) -> Vec<(String, char)> {
     let named = |kind: &str, name: &str| format!("{kind} {name}");
     let instructions = catalog.greeting.instructions.iter();
@@ -33,7 +34,7 @@ pub fn hidden_characters(catalog: &ServerCatalog) -> Vec<(String, char)> {
 }
 
 fn find_in(definition: &Raw) -> Option<char> {
-    // Escaped or not: a `Value` has the characters themselves.
+    // Parsing into a `Value` also reveals characters that are escaped in the JSON text.
     find_hidden(&definition.read().ok()?)
 }
 
@@ -54,7 +55,7 @@ mod tests {
     use crate::catalog::Item as _;
 
     #[test]
-    fn what_cannot_be_seen_is_found_wherever_it_stands() {
+    fn hidden_characters_are_found_in_every_member() {
         for (tool, expected) in [
             (
                 r#"{"name":"a","inputSchema":{"properties":{"x":{"description":"\u200b"}}}}"#,

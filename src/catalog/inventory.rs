@@ -1,15 +1,15 @@
-//! What a server has and what it would cost, for people who ask.
+//! A summary for the user of the items that a server has, and of their cost in a model's context.
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ServerCatalog, Tool, Withheld, hidden_character};
+use super::{ServerCatalog, Tool, WithheldReason, hidden_character};
 use crate::config::{Pin, ServerConfig};
 
-/// About how many bytes of a definition a model counts as a token.
-const BYTES_OF_A_TOKEN: usize = 4;
+/// Approximate number of bytes of a definition that make up one token of a model.
+const BYTES_PER_TOKEN: usize = 4;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -51,7 +51,7 @@ pub enum ToolState {
 }
 
 impl Inventory {
-    /// `changed`: the tools that are not what they were when they were first seen.
+    /// Creates the inventory. `changed` holds the names of the tools that differ from the pins.
     pub fn of(config: &ServerConfig, catalog: &ServerCatalog, changed: &BTreeSet<String>) -> Self {
         let none = BTreeSet::new();
         let (changed, blocked) = match config.pin {
@@ -62,10 +62,10 @@ impl Inventory {
         let stock = |tool: &Tool| Stock {
             name: tool.name.clone(),
             description: tool.description.clone(),
-            state: match Withheld::of(&tool.name, config, blocked) {
+            state: match WithheldReason::of(&tool.name, config, blocked) {
                 None => ToolState::Shown,
-                Some(Withheld::SwitchedOff) => ToolState::Hidden,
-                Some(Withheld::Changed) => ToolState::Blocked,
+                Some(WithheldReason::SwitchedOff) => ToolState::Hidden,
+                Some(WithheldReason::Changed) => ToolState::Blocked,
             },
             changed: changed.contains(&tool.name),
             hidden_character: hidden_character(tool).map(|c| format!("U+{:04X}", u32::from(c))),
@@ -89,9 +89,9 @@ impl Inventory {
         self.tools.iter().filter(|tool| tool.state == state).count()
     }
 
-    /// About what a model would count for the shown tools.
+    /// Returns the approximate cost of the shown tools in a model's context, in tokens.
     pub fn tokens(&self) -> usize {
-        self.bytes.div_ceil(BYTES_OF_A_TOKEN)
+        self.bytes.div_ceil(BYTES_PER_TOKEN)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Thin typed views of what a server lists; the definition itself stays the raw text it came as.
+//! Thin typed views of the items that a server lists; each keeps its definition as raw text.
 
 use crate::wire::{Raw, edit};
 
@@ -11,31 +11,31 @@ pub struct Tool {
 
 /// The user interface of a tool (MCP Apps, SEP-1865, Resource Discovery).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// The `ui://` resource that shows what the tool returns.
+pub struct ToolInterface {
+    /// The `ui://` resource that shows the results of the tool.
     pub resource: Option<String>,
-    /// Whether an agent may call the tool, or only the interface itself.
+    /// `true` if an agent may call the tool, `false` if only the interface may.
     pub is_for_model: bool,
 }
 
 impl Tool {
-    /// The tool's interface, where it is part of one.
-    pub fn interface(&self) -> Option<Interface> {
-        // Few tools have one, and lists are long.
+    /// Returns the tool's interface, if it has one.
+    pub fn interface(&self) -> Option<ToolInterface> {
+        // Few tools have an interface, and lists are long.
         memchr::memmem::find(self.raw.as_bytes(), b"\"ui")?;
         let meta = edit::get(&self.raw, "_meta")?;
         let Some(ui) = edit::get(&meta, "ui").filter(Raw::is_object) else {
-            // The older form, which some servers still write.
+            // An older form that some servers still write.
             let resource = edit::get_str(&meta, "ui/resourceUri")?;
-            return Some(Interface { resource: Some(resource), is_for_model: true });
+            return Some(ToolInterface { resource: Some(resource), is_for_model: true });
         };
         let visibility = edit::get(&ui, "visibility").and_then(|list| list.read().ok());
         let is_for_model =
             visibility.is_none_or(|list: Vec<String>| list.iter().any(|who| who == "model"));
-        Some(Interface { resource: edit::get_str(&ui, "resourceUri"), is_for_model })
+        Some(ToolInterface { resource: edit::get_str(&ui, "resourceUri"), is_for_model })
     }
 
-    /// Whether an agent may be shown the tool.
+    /// Returns whether an agent may see the tool.
     pub fn is_for_model(&self) -> bool {
         self.interface().is_none_or(|interface| interface.is_for_model)
     }
@@ -59,14 +59,14 @@ pub struct Prompt {
     pub raw: Raw,
 }
 
-/// Something that `…/list` returns; `None` from `read` means that the item is malformed.
+/// An item of a `…/list` result. `read` returns `None` for a malformed item.
 pub trait Item: Sized {
     /// The member of the list result that holds the items.
     const MEMBER: &'static str;
 
     fn read(raw: &Raw) -> Option<Self>;
 
-    /// What tells it from the others of its server.
+    /// Returns the name or URI that identifies the item within its server.
     fn key(&self) -> &str;
 }
 
@@ -74,7 +74,7 @@ impl Item for Tool {
     const MEMBER: &'static str = "tools";
 
     fn read(raw: &Raw) -> Option<Self> {
-        // A host that finds a tool without a schema may refuse the whole list.
+        // A host may reject the whole list if one tool has no schema.
         edit::get(raw, "inputSchema").filter(Raw::is_object)?;
         Some(Self {
             name: name(raw, "name")?,
@@ -126,11 +126,11 @@ impl Item for Prompt {
     }
 }
 
-/// The most bytes of a name or URI, which stands in many texts.
-const MAX_NAME: usize = 8 * 1024;
+/// Maximum length of a name or URI, in bytes. Names are repeated in many texts.
+const MAX_NAME_BYTES: usize = 8 * 1024;
 
 fn name(raw: &Raw, member: &str) -> Option<String> {
-    edit::get_str(raw, member).filter(|name| !name.is_empty() && name.len() <= MAX_NAME)
+    edit::get_str(raw, member).filter(|name| !name.is_empty() && name.len() <= MAX_NAME_BYTES)
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_says_in_its_metadata_what_shows_it_and_who_may_call_it() {
+    fn the_interface_is_read_from_the_metadata_of_a_tool() {
         for (meta, expected) in [
             (r#"{"ui":{"resourceUri":"ui://a"}}"#, Some((Some("ui://a"), true))),
             (r#"{"ui":{"visibility":["app"]}}"#, Some((None, false))),

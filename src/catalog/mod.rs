@@ -1,34 +1,36 @@
-//! What the servers have, as immutable values: catalogs, the snapshot of all of them, and names.
+//! The catalogs of the servers as immutable values, the snapshot of all of them, and the names of
+//! tools.
 //!
-//! Pure but for `cache`. It must not know how a catalog is fetched, nor in which form it is shown.
+//! Everything except `cache` and `cleanup` is pure. This module does not know how a catalog is
+//! fetched, nor in which form hosts see it.
 
 mod cache;
-mod change;
 mod cleanup;
+mod definition_change;
 mod exposed;
 mod hidden;
 mod inventory;
 mod item;
-pub mod names;
 mod pins;
 mod record;
 mod resolve;
 mod search;
-mod server;
+mod server_catalog;
 mod snapshot;
-mod template;
+pub mod tool_names;
+mod uri_matcher;
 
 pub use cache::{Cache, CacheError, CatalogKey};
-pub use change::Change;
-pub use exposed::{Exposed, Naming, Withheld};
+pub use definition_change::DefinitionChange;
+pub use exposed::{Exposed, Naming, WithheldReason};
 pub use hidden::{hidden_character, hidden_characters};
 pub use inventory::{Inventory, Stock, ToolState};
 pub use item::{Item, Prompt, Resource, Template, Tool};
 pub use pins::{Digests, Pins, watched_part};
-pub use record::{Kept, Record, RecordError};
+pub use record::{Record, RecordError, StoredServer};
 pub use resolve::{Collision, ExposedPrompt, Resolved, ResourceRoute, ToolRef};
-pub use search::{Documents, Found, Index, Match};
-pub use server::{Changes, Discovery, ServerCatalog, Spoken, read_items};
-pub use snapshot::{Origin, Presence, ServerId, ServerView, Shown, Snapshot};
+pub use search::{SearchHit, SearchIndex, SearchTarget, ServerDocuments};
+pub use server_catalog::{Changes, Discovery, ProtocolSupport, ServerCatalog, read_items};
+pub use snapshot::{Origin, Presence, ServerId, ServerView, ServerVisibility, Snapshot};
 
 use crate::config::hex;

@@ -1,5 +1,5 @@
-//! What each tool was when it was first seen, so that one that changes under its users is noticed
-//! (DESIGN.md section 2; the "rug pull" of MCP's security best practices).
+//! The definition that each tool had when it was first seen. It reveals tools that change after
+//! their users have approved them (the "rug pull" of MCP's security best practices).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,27 +10,31 @@ use sha2::{Digest, Sha256};
 use super::{ServerCatalog, Tool};
 use crate::{config::Pin, wire::edit};
 
-/// More than this many tools of one server are not remembered: the pins are incomplete then.
-const MAX_TOOLS: usize = 10_000;
+/// Maximum number of pinned tools of one server. Beyond it the pins are incomplete.
+const MAX_PINNED_TOOLS: usize = 10_000;
 
-/// What decides what a model makes of a tool.
-const MEMBERS: [&str; 5] = ["title", "description", "inputSchema", "outputSchema", "annotations"];
+/// The members of a definition that influence how a model uses the tool.
+const PINNED_MEMBERS: [&str; 5] =
+    ["title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// Definitions of one tool that may be approved; a server may show another to hosts that declare something else.
-const MAX_PINS_OF_TOOL: usize = 8;
+/// Maximum number of approved definitions of one tool. A server may define a tool differently for
+/// hosts that declare other capabilities.
+const MAX_PINS_PER_TOOL: usize = 8;
 
-/// The digests of each tool's definition as it was first seen, and as it was approved later, by the tool's name.
-/// Tools that are gone keep theirs: one that comes back must be what it was.
+/// The digests of each tool's definition as it was first seen and as it was approved later, by the
+/// tool's name. Removed tools keep their digests: a tool that returns must match its old
+/// definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pins {
     digests: BTreeMap<String, Vec<String>>,
-    /// Whether tools were seen that are not remembered, so that a tool that is not known here need not be new.
+    /// `true` if tools were seen that are not recorded here. An unrecorded tool is then not
+    /// necessarily new.
     #[serde(skip)]
     is_incomplete: bool,
 }
 
-/// The tools of a catalog, each with the digest of its definition.
+/// The names of a catalog's tools, each with the digest of its definition.
 pub struct Digests(Vec<(String, String)>);
 
 impl Digests {
@@ -40,7 +44,7 @@ impl Digests {
 }
 
 impl Pins {
-    /// The pins of a server whose tools were seen, and of which nothing is known any more.
+    /// Returns the pins of a server whose tools were seen earlier, but whose digests are lost.
     pub fn lost() -> Self {
         Self { digests: BTreeMap::new(), is_incomplete: true }
     }
@@ -53,12 +57,13 @@ impl Pins {
         Self { is_incomplete, ..self }
     }
 
-    /// The tools that are not what they were.
+    /// Returns the names of the tools whose definitions differ from the pinned ones.
     pub fn changed(&self, now: &Digests) -> BTreeSet<String> {
         self.named(now, |pinned, digest| pinned.is_some_and(|pinned| !pinned.contains(digest)))
     }
 
-    /// Returns the names of the tools that a user should look at: with `pin: block` also those that cannot be compared.
+    /// Returns the names of the tools that the user should check. With `pin: block` these include
+    /// the tools that cannot be compared.
     pub fn suspicious(&self, pin: Pin, now: &Digests) -> BTreeSet<String> {
         match pin {
             Pin::Block => self.unverified(now),
@@ -66,7 +71,8 @@ impl Pins {
         }
     }
 
-    /// Returns the names of the tools whose definitions differ from the pinned ones, or cannot be compared.
+    /// Returns the names of the tools whose definitions differ from the pinned ones, or cannot be
+    /// compared.
     pub fn unverified(&self, now: &Digests) -> BTreeSet<String> {
         self.named(now, |pinned, digest| match pinned {
             Some(pinned) => !pinned.contains(digest),
@@ -84,8 +90,8 @@ impl Pins {
         wanted.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Remembers the tools that have not been seen before. Where tools may have been seen that are not
-    /// remembered, no other is taken for new.
+    /// Records the tools that have not been seen before. While the pins are incomplete, no
+    /// unrecorded tool counts as new.
     pub fn see(&mut self, now: &Digests) {
         for (name, digest) in &now.0 {
             if self.is_incomplete {
@@ -94,7 +100,7 @@ impl Pins {
             if self.digests.contains_key(name) {
                 continue;
             }
-            if self.digests.len() >= MAX_TOOLS {
+            if self.digests.len() >= MAX_PINNED_TOOLS {
                 self.is_incomplete = true;
             } else {
                 self.digests.insert(name.clone(), vec![digest.clone()]);
@@ -102,37 +108,39 @@ impl Pins {
         }
     }
 
-    /// Takes over what `others` remember of tools that are not known here.
+    /// Adds the digests of `others` for tools that are not recorded here.
     pub fn add_missing(&mut self, others: &Self) {
         for (name, digests) in &others.digests {
             self.digests.entry(name.clone()).or_insert_with(|| digests.clone());
         }
     }
 
-    /// Whether the tool is as it was when it was first seen, or approved.
+    /// Returns whether the tool's definition is the first seen one or an approved one.
     pub fn has(&self, tool: &Tool) -> bool {
         self.digests.get(&tool.name).is_some_and(|pinned| pinned.contains(&digest(tool)))
     }
 
-    /// Takes a tool as it is now.
+    /// Approves the current definition of a tool.
     pub fn approve(&mut self, tool: &Tool) {
         let pinned = self.digests.entry(tool.name.clone()).or_default();
-        if pinned.len() >= MAX_PINS_OF_TOOL {
+        if pinned.len() >= MAX_PINS_PER_TOOL {
             pinned.remove(0);
         }
         pinned.push(digest(tool));
     }
 
-    /// Takes all tools as they are now: from here on a tool that is not known is new.
+    /// Marks the pins as complete, unless there are too many, after all tools were approved. Later,
+    /// an unrecorded tool counts as new.
     pub fn approve_all(&mut self) {
-        self.is_incomplete = self.digests.len() > MAX_TOOLS;
+        self.is_incomplete = self.digests.len() > MAX_PINNED_TOOLS;
     }
 }
 
-/// The part of a definition that pins watch, with its members in order; for comparison by people.
+/// Returns the pinned members of a definition as text, with sorted keys, for comparison by the
+/// user.
 pub fn watched_part(tool: &Tool) -> String {
     let mut shown = String::new();
-    for member in MEMBERS {
+    for member in PINNED_MEMBERS {
         let Some(raw) = edit::get(&tool.raw, member) else { continue };
         let text = raw.read::<Value>().map_or_else(
             |_| raw.to_string(),
@@ -146,10 +154,11 @@ pub fn watched_part(tool: &Tool) -> String {
     shown
 }
 
-/// Equal for definitions that mean the same: neither spacing nor the order of members counts.
+/// Returns a digest that is equal for equivalent definitions: white space and the order of members
+/// do not matter.
 fn digest(tool: &Tool) -> String {
     let mut sha = Sha256::new();
-    for member in MEMBERS {
+    for member in PINNED_MEMBERS {
         sha.update(member);
         sha.update([0]);
         if let Some(value) = edit::get(&tool.raw, member) {
@@ -158,7 +167,7 @@ fn digest(tool: &Tool) -> String {
                     value.sort_all_objects();
                     sha.update(value.to_string());
                 }
-                // A text that no `Value` can hold.
+                // The text is valid JSON that no `Value` can hold.
                 Err(_) => sha.update(value.as_bytes()),
             }
         }
@@ -181,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_changes_is_noticed_until_it_is_approved() {
+    fn a_changed_tool_is_reported_until_approved() {
         let first = catalog(&[r#"{"name":"a","description":"x","inputSchema":{"a":1,"b":2}}"#]);
         let mut pins = Pins::default();
         pins.see(&Digests::of(&first));
@@ -200,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_unverified_until_it_is_approved() {
+    fn tools_without_pins_are_unverified_until_approved() {
         let first = catalog(&[r#"{"name":"a","description":"x","inputSchema":{}}"#]);
         let now = Digests::of(&first);
         let mut pins = Pins::lost();
@@ -213,13 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn tools_beyond_those_that_are_remembered_are_unverified() {
-        let tools: Vec<String> =
-            (0..=MAX_TOOLS).map(|n| format!(r#"{{"name":"t{n}","inputSchema":{{}}}}"#)).collect();
+    fn tools_above_the_limit_are_unverified() {
+        let tools: Vec<String> = (0..=MAX_PINNED_TOOLS)
+            .map(|n| format!(r#"{{"name":"t{n}","inputSchema":{{}}}}"#))
+            .collect();
         let all = catalog(&tools.iter().map(String::as_str).collect::<Vec<_>>());
         let mut pins = Pins::default();
         pins.see(&Digests::of(&all));
         assert!(pins.is_incomplete());
-        assert_eq!(Vec::from_iter(pins.unverified(&Digests::of(&all))), [format!("t{MAX_TOOLS}")]);
+        assert_eq!(
+            Vec::from_iter(pins.unverified(&Digests::of(&all))),
+            [format!("t{MAX_PINNED_TOOLS}")]
+        );
     }
 }

@@ -1,65 +1,67 @@
-//! What is known of a server as it is kept on disk: one line that says what the file is, then the records as
-//! JSON, the newest first. A server may list other things to hosts that declare other capabilities, so that
-//! there is one record for each set of them.
+//! The stored knowledge about a server: one header line, then the records as JSON, the newest
+//! first. A server may list different items to hosts that declare different capabilities, so there
+//! is one record for each set of capabilities.
 
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Discovery, Item, Pins, ServerCatalog, Spoken, Tool, read_items};
+use super::{Discovery, Item, Pins, ProtocolSupport, ServerCatalog, Tool, read_items};
 use crate::{
     config::Framing,
     protocol::{Era, Greeting},
     wire::{Raw, edit},
 };
 
-/// Raised when older programs cannot read what is written.
-const FORMAT: u32 = 1;
+/// The version of the file format. Increase it when older programs can no longer read the files.
+const FORMAT_VERSION: u32 = 1;
 
-/// What is known of a server from when it was last connected.
+/// The catalog of a server as it was when the server was last connected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The name that the server had in the config then; for people.
+    /// The name of the server in the config at that time, for display.
     pub server: String,
-    /// When the catalog was last seen to be what it is.
+    /// The last time at which the server was seen to have this catalog.
     pub learned: SystemTime,
     pub catalog: ServerCatalog,
 }
 
-/// What is kept of one server.
+/// The stored data of one server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
-    /// The newest first; one for each set of declared capabilities.
+pub struct StoredServer {
+    /// The records, newest first; one for each set of declared capabilities.
     pub records: Vec<Record>,
-    /// Of all its tools, whatever was declared when they were seen.
+    /// The pins of all tools of the server, whatever capabilities were declared when they were
+    /// seen.
     pub pins: Pins,
-    /// Tools as they were last pinned, of those that the records have otherwise or no more; for comparison.
+    /// The last pinned definitions of tools that the records lack or define differently, for
+    /// comparison.
     pub former: Vec<Tool>,
 }
 
-/// Why a file is no record.
+/// The reason why a file cannot be read as records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     #[error("it is damaged")]
     Damaged,
-    /// It is left alone: the newer program may still need it.
+    /// The file has another format. It is not overwritten, since a newer program may still need it.
     #[error("it was written by another version of dormouse")]
     OtherFormat,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct FileHeader {
     #[serde(rename = "dormouse-catalog")]
     format: u32,
-    /// Of all that follows the first line.
+    /// The digest of everything after the first line.
     sha256: String,
 }
 
-/// Members of the body that hold no text of the server.
+/// The members of a record that contain no raw JSON of the server.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct About {
+struct RecordMetadata {
     server: String,
     /// Seconds since 1970.
     learned: u64,
@@ -76,13 +78,13 @@ struct About {
 }
 
 impl Record {
-    /// Whether it was learned from a server that had been declared these capabilities.
+    /// Returns whether the server had been declared exactly these capabilities.
     pub fn is_for(&self, declared: &[String]) -> bool {
         self.catalog.discovery.declared == declared
     }
 
-    /// Whether it was learned from a server that had been declared all of these, and perhaps more: what is listed
-    /// beyond what such a host can use goes when the server is next connected.
+    /// Returns whether the server had been declared all of these capabilities, and perhaps more.
+    /// Items that need the additional capabilities disappear when the server is next connected.
     pub fn covers(&self, declared: &[String]) -> bool {
         declared.iter().all(|name| self.catalog.discovery.declared.contains(name))
     }
@@ -93,7 +95,7 @@ impl Record {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let spoken = discovery.spoken.certain();
         let since_epoch = self.learned.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let about = About {
+        let about = RecordMetadata {
             server: self.server.clone(),
             learned: since_epoch.as_secs(),
             took_ms: millis(discovery.took),
@@ -129,17 +131,17 @@ impl Record {
             ["about", "capabilities", "tools", "resources", "resourceTemplates", "prompts", "said"];
         let [about, capabilities, tools, resources, templates, prompts, said] =
             edit::get_each(body, members);
-        let about: About = about?.read().ok()?;
+        let about: RecordMetadata = about?.read().ok()?;
         let greeting = Greeting {
             era: about.era,
             version: about.version,
             capabilities: capabilities?.detached(),
             instructions: about.instructions,
             about: about.description,
-            // Records of older versions have none.
+            // Records of older versions of dormouse have no handshake result.
             said: said.map(|said| said.detached()),
         };
-        let spoken = Spoken {
+        let spoken = ProtocolSupport {
             legacy: about.speaks_legacy,
             modern: about.speaks_modern,
             framing: about.is_sse.then_some(Framing::Sse),
@@ -164,8 +166,8 @@ impl Record {
     }
 }
 
-impl Kept {
-    /// The file that holds it.
+impl StoredServer {
+    /// Encodes the contents of the file.
     pub fn encode(&self) -> Vec<u8> {
         let records: Vec<Raw> = self.records.iter().map(Record::body).collect();
         let former: Vec<Raw> = self.former.iter().map(|tool| tool.raw.clone()).collect();
@@ -177,19 +179,23 @@ impl Kept {
         ];
         let mut body = edit::set_each(&Raw::empty_object(), &members).as_bytes().to_vec();
         body.push(b'\n');
-        let head = Head { format: FORMAT, sha256: super::hex(&Sha256::digest(&body)) };
+        let head =
+            FileHeader { format: FORMAT_VERSION, sha256: super::hex(&Sha256::digest(&body)) };
         let mut file = Raw::encode(&head).as_bytes().to_vec();
         file.push(b'\n');
         file.append(&mut body);
         file
     }
 
+    /// Decodes the contents of a file.
+    ///
     /// # Errors
-    /// When the text is not what `encode` has written.
+    /// Returns an error if the file was not written by [`Self::encode`].
     pub fn decode(file: Vec<u8>) -> Result<Self, RecordError> {
         let end = file.iter().position(|byte| *byte == b'\n').ok_or(RecordError::Damaged)?;
-        let head: Head = serde_json::from_slice(&file[..end]).map_err(|_| RecordError::Damaged)?;
-        if head.format != FORMAT {
+        let head: FileHeader =
+            serde_json::from_slice(&file[..end]).map_err(|_| RecordError::Damaged)?;
+        if head.format != FORMAT_VERSION {
             return Err(RecordError::OtherFormat);
         }
         let body = bytes::Bytes::from(file).slice(end + 1..);
@@ -202,7 +208,7 @@ impl Kept {
     fn read(body: &Raw) -> Option<Self> {
         let [pins, incomplete, records, former] =
             edit::get_each(body, ["pins", "incomplete", "records", "former"]);
-        // Older files have neither.
+        // Older files have neither `former` nor `incomplete`.
         let former = former.and_then(|former| items(&former)).unwrap_or_default();
         let incomplete = incomplete.is_some_and(|flag| flag.as_bytes() == b"true");
         let records: Option<Vec<Record>> =
@@ -238,45 +244,45 @@ mod tests {
         Record { server: "s".to_owned(), learned, catalog }
     }
 
-    fn kept(records: Vec<Record>) -> Kept {
+    fn stored(records: Vec<Record>) -> StoredServer {
         let mut pins = Pins::default();
         for record in &records {
             pins.see(&Digests::of(&record.catalog));
         }
-        Kept { records, pins, former: Vec::new() }
+        StoredServer { records, pins, former: Vec::new() }
     }
 
     #[test]
-    fn files_from_before_definitions_were_kept_can_be_read() {
-        let kept = kept(vec![record()]);
-        let text = String::from_utf8(kept.encode()).unwrap();
+    fn files_without_former_definitions_can_be_read() {
+        let stored = stored(vec![record()]);
+        let text = String::from_utf8(stored.encode()).unwrap();
         let (_, body) = text.split_once('\n').unwrap();
         let body = body.replace(",\"former\":[]", "");
         assert!(!body.contains("former"), "{body}");
-        assert_eq!(Kept::read(&raw(&body)), Some(kept));
+        assert_eq!(StoredServer::read(&raw(&body)), Some(stored));
     }
 
     #[test]
-    fn what_is_written_is_read_again_byte_for_byte() {
-        let kept = kept(vec![record(), Record { server: "t".to_owned(), ..record() }]);
-        let file = kept.encode();
-        assert_eq!(Kept::decode(file.clone()), Ok(kept));
+    fn written_files_are_read_back_unchanged() {
+        let stored = stored(vec![record(), Record { server: "t".to_owned(), ..record() }]);
+        let file = stored.encode();
+        assert_eq!(StoredServer::decode(file.clone()), Ok(stored));
         let text = String::from_utf8(file).unwrap();
         let newer = text.replacen("\"dormouse-catalog\":1", "\"dormouse-catalog\":2", 1);
-        assert_eq!(Kept::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
+        assert_eq!(StoredServer::decode(newer.into_bytes()), Err(RecordError::OtherFormat));
     }
 
     proptest! {
         #[test]
-        fn damage_is_noticed(at in 0..2000usize, byte: u8, cut in 0..2000usize) {
-            let whole = kept(vec![record()]).encode();
+        fn damaged_files_are_rejected(at in 0..2000usize, byte: u8, cut in 0..2000usize) {
+            let whole = stored(vec![record()]).encode();
             let at = at % whole.len();
             let mut damaged = whole.clone();
             damaged[at] = byte;
             if damaged != whole {
-                prop_assert!(Kept::decode(damaged).is_err());
+                prop_assert!(StoredServer::decode(damaged).is_err());
             }
-            prop_assert!(Kept::decode(whole[..cut % whole.len()].to_vec()).is_err());
+            prop_assert!(StoredServer::decode(whole[..cut % whole.len()].to_vec()).is_err());
         }
     }
 }

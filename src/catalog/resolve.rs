@@ -1,25 +1,26 @@
-//! From a name that an agent or a host wrote to the thing it means.
+//! Resolves the names that agents and hosts write.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Exposed, Presence, Prompt, ServerCatalog, ServerId, ServerView, Shown, Snapshot, Tool,
-    Withheld, template,
+    Exposed, Presence, Prompt, ServerCatalog, ServerId, ServerView, ServerVisibility, Snapshot,
+    Tool, WithheldReason, uri_matcher,
 };
 use crate::wire::Raw;
 
-/// One tool of a server whose catalog is known, by position.
+/// A tool of a server whose catalog is known, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolRef {
     pub server: usize,
     pub tool: usize,
 }
 
-/// What a tool's name means at the moment.
+/// The current meaning of a tool's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
     Tool(ToolRef),
-    /// It names a server whose catalog is not live: load it and look again.
+    /// The name belongs to a server that is not loaded: load the server, and resolve the name
+    /// again.
     NeedsLoad {
         server: usize,
     },
@@ -27,31 +28,31 @@ pub enum Resolved {
     Ambiguous {
         candidates: Vec<String>,
     },
-    /// Its server has it, and it is not for use. `tool`: its own name.
+    /// The server has the tool, but withholds it. `tool` is the server's own name for it.
     Withheld {
         server: usize,
         tool: String,
-        why: Withheld,
+        why: WithheldReason,
     },
     Unknown,
 }
 
-/// Where a resource request goes.
+/// The destination of a resource request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceRoute {
     Server(ServerId),
-    /// Nobody lists it; the awake servers may still have it.
+    /// No live server lists the resource; an awake server may still have it.
     Unlisted,
 }
 
 impl Snapshot {
-    /// The tool at `at`, with its server.
+    /// Returns the tool at `at`, with its server.
     pub fn tool(&self, at: ToolRef) -> (&ServerView, &Tool) {
         let view = &self.servers[at.server];
         (view, &self.exposed_at(at).catalog.tools[at.tool])
     }
 
-    /// The name under which the tool at `at` is listed directly.
+    /// Returns the name under which the tool at `at` is listed directly.
     pub fn listed_name(&self, at: ToolRef) -> &str {
         &self.exposed_at(at).listed_names[at.tool]
     }
@@ -61,12 +62,13 @@ impl Snapshot {
         exposed.expect("a ToolRef is only made for known catalogs of the same snapshot")
     }
 
-    /// The tool that has this directly listed name, loaded or not.
+    /// Returns the tool with this directly listed name, loaded or not.
     pub fn listed(&self, name: &str) -> Option<ToolRef> {
         self.by_listed_name(name)
     }
 
-    /// The name by which meta-tools show a tool: `server/tool`, or bare for a single server.
+    /// Returns the name under which meta-tools show a tool: `server/tool`, or the bare name for a
+    /// single server.
     pub fn qualified(&self, at: ToolRef) -> String {
         let (view, tool) = self.tool(at);
         if self.sole.is_some() { tool.name.clone() } else { format!("{}/{}", view.name, tool.name) }
@@ -83,19 +85,20 @@ impl Snapshot {
         if self.names_a_server(name) { Resolved::Unknown } else { self.resolve_bare(name) }
     }
 
-    /// Whether a configured server, in use or not, stands before a separator in the name. It binds: another
-    /// server must not answer to it with a tool that is literally called so.
+    /// Returns whether the name begins with a configured server and a separator. Such a name
+    /// belongs to that server, in use or not: another server must not answer to it with a tool that
+    /// literally has this name.
     pub fn names_a_server(&self, name: &str) -> bool {
         self.sole.is_none() && self.servers.iter().any(|view| own_part(view, name).is_some())
     }
 
-    /// Whether another configured server than this one stands before a separator in the name.
+    /// Returns whether the name begins with another configured server and a separator.
     fn is_named_after_another(&self, server: usize, name: &str) -> bool {
         let mut others = self.servers.iter().enumerate().filter(|(other, _)| *other != server);
         self.sole.is_none() && others.any(|(_, view)| own_part(view, name).is_some())
     }
 
-    /// The one tool of this name among those that are known, loaded or not.
+    /// Returns the known tool with this directly listed or qualified name, loaded or not.
     pub fn known_tool(&self, name: &str) -> Option<ToolRef> {
         let qualified = || {
             self.candidates(name).into_iter().find_map(|(server, tool)| self.tool_of(server, tool))
@@ -103,7 +106,7 @@ impl Snapshot {
         self.listed(name).or_else(qualified)
     }
 
-    /// Every tool of every server whose catalog is known, in config order.
+    /// Returns every tool of every server whose catalog is known, in config order.
     pub fn known_tools(&self) -> impl Iterator<Item = ToolRef> {
         self.servers.iter().enumerate().flat_map(|(server, view)| {
             let tools = view.exposed().map_or(0, |exposed| exposed.catalog.tools.len());
@@ -111,7 +114,7 @@ impl Snapshot {
         })
     }
 
-    /// Resolves a tool of one server by its own name.
+    /// Resolves a tool of one server by the server's own name for it.
     pub fn resolve_in(&self, server: usize, tool: &str) -> Resolved {
         let view = &self.servers[server];
         if let Presence::Live { .. } | Presence::Offered { .. } = view.presence {
@@ -122,7 +125,7 @@ impl Snapshot {
                 return withheld;
             }
             if !view.allows(tool) {
-                let (tool, why) = (tool.to_owned(), Withheld::SwitchedOff);
+                let (tool, why) = (tool.to_owned(), WithheldReason::SwitchedOff);
                 return Resolved::Withheld { server, tool, why };
             }
         }
@@ -132,7 +135,8 @@ impl Snapshot {
         }
     }
 
-    /// `server/tool` and `server__tool`. A server's name may hold the separator: the longest one wins.
+    /// Resolves `server/tool` and `server__tool`. A server's name may contain the separator: the
+    /// longest matching name wins.
     fn resolve_qualified(&self, name: &str) -> Option<Resolved> {
         let candidates = self.candidates(name);
         let known = candidates.iter().find_map(|(server, tool)| {
@@ -147,7 +151,8 @@ impl Snapshot {
         })
     }
 
-    /// The servers that a qualified name may mean, each with what it leaves for the tool; the longest name first.
+    /// Returns the servers that a qualified name may refer to, each with the remaining part of the
+    /// name. The longest server name comes first.
     fn candidates<'a>(&self, name: &'a str) -> Vec<(usize, &'a str)> {
         let mut candidates: Vec<(usize, &str)> = Vec::new();
         for (server, view) in self.servers.iter().enumerate().filter(|(_, view)| view.is_known()) {
@@ -157,7 +162,8 @@ impl Snapshot {
         candidates
     }
 
-    /// Of the loaded servers first; of those that are not, one that is known to have it.
+    /// Resolves a bare name among the loaded servers first, and then among the known tools of
+    /// servers that are not loaded.
     fn resolve_bare(&self, name: &str) -> Resolved {
         let servers = 0..self.servers.len();
         let found: Vec<ToolRef> =
@@ -176,7 +182,8 @@ impl Snapshot {
         }
     }
 
-    /// With a single server every bare name is its own, loaded or not.
+    /// Resolves an unknown bare name to the single server, if there is only one and it is not
+    /// loaded.
     fn needs_the_only_server(&self) -> Resolved {
         match self.sole {
             Some(server) if matches!(self.servers[server].presence, Presence::Offered { .. }) => {
@@ -209,8 +216,9 @@ impl Snapshot {
         Some(Resolved::Withheld { server, tool: name.to_owned(), why })
     }
 
-    /// Every live server, in the order in which it has a claim to a name or a URI: config order, but
-    /// in stable lists what hosts have loaded comes last, so that it changes nothing that is listed.
+    /// Returns every live server, in the order of their claims to names and URIs. This is config
+    /// order, but in stable lists the servers that hosts have loaded come last, so that they change
+    /// nothing that is listed.
     fn claimants(&self) -> Vec<Claimant<'_>> {
         let mut claimants: Vec<Claimant<'_>> = self
             .live()
@@ -218,14 +226,17 @@ impl Snapshot {
                 server,
                 view,
                 catalog: &exposed.catalog,
-                is_listed: matches!(view.shown(self.settings.listing), Shown::Live(_)),
+                is_listed: matches!(
+                    view.visibility(self.settings.listing),
+                    ServerVisibility::Live(_)
+                ),
             })
             .collect();
         claimants.sort_by_key(|claimant| !claimant.is_listed);
         claimants
     }
 
-    /// Every prompt of every live server.
+    /// Returns every prompt of every live server.
     pub fn prompts(&self) -> Vec<ExposedPrompt<'_>> {
         let mut taken = HashSet::new();
         let mut exposed = Vec::new();
@@ -243,7 +254,8 @@ impl Snapshot {
         exposed
     }
 
-    /// The server of a prompt and the prompt's name there. Every prompt also answers to its long name.
+    /// Returns the server of a prompt and the server's own name for it. Every prompt also has its
+    /// long name.
     pub fn resolve_prompt(&self, name: &str) -> Option<(ServerId, String)> {
         let prompts = self.prompts();
         let is_long = |exposed: &&ExposedPrompt<'_>| {
@@ -256,7 +268,7 @@ impl Snapshot {
         Some((self.servers[found.server].id, found.prompt.name.clone()))
     }
 
-    /// The resources to list; of equal URIs the first claimant's.
+    /// Returns the resources to list. Of equal URIs the first claimant's is listed.
     pub fn resources(&self) -> Vec<Raw> {
         self.unique(|catalog| {
             catalog
@@ -267,7 +279,7 @@ impl Snapshot {
         })
     }
 
-    /// The resource templates to list; of equal ones the first claimant's.
+    /// Returns the resource templates to list. Of equal templates the first claimant's is listed.
     pub fn templates(&self) -> Vec<Raw> {
         self.unique(|catalog| {
             let templates = catalog.templates.iter();
@@ -285,16 +297,17 @@ impl Snapshot {
         all.filter(|(key, _)| taken.insert(*key)).map(|(_, raw)| raw.clone()).collect()
     }
 
-    /// The server that a URI, or a template named in a completion, belongs to.
+    /// Returns the server that a URI belongs to. `uri` may also be a template, as named in a
+    /// completion.
     pub fn route_resource(&self, uri: &str) -> ResourceRoute {
         let claimants = self.claimants();
         let is_listed = |catalog: &ServerCatalog| {
             catalog.resources.iter().any(|resource| resource.uri == uri)
                 || catalog.templates.iter().any(|template| template.uri_template == uri)
         };
-        let wanted = template::Wanted::new(uri);
+        let matcher = uri_matcher::UriMatcher::new(uri);
         let is_matched = |catalog: &ServerCatalog| {
-            catalog.templates.iter().any(|template| wanted.matches(&template.uri_template))
+            catalog.templates.iter().any(|template| matcher.matches(&template.uri_template))
         };
         // A server need not list the interfaces of its tools (SEP-1865, Resource Discovery).
         let is_interface = uri.starts_with("ui://");
@@ -312,7 +325,8 @@ impl Snapshot {
     }
 }
 
-/// What follows the server's name and a separator; `None` where another name stands there.
+/// Returns the part of the name after the server's name and a separator, or `None` if the name
+/// begins otherwise.
 fn own_part<'a>(view: &ServerView, name: &'a str) -> Option<&'a str> {
     [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
         .into_iter()
@@ -321,7 +335,8 @@ fn own_part<'a>(view: &ServerView, name: &'a str) -> Option<&'a str> {
 }
 
 impl Snapshot {
-    /// What two live servers list, where one of them is new.
+    /// Returns the items that two live servers list under one name, for servers of which at least
+    /// one is new.
     pub fn collisions(&self, is_new: impl Fn(usize) -> bool) -> Vec<Collision> {
         let mut found = Vec::new();
         let (mut uris, mut names) = (HashMap::new(), HashMap::new());
@@ -349,11 +364,11 @@ impl Snapshot {
     }
 }
 
-/// Two servers that list the same.
+/// An item that two servers list under the same name or URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
     pub servers: [usize; 2],
-    /// For the log; it repeats what the servers say.
+    /// A description for the log; it quotes text of the servers.
     pub text: String,
 }
 
@@ -364,8 +379,8 @@ struct Claimant<'a> {
     is_listed: bool,
 }
 
-/// A prompt under the name by which hosts know it: bare for the first claimant, else
-/// `<server>__<prompt>` (DESIGN.md section 4, Names).
+/// A prompt with the name by which hosts know it: bare for the first claimant, `<server>__<prompt>`
+/// for others (see `docs/design/names.md`).
 pub struct ExposedPrompt<'a> {
     pub name: String,
     pub server: usize,

@@ -1,20 +1,20 @@
-//! Everything that is known of all servers at one moment. Immutable, and swapped as a whole.
+//! The immutable view of all servers at one moment, which is swapped as a whole.
 
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
 
-use super::{Changes, Exposed, Index, Naming, ServerCatalog, ToolRef, names};
+use super::{Changes, Exposed, Naming, SearchIndex, ServerCatalog, ToolRef, tool_names};
 use crate::config::{Features, Listing, ServerConfig, Settings, Startup, ToolRules, Wrapping};
 
-/// A server's name as a number, for as long as the process lives. Where a server stands in a snapshot may
-/// change when the config does; this does not.
+/// The number of a server, which stays the same for as long as the process lives. The server's
+/// position in a snapshot may change with the config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(pub usize);
 
 impl ServerId {
-    /// The servers of a first config, numbered in their order.
+    /// Numbers the servers of the first config in their order.
     pub fn number(servers: &[ServerConfig]) -> Vec<(Self, &ServerConfig)> {
         servers.iter().enumerate().map(|(number, server)| (Self(number), server)).collect()
     }
@@ -23,20 +23,21 @@ impl ServerId {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub settings: Arc<Settings>,
-    /// In config order.
+    /// The servers in config order.
     pub servers: Vec<Arc<ServerView>>,
-    /// Directly listed names of all tools that are known; made at the first look, since many snapshots follow each other
-    /// at a start.
+    /// The tools by directly listed name. Created on first use, since many snapshots follow each
+    /// other while the servers start.
     by_listed_name: OnceLock<HashMap<String, ToolRef>>,
-    /// The only server that there is to see; its names are bare.
+    /// The position of the only visible server, whose names are bare.
     pub sole: Option<usize>,
-    /// Whether `ServerView::known` says what there is to say, or nobody has looked yet.
+    /// `true` once the catalogs of unloaded servers have been read from disk into
+    /// `ServerView::known`.
     pub is_recalled: bool,
-    /// What all tools are found by; made when somebody searches.
-    pub(super) search_index: Arc<OnceLock<Index>>,
+    /// The search index over all tools, created by the first search.
+    pub(super) search_index: Arc<OnceLock<SearchIndex>>,
 }
 
-/// One server as the host may see it.
+/// One server as a host may see it.
 #[derive(Clone, Debug)]
 pub struct ServerView {
     pub id: ServerId,
@@ -48,27 +49,28 @@ pub struct ServerView {
     pub features: Features,
     pub rules: ToolRules,
     pub presence: Presence,
-    /// What the server had when it was last connected, perhaps in another run. It feeds search, counts
-    /// and the `direct` surface, nothing else.
+    /// The catalog from the last connection, perhaps in another run. It is used for search, for
+    /// counts and for the `direct` surface only.
     pub known: Option<Arc<Exposed>>,
-    /// Why the last load failed that somebody asked for, until one succeeds.
+    /// The cause of failure of the last requested load, until a load succeeds.
     pub failure: Option<String>,
 }
 
-/// Whether a server has anything to show. Being awake or asleep makes no difference here.
+/// The visible state of a server. Awake and asleep servers do not differ here.
 #[derive(Clone, Debug)]
 pub enum Presence {
-    /// It can be loaded. `trouble`: why the last attempt failed.
+    /// The server can be loaded. `trouble` is the cause of failure of the last attempt.
     Offered { trouble: Option<String> },
-    /// Its catalog is part of what the process offers.
+    /// The catalog is part of what dormouse offers to hosts.
     Live { exposed: Arc<Exposed>, origin: Origin },
-    /// Three loads in a row failed.
+    /// Three consecutive loads failed.
     Evicted,
-    /// Switched off in the config.
+    /// The config has switched the server off.
     Disabled,
 }
 
-/// Why a catalog is live. What a host asked for does not show in stable lists.
+/// The reason why a catalog is live. In stable lists, a server that a host has loaded still appears
+/// unloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     OwnAccord,
@@ -77,18 +79,18 @@ pub enum Origin {
 
 /// A server as it appears in lists.
 #[derive(Clone, Copy, Debug)]
-pub enum Shown<'a> {
-    /// `known`: as in [`ServerView`].
+pub enum ServerVisibility<'a> {
+    /// `known` is the same as in [`ServerView`].
     Offered {
         trouble: Option<&'a str>,
         known: Option<&'a Exposed>,
     },
     Live(&'a Exposed),
-    Nothing,
+    Hidden,
 }
 
 impl Snapshot {
-    /// The state before anything was connected.
+    /// Returns the snapshot before any server was connected.
     pub fn new(settings: Arc<Settings>, servers: &[(ServerId, &ServerConfig)]) -> Self {
         let views: Vec<_> = servers
             .iter()
@@ -105,8 +107,9 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot after the config has changed. A server that `is_kept` is as it was, but for what the config says of
-    /// it; `expose` makes anew what is exposed of it. Of the others nothing is known.
+    /// Returns the snapshot after the config has changed. A server for which `is_kept` holds keeps
+    /// its state; its settings come from the new config, and `expose` creates its exposed catalog
+    /// again. Other servers are unknown.
     #[must_use]
     pub fn reconfigured(
         &self,
@@ -138,17 +141,17 @@ impl Snapshot {
         Self { is_recalled: self.is_recalled && is_all_kept, ..after.with_servers(views) }
     }
 
-    /// Where the server of this id stands.
+    /// Returns the position of the server with this id.
     pub fn position(&self, id: ServerId) -> Option<usize> {
         self.servers.iter().position(|view| view.id == id)
     }
 
-    /// The server of this id, if the config still has it.
+    /// Returns the server with this id, if the config still has it.
     pub fn view(&self, id: ServerId) -> Option<&ServerView> {
         self.position(id).map(|position| self.servers[position].as_ref())
     }
 
-    /// How the tools of a server are named.
+    /// Returns the naming of a server's tools.
     pub fn naming(&self, server: usize) -> Naming<'_> {
         let view = &self.servers[server];
         match self.sole {
@@ -157,7 +160,8 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot in which the server at this position has the given presence, and what differs.
+    /// Returns the snapshot in which the server at this position has the given presence, and the
+    /// lists that change.
     #[must_use]
     pub fn with(&self, server: usize, presence: Presence) -> (Self, Changes) {
         let before = &self.servers[server];
@@ -169,7 +173,7 @@ impl Snapshot {
         (self.with_servers(servers), changes)
     }
 
-    /// The snapshot in which a load of the server has failed. Lists do not show it.
+    /// Returns the snapshot in which a load of the server has failed. Lists do not change.
     #[must_use]
     pub fn with_failure(&self, server: ServerId, cause: String) -> Self {
         let Some(server) = self.position(server) else { return self.clone() };
@@ -183,7 +187,7 @@ impl Snapshot {
         self.servers.iter().enumerate().map(|(at, view)| (view.id, at)).collect()
     }
 
-    /// The snapshot in which these servers had these catalogs when they were last connected.
+    /// Returns the snapshot with these catalogs from the servers' last connections as known.
     #[must_use]
     pub fn recalled(&self, known: Vec<(ServerId, Arc<Exposed>)>) -> Self {
         let positions = self.positions();
@@ -196,7 +200,8 @@ impl Snapshot {
         Self { is_recalled: true, ..self.with_servers(servers) }
     }
 
-    /// The snapshot in which these servers are live that are not yet, with the catalogs that they had in another run.
+    /// Returns the snapshot in which these servers are live with catalogs from another run, unless
+    /// they are live already.
     #[must_use]
     pub fn seeded(&self, seeds: Vec<(ServerId, Arc<Exposed>)>) -> Self {
         let positions = self.positions();
@@ -212,8 +217,8 @@ impl Snapshot {
         self.with_servers(servers)
     }
 
-    /// What there is to see of `server` alone, under bare names. Positions stay what they are. Of a server that is
-    /// gone there is nothing.
+    /// Returns the snapshot in which only `server` is visible, under bare names. Positions do not
+    /// change. A server that the config no longer has appears empty.
     #[must_use]
     pub fn only(&self, server: ServerId) -> Self {
         let hidden = |view: &Arc<ServerView>| {
@@ -232,8 +237,9 @@ impl Snapshot {
         Self { sole: Some(position), ..self.with_servers(servers) }
     }
 
-    /// What somebody sees who has not loaded the servers that `is_loaded` denies. What others' loads have shown of
-    /// them can be found by a search, but where lists are to stay the same.
+    /// Returns the snapshot for a host that has not loaded the servers for which `is_loaded` is
+    /// false. In growing lists, search still finds the tools that loads of other hosts have
+    /// revealed.
     #[must_use]
     pub fn seen_by(&self, is_loaded: impl Fn(ServerId) -> bool) -> Self {
         let listing = self.settings.listing;
@@ -254,7 +260,7 @@ impl Snapshot {
             .collect();
         let seen = self.with_servers(servers);
         match listing {
-            // The same is known of them, so that search finds the same.
+            // The same tools are known, so the index is the same.
             Listing::Growing => Self { search_index: self.search_index.clone(), ..seen },
             Listing::Stable => seen,
         }
@@ -271,18 +277,18 @@ impl Snapshot {
         }
     }
 
-    /// The tool that is listed directly under this name.
+    /// Returns the tool that is listed directly under this name.
     pub(super) fn by_listed_name(&self, name: &str) -> Option<ToolRef> {
         self.by_listed_name.get_or_init(|| index(&self.servers)).get(name).copied()
     }
 
-    /// The position of the server of this name, if it may be named at all.
+    /// Returns the position of the server with this name, if the server may be used.
     pub fn find(&self, name: &str) -> Option<usize> {
         let is_named = |view: &Arc<ServerView>| view.name == name && view.is_known();
         self.servers.iter().position(is_named)
     }
 
-    /// Every live server with its position and what is exposed of it, in config order.
+    /// Returns every live server with its position and its exposed catalog, in config order.
     pub fn live(&self) -> impl Iterator<Item = (usize, &ServerView, &Arc<Exposed>)> {
         self.servers.iter().enumerate().filter_map(|(server, view)| match &view.presence {
             Presence::Live { exposed, .. } => Some((server, view.as_ref(), exposed)),
@@ -290,7 +296,7 @@ impl Snapshot {
         })
     }
 
-    /// Names of the servers that can still be loaded.
+    /// Returns the names of the servers that can still be loaded.
     pub fn loadable(&self) -> Vec<&str> {
         self.servers
             .iter()
@@ -322,19 +328,19 @@ fn changes(before: &Presence, after: &Presence) -> Changes {
         (Presence::Offered { trouble: old }, Presence::Offered { trouble: new }) => {
             Changes { tools: old != new, ..Changes::default() }
         }
-        // Its line or its `activate_` tool goes, or comes back.
+        // The server's line or its `activate_` tool disappears or returns.
         _ => Changes { tools: true, ..Changes::default() },
     }
 }
 
-/// The servers' parts of directly listed names.
+/// Returns the servers' parts of directly listed names.
 fn parts(servers: &[(ServerId, &ServerConfig)]) -> Vec<String> {
     let names: Vec<&str> = servers.iter().map(|(_, server)| server.name.as_str()).collect();
-    names::server_parts(&names)
+    tool_names::server_parts(&names)
 }
 
 impl ServerView {
-    /// A server that the config does not have any more.
+    /// Returns the view of a server that the config no longer has.
     fn gone(id: ServerId) -> Self {
         Self {
             id,
@@ -350,7 +356,7 @@ impl ServerView {
         }
     }
 
-    /// A server of which nothing is known.
+    /// Returns the view of a server about which nothing is known.
     fn unloaded(id: ServerId, part: String, config: &ServerConfig) -> Self {
         Self {
             id,
@@ -370,7 +376,7 @@ impl ServerView {
         }
     }
 
-    /// What is live of it, or else what it had when it was last connected.
+    /// Returns the live catalog, or else the catalog from the last connection.
     pub fn exposed(&self) -> Option<&Exposed> {
         match &self.presence {
             Presence::Live { exposed, .. } => Some(exposed),
@@ -379,39 +385,41 @@ impl ServerView {
         }
     }
 
-    /// How the server appears in lists under the given policy.
-    pub fn shown(&self, listing: Listing) -> Shown<'_> {
+    /// Returns how the server appears in lists of the given kind.
+    pub fn visibility(&self, listing: Listing) -> ServerVisibility<'_> {
         let known = self.known.as_deref();
         match (&self.presence, listing) {
-            (Presence::Disabled, _) | (Presence::Evicted, Listing::Growing) => Shown::Nothing,
+            (Presence::Disabled, _) | (Presence::Evicted, Listing::Growing) => {
+                ServerVisibility::Hidden
+            }
             (Presence::Offered { trouble }, Listing::Growing) => {
-                Shown::Offered { trouble: trouble.as_deref(), known }
+                ServerVisibility::Offered { trouble: trouble.as_deref(), known }
             }
             (Presence::Live { exposed, .. }, Listing::Growing)
             | (Presence::Live { exposed, origin: Origin::OwnAccord }, Listing::Stable) => {
-                Shown::Live(exposed)
+                ServerVisibility::Live(exposed)
             }
-            // What hosts have done to it, or met with it, does not show.
+            // Loads and failures that hosts caused must not change a stable list.
             (
                 Presence::Live { origin: Origin::HostsRequest, .. }
                 | Presence::Offered { .. }
                 | Presence::Evicted,
                 Listing::Stable,
-            ) => Shown::Offered { trouble: None, known },
+            ) => ServerVisibility::Offered { trouble: None, known },
         }
     }
 
-    /// Whether the config lets a tool of this name through, listed or not.
+    /// Returns whether the config permits a tool of this name, listed or not.
     pub(super) fn allows(&self, tool: &str) -> bool {
         self.features.tools && self.rules.allow(tool)
     }
 
-    /// Whether it can be named in a call: it is loaded, or can be.
+    /// Returns whether calls may name the server: it is loaded, or can be loaded.
     pub fn is_known(&self) -> bool {
         matches!(self.presence, Presence::Offered { .. } | Presence::Live { .. })
     }
 
-    /// The same under the server's own names.
+    /// Returns a copy in which tools have the server's own names.
     fn bare(&self) -> Self {
         let bare = |exposed: &Arc<Exposed>| Arc::new(exposed.bare());
         let presence = match &self.presence {

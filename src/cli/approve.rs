@@ -10,7 +10,7 @@ use super::{
     ask, settings,
 };
 use crate::{
-    catalog::{CatalogKey, Change, watched_part},
+    catalog::{CatalogKey, DefinitionChange, watched_part},
     config::visible,
     surface::one_line,
 };
@@ -26,7 +26,7 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     };
     let Some(key) = CatalogKey::of(server) else { bail!("nothing is known of {:?}", server.name) };
     if let Some(tool) = tool {
-        let records = cache.known(&key).records;
+        let records = cache.stored(&key).records;
         let is_known = |record: &crate::catalog::Record| {
             record.catalog.tools.iter().any(|known| known.name == tool)
         };
@@ -54,7 +54,7 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
 }
 
 /// Shows what has changed of a tool's definition, or all of it where it is not known what it was.
-fn show(change: &Change) {
+fn show(change: &DefinitionChange) {
     let now = watched_part(&change.now);
     let Some(before) = &change.before else {
         outln!("  its earlier definition is not known; this is what it is now");

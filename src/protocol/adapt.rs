@@ -1,7 +1,8 @@
-//! Carries a message from a host of one era to a server of the other, and back.
+//! Translates messages between a host of one era and a server of the other.
 //!
-//! Between peers of the same era nothing is touched. Questions of a server to a host (sampling,
-//! elicitation, roots) cross in the hands of `proxy`, which asks and retries; here is what they look like.
+//! Messages between peers of the same era are not changed. Requests from a server to a host
+//! (sampling, elicitation, roots) are sent and answered by `proxy`; this module only translates
+//! their contents.
 
 use rmcp::model::ErrorCode;
 use serde_json::json;
@@ -9,12 +10,12 @@ use serde_json::json;
 use super::{Client, Era, LogLevel, Meta, client_meta, implementation, method};
 use crate::wire::{Outcome, Raw, edit};
 
-/// Members of a modern request's `_meta` that a legacy server does not know.
-const MODERN_META: [&str; 4] =
+/// The `_meta` members of a modern request that a legacy server does not know.
+const MODERN_META_KEYS: [&str; 4] =
     [Meta::PROTOCOL_VERSION, Meta::CLIENT_INFO, Meta::CLIENT_CAPABILITIES, Meta::LOG_LEVEL];
 
-/// Methods whose results carry `ttlMs` and `cacheScope` in 2026-07-28 (`CacheableResult`).
-const CACHEABLE: [&str; 8] = [
+/// The methods whose results carry `ttlMs` and `cacheScope` in 2026-07-28 (`CacheableResult`).
+const CACHEABLE_METHODS: [&str; 8] = [
     method::SERVER_DISCOVER,
     method::TOOLS_LIST,
     method::PROMPTS_LIST,
@@ -26,19 +27,21 @@ const CACHEABLE: [&str; 8] = [
     method::SKILLS_GET,
 ];
 
-/// The `params` of `client`'s request in the form that a server of era `to` expects. `level`: of the log
-/// messages that a legacy client has asked for.
+/// Translates the `params` of a request from `client` for a server of era `server_era`.
+///
+/// `level` is the minimum level of log messages that a legacy client has requested.
 pub fn params(
     client: &Client,
-    to: Era,
+    server_era: Era,
     level: Option<LogLevel>,
     params: Option<Raw>,
 ) -> Option<Raw> {
-    match (client.era, to) {
+    match (client.era, server_era) {
         (Era::Modern, Era::Legacy) => params.map(|params| without_modern_meta(&params)),
         (Era::Legacy, Era::Modern) => {
             let params = params.unwrap_or_else(Raw::empty_object);
-            let client = Client { capabilities: client.capabilities_for(to), ..client.clone() };
+            let client =
+                Client { capabilities: client.capabilities_for(server_era), ..client.clone() };
             let params = with_modern_meta(&client, &params);
             Some(match level {
                 Some(level) => {
@@ -52,7 +55,7 @@ pub fn params(
     }
 }
 
-/// The `params` of a request of our own, or of `client`'s, as a modern one.
+/// Adds the `_meta` of a modern request of `client`, or of dormouse itself, to `params`.
 pub fn with_modern_meta(client: &Client, params: &Raw) -> Raw {
     let meta = client_meta(client);
     edit::set_within(params, "_meta", &meta.each_ref().map(|(key, value)| (*key, value)))
@@ -60,7 +63,7 @@ pub fn with_modern_meta(client: &Client, params: &Raw) -> Raw {
 
 fn without_modern_meta(params: &Raw) -> Raw {
     let Some(meta) = edit::get(params, "_meta") else { return params.clone() };
-    let meta = edit::without(&meta, &MODERN_META);
+    let meta = edit::without(&meta, &MODERN_META_KEYS);
     if meta.as_bytes() == b"{}" {
         edit::without(params, &["_meta"])
     } else {
@@ -68,12 +71,12 @@ fn without_modern_meta(params: &Raw) -> Raw {
     }
 }
 
-/// The answer of a server of era `from` to `method` in the form that a host of era `to` expects.
+/// Translates a server's response to `method` from the era of the server to the era of the host.
 ///
 /// # Errors
-/// The server's own error, in the host's words.
-pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
-    match (from, to) {
+/// Returns the server's own error with the code that the host's era uses.
+pub fn outcome(method: &str, server_era: Era, host_era: Era, outcome: Outcome) -> Outcome {
+    match (server_era, host_era) {
         (Era::Legacy, Era::Modern) => match outcome {
             Ok(result) => Ok(complete(method, &result)),
             Err(error) => {
@@ -81,9 +84,10 @@ pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
             }
         },
         (Era::Modern, Era::Legacy) => match outcome {
-            // A question is for whoever carries it over; its kind is how they know it.
+            // `proxy` recognizes the server's question by its `resultType`, and carries it to the
+            // host.
             Ok(result) if is_input_required(&result) => Ok(result),
-            Ok(result) if CACHEABLE.contains(&method) => {
+            Ok(result) if CACHEABLE_METHODS.contains(&method) => {
                 Ok(edit::without(&result, &["resultType", "ttlMs", "cacheScope"]))
             }
             Ok(result) => Ok(edit::without(&result, &["resultType"])),
@@ -96,9 +100,9 @@ pub fn outcome(method: &str, from: Era, to: Era, outcome: Outcome) -> Outcome {
     }
 }
 
-/// A result of our own in the form that a host of era `to` expects.
-pub fn own_result(method: &str, to: Era, result: Raw) -> Raw {
-    match to {
+/// Translates a result that dormouse composed itself for a host of era `host_era`.
+pub fn own_result(method: &str, host_era: Era, result: Raw) -> Raw {
+    match host_era {
         Era::Legacy => result,
         Era::Modern => {
             let result = complete(method, &result);
@@ -112,7 +116,7 @@ pub fn own_result(method: &str, to: Era, result: Raw) -> Raw {
     }
 }
 
-/// Adds what 2026-07-28 demands of every result, where it is missing.
+/// Adds the members that 2026-07-28 requires of every result, where they are missing.
 fn complete(method: &str, result: &Raw) -> Raw {
     let mut result = result.clone();
     if !result.is_object() {
@@ -124,7 +128,7 @@ fn complete(method: &str, result: &Raw) -> Raw {
         }
     };
     add("resultType", "complete");
-    if CACHEABLE.contains(&method) {
+    if CACHEABLE_METHODS.contains(&method) {
         add("cacheScope", "private");
         if edit::get(&result, "ttlMs").is_none() {
             result = edit::set(&result, "ttlMs", &Raw::encode(&0));
@@ -133,18 +137,20 @@ fn complete(method: &str, result: &Raw) -> Raw {
     result
 }
 
-/// Whether a result is a question (2026-07-28, basic/patterns/mrtr).
+/// Returns whether a result asks the client for input (2026-07-28, basic/patterns/mrtr).
 pub fn is_input_required(result: &Raw) -> bool {
     edit::get_str(result, "resultType").as_deref() == Some("input_required")
 }
 
-/// A modern host's answer as a legacy server expects it.
+/// Translates a modern host's answer to a question for a legacy server.
 pub fn input_response(answer: &Raw) -> Raw {
     edit::without(answer, &["resultType"])
 }
 
-/// The `params` of a modern server's question as a legacy host expects them: one that sends a person to a
-/// page has an id there (2025-11-25, client/elicitation).
+/// Translates the `params` of a modern server's question for a legacy host.
+///
+/// A legacy host expects an id in a question that sends the user to a web page (2025-11-25,
+/// client/elicitation).
 pub fn question(method: &str, params: &Raw) -> Raw {
     let is_page = method == method::ELICITATION_CREATE
         && edit::get_str(params, "mode").as_deref() == Some("url")
@@ -173,10 +179,13 @@ mod tests {
         Raw::parse(text.to_owned()).unwrap()
     }
 
-    const MODERN_PARAMS: &str = r#"{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":1e2,"io.modelcontextprotocol/clientCapabilities":{}}}"#;
+    const MODERN_PARAMS: &str = concat!(
+        r#"{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":1e2,"#,
+        r#""io.modelcontextprotocol/clientCapabilities":{}}}"#,
+    );
 
     #[test]
-    fn params_cross_eras() {
+    fn params_are_translated_between_eras() {
         let legacy = Client::ourselves();
         let modern = Client { era: Era::Modern, ..Client::ourselves() };
         let plain = r#"{"name":"t","n":1e2}"#;
@@ -191,7 +200,11 @@ mod tests {
         }
         let sent = params(&legacy, Era::Modern, Some(LogLevel::Info), Some(raw(plain)));
         let sent = sent.unwrap().to_string();
-        assert!(sent.starts_with(r#"{"name":"t","n":1e2,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{sent}");
+        let begin = concat!(
+            r#"{"name":"t","n":1e2,"#,
+            r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#,
+        );
+        assert!(sent.starts_with(begin), "{sent}");
         assert!(sent.contains(r#""io.modelcontextprotocol/clientCapabilities":{}"#), "{sent}");
         assert!(sent.contains(r#""io.modelcontextprotocol/logLevel":"info""#), "{sent}");
         assert!(params(&legacy, Era::Legacy, None, None).is_none());
@@ -199,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_cross_eras() {
+    fn outcomes_are_translated_between_eras() {
         use Era::{Legacy, Modern};
         let plain = r#"{"content":[],"n":1e2}"#;
         let cached = r#"{"contents":[],"resultType":"complete","ttlMs":5,"cacheScope":"public"}"#;
@@ -236,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_for_a_missing_resource_crosses_eras() {
+    fn the_code_of_a_missing_resource_is_translated() {
         use Era::{Legacy, Modern};
         for (method, from, to, given, expected) in [
             ("resources/read", Legacy, Modern, -32002, -32602),
@@ -253,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_cross_eras() {
+    fn questions_and_answers_are_translated() {
         let asked = raw(r#"{"resultType":"input_required","inputRequests":{}}"#);
         for to in [Era::Legacy, Era::Modern] {
             assert_eq!(

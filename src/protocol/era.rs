@@ -1,16 +1,16 @@
-//! Which revision of MCP a message belongs to, and the metadata by which modern requests say so.
+//! The eras of MCP, and the metadata that carries version and identity in modern requests.
 
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Serialize};
 
-use super::{extension, handshake::MAX_CAPABILITIES};
+use super::{extension, handshake::MAX_CAPABILITIES_BYTES};
 use crate::wire::{Raw, edit};
 
-/// How two MCP peers agree on what they speak (2026-07-28, basic/versioning, Terminology).
+/// The way in which two MCP peers agree on a version (2026-07-28, basic/versioning, Terminology).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
-    /// An `initialize` handshake opens a session: 2024-11-05 to 2025-11-25.
+    /// A session begins with an `initialize` handshake: 2024-11-05 to 2025-11-25.
     Legacy,
     /// Every request carries version, identity and capabilities: 2026-07-28.
     Modern,
@@ -26,7 +26,7 @@ pub const LEGACY_VERSIONS: [ProtocolVersion; 4] = [
 
 pub const MODERN_VERSION: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 
-/// Every revision that dormouse answers, newest first.
+/// Returns every revision that dormouse accepts from hosts, newest first.
 pub fn supported_versions() -> Vec<String> {
     std::iter::once(&MODERN_VERSION)
         .chain(LEGACY_VERSIONS.iter().rev())
@@ -46,19 +46,21 @@ impl Meta {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
 
-/// What a host says of itself: once in `initialize`, or in the `_meta` of each modern request.
+/// The identity and capabilities of a host, sent once in `initialize` or in the `_meta` of each
+/// modern request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
     pub era: Era,
     pub version: String,
-    /// `clientInfo`, where given.
+    /// `clientInfo`, if the host sent it.
     pub info: Option<Raw>,
-    /// `capabilities`, as the host wrote them.
+    /// `capabilities` as the host wrote them.
     pub capabilities: Raw,
 }
 
 impl Client {
-    /// What we say of ourselves in requests of our own, to which no question can be answered.
+    /// Returns the identity for dormouse's own requests. It declares no capabilities, since a
+    /// server's question to dormouse itself cannot be answered.
     pub fn ourselves() -> Self {
         Self {
             era: Era::Legacy,
@@ -68,7 +70,8 @@ impl Client {
         }
     }
 
-    /// What the host can do, in the words of another era: tasks are not the same thing in both.
+    /// Returns the host's capabilities for a request in `era`. Tasks are dropped when the era
+    /// changes, because they differ between the eras.
     pub fn capabilities_for(&self, era: Era) -> Raw {
         if era == self.era {
             self.capabilities.clone()
@@ -77,12 +80,12 @@ impl Client {
         }
     }
 
-    /// Whether the host has declared the extension `name`.
+    /// Returns whether the host has declared the extension `name`.
     pub fn declares_extension(&self, name: &str) -> bool {
         extension::declares(&self.capabilities, name)
     }
 
-    /// The same, without keeping the request alive that said it.
+    /// Returns a copy that does not keep the memory of the whole request alive.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self {
@@ -102,7 +105,7 @@ impl Client {
         }
     }
 
-    /// Reads the `_meta` of a modern request; `None` where the request is a legacy one.
+    /// Reads the `_meta` of a modern request. Returns `None` for a legacy request.
     pub fn from_meta(meta: &Raw) -> Option<Self> {
         let [version, info, capabilities] = edit::get_each(
             meta,
@@ -117,8 +120,9 @@ impl Client {
     }
 }
 
-/// Capabilities; none where they are too long to be read and put together again and again.
+/// Returns the capabilities, or none if they are too long to be parsed and merged for every
+/// request.
 fn bounded(capabilities: Option<Raw>) -> Raw {
-    let capabilities = capabilities.filter(|it| it.len() <= MAX_CAPABILITIES);
+    let capabilities = capabilities.filter(|it| it.len() <= MAX_CAPABILITIES_BYTES);
     capabilities.unwrap_or_else(Raw::empty_object)
 }

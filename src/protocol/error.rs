@@ -1,4 +1,4 @@
-//! JSON-RPC error objects of our own, and reading those of others.
+//! Creates the JSON-RPC error objects of dormouse, and reads those of other peers.
 
 use rmcp::model::ErrorCode;
 use serde_json::json;
@@ -9,13 +9,13 @@ use crate::wire::{Raw, edit};
 /// The code of `MissingRequiredClientCapabilityError`.
 pub const MISSING_CAPABILITY: i64 = -32021;
 
-/// Characters of a message, which may repeat what a host wrote.
-const MAX_MESSAGE: usize = 1000;
+/// Maximum length of an error message, in characters. The message may repeat what a host wrote.
+const MAX_MESSAGE_CHARS: usize = 1000;
 
-/// An error object `{code, message}`.
+/// Creates an error object `{code, message}`.
 pub fn error(code: ErrorCode, message: impl AsRef<str>) -> Raw {
     let message = message.as_ref();
-    let end = message.char_indices().nth(MAX_MESSAGE).map_or(message.len(), |(at, _)| at);
+    let end = message.char_indices().nth(MAX_MESSAGE_CHARS).map_or(message.len(), |(at, _)| at);
     Raw::encode(&json!({"code": code.0, "message": &message[..end]}))
 }
 
@@ -39,7 +39,7 @@ pub fn internal(message: impl AsRef<str>) -> Raw {
     error(ErrorCode::INTERNAL_ERROR, message)
 }
 
-/// `UnsupportedProtocolVersionError` (2026-07-28, basic/versioning).
+/// Creates an `UnsupportedProtocolVersionError` (2026-07-28, basic/versioning).
 pub fn unsupported_version(requested: &str) -> Raw {
     Raw::encode(&json!({
         "code": ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0,
@@ -48,8 +48,8 @@ pub fn unsupported_version(requested: &str) -> Raw {
     }))
 }
 
-/// `MissingRequiredClientCapabilityError` for an extension that a host has to declare (2026-07-28, basic/index, Error
-/// Codes).
+/// Creates a `MissingRequiredClientCapabilityError` for an extension that a host has to declare
+/// (2026-07-28, basic/index, Error Codes).
 pub fn missing_extension(name: &str) -> Raw {
     Raw::encode(&json!({
         "code": MISSING_CAPABILITY,
@@ -58,14 +58,15 @@ pub fn missing_extension(name: &str) -> Raw {
     }))
 }
 
-/// The `code` of an error object; the general one where it has none that is an integer.
+/// Returns the `code` of an error object, or the code of an internal error if `code` is missing or
+/// not an integer.
 pub fn code(error: &Raw) -> i64 {
     edit::get(error, "code")
         .and_then(|code| code.read().ok())
         .unwrap_or(i64::from(ErrorCode::INTERNAL_ERROR.0))
 }
 
-/// The `message` of an error object.
+/// Returns the `message` of an error object, or the whole object as text if it has no message.
 pub fn message(error: &Raw) -> String {
     edit::get_str(error, "message").unwrap_or_else(|| error.to_string())
 }

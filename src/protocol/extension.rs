@@ -1,4 +1,5 @@
-//! The extensions of MCP (SEP-2133): what hosts and servers declare of them in `capabilities.extensions`.
+//! The extensions of MCP (SEP-2133), as hosts and servers declare them in
+//! `capabilities.extensions`.
 
 use crate::wire::{Raw, edit};
 
@@ -9,18 +10,18 @@ pub const UI: &str = "io.modelcontextprotocol/ui";
 /// Skills (SEP-2640).
 pub const SKILLS: &str = "io.modelcontextprotocol/skills";
 
-/// The names of the extensions that `capabilities` declare.
+/// Returns the names of the extensions that `capabilities` declare.
 pub fn declared(capabilities: &Raw) -> Vec<String> {
     let extensions = edit::get(capabilities, "extensions").unwrap_or_else(Raw::empty_object);
     edit::entries(&extensions).into_iter().map(|(name, _)| name).collect()
 }
 
-/// Whether `capabilities` declare the extension `name`.
+/// Returns whether `capabilities` declare the extension `name`.
 pub fn declares(capabilities: &Raw, name: &str) -> bool {
     edit::get(capabilities, "extensions").is_some_and(|all| edit::get(&all, name).is_some())
 }
 
-/// `capabilities` without the extension `name`.
+/// Returns `capabilities` without the extension `name`.
 pub fn without(capabilities: &Raw, name: &str) -> Raw {
     match edit::get(capabilities, "extensions") {
         Some(all) if edit::get(&all, name).is_some() => {
@@ -30,7 +31,8 @@ pub fn without(capabilities: &Raw, name: &str) -> Raw {
     }
 }
 
-/// Whether a method belongs to the extension `name`: `skills/get` to `io.modelcontextprotocol/skills`.
+/// Returns whether a method belongs to the extension `name`: `skills/get` belongs to
+/// `io.modelcontextprotocol/skills`.
 pub fn has_method(name: &str, method: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     method.split_once('/').is_some_and(|(first, _)| first == last)
@@ -41,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extensions_are_read_from_capabilities_and_taken_out() {
+    fn extensions_are_read_from_capabilities_and_removed() {
         let text =
             r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{},"com.x/y":{"n":1e2}}}"#;
         let capabilities = Raw::parse(text).unwrap();

@@ -1,4 +1,5 @@
-//! What both sides say of themselves when they meet, in either era.
+//! The handshake of both eras: the identity and capabilities that dormouse sends, and those that it
+//! reads.
 
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
@@ -8,13 +9,15 @@ use super::{
 };
 use crate::wire::{Outcome, Raw, edit};
 
-/// Our name and version, as `serverInfo` to hosts and as `clientInfo` to servers.
+/// Returns the name and version of dormouse, as `serverInfo` for hosts and as `clientInfo` for
+/// servers.
 pub fn implementation() -> Value {
     json!({"name": "dormouse", "title": "dormouse", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// What dormouse offers to every host from the start, since a server that is not loaded yet may
-/// have anything (DESIGN.md section 4, Capabilities).
+/// Returns the capabilities that dormouse declares to every host from the start. A server that is
+/// not loaded yet may have anything, so all features are declared (see
+/// `docs/design/surfaces.md`).
 pub fn offered_capabilities() -> Value {
     json!({
         "tools": {"listChanged": true},
@@ -25,10 +28,12 @@ pub fn offered_capabilities() -> Value {
     })
 }
 
-/// What dormouse offers in addition to a host of several servers, in the words of the revision that the host asks for.
+/// Returns the capabilities that dormouse declares in addition to a host of several servers, in the
+/// form of the requested revision.
 pub fn routed_capabilities(requested: &str) -> Value {
     if requested == MODERN_VERSION.as_str() {
-        return json!({"extensions": {extension::TASKS: {}, extension::SKILLS: {"directoryRead": true}}});
+        let skills = json!({"directoryRead": true});
+        return json!({"extensions": {extension::TASKS: {}, extension::SKILLS: skills}});
     }
     let is_older = LEGACY_VERSIONS.iter().any(|known| known.as_str() == requested)
         && requested != ProtocolVersion::LATEST_WITH_INITIALIZE.as_str();
@@ -38,8 +43,8 @@ pub fn routed_capabilities(requested: &str) -> Value {
     json!({"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}})
 }
 
-/// The version that answers an `initialize`. One that we do not know is answered with the newest that has a
-/// handshake (2025-11-25, basic/lifecycle, Version Negotiation).
+/// Returns the version with which dormouse answers an `initialize`. An unknown version is answered
+/// with the newest version that has a handshake (2025-11-25, basic/lifecycle, Version Negotiation).
 pub(super) fn answered_version(requested: &str) -> &'static str {
     LEGACY_VERSIONS
         .iter()
@@ -48,21 +53,21 @@ pub(super) fn answered_version(requested: &str) -> &'static str {
         .as_str()
 }
 
-/// The result of `initialize`.
+/// Returns the result of `initialize`.
 pub fn answer_initialize(requested: &str, capabilities: &Raw, instructions: &str) -> Raw {
     let version = answered_version(requested);
     let members = json!({"protocolVersion": version, "serverInfo": implementation()});
-    with_said(&Raw::encode(&members), capabilities, instructions)
+    with_capabilities(&Raw::encode(&members), capabilities, instructions)
 }
 
-/// The result of `server/discover`.
+/// Returns the result of `server/discover`.
 pub fn answer_discover(capabilities: &Raw, instructions: &str) -> Raw {
     let members = json!({"supportedVersions": supported_versions()});
-    with_said(&Raw::encode(&members), capabilities, instructions)
+    with_capabilities(&Raw::encode(&members), capabilities, instructions)
 }
 
-/// Adds what is offered, and how to use it where there is anything to say.
-fn with_said(result: &Raw, capabilities: &Raw, instructions: &str) -> Raw {
+/// Adds the capabilities, and the instructions unless they are empty.
+fn with_capabilities(result: &Raw, capabilities: &Raw, instructions: &str) -> Raw {
     let result = edit::set(result, "capabilities", capabilities);
     if instructions.is_empty() {
         return result;
@@ -70,8 +75,9 @@ fn with_said(result: &Raw, capabilities: &Raw, instructions: &str) -> Raw {
     edit::set(&result, "instructions", &Raw::encode(instructions))
 }
 
-/// The `params` of our own `initialize`. `info`: the `clientInfo` of the host for which the connection is made, where it
-/// is made for one alone.
+/// Returns the `params` of dormouse's own `initialize`.
+///
+/// `info` is the `clientInfo` of the host if the connection serves that host alone.
 pub fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
     let members = json!({"protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str()});
     let own = Raw::encode(&implementation());
@@ -79,7 +85,7 @@ pub fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
     edit::set_each(&Raw::encode(&members), &said)
 }
 
-/// The `_meta` members that every modern request of ours carries.
+/// Returns the `_meta` members that every modern request of dormouse carries.
 pub fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
     let info = client.info.clone().unwrap_or_else(|| Raw::encode(&implementation()));
     [
@@ -89,37 +95,40 @@ pub fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
     ]
 }
 
-/// The `params` of our own `server/discover`. `info`: as in `initialize_params`.
+/// Returns the `params` of dormouse's own `server/discover`. `info` is the same as in
+/// [`initialize_params`].
 pub fn discover_params(capabilities: &Raw, info: Option<Raw>) -> Raw {
     let us = Client { capabilities: capabilities.clone(), info, ..Client::ourselves() };
     adapt::with_modern_meta(&us, &Raw::empty_object())
 }
 
-/// What a server said of itself in the handshake.
+/// The answer of a server to the handshake.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Greeting {
     pub era: Era,
     pub version: String,
     pub capabilities: Raw,
     pub instructions: Option<String>,
-    /// What it says it is: its description, or its title.
+    /// The server's own description, or else its title.
     pub about: Option<String>,
-    /// The whole result, as it came; `None` where it is long, or was not kept.
+    /// The whole result as the server sent it; `None` if it is too long, or was not stored.
     pub said: Option<Raw>,
 }
 
-/// Bytes of a handshake that is kept as it came.
-const MAX_SAID: usize = 64 * 1024;
-/// Bytes of the capabilities of a server or a host: they are read and put together for each host.
-pub(super) const MAX_CAPABILITIES: usize = 64 * 1024;
+/// Maximum length of a handshake result that is stored as it was sent, in bytes.
+const MAX_RESULT_BYTES: usize = 64 * 1024;
+/// Maximum length of the capabilities of a server or a host, in bytes. They are parsed and merged
+/// for each host.
+pub(super) const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
 
 impl Greeting {
-    /// Whether the server declared the capability `name`.
+    /// Returns whether the server declared the capability `name`.
     pub fn offers(&self, name: &str) -> bool {
         edit::get(&self.capabilities, name).is_some()
     }
 
-    /// Whether the server declared `name` with the flag `detail`, as in `resources.subscribe`.
+    /// Returns whether the server declared `name` with the flag `detail`, as in
+    /// `resources.subscribe`.
     pub fn offers_detail(&self, name: &str, detail: &str) -> bool {
         edit::get(&self.capabilities, name)
             .and_then(|capability| edit::get(&capability, detail))
@@ -127,10 +136,11 @@ impl Greeting {
     }
 }
 
-/// Reads the result of our `initialize`.
+/// Reads the result of dormouse's `initialize`.
 ///
 /// # Errors
-/// A sentence, when the result is no `InitializeResult` or names a version that we do not speak.
+/// Returns a sentence if the result is not an `InitializeResult`, or names a version that dormouse
+/// does not speak.
 pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
     let version = edit::get_str(result, "protocolVersion")
         .ok_or("the answer to initialize has no protocolVersion")?;
@@ -147,22 +157,23 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
     })
 }
 
-/// What an answer to the `server/discover` probe tells of a server.
+/// The conclusion from a server's answer to the `server/discover` probe.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiscoverAnswer {
     Modern(Greeting),
-    /// It has a handshake: go on with `initialize`.
+    /// The server has a handshake: continue with `initialize`.
     Legacy,
-    /// It is modern, and we have no version in common, or it says too much.
+    /// The server is modern, but shares no version with dormouse, or its capabilities are too long.
     Unusable(String),
 }
 
-/// Reads the answer to our `server/discover` (2026-07-28, basic/versioning, Backward Compatibility:
-/// only a recognised modern error keeps the server modern, any other means legacy).
+/// Reads the answer to dormouse's `server/discover`. Only a recognized modern error keeps the
+/// server modern; any other error means legacy (2026-07-28, basic/versioning, Backward
+/// Compatibility).
 pub fn read_discover(answer: &Outcome) -> DiscoverAnswer {
     match answer {
         Ok(result) => read_discover_result(result),
-        Err(problem) if error::code(problem) == i64::from(UNSUPPORTED) => {
+        Err(problem) if error::code(problem) == i64::from(UNSUPPORTED_VERSION) => {
             let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
             judge_versions(&strings(&data, "supported"), || {
                 DiscoverAnswer::Unusable(error::message(problem))
@@ -172,21 +183,22 @@ pub fn read_discover(answer: &Outcome) -> DiscoverAnswer {
     }
 }
 
-/// Whether a server that refuses our version names it among those that it speaks: it is to be asked once more
-/// (2026-07-28, schema, `UnsupportedProtocolVersionError`).
+/// Returns whether a server rejects dormouse's version but lists the same version as supported.
+/// Such a server must be asked once more (2026-07-28, schema, `UnsupportedProtocolVersionError`).
 pub fn invites_retry(answer: &Outcome) -> bool {
     let Err(problem) = answer else { return false };
     let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
-    error::code(problem) == i64::from(UNSUPPORTED)
+    error::code(problem) == i64::from(UNSUPPORTED_VERSION)
         && strings(&data, "supported").iter().any(|version| version == MODERN_VERSION.as_str())
 }
 
-/// Whether a server answers `initialize` with a version that has none.
+/// Returns whether a server answers `initialize` with the modern version, which has no
+/// `initialize`.
 pub fn is_modern_initialize(result: &Raw) -> bool {
     edit::get_str(result, "protocolVersion").as_deref() == Some(MODERN_VERSION.as_str())
 }
 
-const UNSUPPORTED: i32 = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0;
+const UNSUPPORTED_VERSION: i32 = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0;
 
 fn read_discover_result(result: &Raw) -> DiscoverAnswer {
     let versions = strings(result, "supportedVersions");
@@ -210,18 +222,18 @@ fn read_discover_result(result: &Raw) -> DiscoverAnswer {
 }
 
 fn said(result: &Raw) -> Option<Raw> {
-    (result.len() <= MAX_SAID).then(|| result.detached())
+    (result.len() <= MAX_RESULT_BYTES).then(|| result.detached())
 }
 
 fn about(info: &Raw) -> Option<String> {
     edit::get_str(info, "description").or_else(|| edit::get_str(info, "title"))
 }
 
-/// Detached, since a greeting lives as long as the catalog.
+/// Returns a detached copy, since a greeting lives as long as the catalog.
 fn capabilities(result: &Raw) -> Result<Raw, String> {
     let capabilities = edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object);
-    if capabilities.len() > MAX_CAPABILITIES {
-        return Err(format!("its capabilities have more than {MAX_CAPABILITIES} bytes"));
+    if capabilities.len() > MAX_CAPABILITIES_BYTES {
+        return Err(format!("its capabilities have more than {MAX_CAPABILITIES_BYTES} bytes"));
     }
     Ok(capabilities.detached())
 }
@@ -245,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_offered_in_the_words_of_the_revision() {
+    fn tasks_are_offered_in_the_form_of_the_revision() {
         for (version, expected) in [
             ("2024-11-05", None),
             ("2025-06-18", None),
@@ -259,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_legacy_version_is_answered_with_itself_and_others_with_the_newest() {
+    fn unknown_versions_are_answered_with_the_newest_legacy_one() {
         for (requested, answered) in [
             ("2024-11-05", "2024-11-05"),
             ("2025-03-26", "2025-03-26"),
@@ -274,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_that_no_value_can_hold_pass_verbatim() {
+    fn capabilities_pass_verbatim() {
         let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
         for text in [r#"{"n":1e400}"#, r#"{"s":"\ud800"}"#, &format!(r#"{{"d":{nested}}}"#)] {
             for said in [
@@ -290,9 +302,8 @@ mod tests {
     #[test]
     fn the_probe_tells_the_eras_apart() {
         let modern = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
-        assert!(
-            matches!(read_discover(&Ok(raw(modern))), DiscoverAnswer::Modern(g) if g.offers("tools"))
-        );
+        let answer = read_discover(&Ok(raw(modern)));
+        assert!(matches!(answer, DiscoverAnswer::Modern(greeting) if greeting.offers("tools")));
         for legacy in [
             Ok(r#"{"supportedVersions":["2025-11-25"]}"#),
             Ok(r#"{"anything":"else"}"#),
@@ -307,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_an_unknown_version_is_refused_with_the_version() {
+    fn a_server_of_an_unknown_version_is_refused() {
         let error = read_initialize(&raw(r#"{"protocolVersion":"1.0"}"#)).unwrap_err();
         insta::assert_snapshot!(error);
     }

@@ -3,7 +3,7 @@
 use super::Meta;
 use crate::wire::{Raw, edit};
 
-/// From the most to the least verbose.
+/// The severity of a log message, from the most to the least verbose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     Debug,
@@ -28,17 +28,17 @@ impl LogLevel {
         ("emergency", Self::Emergency),
     ];
 
-    /// The level in the `params` of `logging/setLevel`, or of a log message.
+    /// Reads the level in the `params` of `logging/setLevel` or of a log message.
     pub fn of_params(params: &Raw) -> Option<Self> {
-        Self::named(&edit::get_str(params, "level")?)
+        Self::from_name(&edit::get_str(params, "level")?)
     }
 
-    /// The level that a modern request asks for in its `_meta`.
+    /// Reads the minimum level that a modern request asks for in its `_meta`.
     pub fn of_meta(meta: &Raw) -> Option<Self> {
-        Self::named(&edit::get_str(meta, Meta::LOG_LEVEL)?)
+        Self::from_name(&edit::get_str(meta, Meta::LOG_LEVEL)?)
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
     }
 
@@ -52,10 +52,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_level_has_its_name_and_order() {
+    fn levels_are_ordered_and_named() {
         for (position, (name, level)) in LogLevel::NAMES.into_iter().enumerate() {
             assert_eq!(level as usize, position);
-            assert_eq!((level.name(), LogLevel::named(name)), (name, Some(level)));
+            assert_eq!((level.name(), LogLevel::from_name(name)), (name, Some(level)));
         }
         assert!(LogLevel::Debug < LogLevel::Emergency);
     }

@@ -1,4 +1,4 @@
-//! Names of the methods of MCP (2025-11-25 and 2026-07-28, schema; extensions where noted).
+//! The names of the methods of MCP (2025-11-25 and 2026-07-28, schema; extensions where noted).
 
 // Requests.
 pub const INITIALIZE: &str = "initialize";

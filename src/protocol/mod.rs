@@ -1,22 +1,22 @@
-//! MCP's two eras as pure functions: handshakes, capabilities, and adapting a message from one era
-//! to the other. Nothing here does I/O or knows a connection.
+//! The two eras of MCP as pure functions: handshakes, capabilities, and the translation of messages
+//! between the eras. Nothing in this module performs I/O or knows a connection.
 
 pub mod adapt;
 mod era;
 pub mod error;
 pub mod extension;
 mod handshake;
-mod introduction;
 mod level;
 pub mod method;
-pub mod mirror;
+mod random_token;
+mod relayed_handshake;
+pub mod request_headers;
 pub mod task;
-mod token;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
-pub use introduction::introduced;
 pub use level::LogLevel;
-pub use token::random_token;
+pub use random_token::random_token;
+pub use relayed_handshake::introduced;
 
 pub use handshake::{
     DiscoverAnswer, Greeting, answer_discover, answer_initialize, client_meta, discover_params,

@@ -1,24 +1,24 @@
-//! What messages say of tasks: those of 2025-11-25 (basic/utilities/tasks), and those of the extension of 2026-07-28
-//! (SEP-2663).
+//! Reads and renames tasks in messages: the tasks of 2025-11-25 (basic/utilities/tasks), and the
+//! tasks of the extension of 2026-07-28 (SEP-2663).
 
 use std::time::Duration;
 
 use super::Era;
 use crate::wire::{Raw, edit};
 
-/// The `_meta` key by which a message of 2025-11-25 names the task that it belongs to.
-pub const RELATED: &str = "io.modelcontextprotocol/related-task";
+/// The `_meta` key under which a message of 2025-11-25 names the task that it belongs to.
+pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
 
-/// What a result says of the task that it has created.
+/// A task that a result announces.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Created {
+pub struct CreatedTask {
     pub id: String,
-    /// How long the server keeps the task; `None` where it does not end.
+    /// The time for which the server keeps the task; `None` if the task does not expire.
     pub ttl: Option<Duration>,
 }
 
-/// The task that a result stands for, in place of what the request asked for.
-pub fn created(era: Era, result: &Raw) -> Option<Created> {
+/// Returns the task that a result announces in place of the requested result.
+pub fn created(era: Era, result: &Raw) -> Option<CreatedTask> {
     let (task, ttl) = match era {
         Era::Legacy => (edit::get(result, "task")?, "ttl"),
         Era::Modern => {
@@ -28,23 +28,23 @@ pub fn created(era: Era, result: &Raw) -> Option<Created> {
     };
     let id = edit::get_str(&task, "taskId")?;
     let ttl = edit::get(&task, ttl).and_then(|ttl| ttl.read().ok()).map(Duration::from_millis);
-    Some(Created { id, ttl })
+    Some(CreatedTask { id, ttl })
 }
 
-/// Whether a task in this status does not change any more.
+/// Returns whether a task has reached a final status.
 pub fn is_over(task: &Raw) -> bool {
     let status = edit::get_str(task, "status");
     status.is_some_and(|status| matches!(status.as_str(), "completed" | "failed" | "cancelled"))
 }
 
-/// The id of the task that the `params` or the result of another method name in their `_meta`.
+/// Returns the id of the task that `params` or a result name in their `_meta`.
 pub fn related(object: &Raw) -> Option<String> {
     let meta = edit::get(object, "_meta")?;
-    edit::get_str(&edit::get(&meta, RELATED)?, "taskId")
+    edit::get_str(&edit::get(&meta, RELATED_TASK_KEY)?, "taskId")
 }
 
-/// `object` with the task of the id `from` under the id `to`, wherever it is named: as `taskId`, in `task`, and as
-/// the task that the object belongs to.
+/// Returns `object` with the task id `from` replaced by `to` in all places that name a task:
+/// `taskId`, `task`, and the related task in `_meta`.
 pub fn renamed(object: &Raw, from: &str, to: &str) -> Raw {
     if from == to {
         return object.clone();
@@ -59,9 +59,9 @@ pub fn renamed(object: &Raw, from: &str, to: &str) -> Raw {
         renamed = edit::set_within(&renamed, "task", &[("taskId", &to)]);
     }
     if let Some(meta) = edit::get(object, "_meta")
-        && edit::get(&meta, RELATED).is_some_and(|task| names(&task))
+        && edit::get(&meta, RELATED_TASK_KEY).is_some_and(|task| names(&task))
     {
-        let meta = edit::set_within(&meta, RELATED, &[("taskId", &to)]);
+        let meta = edit::set_within(&meta, RELATED_TASK_KEY, &[("taskId", &to)]);
         renamed = edit::set(&renamed, "_meta", &meta);
     }
     renamed
@@ -76,18 +76,21 @@ mod tests {
     }
 
     #[test]
-    fn each_era_says_in_its_own_way_that_a_result_is_a_task() {
+    fn a_created_task_is_read_in_the_form_of_its_era() {
         let legacy = raw(r#"{"task":{"taskId":"a","ttl":1500}}"#);
         let modern = raw(r#"{"resultType":"task","taskId":"a","ttlMs":null}"#);
         let ttl = Some(Duration::from_millis(1500));
-        assert_eq!(created(Era::Legacy, &legacy), Some(Created { id: "a".to_owned(), ttl }));
-        assert_eq!(created(Era::Modern, &modern), Some(Created { id: "a".to_owned(), ttl: None }));
+        assert_eq!(created(Era::Legacy, &legacy), Some(CreatedTask { id: "a".to_owned(), ttl }));
+        assert_eq!(
+            created(Era::Modern, &modern),
+            Some(CreatedTask { id: "a".to_owned(), ttl: None })
+        );
         assert_eq!(created(Era::Legacy, &modern), None);
         assert_eq!(created(Era::Modern, &legacy), None);
     }
 
     #[test]
-    fn a_task_is_renamed_wherever_it_is_named_and_nowhere_else() {
+    fn a_task_is_renamed_in_every_member_that_names_it() {
         let meta = r#""_meta":{"n":1e2,"io.modelcontextprotocol/related-task":{"taskId":"a"}}"#;
         let given = format!(r#"{{"taskId":"a","task":{{"taskId":"a","x":"a"}},{meta}}}"#);
         assert_eq!(related(&raw(&given)).as_deref(), Some("a"));

@@ -1,34 +1,34 @@
-//! The `activate` surface: `activate_<server>` for every server that is to be activated, and the tools of every loaded one.
+//! The `activate` surface: `activate_<server>` for every server that has to be activated, and the
+//! tools of every loaded server.
 
 use serde_json::json;
 
 use super::{
-    Action, View,
-    answer::{self, Form, Section},
-    answered, apps, budget, definition, discover, load,
+    Action, View, answered, budget, definition, discover, load, mcp_apps,
+    section::{self, DetailLevel, Section},
     text::{counted, sanitized},
 };
 use crate::{
-    catalog::{Exposed, Presence, ServerView, Shown},
+    catalog::{Exposed, Presence, ServerView, ServerVisibility},
     config::Listing,
     wire::{Raw, edit},
 };
 
-pub(super) const PREFIX: &str = "activate_";
+pub(super) const ACTIVATE_PREFIX: &str = "activate_";
 
-/// Tool names given before a load.
-const NAMED: usize = 5;
+/// Maximum number of tool names in the description of an `activate_` tool.
+const MAX_NAMED_TOOLS: usize = 5;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
-    let (mut tools, names) = (Vec::new(), apps::Names::of(view));
+    let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
     for server in &view.snapshot.servers {
-        let shown = server.shown(view.snapshot.settings.listing);
-        // Others come by themselves, unless something is in their way: a login, say.
-        let is_stuck = matches!(shown, Shown::Offered { trouble: Some(_), .. });
-        if server.is_lazy && !matches!(shown, Shown::Nothing) || is_stuck {
-            tools.push(activate_definition(view, server, shown));
+        let visibility = server.visibility(view.snapshot.settings.listing);
+        // Other servers load by themselves, unless a problem prevents it, such as a missing login.
+        let is_stuck = matches!(visibility, ServerVisibility::Offered { trouble: Some(_), .. });
+        if server.is_lazy && !matches!(visibility, ServerVisibility::Hidden) || is_stuck {
+            tools.push(activate_definition(view, server, visibility));
         }
-        if let Shown::Live(exposed) = shown {
+        if let ServerVisibility::Live(exposed) = visibility {
             tools.extend(definition::listed_tools(view, server, exposed, &names));
         }
     }
@@ -47,30 +47,38 @@ pub(super) fn instructions(view: View<'_>) -> String {
     budget::compose(view, preamble, false)
 }
 
-fn activate_definition(view: View<'_>, server: &ServerView, shown: Shown<'_>) -> Raw {
+fn activate_definition(
+    view: View<'_>,
+    server: &ServerView,
+    visibility: ServerVisibility<'_>,
+) -> Raw {
     let mut rest = String::new();
-    if let Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } = shown {
+    if let ServerVisibility::Live(exposed)
+    | ServerVisibility::Offered { known: Some(exposed), .. } = visibility
+    {
         let all = exposed.names_for_model();
-        let names: Vec<String> = all.iter().take(NAMED).map(|name| sanitized(name, 64)).collect();
-        let more = if all.len() > NAMED { ", …" } else { "" };
+        let names: Vec<String> =
+            all.iter().take(MAX_NAMED_TOOLS).map(|name| sanitized(name, 64)).collect();
+        let more = if all.len() > MAX_NAMED_TOOLS { ", …" } else { "" };
         let count = counted(all.len(), "tool");
         rest.push_str(&format!(" This will load {count}: {}{more}", names.join(", ")));
     }
-    if let Shown::Offered { trouble: Some(trouble), .. } = shown {
+    if let ServerVisibility::Offered { trouble: Some(trouble), .. } = visibility {
         rest.push_str(&format!(" ({})", sanitized(trouble, 500)));
     }
     let description = with_about(view, server, &rest);
     definition::meta_tool(
         view,
         json!({
-            "name": format!("{PREFIX}{}", server.part),
+            "name": format!("{ACTIVATE_PREFIX}{}", server.part),
             "description": description,
             "inputSchema": {"type": "object", "properties": {}},
         }),
     )
 }
 
-/// The description of an `activate_` tool, in which the server's own gives way to the budget.
+/// Returns the description of an `activate_` tool. The server's own description is shortened to fit
+/// the budget.
 fn with_about(view: View<'_>, server: &ServerView, rest: &str) -> String {
     let begin = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
     let about = server.description.as_deref().unwrap_or_default();
@@ -82,25 +90,25 @@ fn with_about(view: View<'_>, server: &ServerView, rest: &str) -> String {
     whole.unwrap_or(begin)
 }
 
-/// `None` when `name` is not that of an `activate_` tool.
+/// Handles a call of an `activate_` tool. Returns `None` if `name` is not the name of such a tool.
 pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
-    let part = name.strip_prefix(PREFIX)?;
+    let part = name.strip_prefix(ACTIVATE_PREFIX)?;
     let is_named = |server: &std::sync::Arc<ServerView>| server.part == part;
     let server = view.snapshot.servers.iter().position(is_named)?;
-    let shown = &view.snapshot.servers[server];
-    Some(match &shown.presence {
-        Presence::Live { exposed, .. } => report(view, server, shown, exposed),
-        Presence::Offered { .. } => Action::Load { server: shown.id },
-        Presence::Evicted | Presence::Disabled => load::unknown_server(view, &shown.name),
+    let server_view = &view.snapshot.servers[server];
+    Some(match &server_view.presence {
+        Presence::Live { exposed, .. } => report(view, server, server_view, exposed),
+        Presence::Offered { .. } => Action::Load { server: server_view.id },
+        Presence::Evicted | Presence::Disabled => load::unknown_server(view, &server_view.name),
     })
 }
 
-/// What an activated server has, and the names that can be called now.
-fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) -> Action {
+/// Returns the contents of an activated server, and the names that can be called now.
+fn report(view: View<'_>, server: usize, server_view: &ServerView, exposed: &Exposed) -> Action {
     let catalog = &exposed.catalog;
     let mut about = json!({
         "activated": true,
-        "server": shown.name,
+        "server": server_view.name,
         "toolCount": exposed.for_model.len(),
         "promptCount": catalog.prompts.len(),
         "resourceCount": catalog.resources.len(),
@@ -109,19 +117,19 @@ fn report(view: View<'_>, server: usize, shown: &ServerView, exposed: &Exposed) 
     if let Some(instructions) = load::instructions(catalog) {
         about["instructions"] = json!(instructions);
     }
-    // Their kinds are those of the server's own names: under the listed ones all begin alike.
+    // The names are grouped by the server's own names, because all listed names begin alike.
     let names = exposed.names_for_model();
-    let mut sections = vec![Section::new(names, Form::Named, |at, _| {
+    let mut sections = vec![Section::new(names, DetailLevel::Named, |at, _| {
         Raw::encode(&exposed.listed_names[exposed.for_model[at]])
     })];
     if view.snapshot.settings.listing == Listing::Stable {
-        // The tools themselves never appear in the list.
+        // In stable lists the tools themselves never appear.
         sections.push(load::tools_section(view, server, exposed));
     }
     let about = Raw::encode(&about);
-    answer::fit(&mut sections, about.len());
+    section::fit(&mut sections, about.len());
     let written: Vec<Raw> = sections.iter().map(Section::write).collect();
     let members: Vec<(&str, &Raw)> = ["tools", "definitions"].into_iter().zip(&written).collect();
-    let note = answer::note(view, Some(&shown.name), &sections);
+    let note = section::note(view, Some(&server_view.name), &sections);
     Action::Answer(answered(&edit::set_each(&about, &members), note.as_deref()))
 }

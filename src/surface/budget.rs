@@ -1,67 +1,69 @@
-//! The blocks `<mcp_servers>` and `<tools>`, written so that they fit a budget of bytes.
+//! Composes the blocks `<mcp_servers>` and `<tools>` within a budget of bytes.
 //!
-//! Each server has an entry: a line with its description, or its tools once it is loaded. All entries are written as
-//! fully as one common limit lets them, so that the largest give way first and small ones stay whole.
+//! Each server has an entry: a line with its description, or its tools once it is loaded. One
+//! common limit applies to all entries, so that the largest entries are shortened first and small
+//! ones stay whole.
 
 use super::{
     View,
     text::{first_sentence, sanitized},
 };
-use crate::catalog::{Exposed, Shown, Tool};
+use crate::catalog::{Exposed, ServerVisibility, Tool};
 
-/// The longest text of a server or tool in characters, whatever the budget.
-const MAX_TEXT: usize = 1000;
-/// The longest description of a loaded server in characters: its tools say more.
-const MAX_ABOUT_LOADED: usize = 120;
-/// Characters of a tool's summary, the fullest first.
-const SUMMARIES: [usize; 4] = [MAX_TEXT, 120, 60, 30];
-/// A shorter beginning of a description says nothing.
-const MIN_ABOUT: usize = 8;
+/// Maximum length of a text of a server or tool, whatever the budget, in characters.
+const MAX_TEXT_CHARS: usize = 1000;
+/// Maximum length of the description of a loaded server, in characters. Its tools are more
+/// informative.
+const MAX_LOADED_ABOUT_CHARS: usize = 120;
+/// Maximum lengths of a tool's summary, the fullest first, in characters.
+const SUMMARY_LENGTHS: [usize; 4] = [MAX_TEXT_CHARS, 120, 60, 30];
+/// Minimum length of a truncated description, in characters. A shorter one is meaningless.
+const MIN_ABOUT_CHARS: usize = 8;
 
-/// `preamble`, then what can be loaded and the tools of what is, in the fullest form with which all of it
-/// fits the budget.
+/// Returns `preamble`, the servers that can be loaded, and the tools of the loaded ones, in the
+/// fullest form that fits the budget.
 pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> String {
     let loaded = if with_tools { loaded(view) } else { Vec::new() };
     let none_loaded = with_tools && loaded.is_empty();
-    Blocks { tag: "mcp_servers", lines: offered(view), loaded, none_loaded }
+    DescriptionBlocks { tag: "mcp_servers", lines: offered(view), loaded, none_loaded }
         .within(view.snapshot.settings.description_budget, preamble)
 }
 
-/// `preamble`, then these lines as groups of tools, as above.
-pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<Line>) -> String {
-    Blocks { tag: "groups", lines: groups, loaded: Vec::new(), none_loaded: false }
+/// Returns `preamble` and these groups of tools, in the fullest form that fits the budget.
+pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<ServerLine>) -> String {
+    DescriptionBlocks { tag: "groups", lines: groups, loaded: Vec::new(), none_loaded: false }
         .within(view.snapshot.settings.description_budget, preamble)
 }
 
-/// A server that is not loaded, or a group, and its description.
-pub(super) struct Line {
+/// The line of a group, or of a server that is not loaded.
+pub(super) struct ServerLine {
     name: String,
-    /// On one line and escaped: each `&` begins an entity.
+    /// The description on one line and escaped: each `&` begins an entity.
     about: String,
 }
 
-impl Line {
+impl ServerLine {
     pub(super) fn new(name: &str, about: &str) -> Self {
-        Self { name: sanitized(name, 64), about: sanitized(about, MAX_TEXT) }
+        Self { name: sanitized(name, 64), about: sanitized(about, MAX_TEXT_CHARS) }
     }
 
     fn write(&self, limit: usize, text: &mut String) {
         self.parts(limit).iter().for_each(|part| text.push_str(part));
     }
 
-    /// The bytes that [`Self::write`] adds.
+    /// Returns the number of bytes that [`Self::write`] adds.
     fn size(&self, limit: usize) -> usize {
         self.parts(limit).iter().map(|part| part.len()).sum()
     }
 
-    /// The parts of the line with as much of the description as `limit` bytes hold.
+    /// Returns the parts of the line, with as much of the description as `limit` bytes hold.
     fn parts(&self, limit: usize) -> [&str; 6] {
         let (about, end) = self.about_within(limit);
         let separator = if about.is_empty() { "" } else { ": " };
         ["- ", &self.name, separator, about, end, "\n"]
     }
 
-    /// The beginning of the description, and `…` if it is not all of it.
+    /// Returns the beginning of the description, and `…` if it is truncated.
     fn about_within(&self, limit: usize) -> (&str, &'static str) {
         const CUT: &str = "…";
         if self.about.len() <= limit {
@@ -74,20 +76,20 @@ impl Line {
             None => begin,
         };
         let begin = begin.trim_end();
-        if begin.chars().count() < MIN_ABOUT { ("", "") } else { (begin, CUT) }
+        if begin.chars().count() < MIN_ABOUT_CHARS { ("", "") } else { (begin, CUT) }
     }
 }
 
-/// A loaded server, in forms that are each shorter than the one before.
-struct Loaded {
+/// A loaded server in several forms, each shorter than the one before.
+struct LoadedServer {
     forms: Vec<String>,
     tools: usize,
 }
 
-impl Loaded {
-    /// The shortest forms: the number of its tools.
+impl LoadedServer {
+    /// Creates the shortest forms, which only give the number of tools.
     fn counted(name: &str, about: &str, exposed: &Exposed) -> Self {
-        let (name, about) = (sanitized(name, 64), sanitized(about, MAX_ABOUT_LOADED));
+        let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let tools = exposed.for_model.len();
         let counted = format!("{tools} tools; ask with `query`\n");
         let mut forms = vec![format!("{name}: {counted}")];
@@ -97,14 +99,14 @@ impl Loaded {
         Self { forms, tools }
     }
 
-    /// The same, and before them the forms that list the tools in at most `most` bytes.
+    /// Adds the forms that list the tools in at most `most` bytes.
     fn listed(self, name: &str, about: &str, exposed: &Exposed, most: usize) -> Self {
-        let (name, about) = (sanitized(name, 64), sanitized(about, MAX_ABOUT_LOADED));
+        let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let head =
             if about.is_empty() { format!("{name}:\n") } else { format!("{name}: {about}\n") };
         let tools: Vec<&Tool> =
             exposed.for_model.iter().map(|place| &exposed.catalog.tools[*place]).collect();
-        let summaries = SUMMARIES.into_iter().map(Some).chain([None]);
+        let summaries = SUMMARY_LENGTHS.into_iter().map(Some).chain([None]);
         let listed = summaries.filter_map(|longest| listing(&head, &tools, longest, most));
         let mut forms: Vec<String> = Vec::new();
         for form in listed.chain(self.forms) {
@@ -119,16 +121,18 @@ impl Loaded {
         self.forms.last().map_or(0, String::len)
     }
 
-    /// The fullest form of at most `limit` bytes, or the shortest.
+    /// Returns the fullest form of at most `limit` bytes, or else the shortest form.
     fn within(&self, limit: usize) -> &str {
         let fitting = self.forms.iter().find(|form| form.len() <= limit);
         fitting.or(self.forms.last()).map_or("", String::as_str)
     }
 }
 
-fn offered(view: View<'_>) -> Vec<Line> {
+fn offered(view: View<'_>) -> Vec<ServerLine> {
     let lines = view.snapshot.servers.iter().filter_map(|server| {
-        let Shown::Offered { trouble, .. } = server.shown(view.snapshot.settings.listing) else {
+        let ServerVisibility::Offered { trouble, .. } =
+            server.visibility(view.snapshot.settings.listing)
+        else {
             return None;
         };
         let about = server.description.clone().unwrap_or_default();
@@ -136,25 +140,27 @@ fn offered(view: View<'_>) -> Vec<Line> {
             Some(trouble) => format!("{about} ({trouble})").trim_start().to_owned(),
             None => about,
         };
-        Some(Line::new(&server.name, &about))
+        Some(ServerLine::new(&server.name, &about))
     });
     lines.collect()
 }
 
-fn loaded(view: View<'_>) -> Vec<Loaded> {
+fn loaded(view: View<'_>) -> Vec<LoadedServer> {
     let servers = view.snapshot.servers.iter();
-    let shown = servers.filter_map(|server| match server.shown(view.snapshot.settings.listing) {
-        Shown::Live(exposed) => {
-            let about = server.description.as_deref().unwrap_or_default();
-            Some((&server.name, about, exposed))
-        }
-        _ => None,
-    });
+    let shown =
+        servers.filter_map(|server| match server.visibility(view.snapshot.settings.listing) {
+            ServerVisibility::Live(exposed) => {
+                let about = server.description.as_deref().unwrap_or_default();
+                Some((&server.name, about, exposed))
+            }
+            _ => None,
+        });
     let shown: Vec<_> = shown.collect();
-    let counted = shown.iter().map(|(name, about, exposed)| Loaded::counted(name, about, exposed));
-    let counted: Vec<Loaded> = counted.collect();
-    // No form is written that has no room even where all others have their shortest.
-    let shortest: usize = counted.iter().map(Loaded::shortest).sum();
+    let counted =
+        shown.iter().map(|(name, about, exposed)| LoadedServer::counted(name, about, exposed));
+    let counted: Vec<LoadedServer> = counted.collect();
+    // A form is not created if it has no room even when all other servers use their shortest forms.
+    let shortest: usize = counted.iter().map(LoadedServer::shortest).sum();
     let budget = view.snapshot.settings.description_budget.unwrap_or(usize::MAX);
     let listed = counted.into_iter().zip(shown).map(|(counted, (name, about, exposed))| {
         let others = shortest - counted.shortest();
@@ -163,8 +169,8 @@ fn loaded(view: View<'_>) -> Vec<Loaded> {
     listed.collect()
 }
 
-/// The tools, one a line, with summaries of at most `longest` characters or none; `None` if that takes more than
-/// `most` bytes.
+/// Lists the tools, one per line, with summaries of at most `longest` characters or none. Returns
+/// `None` if the list takes more than `most` bytes.
 fn listing(head: &str, tools: &[&Tool], longest: Option<usize>, most: usize) -> Option<String> {
     let mut form = head.to_owned();
     for tool in tools {
@@ -181,16 +187,16 @@ fn listing(head: &str, tools: &[&Tool], longest: Option<usize>, most: usize) -> 
     Some(form)
 }
 
-/// What stands below the preamble.
-struct Blocks {
+/// The text below the preamble.
+struct DescriptionBlocks {
     tag: &'static str,
-    lines: Vec<Line>,
-    loaded: Vec<Loaded>,
-    /// Whether to say that no tools are loaded.
+    lines: Vec<ServerLine>,
+    loaded: Vec<LoadedServer>,
+    /// `true` if the text has to say that no tools are loaded.
     none_loaded: bool,
 }
 
-impl Blocks {
+impl DescriptionBlocks {
     fn within(&self, budget: Option<usize>, preamble: &str) -> String {
         let Some(budget) = budget else {
             return format!("{preamble}{}", self.at(usize::MAX, &self.listed(usize::MAX)));
@@ -201,25 +207,25 @@ impl Blocks {
             let limit = largest(budget, |limit| size(*limit) <= room);
             return format!("{preamble}{}", self.with_what_is_left(limit, room));
         }
-        // One number for all tools.
+        // Try one number for the tools of all servers.
         let summed = self.summed();
         if self.size_at(0, &summed) <= room {
             let limit = largest(budget, |limit| self.size_at(*limit, &summed) <= room);
             return format!("{preamble}{}", self.at(limit, &summed));
         }
-        // As many servers as fit by name, if need be without the preamble.
+        // List as many servers by name as fit, if necessary without the preamble.
         for (preamble, room) in [(preamble, room), ("", budget)] {
             let counted = self.counted(room, &summed);
             if !counted.is_empty() && counted.len() <= room {
                 return format!("{preamble}{counted}").trim_start_matches('\n').to_owned();
             }
         }
-        // Not even for that: as much of the preamble as fits. A block is never cut.
+        // Not even a name fits: return as much of the preamble as fits. A block is never cut.
         preamble[..preamble.floor_char_boundary(budget)].trim_end().to_owned()
     }
 
-    /// The forms of a loaded server differ by much, so that a limit may leave room: one after the other gets of it
-    /// what it can use.
+    /// Writes all entries within `limit`, and gives the remaining room to the loaded servers in
+    /// turn. The forms of a loaded server differ greatly in size, so a common limit may leave room.
     fn with_what_is_left(&self, limit: usize, room: usize) -> String {
         let mut forms: Vec<&str> = self.loaded.iter().map(|one| one.within(limit)).collect();
         let mut left = room - self.size_at(limit, &self.block(&forms));
@@ -231,7 +237,7 @@ impl Blocks {
         self.at(limit, &self.block(&forms))
     }
 
-    /// The servers that are not loaded, each within this limit, and then `tools`.
+    /// Writes the servers that are not loaded, each within this limit, and then `tools`.
     fn at(&self, limit: usize, tools: &str) -> String {
         let mut text = String::with_capacity(self.size_at(limit, tools));
         if !self.lines.is_empty() {
@@ -243,7 +249,7 @@ impl Blocks {
         text + tools
     }
 
-    /// The bytes of [`Self::at`].
+    /// Returns the number of bytes that [`Self::at`] writes.
     fn size_at(&self, limit: usize, tools: &str) -> usize {
         let lines: usize = self.lines.iter().map(|line| line.size(limit)).sum();
         let (begin, end) = self.tags();
@@ -251,12 +257,12 @@ impl Blocks {
         tags + lines + tools.len()
     }
 
-    /// The lines before and after the servers that are not loaded.
+    /// Returns the lines before and after the servers that are not loaded.
     fn tags(&self) -> (String, String) {
         (format!("\n<{}>\n", self.tag), format!("</{}>\n", self.tag))
     }
 
-    /// The loaded servers, each within this limit.
+    /// Writes the loaded servers, each within this limit.
     fn listed(&self, limit: usize) -> String {
         self.block(&self.loaded.iter().map(|loaded| loaded.within(limit)).collect::<Vec<_>>())
     }
@@ -269,7 +275,7 @@ impl Blocks {
         }
     }
 
-    /// One number for the tools of all loaded servers.
+    /// Writes one number for the tools of all loaded servers.
     fn summed(&self) -> String {
         if self.loaded.is_empty() {
             return self.block(&[]);
@@ -279,7 +285,8 @@ impl Blocks {
         format!("\n<tools>\n{tools} tools of {servers} servers; ask with `query`\n</tools>")
     }
 
-    /// As many servers by name as fit into `room` bytes, the number of the others, and then `tools`.
+    /// Writes as many servers by name as fit into `room` bytes, the number of the others, and then
+    /// `tools`.
     fn counted(&self, room: usize, tools: &str) -> String {
         if self.lines.is_empty() {
             return tools.to_owned();
@@ -303,8 +310,8 @@ impl Blocks {
     }
 }
 
-/// The largest number up to `most` for which `holds`, where it holds for all below one for which it does; 0 where it
-/// holds for none.
+/// Returns the largest number up to `most` for which `holds` is true, or 0 if there is none.
+/// `holds` must be true for all numbers below one for which it is true.
 fn largest(most: usize, holds: impl Fn(&usize) -> bool) -> usize {
     let (mut low, mut high) = (0, most);
     while low < high {
@@ -318,18 +325,18 @@ fn largest(most: usize, holds: impl Fn(&usize) -> bool) -> usize {
 mod tests {
     use super::*;
 
-    fn blocks(abouts: &[&str], loaded: Vec<Loaded>) -> Blocks {
-        let line = |(number, about): (usize, &&str)| Line::new(&format!("s{number}"), about);
+    fn blocks(abouts: &[&str], loaded: Vec<LoadedServer>) -> DescriptionBlocks {
+        let line = |(number, about): (usize, &&str)| ServerLine::new(&format!("s{number}"), about);
         let lines = abouts.iter().enumerate().map(line).collect();
-        Blocks { tag: "mcp_servers", lines, loaded, none_loaded: false }
+        DescriptionBlocks { tag: "mcp_servers", lines, loaded, none_loaded: false }
     }
 
-    fn forms(texts: &[&str], tools: usize) -> Loaded {
-        Loaded { forms: texts.iter().map(|text| (*text).to_owned()).collect(), tools }
+    fn forms(texts: &[&str], tools: usize) -> LoadedServer {
+        LoadedServer { forms: texts.iter().map(|text| (*text).to_owned()).collect(), tools }
     }
 
     #[test]
-    fn the_largest_gives_way_first_and_all_keep_a_few_words() {
+    fn the_largest_description_is_shortened_first() {
         let long = "Does many things that take long to say. ".repeat(20);
         let blocks = blocks(&["Reads files", &long, "Writes mail"], Vec::new());
         let text = blocks.within(Some(200), "p");
@@ -338,22 +345,22 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_goes_through_an_entity_or_leaves_a_word_or_two() {
-        let line = Line::new("s", "Cuts <tags> & more of them");
+    fn a_cut_leaves_whole_entities_and_enough_words() {
+        let line = ServerLine::new("s", "Cuts <tags> & more of them");
         for limit in 0..=line.about.len() {
             let mut text = String::new();
             line.write(limit, &mut text);
             assert_eq!(text.len(), line.size(limit));
             let about = text.trim_end().strip_prefix("- s").unwrap().trim_start_matches(": ");
             assert!(about.len() <= limit, "{text}");
-            assert!(about.is_empty() || about.chars().count() > MIN_ABOUT, "{text}");
+            assert!(about.is_empty() || about.chars().count() > MIN_ABOUT_CHARS, "{text}");
             let bare = about.replace("&lt;", "").replace("&gt;", "").replace("&amp;", "");
             assert!(!bare.contains('&'), "{text}");
         }
     }
 
     #[test]
-    fn a_server_with_many_tools_takes_nothing_from_the_others() {
+    fn a_server_with_many_tools_does_not_shorten_others() {
         let many = "- tool\n".repeat(300);
         let loaded = forms(&[&format!("big:\n{many}"), "big: 300 tools\n"], 300);
         let abouts = ["Reads and writes files of a directory"; 20];
@@ -362,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_limit_leaves_goes_to_those_that_can_use_it() {
+    fn unused_room_goes_to_servers_that_can_use_it() {
         let names = format!("big:\n{}", "- tool\n".repeat(20));
         let loaded = vec![forms(&[&names, "big: 20 tools\n"], 20), forms(&["small: 1 tool\n"], 1)];
         let text = blocks(&["Short"], loaded).within(Some(names.len() + 100), "p");

@@ -1,8 +1,8 @@
-//! Tool definitions: those of our own, and how a server's appear under another name.
+//! The definitions of dormouse's own tools, and of servers' tools under other names.
 
 use serde_json::{Value, json};
 
-use super::{View, apps::Names};
+use super::{View, mcp_apps::InterfaceToolNames};
 use crate::{
     catalog::{Exposed, Origin, Presence, ServerView, Tool},
     config::AlwaysLoad,
@@ -12,7 +12,7 @@ use crate::{
 /// The key by which a tool asks to stay in the model's context (Claude Code).
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
-/// One of our own tools.
+/// Returns the definition of one of dormouse's own tools.
 pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
     if view.snapshot.settings.always_load != AlwaysLoad::Off {
         definition["_meta"] = json!({ ALWAYS_LOAD: true });
@@ -20,18 +20,19 @@ pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
     Raw::encode(&definition)
 }
 
-/// All tools of a server under the names by which they are listed directly.
+/// Returns all tools of a server under the names by which they are listed directly.
 pub(super) fn listed_tools<'a>(
     view: View<'a>,
     server: &'a ServerView,
     exposed: &'a Exposed,
-    names: &'a Names<'a>,
+    names: &'a InterfaceToolNames<'a>,
 ) -> impl Iterator<Item = Raw> + 'a {
     let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
     tools.map(move |(tool, listed)| listed_tool(view, server, tool, names.name(tool, listed)))
 }
 
-/// A server's tool under the name by which it is listed directly; everything else as its server wrote it.
+/// Returns a server's tool under the name by which it is listed directly. Other members stay as the
+/// server wrote them.
 pub(super) fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name: &str) -> Raw {
     let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
     let brought_by_load =

@@ -1,17 +1,18 @@
-//! The `direct` surface: every known tool under its own name, woken when it is called, and `load_mcp` for
-//! servers whose tools are not known yet.
+//! The `direct` surface: every known tool under its own name, whose server wakes when the tool is
+//! called, and `load_mcp` for servers whose tools are not known yet.
 
-use super::{View, apps, budget, definition, discover, load};
-use crate::{catalog::Shown, config::Listing, wire::Raw};
+use super::{View, budget, definition, discover, load, mcp_apps};
+use crate::{catalog::ServerVisibility, config::Listing, wire::Raw};
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
-    let (mut tools, names) = (Vec::new(), apps::Names::of(view));
+    let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
     for server in &view.snapshot.servers {
-        match server.shown(view.snapshot.settings.listing) {
-            Shown::Live(exposed) | Shown::Offered { known: Some(exposed), .. } => {
+        match server.visibility(view.snapshot.settings.listing) {
+            ServerVisibility::Live(exposed)
+            | ServerVisibility::Offered { known: Some(exposed), .. } => {
                 tools.extend(definition::listed_tools(view, server, exposed, &names));
             }
-            Shown::Offered { known: None, .. } | Shown::Nothing => {}
+            ServerVisibility::Offered { known: None, .. } | ServerVisibility::Hidden => {}
         }
     }
     if has_unknown(view) {
@@ -35,13 +36,13 @@ pub(super) fn instructions(view: View<'_>) -> String {
     budget::compose(view, preamble, false)
 }
 
-/// Whether there is a server whose tools have to be loaded to be known.
+/// Returns whether there is a server whose tools are unknown until it is loaded.
 fn has_unknown(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
         && view.snapshot.servers.iter().any(|server| {
             matches!(
-                server.shown(view.snapshot.settings.listing),
-                Shown::Offered { known: None, .. }
+                server.visibility(view.snapshot.settings.listing),
+                ServerVisibility::Offered { known: None, .. }
             )
         })
 }

@@ -1,16 +1,16 @@
-//! The `discover` surface: `discover_tool`, `use_tool`, and `load_mcp` when any server is lazy.
+//! The `discover` surface: `discover_tool`, `use_tool`, and `load_mcp` if any server is lazy.
 
 use serde_json::{Value, json};
 
 use super::{
-    Action, View,
-    answer::{self, Form, ROOM, Section},
-    answered, apps, budget, definition, failure,
-    load::{self, MAX_SENTENCE, sentence},
+    Action, View, answered, budget, definition, failure,
+    load::{self, MAX_SENTENCE_CHARS, sentence},
+    mcp_apps,
+    section::{self, DetailLevel, MAX_SECTIONS_BYTES, Section},
     text::{near_misses, one_line, repeated, shortened},
 };
 use crate::{
-    catalog::{Exposed, Found, Match, ServerView, Shown, ToolRef},
+    catalog::{Exposed, SearchHit, SearchTarget, ServerView, ServerVisibility, ToolRef},
     config::is_hidden,
     wire::{Raw, edit},
 };
@@ -21,20 +21,22 @@ pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
 
 const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
 
-const FINDING: &str = "Find tools of the MCP servers behind this one. Search with `query`, then call a tool with use_tool.";
+const FINDER_DESCRIPTION: &str = "Find tools of the MCP servers behind this one. \
+    Search with `query`, then call a tool with use_tool.";
 
-/// What helps a query (docs/search.md).
-pub(super) const QUERY: &str =
+/// The description of the parameter `query`: the words that help to find a tool (see
+/// `docs/search.md`).
+pub(super) const QUERY_DESCRIPTION: &str =
     "What the tool does, in words of its name, and its server if known; finds unloaded servers too";
 
-/// Answers to a query.
-const BEST: usize = 10;
+/// Maximum number of results of a query.
+const MAX_RESULTS: usize = 10;
 
-/// Bytes around a member of an object besides its key and value.
-const PUNCTUATION: usize = 4;
+/// Number of bytes around a member of an object in addition to its key and value.
+const MEMBER_PUNCTUATION_BYTES: usize = 4;
 
-/// Bytes of whole definitions in the answer to a query that does not say how much is wanted.
-const MAX_DEFINITIONS: usize = 4000;
+/// Maximum length of whole definitions in the results of a query without `detail`, in bytes.
+const MAX_DEFINITIONS_BYTES: usize = 4000;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = vec![discover_tool_definition(view)];
@@ -42,7 +44,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if has_lazy(view) {
         tools.push(load::definition(view));
     }
-    tools.extend(apps::tools(view));
+    tools.extend(mcp_apps::tools(view));
     tools
 }
 
@@ -58,14 +60,15 @@ pub(super) fn instructions(view: View<'_>) -> String {
     budget::compose(view, &preamble, false)
 }
 
-/// What lists that never change have on every surface, so that what a load brings can be found and called.
+/// Returns the tools that every surface has in stable lists, so that agents can find and call the
+/// tools of a loaded server.
 pub(super) fn stable_tools(view: View<'_>) -> Vec<Raw> {
-    let mut tools = vec![finder_definition(view, FINDING)];
+    let mut tools = vec![finder_definition(view, FINDER_DESCRIPTION)];
     tools.extend(calling_tools(view));
     tools
 }
 
-/// `use_tool`, and the half of it that only reads where that is wanted.
+/// Returns `use_tool`, and its read-only variant if the config asks for it.
 pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = vec![use_tool_definition(view)];
     if view.snapshot.settings.split_calls {
@@ -74,12 +77,15 @@ pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
     tools
 }
 
-/// Whether there is a server to load.
+/// Returns whether there is a server that can be loaded.
 fn has_offered(view: View<'_>) -> bool {
     let mut servers = view.snapshot.servers.iter();
     view.snapshot.sole.is_none()
         && servers.any(|server| {
-            matches!(server.shown(view.snapshot.settings.listing), Shown::Offered { .. })
+            matches!(
+                server.visibility(view.snapshot.settings.listing),
+                ServerVisibility::Offered { .. }
+            )
         })
 }
 
@@ -87,14 +93,20 @@ fn has_lazy(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
         && view.snapshot.servers.iter().any(|server| {
             server.is_lazy
-                && !matches!(server.shown(view.snapshot.settings.listing), Shown::Nothing)
+                && !matches!(
+                    server.visibility(view.snapshot.settings.listing),
+                    ServerVisibility::Hidden
+                )
         })
 }
 
 fn discover_tool_definition(view: View<'_>) -> Raw {
-    let mut preamble = FINDING.to_owned();
+    let mut preamble = FINDER_DESCRIPTION.to_owned();
     if has_lazy(view) && has_offered(view) {
-        preamble.push_str("\nServers in <mcp_servers> are not loaded: call load_mcp with a server's name when a task needs it.");
+        preamble.push_str(
+            "\nServers in <mcp_servers> are not loaded: \
+             call load_mcp with a server's name when a task needs it.",
+        );
     }
     finder_definition(view, &budget::compose(view, &preamble, true))
 }
@@ -108,8 +120,11 @@ fn finder_definition(view: View<'_>, description: &str) -> Raw {
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "tool_name": {"type": "string", "description": "Get this tool's full definition"},
-                    "query": {"type": "string", "description": QUERY},
+                    "tool_name": {
+                        "type": "string",
+                        "description": "Get this tool's full definition",
+                    },
+                    "query": {"type": "string", "description": QUERY_DESCRIPTION},
                     "server": {"type": "string", "description": "Only this server's tools"},
                     "detail": {"type": "string", "enum": ["name", "brief", "full"]},
                 },
@@ -147,7 +162,7 @@ fn caller_definition(name: &str, description: &str) -> Value {
     })
 }
 
-/// Passes the call on with the tool's own name and arguments in place of ours.
+/// Forwards the call with the tool's own name and arguments.
 pub(super) fn use_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
     match named_call(view, USE_TOOL, arguments) {
         Ok((at, input)) => view.call_instead(at, params, &input),
@@ -155,7 +170,7 @@ pub(super) fn use_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action 
     }
 }
 
-/// As `use_tool`, for tools that say of themselves that they change nothing.
+/// Handles a call like [`use_tool`], but only for tools that declare themselves read-only.
 pub(super) fn use_readonly_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
     match named_call(view, USE_READONLY_TOOL, arguments) {
         Ok((at, input)) if is_readonly(view, at) => view.call_instead(at, params, &input),
@@ -174,7 +189,7 @@ fn is_readonly(view: View<'_>, at: ToolRef) -> bool {
     hint.is_some_and(|hint| hint.as_bytes() == b"true")
 }
 
-/// The tool that `arguments` names, and what it is to be given.
+/// Returns the tool that `arguments` names, and the arguments for that tool.
 fn named_call(view: View<'_>, caller: &str, arguments: &Raw) -> Result<(ToolRef, Raw), Action> {
     let [name, input] = edit::get_each(arguments, ["tool_name", "tool_input"]);
     let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
@@ -187,16 +202,16 @@ fn named_call(view: View<'_>, caller: &str, arguments: &Raw) -> Result<(ToolRef,
     Ok((view.resolve(&name)?, input))
 }
 
-/// What `detail` asks for; `None` where it is absent.
+/// Parses `detail`. Returns `None` if it is absent.
 ///
 /// # Errors
-/// The answer to a `detail` that does not exist.
-pub(super) fn read_detail(detail: Option<&str>) -> Result<Option<Form>, Action> {
+/// Returns the answer to a `detail` that does not exist.
+pub(super) fn read_detail(detail: Option<&str>) -> Result<Option<DetailLevel>, Action> {
     match detail {
         None => Ok(None),
-        Some("name") => Ok(Some(Form::Named)),
-        Some("brief") => Ok(Some(Form::Brief)),
-        Some("full") => Ok(Some(Form::Full)),
+        Some("name") => Ok(Some(DetailLevel::Named)),
+        Some("brief") => Ok(Some(DetailLevel::Brief)),
+        Some("full") => Ok(Some(DetailLevel::Full)),
         Some(other) => Err(failure(format!(
             "Unknown detail: {}. It is one of: name, brief, full",
             repeated(other)
@@ -223,7 +238,7 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
     };
     if let Some(name) = tool_name {
         return match view.resolve_known(&name) {
-            Ok(at) => Action::Answer(answered(&full(view, at), None)),
+            Ok(at) => Action::Answer(answered(&full_definition(view, at), None)),
             Err(action) => action,
         };
     }
@@ -233,9 +248,9 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
         Some(Err(message)) => return failure(message),
     };
     match (query, server) {
-        (Some(query), within) => found(view, &query, within, detail),
-        (None, Some(server)) => all_of(view, server, detail.unwrap_or(Form::Brief)),
-        (None, None) => everything(view, detail.unwrap_or(Form::Brief)),
+        (Some(query), within) => search_results(view, &query, within, detail),
+        (None, Some(server)) => tools_of_server(view, server, detail.unwrap_or(DetailLevel::Brief)),
+        (None, None) => all_servers(view, detail.unwrap_or(DetailLevel::Brief)),
     }
 }
 
@@ -251,13 +266,15 @@ pub(super) fn find_server(view: View<'_>, name: &str) -> Result<usize, String> {
     })
 }
 
-/// The best answers to a query. `detail`: how much is said of each; without it the best have their whole
-/// definitions, so that they can be called at once, as far as these take up to `MAX_DEFINITIONS` bytes.
-pub(super) fn found(
+/// Returns the best results of a query.
+///
+/// `detail` is the level of detail of each result. Without it the best results have whole
+/// definitions, up to [`MAX_DEFINITIONS_BYTES`] together, so that an agent can call them at once.
+pub(super) fn search_results(
     view: View<'_>,
     query: &str,
     within: Option<usize>,
-    detail: Option<Form>,
+    detail: Option<DetailLevel>,
 ) -> Action {
     if !view.snapshot.is_recalled {
         return Action::Recall;
@@ -265,23 +282,23 @@ pub(super) fn found(
     if !view.snapshot.is_indexed() {
         return Action::Index;
     }
-    let found = view.snapshot.search(query, within, BEST);
-    let form = detail.unwrap_or(Form::Brief);
-    let short = if form == Form::Full { Form::Brief } else { form };
-    // Escapes take more room than what they stand for.
+    let found = view.snapshot.search(query, within, MAX_RESULTS);
+    let level = detail.unwrap_or(DetailLevel::Brief);
+    let short = if level == DetailLevel::Full { DetailLevel::Brief } else { level };
+    // Escapes take more room than the characters that they stand for.
     let written = |line: Raw| edit::escaped(&line, is_hidden);
-    let lines = found.iter().map(|found| written(found_line(view, found, short)));
+    let lines = found.iter().map(|found| written(result_line(view, found, short)));
     let mut lines: Vec<Raw> = lines.collect();
-    let left = ROOM.saturating_sub(lines.iter().map(|line| line.len() + 1).sum());
+    let left = MAX_SECTIONS_BYTES.saturating_sub(lines.iter().map(|line| line.len() + 1).sum());
     let mut room = match detail {
-        None => MAX_DEFINITIONS.min(left),
-        Some(Form::Full) => left,
+        None => MAX_DEFINITIONS_BYTES.min(left),
+        Some(DetailLevel::Full) => left,
         Some(_) => 0,
     };
     for (line, found) in lines.iter_mut().zip(&found) {
         let whole = match detail {
-            None => found_line(view, found, Form::Full),
-            Some(_) => explained(&found_line(view, found, Form::Full), found),
+            None => result_line(view, found, DetailLevel::Full),
+            Some(_) => explained(&result_line(view, found, DetailLevel::Full), found),
         };
         let whole = written(whole);
         if whole.len() <= room {
@@ -289,96 +306,106 @@ pub(super) fn found(
             *line = whole;
         }
     }
-    // Names may be long as well.
+    // Even lines with names only may be too long.
     let mut size = 0;
     let fitting = lines.iter().take_while(|line| {
         size += line.len() + 1;
-        size <= ROOM
+        size <= MAX_SECTIONS_BYTES
     });
     let fitting = fitting.count();
-    let note = (fitting < lines.len()).then(|| answer::way_on(view, None));
+    let note = (fitting < lines.len()).then(|| section::rest_note(view, None));
     Action::Answer(answered(&Raw::array(&lines[..fitting]), note.as_deref()))
 }
 
-fn found_line(view: View<'_>, found: &Found, form: Form) -> Raw {
-    match found.what {
-        Match::Tool(at) => line(view, at, form),
-        Match::Server(server) => {
+fn result_line(view: View<'_>, found: &SearchHit, level: DetailLevel) -> Raw {
+    match found.target {
+        SearchTarget::Tool(at) => line(view, at, level),
+        SearchTarget::Server(server) => {
             let server = &view.snapshot.servers[server];
+            let description = server.description.as_deref();
             Raw::encode(&json!({
                 "mcp_server": server.name,
-                "description": server.description.as_deref().map(|text| shortened(text, MAX_SENTENCE)),
+                "description": description.map(|text| shortened(text, MAX_SENTENCE_CHARS)),
                 "hint": "not loaded; load this server to see its tools",
             }))
         }
     }
 }
 
-/// The line with why it was found.
-fn explained(line: &Raw, found: &Found) -> Raw {
+/// Adds the score and the reasons to a result.
+fn explained(line: &Raw, found: &SearchHit) -> Raw {
     let why = json!({"score": found.score, "reasons": found.reasons});
     edit::set_within(line, "_meta", &[("dormouse/match", &Raw::encode(&why))])
 }
 
-fn all_of(view: View<'_>, server: usize, form: Form) -> Action {
+fn tools_of_server(view: View<'_>, server: usize, level: DetailLevel) -> Action {
     let Some(exposed) = view.snapshot.servers[server].exposed() else {
         return view.recall_or(Action::Load { server: view.id(server) });
     };
-    let mut sections = [tools_of(view, server, exposed, form)];
-    answer::fit(&mut sections, 0);
-    let note = answer::note(view, Some(&view.snapshot.servers[server].name), &sections);
+    let mut sections = [tools_of(view, server, exposed, level)];
+    section::fit(&mut sections, 0);
+    let note = section::note(view, Some(&view.snapshot.servers[server].name), &sections);
     Action::Answer(answered(&sections[0].write(), note.as_deref()))
 }
 
-fn tools_of<'a>(view: View<'a>, server: usize, exposed: &'a Exposed, form: Form) -> Section<'a> {
-    Section::new(exposed.names_for_model(), form, move |at, form| {
-        line(view, ToolRef { server, tool: exposed.for_model[at] }, form)
+fn tools_of<'a>(
+    view: View<'a>,
+    server: usize,
+    exposed: &'a Exposed,
+    level: DetailLevel,
+) -> Section<'a> {
+    Section::new(exposed.names_for_model(), level, move |at, level| {
+        line(view, ToolRef { server, tool: exposed.for_model[at] }, level)
     })
 }
 
-/// What the description says, without its budget.
-fn everything(view: View<'_>, form: Form) -> Action {
+/// Returns the same servers and tools as the description of `discover_tool`, but without its
+/// budget.
+fn all_servers(view: View<'_>, level: DetailLevel) -> Action {
     let mut offered = Vec::new();
     let mut names = Vec::new();
     let mut live = Vec::new();
     for (index, server) in view.snapshot.servers.iter().enumerate() {
-        match server.shown(view.snapshot.settings.listing) {
-            Shown::Nothing => {}
-            Shown::Offered { trouble, .. } => offered.push((server, trouble)),
-            Shown::Live(exposed) => {
+        match server.visibility(view.snapshot.settings.listing) {
+            ServerVisibility::Hidden => {}
+            ServerVisibility::Offered { trouble, .. } => offered.push((server, trouble)),
+            ServerVisibility::Live(exposed) => {
                 names.push(server.name.as_str());
-                live.push(tools_of(view, index, exposed, form).down_to_a_number());
+                live.push(tools_of(view, index, exposed, level).shrinkable_to_a_number());
             }
         }
     }
     let servers = offered.iter().map(|(server, _)| server.name.as_str()).collect();
-    let servers = Section::new(servers, form.max(Form::Described), |at, form| {
+    let servers = Section::new(servers, level.max(DetailLevel::Described), |at, level| {
         let (server, trouble) = offered[at];
-        server_line(server, trouble, form)
+        server_line(server, trouble, level)
     });
-    let mut sections = vec![servers.down_to_a_number()];
+    let mut sections = vec![servers.shrinkable_to_a_number()];
     sections.append(&mut live);
-    answer::fit(&mut sections, names.iter().map(|name| name.len() + PUNCTUATION).sum());
+    section::fit(
+        &mut sections,
+        names.iter().map(|name| name.len() + MEMBER_PUNCTUATION_BYTES).sum(),
+    );
     let servers = sections[0].write();
-    let room = answer::ROOM.saturating_sub(servers.len());
+    let room = section::MAX_SECTIONS_BYTES.saturating_sub(servers.len());
     let (tools, left_out) = together(&names, &sections[1..], room);
     let members = [("mcp_servers", &servers), ("tools", &tools)];
     let mut all = edit::set_each(&Raw::empty_object(), &members);
     if left_out > 0 {
         all = edit::set(&all, "more_servers", &Raw::encode(&left_out));
     }
-    let note = answer::note(view, None, &sections);
+    let note = section::note(view, None, &sections);
     Action::Answer(answered(&all, note.as_deref()))
 }
 
-/// An object of the sections under their names, as many as fit into `room` bytes, and the number of those that
-/// do not.
+/// Writes an object of the sections under their names, as many as fit into `room` bytes. Returns it
+/// with the number of omitted sections.
 fn together(names: &[&str], sections: &[Section<'_>], mut room: usize) -> (Raw, usize) {
     let written: Vec<Raw> = sections.iter().map(Section::write).collect();
     let all = names.iter().copied().zip(&written);
     let fitting: Vec<(&str, &Raw)> = all
         .take_while(|(name, text)| {
-            let left = room.checked_sub(name.len() + text.len() + PUNCTUATION);
+            let left = room.checked_sub(name.len() + text.len() + MEMBER_PUNCTUATION_BYTES);
             room = left.unwrap_or(0);
             left.is_some()
         })
@@ -386,24 +413,26 @@ fn together(names: &[&str], sections: &[Section<'_>], mut room: usize) -> (Raw, 
     (edit::set_each(&Raw::empty_object(), &fitting), names.len() - fitting.len())
 }
 
-fn server_line(server: &ServerView, trouble: Option<&str>, form: Form) -> Raw {
+fn server_line(server: &ServerView, trouble: Option<&str>, level: DetailLevel) -> Raw {
     let description = server.description.as_deref().unwrap_or_default();
-    let description = match form {
-        Form::Full | Form::Described => one_line(description),
-        Form::Brief => sentence(description),
-        Form::Named | Form::Kinds | Form::Counted => return Raw::encode(&server.name),
+    let description = match level {
+        DetailLevel::Full | DetailLevel::Described => one_line(description),
+        DetailLevel::Brief => sentence(description),
+        DetailLevel::Named | DetailLevel::Prefixes | DetailLevel::Counted => {
+            return Raw::encode(&server.name);
+        }
     };
     Raw::encode(&json!({"name": server.name, "description": description, "trouble": trouble}))
 }
 
-fn line(view: View<'_>, at: ToolRef, form: Form) -> Raw {
-    match form {
-        Form::Full => full(view, at),
-        _ => load::tool_line(view, at, &view.snapshot.qualified(at), form),
+fn line(view: View<'_>, at: ToolRef, level: DetailLevel) -> Raw {
+    match level {
+        DetailLevel::Full => full_definition(view, at),
+        _ => load::tool_line(view, at, &view.snapshot.qualified(at), level),
     }
 }
 
-fn full(view: View<'_>, at: ToolRef) -> Raw {
+fn full_definition(view: View<'_>, at: ToolRef) -> Raw {
     let (_, tool) = view.snapshot.tool(at);
     edit::set(&tool.raw, "name", &Raw::encode(&view.snapshot.qualified(at)))
 }

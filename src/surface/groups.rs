@@ -3,14 +3,13 @@
 use serde_json::json;
 
 use super::{
-    Action, View,
-    answer::{self, Form, Section},
-    answered, apps,
-    budget::{self, Line},
-    definition, discover, failure, load,
+    Action, View, answered,
+    budget::{self, ServerLine},
+    definition, discover, failure, load, mcp_apps,
+    section::{self, DetailLevel, Section},
 };
 use crate::{
-    catalog::{Presence, ServerView, Shown, ToolRef},
+    catalog::{Presence, ServerView, ServerVisibility, ToolRef},
     config::Listing,
     wire::{Raw, edit},
 };
@@ -21,12 +20,16 @@ pub(super) const CALL_DYNAMIC_TOOL: &str = "call_dynamic_tool";
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let get = json!({
         "name": GET_DYNAMIC_TOOLS,
-        "description": described(view, "Get the tools of a group with their schemas, or find tools of any group with `query`; call them with call_dynamic_tool."),
+        "description": described(
+            view,
+            "Get the tools of a group with their schemas, or find tools of any group with `query`; \
+             call them with call_dynamic_tool.",
+        ),
         "inputSchema": {
             "type": "object",
             "properties": {
                 "group": {"type": "string", "description": "The group's name"},
-                "query": {"type": "string", "description": discover::QUERY},
+                "query": {"type": "string", "description": discover::QUERY_DESCRIPTION},
                 "detail": {"type": "string", "enum": ["name", "brief", "full"]},
             },
         },
@@ -49,7 +52,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if view.snapshot.settings.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
-    tools.extend(apps::tools(view));
+    tools.extend(mcp_apps::tools(view));
     tools
 }
 
@@ -59,33 +62,35 @@ pub(super) fn instructions(view: View<'_>) -> String {
     described(view, preamble)
 }
 
-/// `preamble` and the groups with their descriptions; with the reason, where one has failed.
+/// Returns `preamble` and the groups with their descriptions. A failed group has the cause of its
+/// failure.
 fn described(view: View<'_>, preamble: &str) -> String {
     let servers = view.snapshot.servers.iter();
     let lines = servers.filter_map(|server| line(view, server)).collect();
     budget::compose_groups(view, preamble, lines)
 }
 
-fn line(view: View<'_>, server: &ServerView) -> Option<Line> {
+fn line(view: View<'_>, server: &ServerView) -> Option<ServerLine> {
     let about = server.description.as_deref().unwrap_or_default();
     let cause =
         server.failure.as_deref().filter(|_| view.snapshot.settings.listing == Listing::Growing);
-    let failure = match (server.shown(view.snapshot.settings.listing), &server.presence) {
-        (Shown::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
-        (Shown::Offered { trouble: None, .. }, _) => {
+    let failure = match (server.visibility(view.snapshot.settings.listing), &server.presence) {
+        (ServerVisibility::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
+        (ServerVisibility::Offered { trouble: None, .. }, _) => {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))
         }
-        (Shown::Nothing, Presence::Evicted) => {
+        (ServerVisibility::Hidden, Presence::Evicted) => {
             let cause = cause.unwrap_or("for some reason");
             format!(" (failed three times, and is not tried again: {cause})")
         }
-        (Shown::Nothing, _) => return None,
-        (Shown::Live(_), _) => String::new(),
+        (ServerVisibility::Hidden, _) => return None,
+        (ServerVisibility::Live(_), _) => String::new(),
     };
-    Some(Line::new(&server.name, &format!("{about}{failure}")))
+    Some(ServerLine::new(&server.name, &format!("{about}{failure}")))
 }
 
-/// A JSON array of definitions; with a query the best matches over all groups, or within one.
+/// Returns a JSON array of definitions; with a query the best matches over all groups, or within
+/// one group.
 pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
     let text = |member| edit::get_str(arguments, member).filter(|text| !text.trim().is_empty());
     let group = match text("group").map(|group| discover::find_server(view, &group)) {
@@ -94,11 +99,11 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
         Some(Err(message)) => return failure(message),
     };
     let detail = match discover::read_detail(text("detail").as_deref()) {
-        Ok(detail) => detail.unwrap_or(Form::Full),
+        Ok(detail) => detail.unwrap_or(DetailLevel::Full),
         Err(action) => return action,
     };
     match (text("query"), group) {
-        (Some(query), within) => discover::found(view, &query, within, Some(detail)),
+        (Some(query), within) => discover::search_results(view, &query, within, Some(detail)),
         (None, None) => {
             failure("get_dynamic_tools needs \"group\", the name of a group, or \"query\"")
         }
@@ -106,28 +111,28 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
             None => view.recall_or(Action::Load { server: view.id(server) }),
             Some(exposed) => {
                 let names = exposed.names_for_model();
-                let mut sections = [Section::new(names, detail, |at, form| {
+                let mut sections = [Section::new(names, detail, |at, level| {
                     let tool = exposed.for_model[at];
                     let name = &exposed.catalog.tools[tool].name;
-                    load::tool_line(view, ToolRef { server, tool }, name, form)
+                    load::tool_line(view, ToolRef { server, tool }, name, level)
                 })];
-                answer::fit(&mut sections, 0);
+                section::fit(&mut sections, 0);
                 let group = &view.snapshot.servers[server].name;
-                let note = answer::note(view, Some(group), &sections);
+                let note = section::note(view, Some(group), &sections);
                 Action::Answer(answered(&sections[0].write(), note.as_deref()))
             }
         },
     }
 }
 
-/// Passes the call on with the tool's own name and arguments in place of ours.
+/// Forwards the call with the tool's own name and arguments.
 pub(super) fn call_dynamic_tool(view: View<'_>, params: &Raw, arguments: &Raw) -> Action {
     let [group, name, args] = edit::get_each(arguments, ["group", "name", "args"]);
     let text = |value: Option<Raw>| value.and_then(|value| value.read::<String>().ok());
     let (Some(group), Some(name)) = (text(group), text(name)) else {
         return failure("call_dynamic_tool needs \"group\" and \"name\"");
     };
-    // Some models write null for what they leave out.
+    // Some models send null for members that they omit.
     let args = args.filter(|args| args.as_bytes() != b"null").unwrap_or_else(Raw::empty_object);
     if !args.is_object() {
         return failure("\"args\" must be an object: the tool's arguments");
@@ -136,7 +141,7 @@ pub(super) fn call_dynamic_tool(view: View<'_>, params: &Raw, arguments: &Raw) -
         Ok(server) => server,
         Err(message) => return failure(message),
     };
-    // A search gives the name with its server before it.
+    // A search returns the name with its server before it.
     let own_name = name.strip_prefix(&group).and_then(|rest| rest.strip_prefix('/'));
     let resolved = view.snapshot.resolve_in(server, own_name.unwrap_or(&name));
     match view.judge(&format!("{group}/{}", own_name.unwrap_or(&name)), resolved) {

@@ -1,56 +1,59 @@
-//! What the host sees: from (snapshot, view, request) to a listing or an action (DESIGN.md section 3).
+//! The tools and instructions that a host sees: pure functions from a snapshot, a view and a
+//! request to a list or an action (see `docs/design/surfaces.md`).
 //!
-//! Pure. It must not know how a server is reached, nor which host asks.
+//! This module does not know how a server is reached, nor which host makes the request.
 
 mod activate;
-mod answer;
-mod apps;
 mod budget;
 mod definition;
 mod direct;
 mod discover;
 mod groups;
 mod load;
+mod mcp_apps;
+mod section;
 mod text;
 
-pub use apps::Apps;
+pub use mcp_apps::Apps;
 pub use text::{counted, one_line, shortened};
 
 use crate::{
-    catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, Withheld},
+    catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, WithheldReason},
     config::{Surface, is_hidden},
     wire::{Raw, edit},
 };
 
-/// The snapshot to draw from, and how to draw it.
+/// A snapshot, and the way in which a host sees it.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub snapshot: &'a Snapshot,
     pub surface: Surface,
-    /// Where the host can show the interfaces of tools (MCP Apps).
+    /// The state of MCP Apps, if the host can show the interfaces of tools.
     pub apps: Option<Apps>,
 }
 
-/// What a `tools/call` comes to.
+/// The way to proceed with a `tools/call`.
 #[derive(Debug, PartialEq)]
 pub enum Action {
-    /// A complete result of our own.
+    /// A complete result, which dormouse composed itself.
     Answer(Raw),
-    /// Load this server, and look at the request once more.
+    /// A load of this server, after which the request is evaluated again.
     Load { server: ServerId },
-    /// Read what is known of the servers that are not loaded, and look once more.
+    /// A read of the stored catalogs of servers that are not loaded, after which the request is
+    /// evaluated again.
     Recall,
-    /// Index what is known, which takes a while, and look at the same snapshot once more.
+    /// The creation of the search index, which takes a while, after which the request is evaluated
+    /// again on the same snapshot.
     Index,
-    /// This tool is withheld because it has changed. Where it has been approved meanwhile, look once more;
-    /// else `result` is the answer.
+    /// A check whether this tool, withheld because its definition has changed, has been approved
+    /// since. If so, the request is evaluated again; otherwise `result` is returned.
     Reexamine { server: ServerId, result: Raw },
-    /// Pass `params` on to this server's `tools/call`, and its result back unchanged.
+    /// A `tools/call` of this server with `params`. Its result is returned unchanged.
     Forward { server: ServerId, params: Raw },
 }
 
 impl View<'_> {
-    /// The `tools` of `tools/list`.
+    /// Returns the `tools` of `tools/list`.
     pub fn tools(self) -> Vec<Raw> {
         match self.surface {
             Surface::Discover => discover::tools(self),
@@ -60,7 +63,7 @@ impl View<'_> {
         }
     }
 
-    /// The `instructions` for the handshake: how to use this surface, and which servers there are.
+    /// Returns the `instructions` for the handshake: the usage of this surface, and the servers.
     pub fn instructions(self) -> String {
         match self.surface {
             Surface::Discover => discover::instructions(self),
@@ -70,7 +73,7 @@ impl View<'_> {
         }
     }
 
-    /// What the only server says of itself.
+    /// Returns the instructions of the only server, if it is live.
     fn own_instructions(self) -> Option<String> {
         let mut live = self.snapshot.live();
         live.find_map(|(_, _, exposed)| exposed.catalog.greeting.instructions.clone())
@@ -78,8 +81,8 @@ impl View<'_> {
 
     /// Evaluates the `params` of a `tools/call`.
     ///
-    /// Every name that any surface lists is understood in all of them: a host may call what it
-    /// remembers from before.
+    /// Every surface accepts the names that any surface lists, since a host may call a tool that it
+    /// remembers from an earlier list.
     pub fn call(self, params: &Raw) -> Action {
         let [name, arguments] = edit::get_each(params, ["name", "arguments"]);
         let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
@@ -90,7 +93,7 @@ impl View<'_> {
             return self.call_of_sole(server, &name, params);
         }
         if self.lists_tools() && self.snapshot.listed(&name).is_some() {
-            // A wrapped server may have a tool of a name that is ours elsewhere.
+            // A wrapped server may have a tool with the name of one of dormouse's tools.
             return self.call_directly(&name, params);
         }
         let own = match name.as_str() {
@@ -109,33 +112,34 @@ impl View<'_> {
         own.unwrap_or_else(|| self.call_directly(&name, params))
     }
 
-    /// Of the server at this position.
+    /// Returns the id of the server at this position.
     fn id(self, server: usize) -> ServerId {
         self.snapshot.servers[server].id
     }
 
-    /// Whether tools of servers stand in the list under their own names.
+    /// Returns whether the list contains tools of servers under their own names.
     fn lists_tools(self) -> bool {
         matches!(self.surface, Surface::Activate | Surface::Direct)
     }
 
-    /// Whether what is known of servers that are not loaded shows in the lists.
+    /// Returns whether the lists contain known tools of servers that are not loaded.
     pub fn shows_known(self) -> bool {
         self.lists_tools()
     }
 
-    /// Nothing here is ours: a name that the server does not list is its own to refuse.
+    /// Handles a call in front of a single server. dormouse has no tools of its own here, so the
+    /// server itself must reject a name that it does not list.
     fn call_of_sole(self, server: usize, name: &str, params: &Raw) -> Action {
-        let shown = &self.snapshot.servers[server];
+        let server_view = &self.snapshot.servers[server];
         match self.snapshot.resolve_in(server, name) {
             Resolved::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
-            _ => match &shown.presence {
+            _ => match &server_view.presence {
                 Presence::Live { .. } => {
-                    Action::Forward { server: shown.id, params: params.clone() }
+                    Action::Forward { server: server_view.id, params: params.clone() }
                 }
-                Presence::Offered { .. } => Action::Load { server: shown.id },
+                Presence::Offered { .. } => Action::Load { server: server_view.id },
                 Presence::Evicted | Presence::Disabled => {
-                    failure(format!("server {:?} is not available", shown.name))
+                    failure(format!("server {:?} is not available", server_view.name))
                 }
             },
         }
@@ -156,7 +160,7 @@ impl View<'_> {
         }
     }
 
-    /// The call that one of our tools was asked to make in its stead.
+    /// Forwards a call that an agent made through one of dormouse's tools.
     fn call_instead(self, at: ToolRef, params: &Raw, arguments: &Raw) -> Action {
         let (_, tool) = self.snapshot.tool(at);
         let name = Raw::encode(&tool.name);
@@ -164,7 +168,7 @@ impl View<'_> {
         Action::Forward { server: self.id(at.server), params }
     }
 
-    /// The live tool of this name, or what to do instead.
+    /// Returns the live tool of this name, or else the action to take.
     fn resolve(self, name: &str) -> Result<ToolRef, Action> {
         match (self.snapshot.resolve_tool(name), self.last_app()) {
             (Resolved::Ambiguous { candidates }, Some(app)) => {
@@ -176,12 +180,12 @@ impl View<'_> {
         }
     }
 
-    /// Where the server stands whose app the host has shown last.
+    /// Returns the position of the server whose app the host has shown last.
     fn last_app(self) -> Option<usize> {
         self.snapshot.position(self.apps?.last_read?)
     }
 
-    /// The tool of this name, whether its server is loaded or only known, or what to do instead.
+    /// Returns the tool of this name, loaded or only known, or else the action to take.
     fn resolve_known(self, name: &str) -> Result<ToolRef, Action> {
         match self.snapshot.known_tool(name) {
             Some(at) => Ok(at),
@@ -196,25 +200,25 @@ impl View<'_> {
             Resolved::Ambiguous { candidates } => Err(failure(format!(
                 "The tool name {} is ambiguous. It could be: {}",
                 text::repeated(name),
-                answer::listed(&candidates, ROOM_FOR_NAMES)
+                section::name_list(&candidates, MAX_NAME_LIST_BYTES)
             ))),
             Resolved::Withheld { server, tool, why } => Err(self.withheld(server, &tool, why)),
             Resolved::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
         }
     }
 
-    /// `action`, unless what is known of servers that are not loaded may say more.
+    /// Returns `action`, unless the stored catalogs of unloaded servers may change the outcome.
     fn recall_or(self, action: Action) -> Action {
         if self.snapshot.is_recalled { action } else { Action::Recall }
     }
 
-    fn withheld(self, server: usize, tool: &str, why: Withheld) -> Action {
+    fn withheld(self, server: usize, tool: &str, why: WithheldReason) -> Action {
         let name = &self.snapshot.servers[server].name;
         match why {
-            Withheld::SwitchedOff => failure(format!(
+            WithheldReason::SwitchedOff => failure(format!(
                 "The tool {tool:?} of server {name:?} is switched off by the config of dormouse"
             )),
-            Withheld::Changed => {
+            WithheldReason::Changed => {
                 Action::Reexamine { server: self.id(server), result: blocked(name, tool) }
             }
         }
@@ -229,28 +233,29 @@ impl View<'_> {
             (false, _) => format!("Unknown tool: {name}. Did you mean: {}?", near.join(", ")),
             (true, false) => format!(
                 "Unknown tool: {name}. These servers are not loaded yet, and may have it: {}",
-                answer::listed(&unloaded, ROOM_FOR_NAMES)
+                section::name_list(&unloaded, MAX_NAME_LIST_BYTES)
             ),
             (true, true) => format!("Unknown tool: {name}"),
         }
     }
 }
 
-/// Whether the `params` of a `tools/call` are of a tool of ours that calls a server's.
+/// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's
+/// tool.
 pub fn calls_another(params: &Raw) -> bool {
     let calling = [discover::USE_TOOL, discover::USE_READONLY_TOOL, groups::CALL_DYNAMIC_TOOL];
     edit::get_str(params, "name").is_some_and(|name| calling.contains(&name.as_str()))
 }
 
-/// Bytes of an error that may list names.
-const ROOM_FOR_NAMES: usize = 4000;
+/// Maximum length of a list of names in an error, in bytes.
+const MAX_NAME_LIST_BYTES: usize = 4000;
 
-/// A tool result that says what went wrong.
+/// Returns a tool result that reports an error.
 fn failure(message: impl AsRef<str>) -> Action {
     Action::Answer(failed(message))
 }
 
-/// The result of a `tools/call` that failed on our side of the server (DESIGN.md section 3).
+/// Returns the result of a `tools/call` that failed before it reached the server.
 pub fn failed(message: impl AsRef<str>) -> Raw {
     Raw::encode(&serde_json::json!({
         "content": [{"type": "text", "text": message.as_ref()}],
@@ -258,14 +263,17 @@ pub fn failed(message: impl AsRef<str>) -> Raw {
     }))
 }
 
-/// The result of a call of a tool that has changed, where that has to be approved.
+/// Returns the result of a call of a changed tool that has to be approved first.
 pub fn blocked(server: &str, tool: &str) -> Raw {
     failed(format!(
-        "The tool {tool:?} of server {server:?} is blocked: its definition is not what it was when it was first seen, or what it was is not known any more. Its owner has to look at it and run: dormouse approve {server} {tool}"
+        "The tool {tool:?} of server {server:?} is blocked: its definition is not what it was when \
+         it was first seen, or what it was is not known any more. Its owner has to look at it and \
+         run: dormouse approve {server} {tool}"
     ))
 }
 
-/// The result of a `tools/call` with JSON as its text, and a sentence on how to see what it leaves out.
+/// Returns the result of a `tools/call` with JSON as its text, and a note on how to see what the
+/// text omits.
 fn answered(json: &Raw, note: Option<&str>) -> Raw {
     let json = edit::escaped(json, is_hidden).to_string();
     let texts = std::iter::once(json.as_str()).chain(note);

@@ -1,11 +1,12 @@
-//! Text that servers wrote, made fit to stand in descriptions that we compose.
+//! Sanitizes text of servers for use in descriptions that dormouse composes.
 
 use crate::config::{is_hidden, is_invisible, visible};
 
-/// Removes what could deceive a reader or close a block: `<`, `>` and `&` are escaped; control,
-/// bidirectional and zero-width characters go; white space of any kind becomes one space.
+/// Removes everything that could deceive a reader or close a block: `<`, `>` and `&` are escaped;
+/// control, bidirectional and zero-width characters are removed; white space of any kind becomes
+/// one space.
 ///
-/// At most `longest` characters of the original are kept.
+/// At most `longest` characters of the original remain.
 pub(super) fn sanitized(text: &str, longest: usize) -> String {
     let line = shortened(&one_line(text), longest);
     let mut clean = String::with_capacity(line.len());
@@ -20,7 +21,7 @@ pub(super) fn sanitized(text: &str, longest: usize) -> String {
     clean
 }
 
-/// Visible characters on one line.
+/// Returns the visible characters of a text on one line.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let mut ends_word = false;
@@ -37,7 +38,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// At most `longest` characters, with `…` for what was cut.
+/// Truncates a text to at most `longest` characters, the last of which is then `…`.
 pub fn shortened(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
@@ -46,23 +47,24 @@ pub fn shortened(text: &str, longest: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// The text without characters that are invisible and change nothing a reader should see.
+/// Removes characters that are invisible and have no effect on visible text.
 pub(super) fn without_hidden(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
-/// `1 tool`, `2 tools`.
+/// Returns a count with its noun: `1 tool`, `2 tools`.
 pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// A name as a host wrote it, quoted and cut for an error: the whole call may stand in it.
+/// Quotes a name that a host wrote, for an error. The name is truncated, since it may contain a
+/// whole call.
 pub(super) fn repeated(name: &str) -> String {
-    const MAX_NAME: usize = 200;
-    format!("{:?}", shortened(name, MAX_NAME))
+    const MAX_NAME_CHARS: usize = 200;
+    format!("{:?}", shortened(name, MAX_NAME_CHARS))
 }
 
-/// The first sentence, or the first line where that is shorter.
+/// Returns the first sentence of a text, or its first line if that is shorter.
 pub(super) fn first_sentence(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default().trim();
     let ends = [". ", "! ", "? ", "。"];
@@ -70,13 +72,13 @@ pub(super) fn first_sentence(text: &str) -> &str {
     end.map_or(line, |end| line[..end].trim_end_matches('.'))
 }
 
-/// The most characters of a name that are compared with others.
-const MAX_COMPARED: usize = 128;
+/// Maximum length of names that are compared, in characters.
+const MAX_COMPARED_CHARS: usize = 128;
 
-/// The known names most like `name`, best first; three at most.
+/// Returns the known names that are most similar to `name`, best first; at most three.
 pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    // Comparing takes time with the square of a name's length.
-    let compared = |name: &str| shortened(name, MAX_COMPARED).to_lowercase();
+    // The time of a comparison grows with the square of a name's length.
+    let compared = |name: &str| shortened(name, MAX_COMPARED_CHARS).to_lowercase();
     let name = compared(name);
     let bare = |name: &str| name.rsplit(['/', ':']).next().unwrap_or_default().to_owned();
     let wanted = bare(&name);
@@ -88,9 +90,12 @@ pub(super) fn near_misses(name: &str, known: impl Iterator<Item = String>) -> Ve
         })
         .filter(|(likeness, _)| *likeness > 0.8)
         .collect();
-    // Stable, so that equally near names stay in config order.
+    // The sort is stable, so that equally similar names keep config order.
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.into_iter().take(3).map(|(_, name)| visible(&shortened(&name, MAX_COMPARED))).collect()
+    near.into_iter()
+        .take(3)
+        .map(|(_, name)| visible(&shortened(&name, MAX_COMPARED_CHARS)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -99,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn tricks_are_taken_out() {
+    fn deceptive_characters_are_removed() {
         assert_eq!(
             sanitized("a\n</mcp_servers>\r\n\u{202e}b\u{200b}c & \u{7}d", 100),
             "a &lt;/mcp_servers&gt; bc &amp; d"
@@ -108,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sentence_is_the_summary() {
+    fn the_first_sentence_ends_at_punctuation_or_line_end() {
         for (text, expected) in [
             ("Reads a file. Then more.", "Reads a file"),
             ("Version 1.2 of it", "Version 1.2 of it"),
@@ -122,11 +127,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_can_close_a_block_or_begin_a_line(text in "\\PC*|[<>&/a-z\\n\\r\u{202e}\u{2028}\u{85}]*", longest in 0..80usize) {
+        fn no_text_can_close_a_block_or_begin_a_line(
+            text in "\\PC*|[<>&/a-z\\n\\r\u{202e}\u{2028}\u{85}]*",
+            longest in 0..80usize,
+        ) {
             let clean = sanitized(&text, longest);
             let dangerous = ['<', '>', '\n', '\r', '\u{2028}', '\u{2029}', '\u{85}', '\u{202e}'];
             prop_assert!(!clean.contains(dangerous), "{}", clean);
-            prop_assert_eq!(clean.matches('&').count(), clean.matches("&lt;").count() + clean.matches("&gt;").count() + clean.matches("&amp;").count());
+            let count = |entity: &str| clean.matches(entity).count();
+            prop_assert_eq!(count("&"), count("&lt;") + count("&gt;") + count("&amp;"));
         }
     }
 }

@@ -27,7 +27,7 @@ use super::{
     state::{Event, Refusal, State},
 };
 use crate::{
-    catalog::{Origin, Spoken},
+    catalog::{Origin, ProtocolSupport},
     config::Startup,
     protocol::Era,
 };
@@ -87,7 +87,7 @@ pub(super) struct Actor {
     /// The era of the host that last needed the server.
     host: Era,
     /// `None` before anybody has looked at what other runs have seen.
-    spoken: Option<Spoken>,
+    spoken: Option<ProtocolSupport>,
     freshness: Freshness,
     is_first_attempt_over: bool,
     is_retiring: bool,
@@ -347,7 +347,7 @@ impl Actor {
             }
             Err(error) => {
                 // It may be another server by now, one that speaks another era.
-                self.spoken = Some(Spoken::default());
+                self.spoken = Some(ProtocolSupport::default());
                 self.shared.status.lock().last_error = Some(error.to_string());
                 self.play(Event::Failed(Arc::new(error)));
                 self.look_later();

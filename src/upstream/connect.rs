@@ -21,7 +21,7 @@ use super::{
     process::{Grace, Pipes, ServerProcess},
 };
 use crate::{
-    catalog::{ServerCatalog, Spoken},
+    catalog::{ProtocolSupport, ServerCatalog},
     config::{Framing, Launch, Mask, ServerConfig, Transport},
     peer::{CallError, Peer, read_messages},
     protocol::{Era, Greeting, method},
@@ -54,7 +54,7 @@ pub(super) struct Connected {
 pub(super) async fn connect(
     surroundings: Surroundings,
     host: Era,
-    spoken: Spoken,
+    spoken: ProtocolSupport,
     with_catalog: bool,
 ) -> Result<Connected, AttemptError> {
     let approach = Approach::choose(surroundings.config.protocol, host, spoken);
@@ -64,7 +64,8 @@ pub(super) async fn connect(
     let connected = match connecting.run(approach, spoken, with_catalog).await {
         // An older server may know only the older framing. Trying that is part of the same attempt.
         Err(refusal) if spoken.framing.is_none() && connecting.is_older_framing(&refusal) => {
-            let spoken = Spoken { framing: Some(Framing::Sse), modern: Some(false), ..spoken };
+            let spoken =
+                ProtocolSupport { framing: Some(Framing::Sse), modern: Some(false), ..spoken };
             let older = connecting.run(Approach::Only(Era::Legacy), spoken, with_catalog).await;
             // Where that fails as well, the first refusal says more.
             older.map_err(|error| if error.is_refusal() { refusal } else { error })
@@ -73,7 +74,7 @@ pub(super) async fn connect(
         Err(AttemptError::Exited { phase: method::SERVER_DISCOVER, .. })
             if approach == Approach::First(Era::Modern) =>
         {
-            let spoken = Spoken { modern: Some(false), ..spoken };
+            let spoken = ProtocolSupport { modern: Some(false), ..spoken };
             connecting.run(Approach::Only(Era::Legacy), spoken, with_catalog).await
         }
         outcome => outcome,
@@ -153,7 +154,7 @@ impl Connecting {
     async fn run(
         &self,
         approach: Approach,
-        spoken: Spoken,
+        spoken: ProtocolSupport,
         with_catalog: bool,
     ) -> Result<Connected, AttemptError> {
         let mut clock = Clock::start();
@@ -194,7 +195,7 @@ impl Connecting {
         may_try && matches!(status, 400 | 404 | 405)
     }
 
-    async fn open(&self, spoken: Spoken) -> Result<Opening, AttemptError> {
+    async fn open(&self, spoken: ProtocolSupport) -> Result<Opening, AttemptError> {
         let Surroundings { config, observer, stale, catalog, credentials, context } =
             &self.surroundings;
         let transport = config.transport.as_ref().map_err(Clone::clone)?;
@@ -237,7 +238,7 @@ impl Connecting {
         &self,
         peer: &Peer,
         approach: Approach,
-        mut spoken: Spoken,
+        mut spoken: ProtocolSupport,
         with_catalog: bool,
         clock: &mut Clock,
     ) -> Result<(Greeting, Terms, Option<ServerCatalog>), AttemptError> {

@@ -12,7 +12,7 @@ use super::{
     process::{Grace, ServerProcess},
 };
 use crate::{
-    catalog::{ServerCatalog, Spoken},
+    catalog::{ProtocolSupport, ServerCatalog},
     peer::Peer,
     protocol::Greeting,
 };
@@ -41,7 +41,7 @@ impl Connection {
 pub(super) struct Terms {
     /// Names of the declared capabilities.
     pub(super) declared: Vec<String>,
-    pub(super) spoken: Spoken,
+    pub(super) spoken: ProtocolSupport,
 }
 
 /// A connection with what carries it, which only the actor holds.

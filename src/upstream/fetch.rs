@@ -15,7 +15,7 @@ use crate::{
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     config::{Mask, ServerConfig, Transport},
     peer::{CallOptions, Peer},
-    protocol::{Client, Era, Greeting, adapt, error, method, mirror},
+    protocol::{Client, Era, Greeting, adapt, error, method, request_headers},
     wire::{Raw, edit},
 };
 
@@ -219,7 +219,7 @@ pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
     let Some(tools) = edit::get(&page, "tools").and_then(|tools| edit::elements(&tools)) else {
         return page;
     };
-    let is_offered = |tool: &&Raw| mirror::check(tool).is_ok();
+    let is_offered = |tool: &&Raw| request_headers::check_parameters(tool).is_ok();
     let offered: Vec<&Raw> = tools.iter().filter(is_offered).collect();
     if offered.len() == tools.len() {
         return page;
@@ -230,7 +230,7 @@ pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
 /// A tool whose parameters cannot be repeated in headers as it wants must not be offered (2026-07-28,
 /// basic/transports/streamable-http, Schema Extension).
 fn has_proper_marks(server: &str, tool: &Tool) -> bool {
-    let checked = mirror::check(&tool.raw);
+    let checked = request_headers::check_parameters(&tool.raw);
     if let Err(problem) = &checked {
         tracing::warn!(server, tool = tool.name, problem, "left out a tool");
     }

@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use super::{AttemptError, Observer};
 use crate::{
-    catalog::Spoken,
+    catalog::ProtocolSupport,
     config::Protocol,
     peer::{CallError, CallOptions, Peer},
     protocol::{
@@ -26,7 +26,7 @@ pub(super) enum Approach {
 
 impl Approach {
     /// The era of the host that needs the server, where the server can speak it.
-    pub(super) fn choose(protocol: Protocol, host: Era, spoken: Spoken) -> Self {
+    pub(super) fn choose(protocol: Protocol, host: Era, spoken: ProtocolSupport) -> Self {
         match protocol {
             Protocol::Legacy => Self::Only(Era::Legacy),
             Protocol::Modern => Self::Only(Era::Modern),
@@ -77,7 +77,7 @@ impl Meeting<'_> {
     pub(super) async fn greet(
         &self,
         approach: Approach,
-        spoken: &mut Spoken,
+        spoken: &mut ProtocolSupport,
     ) -> Result<Greeting, AttemptError> {
         match approach {
             Approach::Only(Era::Legacy) => initialized(self.peer, self.initialize().await?, spoken),
@@ -103,7 +103,7 @@ impl Meeting<'_> {
     async fn discover_after(
         &self,
         refusal: Outcome,
-        spoken: &mut Spoken,
+        spoken: &mut ProtocolSupport,
     ) -> Result<Greeting, AttemptError> {
         let probe = tokio::time::timeout(PROBE_SILENCE, self.discover()).await;
         match probe.map(|answer| answer.map(|answer| read_discover(&answer))) {
@@ -117,7 +117,7 @@ impl Meeting<'_> {
     }
 
     /// `server/discover` first; after a silence `initialize` too, and the first answer decides.
-    async fn probe(&self, spoken: &mut Spoken) -> Result<Greeting, AttemptError> {
+    async fn probe(&self, spoken: &mut ProtocolSupport) -> Result<Greeting, AttemptError> {
         let mut discover = std::pin::pin!(self.discover());
         let answer = match tokio::time::timeout(PROBE_SILENCE, &mut discover).await {
             Ok(answer) => answer?,
@@ -137,7 +137,7 @@ impl Meeting<'_> {
     async fn initialize_beside(
         &self,
         mut discover: Pin<&mut impl Future<Output = Result<Outcome, AttemptError>>>,
-        spoken: &mut Spoken,
+        spoken: &mut ProtocolSupport,
     ) -> Result<Greeting, AttemptError> {
         let mut initialize = std::pin::pin!(self.initialize());
         tokio::select! {
@@ -196,7 +196,7 @@ async fn call(peer: &Peer, phase: &'static str, params: Raw) -> Result<Outcome, 
         .map_err(|cause| AttemptError::Call { phase, cause })
 }
 
-fn modern(greeting: Greeting, spoken: &mut Spoken) -> Greeting {
+fn modern(greeting: Greeting, spoken: &mut ProtocolSupport) -> Greeting {
     spoken.modern = Some(true);
     greeting
 }
@@ -204,7 +204,7 @@ fn modern(greeting: Greeting, spoken: &mut Spoken) -> Greeting {
 fn initialized(
     peer: &Peer,
     answer: Outcome,
-    spoken: &mut Spoken,
+    spoken: &mut ProtocolSupport,
 ) -> Result<Greeting, AttemptError> {
     let result = answer.map_err(|refusal| AttemptError::Refused {
         phase: method::INITIALIZE,
@@ -224,8 +224,8 @@ mod tests {
     #[test]
     fn the_approach_follows_the_host_as_far_as_the_server_can() {
         use Era::{Legacy, Modern};
-        let unknown = Spoken::default();
-        let spoken = |legacy, modern| Spoken { legacy, modern, ..unknown };
+        let unknown = ProtocolSupport::default();
+        let spoken = |legacy, modern| ProtocolSupport { legacy, modern, ..unknown };
         let legacy_only = spoken(Some(true), Some(false));
         let modern_only = spoken(Some(false), Some(true));
         let legacy_seen = spoken(Some(true), None);

@@ -9,7 +9,7 @@ mod servers;
 use std::path::PathBuf;
 
 use clap::Parser;
-use dormouse::catalog::{Found, Match, Snapshot};
+use dormouse::catalog::{SearchHit, SearchTarget, Snapshot};
 
 use baselines::{PlainBm25, Substrings};
 use figures::Figures;
@@ -64,10 +64,10 @@ fn methods(snapshot: &Snapshot) -> Vec<Method<'_>> {
     methods
 }
 
-fn names(snapshot: &Snapshot, found: &[Found]) -> Vec<String> {
-    let tools = found.iter().filter_map(|found| match found.what {
-        Match::Tool(at) => Some(snapshot.qualified(at)),
-        Match::Server(_) => None,
+fn names(snapshot: &Snapshot, found: &[SearchHit]) -> Vec<String> {
+    let tools = found.iter().filter_map(|found| match found.target {
+        SearchTarget::Tool(at) => Some(snapshot.qualified(at)),
+        SearchTarget::Server(_) => None,
     });
     tools.collect()
 }

@@ -1,4 +1,5 @@
-//! Words that were looked up, for as long as many texts are read: one that comes again is not stemmed again.
+//! A cache of the words that were looked up while many texts are read, so that no word is stemmed
+//! twice.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,18 +7,18 @@ use super::Language;
 
 pub(super) struct Lexicon<'a> {
     language: &'a Language,
-    /// Where in `known` a word is.
+    /// The position of each word in `known`.
     words: HashMap<String, usize>,
-    known: Vec<Word>,
+    known: Vec<LexiconEntry>,
     numbers: HashMap<Arc<str>, u32>,
     stems: Vec<Arc<str>>,
 }
 
-/// What is to be known of a word.
-pub(super) struct Word {
-    /// The number of its stem; `None` where it is not worth comparing.
+/// The result of looking a word up.
+pub(super) struct LexiconEntry {
+    /// The number of the word's stem; `None` if the word is not worth comparing.
     pub(super) stem: Option<u32>,
-    /// What its meaning is made of.
+    /// The tokens that make up the word's meaning.
     pub(super) tokens: Box<[u32]>,
 }
 
@@ -27,24 +28,24 @@ impl<'a> Lexicon<'a> {
         Self { language, words, known, numbers, stems }
     }
 
-    /// A word in lower case.
-    pub(super) fn look_up(&mut self, word: &str) -> &Word {
-        let place = match self.words.get(word) {
-            Some(place) => *place,
+    /// Looks up a word, which must be in lower case.
+    pub(super) fn look_up(&mut self, word: &str) -> &LexiconEntry {
+        let position = match self.words.get(word) {
+            Some(position) => *position,
             None => self.learn(word),
         };
-        &self.known[place]
+        &self.known[position]
     }
 
     fn learn(&mut self, word: &str) -> usize {
-        let Language { words, meaning, .. } = self.language;
-        let stem = words.tells(word).then(|| self.number(words.stem(word).into()));
-        self.known.push(Word { stem, tokens: meaning.tokens(word) });
+        let Language { words, vectors, .. } = self.language;
+        let stem = words.is_significant(word).then(|| self.number(words.stem(word).into()));
+        self.known.push(LexiconEntry { stem, tokens: vectors.tokens(word) });
         self.words.insert(word.to_owned(), self.known.len() - 1);
         self.known.len() - 1
     }
 
-    /// By number.
+    /// Returns the stems, indexed by their numbers.
     pub(super) fn stems(&self) -> &[Arc<str>] {
         &self.stems
     }
@@ -63,7 +64,7 @@ mod tests {
     use crate::catalog::search::LANGUAGE;
 
     #[test]
-    fn forms_of_a_word_have_one_stem() {
+    fn forms_of_a_word_share_one_stem() {
         let mut lexicon = Lexicon::new(&LANGUAGE);
         let mut stem = |word| lexicon.look_up(word).stem;
         let files = stem("files");

@@ -1,29 +1,31 @@
-//! What texts are about, as directions: those that are about the same point about the same way, also where they
-//! have no word in common.
+//! The meanings of texts as vectors: texts of similar meaning have similar directions, even if they
+//! share no word.
 //!
-//! The vectors of words are a table that the feature `meaning` builds in: `NOTICE` says where it is from,
-//! `tools/vectors` makes it. Without the feature it is empty, and no text has a direction.
+//! The vectors of words are a table that the feature `meaning` compiles in. `NOTICE` names its
+//! origin, and `tools/vectors` creates it. Without the feature the table is empty, and no text has
+//! a meaning.
 
 use std::{cmp::Ordering, sync::Arc};
 
 #[cfg(feature = "meaning")]
-pub(super) const TABLE: &[u8] = include_bytes!("vectors.bin");
+pub(super) const VECTOR_TABLE: &[u8] = include_bytes!("vectors.bin");
 #[cfg(not(feature = "meaning"))]
-pub(super) const TABLE: &[u8] = &[];
+pub(super) const VECTOR_TABLE: &[u8] = &[];
 
-/// What a token begins with that goes on a word.
-const CONTINUED: &str = "##";
-/// In bytes. What is longer is no word, and would take long.
+/// The prefix of a token that continues a word.
+const CONTINUATION_PREFIX: &str = "##";
+/// Maximum length of a word, in bytes. Anything longer is not a word, and would take long to split.
 const MAX_WORD_BYTES: usize = 64;
 
-/// Tokens and their vectors. A token is a word or a part of one. The table is used as it lies in the file,
-/// all in little-endian order:
+/// Tokens and their vectors. A token is a word or a part of a word. The table is used in the format
+/// of the file, in which all numbers are little-endian:
 ///
-/// - how many tokens there are, how many dimensions, and how long the tokens are together, each a `u32`;
-/// - where each token ends, a `u32` each; then the tokens, in ascending order;
-/// - for each token the `f32` that its numbers are multiplied with;
-/// - for each token its numbers, an `i8` for each dimension.
-pub(super) struct Meaning {
+/// - the number of tokens, the number of dimensions, and the total length of the tokens, each a
+///   `u32`;
+/// - the end of each token, each a `u32`, and then the tokens in ascending order;
+/// - for each token an `f32`, by which its numbers are multiplied;
+/// - for each token an `i8` for each dimension.
+pub(super) struct WordVectors {
     ends: &'static [[u8; 4]],
     tokens: &'static [u8],
     scales: &'static [[u8; 4]],
@@ -33,14 +35,14 @@ pub(super) struct Meaning {
 
 /// A vector of length one.
 #[derive(Clone, Debug)]
-pub(super) struct Direction {
-    /// In steps, so that it takes little memory.
+pub(super) struct TextMeaning {
+    /// The components in multiples of `step`, which takes little memory.
     parts: Arc<[i8]>,
     step: f32,
 }
 
-impl Meaning {
-    /// `None` where it is not such a table.
+impl WordVectors {
+    /// Reads a table. Returns `None` if its format is invalid.
     pub(super) fn read(table: &'static [u8]) -> Option<Self> {
         if table.is_empty() {
             return Some(Self { ends: &[], tokens: &[], scales: &[], numbers: &[], dimensions: 0 });
@@ -56,7 +58,8 @@ impl Meaning {
         is_whole.then_some(Self { ends, tokens, scales, numbers, dimensions })
     }
 
-    /// The tokens that make a word, each the longest that fits; none where there are no such.
+    /// Splits a word into tokens, each the longest that fits. Returns no tokens if the word cannot
+    /// be split into known tokens.
     pub(super) fn tokens(&self, word: &str) -> Box<[u32]> {
         let mut tokens = Vec::new();
         let mut rest = word.to_owned();
@@ -70,13 +73,13 @@ impl Meaning {
                 return Box::default();
             };
             tokens.push(token);
-            rest.replace_range(..end, CONTINUED);
-            first = CONTINUED.len();
+            rest.replace_range(..end, CONTINUATION_PREFIX);
+            first = CONTINUATION_PREFIX.len();
         }
         tokens.into()
     }
 
-    /// Adds the vectors of tokens to a sum, which begins empty.
+    /// Adds the vectors of tokens to `sum`, which is empty at first.
     pub(super) fn add(&self, tokens: &[u32], sum: &mut Vec<f32>) {
         for token in tokens.iter().map(|token| *token as usize) {
             sum.resize(self.dimensions, 0.0);
@@ -103,8 +106,9 @@ impl Meaning {
     }
 }
 
-impl Direction {
-    /// Where these sums of vectors point together, with what each counts; `None` where all are empty.
+impl TextMeaning {
+    /// Returns the direction of the weighted sum of these vectors, each scaled to length one, or
+    /// `None` if all are empty.
     pub(super) fn of(sums: &[(f32, &[f32])]) -> Option<Self> {
         let mut whole: Vec<f32> = Vec::new();
         for (weight, sum) in sums.iter().filter(|(weight, sum)| *weight > 0.0 && !sum.is_empty()) {
@@ -121,7 +125,8 @@ impl Direction {
         (!whole.is_empty()).then(|| Self { parts, step: step / length(&whole) })
     }
 
-    /// The cosine of the angle between the two: 1 for the same direction, about 0 for what has nothing in common.
+    /// Returns the cosine of the angle between the two vectors: 1 for the same direction, about 0
+    /// for unrelated texts.
     pub(super) fn likeness(&self, other: &Self) -> f32 {
         let parts = self.parts.iter().zip(&*other.parts);
         let sum: i32 = parts.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
@@ -131,7 +136,7 @@ impl Direction {
     }
 }
 
-/// More than nothing.
+/// Returns the length of a vector, which is never zero.
 fn length(vector: &[f32]) -> f32 {
     vector.iter().map(|part| part * part).sum::<f32>().sqrt().max(f32::MIN_POSITIVE)
 }
@@ -144,7 +149,7 @@ fn number(bytes: [u8; 4]) -> usize {
 mod tests {
     use super::*;
 
-    /// Each token with its numbers; to be in ascending order.
+    /// Encodes tokens with their numbers as a table. The tokens must be in ascending order.
     fn table(rows: &[(&str, [i8; 2])]) -> &'static [u8] {
         let tokens: String = rows.iter().map(|(token, _)| *token).collect();
         let ends = rows.iter().scan(0, |end, (token, _)| {
@@ -160,24 +165,24 @@ mod tests {
         table.leak()
     }
 
-    fn animals() -> Meaning {
+    fn animals() -> WordVectors {
         let rows = [("##fish", [100, 2]), ("car", [1, 100]), ("cat", [100, -3]), ("dog", [90, 4])];
-        Meaning::read(table(&rows)).unwrap()
+        WordVectors::read(table(&rows)).unwrap()
     }
 
-    fn direction(meaning: &Meaning, words: &[&str]) -> Option<Direction> {
+    fn meaning_of(vectors: &WordVectors, words: &[&str]) -> Option<TextMeaning> {
         let mut sum = Vec::new();
         for word in words {
-            meaning.add(&meaning.tokens(word), &mut sum);
+            vectors.add(&vectors.tokens(word), &mut sum);
         }
-        Direction::of(&[(1.0, &sum)])
+        TextMeaning::of(&[(1.0, &sum)])
     }
 
     #[test]
-    fn what_is_about_the_same_is_alike() {
-        let meaning = animals();
+    fn similar_words_have_similar_meanings() {
+        let vectors = animals();
         let likeness = |a: &[&str], b: &[&str]| {
-            direction(&meaning, a).unwrap().likeness(&direction(&meaning, b).unwrap())
+            meaning_of(&vectors, a).unwrap().likeness(&meaning_of(&vectors, b).unwrap())
         };
         assert!(likeness(&["cat"], &["dog"]) > 0.98);
         assert!(likeness(&["cat"], &["car"]).abs() < 0.03);
@@ -186,25 +191,25 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_not_made_of_tokens_says_nothing() {
-        let meaning = animals();
+    fn a_word_without_known_tokens_has_no_meaning() {
+        let vectors = animals();
         for word in ["caravan", "fish", "kät", "日本", ""] {
-            assert!(direction(&meaning, &[word]).is_none(), "{word}");
+            assert!(meaning_of(&vectors, &[word]).is_none(), "{word}");
         }
-        let empty = Meaning::read(&[]).unwrap();
-        assert!(direction(&empty, &["cat"]).is_none());
+        let empty = WordVectors::read(&[]).unwrap();
+        assert!(meaning_of(&empty, &["cat"]).is_none());
     }
 
     #[test]
-    fn a_part_of_a_table_is_none() {
+    fn a_truncated_table_is_rejected() {
         let whole = table(&[("cat", [1, 2])]);
-        assert!(Meaning::read(whole).is_some());
-        assert!((1..whole.len()).all(|end| Meaning::read(&whole[..end]).is_none()));
+        assert!(WordVectors::read(whole).is_some());
+        assert!((1..whole.len()).all(|end| WordVectors::read(&whole[..end]).is_none()));
     }
 
     #[test]
-    fn the_table_that_is_built_in_can_be_read() {
-        let meaning = Meaning::read(TABLE).unwrap();
-        assert_eq!(direction(&meaning, &["folder"]).is_some(), cfg!(feature = "meaning"));
+    fn the_built_in_table_can_be_read() {
+        let vectors = WordVectors::read(VECTOR_TABLE).unwrap();
+        assert_eq!(meaning_of(&vectors, &["folder"]).is_some(), cfg!(feature = "meaning"));
     }
 }

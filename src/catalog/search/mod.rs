@@ -1,55 +1,57 @@
-//! Finds tools by what somebody wants, and servers that may have them: over everything that is known, loaded
-//! or not (DESIGN.md section 3, `query`).
+//! Searches all known tools, loaded or not, and the servers that may have a matching tool (see
+//! `docs/design/surfaces.md`).
 //!
-//! Words are weighed with BM25F (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, section
-//! 3.6), and where meanings are known, tools that are about the same count too (`meaning`). Names that are said
-//! exactly, or nearly, come first. The same snapshot and query give the same answer. `docs/search.md` has how
-//! well it works, and `just eval-search` measures it.
+//! Words are weighted with BM25F (Robertson and Zaragoza, The Probabilistic Relevance Framework,
+//! 2009, section 3.6). Where meanings are known, tools of similar meaning count too (see
+//! `meaning`). Tools whose names are given exactly, or nearly, come first. The same snapshot and
+//! query yield the same results. `docs/search.md` describes the quality of the results, and `just
+//! eval-search` measures it.
 
-mod document;
 mod index;
 mod lexicon;
 mod meaning;
-mod names;
 mod phrase;
 mod query;
+mod search_document;
+mod search_name;
 mod synonyms;
 mod words;
 
-pub use document::Documents;
-pub use index::Index;
+pub use index::SearchIndex;
+pub use search_document::ServerDocuments;
 
 use std::sync::LazyLock;
 
 use super::{Snapshot, ToolRef};
-use meaning::Meaning;
-use query::Query;
+use meaning::WordVectors;
+use query::SearchQuery;
 use synonyms::Synonyms;
-use words::Words;
+use words::WordRules;
 
-/// What all indexes are made with.
+/// The tables that all indexes share.
 struct Language {
-    words: Words,
+    words: WordRules,
     synonyms: Synonyms,
-    meaning: Meaning,
+    vectors: WordVectors,
 }
 
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| {
-    let words = Words::new();
-    let meaning = Meaning::read(meaning::TABLE).expect("the table is as `tools/vectors` made it");
-    Language { synonyms: Synonyms::new(&words), words, meaning }
+    let words = WordRules::new();
+    let vectors =
+        WordVectors::read(meaning::VECTOR_TABLE).expect("the table is as `tools/vectors` made it");
+    Language { synonyms: Synonyms::new(&words), words, vectors }
 });
 
-/// What was found.
+/// The object that a search has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Match {
+pub enum SearchTarget {
     Tool(ToolRef),
-    /// A server whose tools are not known; loading it would tell.
+    /// A server whose tools are not known until it is loaded.
     Server(usize),
 }
 
-impl Match {
-    /// The position of the server.
+impl SearchTarget {
+    /// Returns the position of the server.
     fn server(self) -> usize {
         match self {
             Self::Tool(at) => at.server,
@@ -58,39 +60,39 @@ impl Match {
     }
 }
 
-/// One answer to a query.
+/// One result of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    pub what: Match,
+pub struct SearchHit {
+    pub target: SearchTarget,
     pub score: f32,
-    /// What speaks for it, the strongest first: `name: screenshot`.
+    /// The reasons for the score, the strongest first: `name: screenshot`.
     pub reasons: Vec<String>,
 }
 
 impl Snapshot {
-    /// The best answers to `query`, best first; of equal ones the first in config order.
-    pub fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<Found> {
-        self.index().search(&Query::of(query, self.index()), within, limit)
+    /// Returns the best results for `query`, best first. Equal results keep config order.
+    pub fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
+        self.index().search(&SearchQuery::of(query, self.index()), within, limit)
     }
 
-    /// The same by words alone, also where meanings are known: to compare.
-    pub fn search_words(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<Found> {
-        let query = Query { direction: None, ..Query::of(query, self.index()) };
+    /// Searches by words only, even if meanings are known. Used for comparison.
+    pub fn search_words(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
+        let query = SearchQuery { meaning: None, ..SearchQuery::of(query, self.index()) };
         self.index().search(&query, within, limit)
     }
 
-    /// Makes the index, which takes the longer the more tools there are.
+    /// Creates the index. The time that this takes grows with the number of tools.
     pub fn prepare_search(&self) {
         self.index();
     }
 
-    /// Whether a search takes no longer than its query asks for.
+    /// Returns whether the index exists, so that a search does not have to create it.
     pub fn is_indexed(&self) -> bool {
         self.search_index.get().is_some()
     }
 
-    fn index(&self) -> &Index {
-        self.search_index.get_or_init(|| Index::of(self))
+    fn index(&self) -> &SearchIndex {
+        self.search_index.get_or_init(|| SearchIndex::of(self))
     }
 }
 
@@ -112,7 +114,7 @@ mod tests {
         Tool::read(&Raw::encode(&definition)).unwrap()
     }
 
-    /// Servers `a`, `b` and so on with these tools, of which each has a name and a description; a server
+    /// Creates servers `a`, `b` and so on with these tools, each a name and a description. A server
     /// without tools has never been connected.
     fn snapshot(servers: &[&[(&str, &str)]]) -> Snapshot {
         let names = ["a", "b", "c"];
@@ -134,16 +136,16 @@ mod tests {
 
     #[track_caller]
     fn finds(snapshot: &Snapshot, query: &str, expected: &[&str]) {
-        let name = |found: &Found| match found.what {
-            Match::Tool(at) => snapshot.qualified(at),
-            Match::Server(server) => snapshot.servers[server].name.clone(),
+        let name = |found: &SearchHit| match found.target {
+            SearchTarget::Tool(at) => snapshot.qualified(at),
+            SearchTarget::Server(server) => snapshot.servers[server].name.clone(),
         };
         let found: Vec<String> = snapshot.search_words(query, None, 10).iter().map(name).collect();
         assert_eq!(found, expected, "{query}");
     }
 
     #[test]
-    fn a_name_that_is_said_exactly_or_nearly_comes_first() {
+    fn a_query_that_is_a_name_finds_its_tool_first() {
         let snapshot = snapshot(&[
             &[("list", "Read a file, read files, read_file, the file that is read")],
             &[("read_file", "")],
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_in_other_forms_misspelt_and_by_synonyms() {
+    fn words_match_in_other_forms_misspelt_and_by_synonyms() {
         let snapshot = snapshot(&[&[("screenshot", "Takes a picture"), ("remove", "")]]);
         finds(&snapshot, "all the screenshots!", &["a/screenshot"]);
         finds(&snapshot, "one more screnshot please", &["a/screenshot"]);
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brand_in_two_cases_is_not_one_of_its_parts() {
+    fn a_brand_in_mixed_case_does_not_match_its_parts() {
         let git: &[(&str, &str)] = &[("commit", "Records changes with git")];
         let gitlab: &[(&str, &str)] = &[("merge", "Merges a request of GitLab")];
         finds(&snapshot(&[git, gitlab]), "GitLab", &["b/merge"]);
@@ -176,16 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_known_is_among_the_answers() {
+    fn a_server_with_unknown_tools_is_among_the_results() {
         let works: Vec<(&str, &str)> =
             ["a1", "a2", "a3", "a4", "a5"].map(|name| (name, "Work work work")).into();
         let snapshot = snapshot(&[&works, &[]]);
         let found = snapshot.search_words("work", None, 3);
-        assert_eq!(found[2].what, Match::Server(1));
+        assert_eq!(found[2].target, SearchTarget::Server(1));
     }
 
     #[test]
-    fn a_query_of_a_megabyte_is_read_in_part() {
+    fn an_overlong_query_is_truncated() {
         let snapshot = snapshot(&[&[("one", "Is useful")]]);
         let many: Vec<String> = (0..200_000).map(|number| format!("word{number}")).collect();
         let many = many.join(" ");
@@ -194,18 +196,18 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_ones_the_first_in_config_order_comes_first() {
+    fn equal_results_keep_config_order() {
         let equal: &[(&str, &str)] = &[("one", "Sends mail"), ("two", "Sends mail")];
         let snapshot = snapshot(&[equal, equal]);
         finds(&snapshot, "send", &["a/one", "a/two", "b/one", "b/two"]);
         let within = snapshot.search_words("send", Some(1), 10);
-        assert!(within.iter().all(|found| found.what.server() == 1));
+        assert!(within.iter().all(|found| found.target.server() == 1));
         assert_eq!(within.len(), 2);
         assert_eq!(snapshot.search_words("send", None, 3).len(), 3);
     }
 
     #[test]
-    fn a_server_that_is_named_has_its_tools_before_others_that_do_the_same() {
+    fn tools_of_a_named_server_come_before_equal_ones() {
         let tools: &[(&str, &str)] = &[("send", "Sends a message")];
         let snapshot = snapshot(&[tools, tools, tools]);
         finds(&snapshot, "send it by B, please", &["b/send", "a/send", "c/send"]);
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_never_connected_is_found_by_what_its_config_says() {
+    fn a_server_with_unknown_tools_is_found_by_its_config() {
         let snapshot = snapshot(&[&[("one", "Is useful")], &[]]);
         finds(&snapshot, "who works?", &["b", "a/one"]);
         finds(&snapshot, "b", &["b"]);
@@ -223,10 +225,10 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(feature = "meaning"), ignore = "needs the feature `meaning`")]
-    fn a_tool_is_found_by_what_it_is_about() {
+    fn a_tool_is_found_by_its_meaning() {
         let snapshot = snapshot(&[&[("weather", "Forecast of rain"), ("book_flight", "Airlines")]]);
         let found = snapshot.search("travel by plane", None, 1);
-        assert_eq!(found[0].what, Match::Tool(ToolRef { server: 0, tool: 1 }));
+        assert_eq!(found[0].target, SearchTarget::Tool(ToolRef { server: 0, tool: 1 }));
         assert!(found[0].reasons[0].starts_with("meaning: 0."), "{:?}", found[0].reasons);
         assert!(snapshot.search_words("travel by plane", None, 1).is_empty());
         insta::assert_snapshot!("reason_name", snapshot.search("weather", None, 1)[0].reasons[0]);

@@ -29,7 +29,8 @@ impl Phrase {
         self.joined.trim()
     }
 
-    /// Returns whether this text mentions a name. A part of a word, as `git` of `GitLab`, is not a mention.
+    /// Returns whether this text mentions a name. A part of a word, such as `git` in `GitLab`, is
+    /// not a mention.
     pub(super) fn mentions(&self, name: &Self) -> bool {
         let holds = |text: &str, name: &str| !name.trim().is_empty() && text.contains(name);
         let has_several_words = name.split().contains(' ');
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_word_is_no_mention() {
+    fn a_part_of_a_word_is_not_a_mention() {
         let mentions = |text, name| Phrase::of(text).mentions(&Phrase::of(name));
         for (text, name) in [
             ("close the GitLab issue", "gitlab"),

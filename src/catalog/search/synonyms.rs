@@ -1,11 +1,11 @@
-//! Words that mean much the same, of the kind that tools of any server have. A request says one of them, a
-//! tool's name another.
+//! Words of similar meaning that tools of any server use. A request often uses another word than
+//! the name of the tool.
 
 use std::collections::HashMap;
 
-use super::words::Words;
+use super::words::WordRules;
 
-const GROUPS: &[&[&str]] = &[
+const SYNONYM_GROUPS: &[&[&str]] = &[
     // Verbs.
     &["create", "make", "add", "new", "generate", "build", "insert"],
     &["delete", "remove", "erase", "drop", "destroy", "discard", "purge", "clear"],
@@ -48,13 +48,13 @@ const GROUPS: &[&[&str]] = &[
     &["user", "person", "people", "contact"],
 ];
 
-/// The stems that stand for a stem as well.
+/// For each stem the stems that may stand for it.
 pub(super) struct Synonyms(HashMap<String, Vec<String>>);
 
 impl Synonyms {
-    pub(super) fn new(words: &Words) -> Self {
+    pub(super) fn new(words: &WordRules) -> Self {
         let mut table: HashMap<String, Vec<String>> = HashMap::new();
-        for group in GROUPS {
+        for group in SYNONYM_GROUPS {
             let stems: Vec<String> = group.iter().map(|word| words.stem(word)).collect();
             for stem in &stems {
                 let others = stems.iter().filter(|other| *other != stem).cloned();

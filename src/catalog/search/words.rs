@@ -1,11 +1,11 @@
-//! From text to the words that are compared: split, in lower case, without what every text has, and stemmed.
+//! Converts text to comparable words: split, in lower case, without common words, and stemmed.
 
 use std::collections::HashSet;
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
-/// Words that say nothing of what a tool does, and those of every request.
-const COMMON: &[&str] = &[
+/// Words that carry no information about a tool, or that most requests contain.
+const COMMON_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as",
     "at", "be", "because", "been", "before", "being", "but", "by", "can", "could", "couldn", "d",
     "did", "didn", "do", "does", "doesn", "doing", "don", "each", "every", "for", "from", "had",
@@ -19,22 +19,22 @@ const COMMON: &[&str] = &[
     "won", "would", "wouldn", "you", "your",
 ];
 
-/// Splits, filters and stems.
-pub(super) struct Words {
+/// The rules for words: which ones are common, and how they are stemmed.
+pub(super) struct WordRules {
     common: HashSet<&'static str>,
     stemmer: Stemmer,
 }
 
-impl Words {
+impl WordRules {
     pub(super) fn new() -> Self {
         Self {
-            common: COMMON.iter().copied().collect(),
+            common: COMMON_WORDS.iter().copied().collect(),
             stemmer: Stemmer::create(Algorithm::English),
         }
     }
 
-    /// Whether a word, in lower case, is worth comparing.
-    pub(super) fn tells(&self, word: &str) -> bool {
+    /// Returns whether a word, in lower case, is worth comparing.
+    pub(super) fn is_significant(&self, word: &str) -> bool {
         !self.common.contains(word)
     }
 
@@ -43,15 +43,15 @@ impl Words {
     }
 }
 
-/// A run of letters and digits in lower case, and the words that it is made of: `git` and `lab` in `GitLab`.
+/// A run of letters and digits in lower case, and its words: `git` and `lab` in `GitLab`.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct WordRun {
     whole: String,
-    /// The byte at which each word ends.
+    /// The byte offset at which each word ends.
     ends: Vec<usize>,
 }
 
-impl Run {
+impl WordRun {
     pub(super) fn whole(&self) -> &str {
         &self.whole
     }
@@ -65,7 +65,7 @@ impl Run {
         begins.zip(&self.ends).map(|(begin, end)| &self.whole[begin..*end])
     }
 
-    /// Reads a run, which is split inside `camelCase` and `HTTPServer`.
+    /// Reads a run, and splits it inside `camelCase` and `HTTPServer`.
     fn read(&mut self, text: &str) {
         self.whole.clear();
         self.ends.clear();
@@ -91,14 +91,14 @@ impl Run {
     }
 }
 
-/// The longest run of ASCII characters that is read, in bytes: longer ones are random characters.
-/// Scripts without spaces have a whole clause in one run.
-const MAX_RUN: usize = 64;
+/// Maximum length of a run of ASCII characters, in bytes. Longer runs are random characters.
+/// Scripts without spaces are exempt, since a whole clause is one run.
+const MAX_RUN_BYTES: usize = 64;
 
-/// Calls `act` with each run of letters and digits, except for ASCII ones above [`MAX_RUN`].
-pub(super) fn for_each_run(text: &str, mut act: impl FnMut(&Run)) {
-    let mut run = Run::default();
-    for text in runs(text).filter(|run| run.len() <= MAX_RUN || !run.is_ascii()) {
+/// Calls `act` with each run of letters and digits, except for ASCII runs above [`MAX_RUN_BYTES`].
+pub(super) fn for_each_run(text: &str, mut act: impl FnMut(&WordRun)) {
+    let mut run = WordRun::default();
+    for text in runs(text).filter(|run| run.len() <= MAX_RUN_BYTES || !run.is_ascii()) {
         run.read(text);
         act(&run);
     }
@@ -106,7 +106,7 @@ pub(super) fn for_each_run(text: &str, mut act: impl FnMut(&Run)) {
 
 /// Calls `act` with each word in lower case.
 pub(super) fn for_each(text: &str, mut act: impl FnMut(&str)) {
-    let mut run = Run::default();
+    let mut run = WordRun::default();
     for text in runs(text) {
         run.read(text);
         run.words().for_each(&mut act);
@@ -117,9 +117,10 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty())
 }
 
-/// Whether one letter too many, too few, wrong or swapped with the next makes `said` of `word`.
+/// Returns whether `said` differs from `word` by one letter that is added, missing, wrong or
+/// swapped with the next.
 pub(super) fn is_misspelt(said: &str, word: &str) -> bool {
-    /// Shorter words are like too many others.
+    /// Minimum length of a word, in bytes. Shorter words resemble too many others.
     const MIN_WORD_BYTES: usize = 5;
     let (said, word) = (said.as_bytes(), word.as_bytes());
     if said.len().min(word.len()) < MIN_WORD_BYTES || said.len().abs_diff(word.len()) > 1 {
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn names_and_sentences_become_stems() {
-        let words = Words::new();
+        let words = WordRules::new();
         for (text, expected) in [
             ("readFile list_dir HTTPServer", vec!["read", "file", "list", "dir", "http", "server"]),
             ("Reading the files' contents, again reading", vec!["read", "file", "content"]),
@@ -151,7 +152,7 @@ mod tests {
             let mut stems: Vec<String> = Vec::new();
             for_each(text, |word| {
                 let stem = words.stem(word);
-                if words.tells(word) && !stems.contains(&stem) {
+                if words.is_significant(word) && !stems.contains(&stem) {
                     stems.push(stem);
                 }
             });
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_two_cases_is_one_word_as_well() {
+    fn a_name_in_mixed_case_is_also_one_word() {
         let mut runs = Vec::new();
         for_each_run("GitLab readFile x", |run| {
             let words: Vec<&str> = run.words().collect();
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelling_is_one_letter() {
+    fn a_misspelling_differs_by_one_letter() {
         for said in ["screnshot", "screeenshot", "screansot", "screenshto", "screenshots"] {
             assert_eq!(is_misspelt(said, "screenshot"), said != "screansot", "{said}");
         }

@@ -23,7 +23,7 @@ use crate::{
         session::HostHandler,
     },
     peer::{Peer, receive_message},
-    protocol::{Era, error, method, mirror},
+    protocol::{Era, error, method, request_headers},
     proxy::Endpoint,
     wire::{Id, Message, edit},
 };
@@ -113,7 +113,7 @@ fn find_session(
         let error = error::error(rmcp::model::ErrorCode(UNKNOWN_SESSION), "unknown session");
         return Err(respond_with(StatusCode::NOT_FOUND, None, error));
     };
-    match header(mirror::VERSION) {
+    match header(request_headers::VERSION) {
         // Some hosts name an older revision than the negotiated one; dormouse accepts any legacy
         // revision.
         Some(version) if !is_legacy(version) => {

@@ -30,7 +30,7 @@ use crate::{
         reply_channel::{OpenResponse, ReplyChannel},
     },
     peer::Peer,
-    protocol::{Era, MODERN_VERSION, Meta, error, method, mirror},
+    protocol::{Era, MODERN_VERSION, Meta, error, method, request_headers},
     proxy::{Endpoint, Principal},
     wire::{Message, Raw, Request, edit},
 };
@@ -198,7 +198,7 @@ fn validate(
     };
     let params = request.params.clone().unwrap_or_else(Raw::empty_object);
     let meta = edit::get(&params, "_meta").unwrap_or_else(Raw::empty_object);
-    let Some(shown) = posted.header(mirror::VERSION) else {
+    let Some(shown) = posted.header(request_headers::VERSION) else {
         return Err(mismatch("MCP-Protocol-Version is missing".to_owned()));
     };
     match edit::get_str(&meta, Meta::PROTOCOL_VERSION) {
@@ -215,16 +215,16 @@ fn validate(
         }
         Some(_) => {}
     }
-    match posted.header(mirror::METHOD) {
+    match posted.header(request_headers::METHOD) {
         Some(method) if method == request.method => {}
         _ => return Err(mismatch(format!("Mcp-Method is not {:?}", request.method))),
     }
-    if !mirror::has_subject(&request.method) {
+    if !request_headers::has_subject(&request.method) {
         return Ok(());
     }
-    let subject = mirror::subject(&request.method, &params);
-    let shown = posted.header(mirror::NAME).map(mirror::decoded);
-    let is_left_out = shown.is_none() && mirror::may_lack_name(&request.method);
+    let subject = request_headers::subject(&request.method, &params);
+    let shown = posted.header(request_headers::NAME).map(request_headers::decode);
+    let is_left_out = shown.is_none() && request_headers::may_omit_name(&request.method);
     if !is_left_out && (shown != Some(subject.clone()) || subject.is_none()) {
         let subject = subject.unwrap_or_default();
         return Err(mismatch(format!("Mcp-Name is not {subject:?}")));
@@ -240,9 +240,10 @@ fn validate(
 /// Headers).
 fn validate_parameters(posted: &PostedMessages, tool: &Raw, params: &Raw) -> Result<(), String> {
     let arguments = edit::get(params, "arguments").unwrap_or_else(Raw::empty_object);
-    for (name, value) in mirror::parameters(tool, &arguments) {
-        let shown = posted.header(&format!("{}{}", mirror::PARAMETER, name.to_ascii_lowercase()));
-        let is_same = match (shown.map(mirror::decoded), &value) {
+    for (name, value) in request_headers::parameter_values(tool, &arguments) {
+        let shown =
+            posted.header(&format!("{}{}", request_headers::PARAMETER, name.to_ascii_lowercase()));
+        let is_same = match (shown.map(request_headers::decode), &value) {
             (None, None) => true,
             (Some(Some(shown)), Some(value)) => shown == *value || same_number(&shown, value),
             _ => false,

@@ -13,7 +13,7 @@ use axum::{
 };
 
 use crate::{
-    protocol::{LEGACY_VERSIONS, Meta, error, mirror},
+    protocol::{LEGACY_VERSIONS, Meta, error, request_headers},
     wire::{Id, Invalid, Message, Raw, edit, on_one_line, parse_line},
 };
 
@@ -54,7 +54,7 @@ impl PostedMessages {
             Message::Notification(_) | Message::Response(_) => false,
         };
         self.messages.iter().any(says_so)
-            || self.header(mirror::VERSION).is_some_and(|version| !is_legacy(version))
+            || self.header(request_headers::VERSION).is_some_and(|version| !is_legacy(version))
                 && self.header(super::legacy::SESSION_HEADER).is_none()
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Actor;
 use crate::{
     base::run_blocking,
-    catalog::{Origin, Spoken},
+    catalog::{Origin, ProtocolSupport},
     config,
     protocol::Era,
     upstream::{
@@ -180,7 +180,7 @@ pub(super) async fn hurry(ending: Option<AbortOnDropHandle<()>>) {
 }
 
 /// What the server has been seen to speak in other runs.
-async fn remembered(surroundings: &Surroundings) -> Spoken {
+async fn remembered(surroundings: &Surroundings) -> ProtocolSupport {
     let observer = surroundings.observer.clone();
     let recalled = run_blocking(move || observer.recall()).await.flatten();
     recalled.map(|recalled| recalled.catalog.discovery.spoken).unwrap_or_default()

@@ -4,7 +4,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{
     catalog::ServerCatalog,
-    protocol::{Meta, method, mirror},
+    protocol::{Meta, method, request_headers},
     wire::{Request, edit},
 };
 
@@ -17,22 +17,24 @@ pub(super) fn headers(request: &Request, catalog: Option<&ServerCatalog>) -> Opt
     let mut put = |name: &str, value: &str| {
         // Names are tokens and values are encoded, so that both always can be.
         if let (Ok(name), Ok(value)) =
-            (HeaderName::try_from(name), HeaderValue::try_from(mirror::encoded(value)))
+            (HeaderName::try_from(name), HeaderValue::try_from(request_headers::encode(value)))
         {
             headers.insert(name, value);
         }
     };
-    put(mirror::VERSION, &version);
-    put(mirror::METHOD, &request.method);
-    let Some(subject) = mirror::subject(&request.method, params) else { return Some(headers) };
-    put(mirror::NAME, &subject);
+    put(request_headers::VERSION, &version);
+    put(request_headers::METHOD, &request.method);
+    let Some(subject) = request_headers::subject(&request.method, params) else {
+        return Some(headers);
+    };
+    put(request_headers::NAME, &subject);
     let tool = (request.method == method::TOOLS_CALL)
         .then(|| catalog?.tools.iter().find(|tool| tool.name == subject))
         .flatten();
     if let (Some(tool), Some(arguments)) = (tool, arguments) {
-        for (name, value) in mirror::parameters(&tool.raw, &arguments) {
+        for (name, value) in request_headers::parameter_values(&tool.raw, &arguments) {
             if let Some(value) = value {
-                put(&format!("{}{name}", mirror::PARAMETER), &value);
+                put(&format!("{}{name}", request_headers::PARAMETER), &value);
             }
         }
     }

@@ -19,31 +19,33 @@ pub struct ServerCatalog {
     pub prompts: Vec<Prompt>,
 }
 
-/// How a catalog was learned.
+/// The circumstances under which a catalog was fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discovery {
-    /// From the start of the server to its last list.
+    /// The time from the start of the server to its last list.
     pub took: Duration,
-    /// Names of the capabilities that it was declared: what a server lists may depend on them.
+    /// The names of the capabilities that dormouse declared; the lists of a server may depend on
+    /// them.
     pub declared: Vec<String>,
-    /// How long it is good for, where the server says so (2026-07-28, server/utilities/caching, `ttlMs`).
+    /// The time for which the catalog stays fresh, if the server says so (2026-07-28,
+    /// server/utilities/caching, `ttlMs`).
     pub fresh_for: Option<Duration>,
-    pub spoken: Spoken,
+    pub spoken: ProtocolSupport,
 }
 
-/// What a server has been seen to speak.
+/// The protocol features that a server has been seen to support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spoken {
+pub struct ProtocolSupport {
     pub legacy: Option<bool>,
     pub modern: Option<bool>,
-    /// How messages travel over HTTP, where the first choice was refused.
+    /// The way in which messages travel over HTTP, if the server rejected the first choice.
     pub framing: Option<Framing>,
-    /// Whether it is only its silence that speaks against `modern`.
+    /// `true` if `modern` is false only because the server did not answer.
     pub is_guessed: bool,
 }
 
-impl Spoken {
-    /// What can be relied on in another run (DESIGN.md section 5).
+impl ProtocolSupport {
+    /// Returns the part that also holds for later runs of the server: a guess is dropped.
     #[must_use]
     pub fn certain(self) -> Self {
         let modern = self.modern.filter(|_| !self.is_guessed);
@@ -52,7 +54,7 @@ impl Spoken {
 }
 
 impl ServerCatalog {
-    /// The catalog of a server that has said who it is and lists nothing yet.
+    /// Returns the catalog of a server that has answered the handshake but has listed nothing yet.
     pub fn empty(greeting: Greeting) -> Self {
         let (discovery, tools, resources, templates, prompts) = Default::default();
         Self { greeting, discovery, tools, resources, templates, prompts }
@@ -70,7 +72,7 @@ impl ServerCatalog {
         })
     }
 
-    /// How the tools differ from those that the config names.
+    /// Returns how the tools differ from those that the config names.
     pub fn tool_changes(&self, config: &ServerConfig) -> ToolChanges {
         if !config.features.tools {
             return ToolChanges::default();
@@ -79,7 +81,7 @@ impl ServerCatalog {
         ToolChanges::between(&config.tools, &tools)
     }
 
-    /// What tells `self` from `before`.
+    /// Returns the lists that differ from those of `before`.
     pub fn changes_since(&self, before: &Self) -> Changes {
         Changes {
             tools: self.tools != before.tools
@@ -89,7 +91,7 @@ impl ServerCatalog {
         }
     }
 
-    /// What a load of this catalog brings.
+    /// Returns the lists that change when this catalog is loaded.
     pub fn brings(&self) -> Changes {
         Changes {
             tools: true,
@@ -99,7 +101,7 @@ impl ServerCatalog {
     }
 }
 
-/// Which lists are not what they were.
+/// The lists that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub tools: bool,
@@ -113,15 +115,16 @@ impl Changes {
     }
 }
 
-/// The most bytes of one definition: a larger one would be most of a model's context.
-const MAX_DEFINITION: usize = 1024 * 1024;
+/// Maximum length of one definition, in bytes. A larger one would fill most of a model's context.
+const MAX_DEFINITION_BYTES: usize = 1024 * 1024;
 
-/// Reads the items of one list; what is malformed, too large or repeated is left out, and counted.
+/// Reads the items of one list. Returns them with the number of dropped items: malformed, too large
+/// or repeated ones.
 pub fn read_items<I: Item>(raw_items: &[Raw]) -> (Vec<I>, usize) {
     let mut seen = std::collections::HashSet::new();
     let items: Vec<I> = raw_items
         .iter()
-        .filter(|raw| raw.len() <= MAX_DEFINITION)
+        .filter(|raw| raw.len() <= MAX_DEFINITION_BYTES)
         .filter_map(I::read)
         .filter(|item| seen.insert(item.key().to_owned()))
         .collect();
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_tool_costs_that_tool() {
+    fn only_malformed_items_are_dropped() {
         let (tools, dropped) = read_items::<Tool>(&raws(&[
             r#"{"name":"good","inputSchema":{"z":1,"a":1e2},"new":true}"#,
             r#"{"name":"no schema"}"#,

@@ -1,16 +1,17 @@
-//! Names that are said exactly, or nearly: they come before whatever has the same words.
+//! Queries that are the name of a tool, exactly or nearly. Such a tool comes before all other
+//! results.
 
 use super::{phrase::Phrase, words};
 
-/// The name of a tool with its server's before it, as somebody would say them.
+/// The name of a tool with the name of its server before it, as words.
 #[derive(Debug)]
-pub(super) struct Name {
+pub(super) struct SearchName {
     whole: Box<str>,
-    /// Where the tool's own begins.
+    /// The offset of the tool's own name.
     own: usize,
 }
 
-impl Name {
+impl SearchName {
     pub(super) fn of_tool(server: &str, tool: &str) -> Self {
         let (server, tool) = (Phrase::of(server), Phrase::of(tool));
         let whole = format!("{} {}", server.split(), tool.split()).into();
@@ -21,35 +22,35 @@ impl Name {
         Self { whole: Phrase::of(server).split().into(), own: 0 }
     }
 
-    /// How a request names it, if it does.
-    pub(super) fn named(&self, query: &Phrase) -> Option<Named> {
+    /// Returns how closely a query equals the name, if it does.
+    pub(super) fn matched_by(&self, query: &Phrase) -> Option<NameMatch> {
         let (split, joined) = (query.split(), query.joined());
-        self.said(split).or_else(|| self.said(joined).filter(|_| joined != split))
+        self.compare(split).or_else(|| self.compare(joined).filter(|_| joined != split))
     }
 
-    fn said(&self, said: &str) -> Option<Named> {
+    fn compare(&self, said: &str) -> Option<NameMatch> {
         let names = [&self.whole, &self.whole[self.own..]];
         if said.is_empty() {
             None
         } else if names.contains(&said) {
-            Some(Named::Exactly)
+            Some(NameMatch::Exactly)
         } else if names.iter().any(|name| words::is_misspelt(said, name)) {
-            Some(Named::Nearly)
+            Some(NameMatch::Nearly)
         } else {
             None
         }
     }
 }
 
-/// That a request is a name.
+/// The similarity of a query and a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NameMatch {
     Exactly,
     Nearly,
 }
 
-impl Named {
-    /// Above all that words can come to.
+impl NameMatch {
+    /// Returns a score that is higher than any score of words.
     pub(super) fn score(self) -> f32 {
         match self {
             Self::Exactly => 20.0,
@@ -70,19 +71,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_be_said_with_its_server_or_without_and_misspelt() {
-        let name = Name::of_tool("chrome-devtools", "take_screenshot");
-        for (said, named) in [
-            ("take screenshot", Some(Named::Exactly)),
-            ("chrome devtools take screenshot", Some(Named::Exactly)),
-            ("take screnshot", Some(Named::Nearly)),
+    fn a_name_matches_with_or_without_its_server_and_misspelt() {
+        let name = SearchName::of_tool("chrome-devtools", "take_screenshot");
+        for (said, expected) in [
+            ("take screenshot", Some(NameMatch::Exactly)),
+            ("chrome devtools take screenshot", Some(NameMatch::Exactly)),
+            ("take screnshot", Some(NameMatch::Nearly)),
             ("take snapshot", None),
             ("chrome devtools", None),
             ("", None),
         ] {
-            assert_eq!(name.said(said), named, "{said:?}");
+            assert_eq!(name.compare(said), expected, "{said:?}");
         }
-        assert_eq!(Name::of_tool("a", "__").said(""), None);
-        assert_eq!(Name::of_server("git").said("git"), Some(Named::Exactly));
+        assert_eq!(SearchName::of_tool("a", "__").compare(""), None);
+        assert_eq!(SearchName::of_server("git").compare("git"), Some(NameMatch::Exactly));
     }
 }

@@ -1,13 +1,13 @@
-//! Where what is measured keeps its files: not where the user's are.
+//! The directories in which the measured programs store their files, separate from the user's own.
 
 use std::{path::PathBuf, process::Command};
 
-/// A home in which nothing is known of any server.
-pub const NEW: &str = "new";
-/// One in which the catalogs of the servers have been learned.
-pub const KNOWING: &str = "knowing";
+/// A home without stored catalogs.
+pub const EMPTY_HOME: &str = "new";
+/// A home in which the catalogs of all servers are stored.
+pub const WARM_HOME: &str = "knowing";
 
-/// The program of `command`, in a home of this bench.
+/// Returns the command as a process that uses a home of this bench.
 pub fn command(command: &[String], home: &str) -> Command {
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-homes").join(home);
     let mut started = Command::new(&command[0]);
@@ -20,9 +20,9 @@ pub fn command(command: &[String], home: &str) -> Command {
     started
 }
 
-/// Forgets what earlier runs have left.
+/// Removes the files of earlier runs.
 pub fn clear() {
     let homes = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-homes");
-    // It is not there before the first run.
+    // The directory does not exist before the first run.
     let _ = std::fs::remove_dir_all(homes);
 }

@@ -2,30 +2,30 @@
 
 use std::collections::HashSet;
 
-use super::{Digests, Kept, Pins, Record, ServerCatalog, Tool};
+use super::{Digests, Pins, Record, ServerCatalog, StoredServer, Tool};
 
-/// Earlier definitions that are kept of one server's tools; the oldest are dropped first.
-const MAX_FORMER: usize = 500;
+/// Maximum number of former definitions of one server's tools. The oldest are dropped first.
+const MAX_FORMER_DEFINITIONS: usize = 500;
 
 /// A tool whose definition differs from the pinned one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct DefinitionChange {
     /// The pinned definition; `None` where only its digest is known.
     pub before: Option<Tool>,
     pub now: Tool,
 }
 
 /// Returns the tools whose definitions differ from the pinned ones: the named one, or all.
-pub(super) fn changes(kept: &Kept, tool: Option<&str>) -> Vec<Change> {
-    let mut found: Vec<Change> = Vec::new();
+pub(super) fn changes(stored: &StoredServer, tool: Option<&str>) -> Vec<DefinitionChange> {
+    let mut found: Vec<DefinitionChange> = Vec::new();
     let mut seen = HashSet::new();
-    for Record { catalog, .. } in &kept.records {
-        let mut unverified = kept.pins.unverified(&Digests::of(catalog));
+    for Record { catalog, .. } in &stored.records {
+        let mut unverified = stored.pins.unverified(&Digests::of(catalog));
         unverified.retain(|name| tool.is_none_or(|tool| tool == name));
         for now in catalog.tools.iter().filter(|tool| unverified.contains(&tool.name)) {
             if seen.insert(now.raw.as_bytes()) {
-                let before = pinned(kept, &now.name).cloned();
-                found.push(Change { before, now: now.clone() });
+                let before = pinned(stored, &now.name).cloned();
+                found.push(DefinitionChange { before, now: now.clone() });
             }
         }
     }
@@ -33,10 +33,10 @@ pub(super) fn changes(kept: &Kept, tool: Option<&str>) -> Vec<Change> {
 }
 
 /// Returns the pinned definition of the tool, if it is known.
-fn pinned<'a>(kept: &'a Kept, name: &str) -> Option<&'a Tool> {
-    let listed = kept.records.iter().flat_map(|record| &record.catalog.tools);
-    let mut known = kept.former.iter().rev().chain(listed);
-    known.find(|tool| tool.name == name && kept.pins.has(tool))
+fn pinned<'a>(stored: &'a StoredServer, name: &str) -> Option<&'a Tool> {
+    let listed = stored.records.iter().flat_map(|record| &record.catalog.tools);
+    let mut known = stored.former.iter().rev().chain(listed);
+    known.find(|tool| tool.name == name && stored.pins.has(tool))
 }
 
 /// Adds to `former` the pinned tools of `old` that `new` defines differently or lacks.
@@ -53,5 +53,5 @@ pub(super) fn keep_former(
     former.retain(|tool| !names.contains(tool.name.as_str()));
     drop(names);
     former.extend(kept);
-    former.drain(..former.len().saturating_sub(MAX_FORMER));
+    former.drain(..former.len().saturating_sub(MAX_FORMER_DEFINITIONS));
 }

@@ -1,29 +1,32 @@
-//! MCP Apps (SEP-1865): tools with a user interface stand in the list under their own names, on every surface, for a
-//! host that can show it. An app calls the tools of its server by these names, and knows no others.
+//! MCP Apps (SEP-1865): on every surface, tools with a user interface are listed under their own
+//! names for a host that can show the interface. An MCP App calls the tools of its server by these
+//! names, and knows no others.
 
 use std::collections::HashMap;
 
 use super::{View, activate, definition, discover, groups, load};
 use crate::{
-    catalog::{Exposed, ServerId, ServerView, Shown, Tool, names::is_listable},
+    catalog::{Exposed, ServerId, ServerView, ServerVisibility, Tool, tool_names::is_listable},
     config::Surface,
     wire::Raw,
 };
 
-/// What a host that can show apps has done with them.
+/// The state of MCP Apps in a host that can show them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Apps {
-    /// The server whose interface the host has read last: what an app calls is meant for it.
+    /// The server whose interface the host has read last. Calls of an MCP App are meant for this
+    /// server.
     pub last_read: Option<ServerId>,
 }
 
-/// The tools with an interface of every loaded server, for surfaces that list no other tools of servers.
+/// Returns the tools with an interface of every loaded server, for surfaces that list no other
+/// tools of servers.
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
-    let names = Names::of(view);
+    let names = InterfaceToolNames::of(view);
     if !names.is_any() {
         return Vec::new();
     }
-    let servers = shown(view).into_iter();
+    let servers = listed_servers(view).into_iter();
     let tools = servers.flat_map(|(server, exposed)| {
         let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
         tools.map(move |(tool, listed)| (server, tool, listed))
@@ -36,17 +39,18 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
         .collect()
 }
 
-/// The own names of tools, and how many servers have a tool of each.
-pub(super) struct Names<'a> {
+/// The servers' own names for their tools, and the number of servers that have a tool of each name.
+pub(super) struct InterfaceToolNames<'a> {
     view: View<'a>,
     count: HashMap<&'a str, usize>,
 }
 
-impl<'a> Names<'a> {
-    /// Empty where the host shows no apps, or there are none.
+impl<'a> InterfaceToolNames<'a> {
+    /// Counts the names. The result is empty if the host cannot show apps, or no tool has an
+    /// interface.
     pub(super) fn of(view: View<'a>) -> Self {
         let mut count = HashMap::new();
-        let servers = if view.apps.is_some() { shown(view) } else { Vec::new() };
+        let servers = if view.apps.is_some() { listed_servers(view) } else { Vec::new() };
         let tools = || servers.iter().flat_map(|(_, exposed)| &exposed.catalog.tools);
         if tools().any(|tool| tool.interface().is_some()) {
             for tool in tools() {
@@ -60,36 +64,38 @@ impl<'a> Names<'a> {
         !self.count.is_empty()
     }
 
-    /// The name under which a tool is listed: its own where it has an interface and no other tool is called so, else
-    /// `listed`.
+    /// Returns the name under which a tool is listed: its own name if the tool has an interface and
+    /// the name is unique, or else `listed`.
     pub(super) fn name<'b>(&self, tool: &'b Tool, listed: &'b str) -> &'b str {
         let own = tool.name.as_str();
         let snapshot = self.view.snapshot;
         let is_free = self.count.get(own) == Some(&1)
             && is_listable(own)
-            && !is_ours(own)
+            && !is_reserved(own)
             && !snapshot.names_a_server(own)
             && snapshot.listed(own).is_none();
         if is_free && tool.interface().is_some() { own } else { listed }
     }
 }
 
-/// The servers whose tools are shown, with what is exposed of each.
-fn shown(view: View<'_>) -> Vec<(&ServerView, &Exposed)> {
+/// Returns the servers whose tools are listed, with the exposed catalog of each.
+fn listed_servers(view: View<'_>) -> Vec<(&ServerView, &Exposed)> {
     let servers = view.snapshot.servers.iter().map(AsRef::as_ref);
     servers
-        .filter_map(|server: &ServerView| match server.shown(view.snapshot.settings.listing) {
-            Shown::Live(exposed) => Some((server, exposed)),
-            Shown::Offered { known: Some(exposed), .. } if view.surface == Surface::Direct => {
+        .filter_map(|server: &ServerView| match server.visibility(view.snapshot.settings.listing) {
+            ServerVisibility::Live(exposed) => Some((server, exposed)),
+            ServerVisibility::Offered { known: Some(exposed), .. }
+                if view.surface == Surface::Direct =>
+            {
                 Some((server, exposed))
             }
-            Shown::Offered { .. } | Shown::Nothing => None,
+            ServerVisibility::Offered { .. } | ServerVisibility::Hidden => None,
         })
         .collect()
 }
 
-/// Whether a tool of dormouse may be called so.
-fn is_ours(name: &str) -> bool {
+/// Returns whether the name is reserved for tools of dormouse.
+fn is_reserved(name: &str) -> bool {
     let ours = [
         discover::DISCOVER_TOOL,
         discover::USE_TOOL,
@@ -98,5 +104,5 @@ fn is_ours(name: &str) -> bool {
         groups::GET_DYNAMIC_TOOLS,
         groups::CALL_DYNAMIC_TOOL,
     ];
-    ours.contains(&name) || name.starts_with(activate::PREFIX)
+    ours.contains(&name) || name.starts_with(activate::ACTIVATE_PREFIX)
 }

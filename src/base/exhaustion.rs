@@ -1,8 +1,9 @@
-//! Errors that say something of this machine, and nothing of who is spoken to.
+//! Errors that describe the state of this machine, not of the peer.
 
 use std::io;
 
-/// Whether the system is out of descriptors, processes, threads or memory, so that the same may succeed later.
+/// Returns whether the system is out of file descriptors, processes, threads or memory, so that the
+/// same operation may succeed later.
 pub fn is_exhaustion(error: &io::Error) -> bool {
     #[cfg(unix)]
     {
@@ -25,7 +26,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_lack_of_descriptors_is_exhaustion_and_a_missing_file_is_none() {
+    fn running_out_of_descriptors_is_exhaustion() {
         let of = |errno: nix::errno::Errno| io::Error::from_raw_os_error(errno as i32);
         assert!(is_exhaustion(&of(nix::errno::Errno::EMFILE)));
         assert!(!is_exhaustion(&of(nix::errno::Errno::ENOENT)));

@@ -1,4 +1,4 @@
-//! What a modern HTTP request repeats of its message in headers (2026-07-28,
+//! The HTTP headers in which a modern request repeats parts of its message (2026-07-28,
 //! basic/transports/streamable-http, Request Metadata), as pure functions of the message.
 
 use super::method;
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::wire::{Raw, edit};
 
-/// The mark in a tool's schema by which a parameter asks to be repeated.
-const MARK: &str = "x-mcp-header";
+/// The key in a tool's schema that asks for a parameter to be repeated in a header.
+const HEADER_KEY: &str = "x-mcp-header";
 
-/// Names of the headers, in the lower case in which HTTP libraries keep them.
+/// Names of the headers, in lower case, as HTTP libraries store them.
 pub const VERSION: &str = "mcp-protocol-version";
 pub const METHOD: &str = "mcp-method";
 pub const NAME: &str = "mcp-name";
 pub const PARAMETER: &str = "mcp-param-";
 
-/// The member of `params` that `Mcp-Name` repeats, where requests of this method have one. For tasks see SEP-2663,
-/// Routing Headers.
+/// Returns the member of `params` that `Mcp-Name` repeats, if requests of this method have one. For
+/// tasks see SEP-2663, Routing Headers.
 fn subject_member(method: &str) -> Option<&'static str> {
     match method {
         method::TOOLS_CALL | method::PROMPTS_GET => Some("name"),
@@ -27,139 +27,150 @@ fn subject_member(method: &str) -> Option<&'static str> {
     }
 }
 
-/// What `Mcp-Name` repeats: the name, the URI or the task that the request is about.
+/// Returns the value of `Mcp-Name`: the name, the URI or the task id that the request refers to.
 pub fn subject(method: &str, params: &Raw) -> Option<String> {
     edit::get_str(params, subject_member(method)?)
 }
 
-/// Whether requests of this method have an `Mcp-Name`.
+/// Returns whether requests of this method carry an `Mcp-Name`.
 pub fn has_subject(method: &str) -> bool {
     subject_member(method).is_some()
 }
 
-/// Whether a request without an `Mcp-Name` is taken all the same: clients of the Python SDK send none for tasks.
-pub fn may_lack_name(method: &str) -> bool {
+/// Returns whether a request without `Mcp-Name` is accepted: clients of the Python SDK omit it for
+/// tasks.
+pub fn may_omit_name(method: &str) -> bool {
     subject_member(method) == Some("taskId")
 }
 
-/// The parameters of a call that its tool wants repeated: the name of each header after [`PARAMETER`],
-/// and the value as text, where the call has one. `tool`: the tool's definition.
-pub fn parameters(tool: &Raw, arguments: &Raw) -> Vec<(String, Option<String>)> {
-    let Ok(marks) = marks(tool) else { return Vec::new() };
-    if marks.is_empty() {
+/// Returns the parameters of a call that the tool's definition `tool` wants in headers: the rest of
+/// each header's name after [`PARAMETER`], and the value as text if the call has one.
+pub fn parameter_values(tool: &Raw, arguments: &Raw) -> Vec<(String, Option<String>)> {
+    let Ok(found) = header_parameters(tool) else { return Vec::new() };
+    if found.is_empty() {
         return Vec::new();
     }
     let arguments = arguments.to_value();
-    let parameter = |mark: Mark| {
-        let value = mark.path.iter().try_fold(&arguments, |value, key| value.get(key));
+    let value_of = |parameter: HeaderParameter| {
+        let value = parameter.path.iter().try_fold(&arguments, |value, key| value.get(key));
         let text = match value {
             Some(Value::String(text)) => Some(text.clone()),
             Some(Value::Number(number)) => Some(number.to_string()),
             Some(Value::Bool(flag)) => Some(flag.to_string()),
             Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => None,
         };
-        (mark.name, text)
+        (parameter.name, text)
     };
-    marks.into_iter().map(parameter).collect()
+    found.into_iter().map(value_of).collect()
 }
 
-/// Whether a tool may be offered at all: its marks keep to the rules.
+/// Checks that a tool's annotations of header parameters follow the rules. A tool that breaks them
+/// must not be offered.
 ///
 /// # Errors
-/// What is wrong with them.
-pub fn check(tool: &Raw) -> Result<(), String> {
-    marks(tool).map(drop)
+/// Returns a description of the violation.
+pub fn check_parameters(tool: &Raw) -> Result<(), String> {
+    header_parameters(tool).map(drop)
 }
 
-/// A parameter that is to be repeated in a header.
-struct Mark {
+/// A parameter that a request must repeat in a header.
+struct HeaderParameter {
     name: String,
     path: Vec<String>,
 }
 
-fn marks(tool: &Raw) -> Result<Vec<Mark>, String> {
-    if memchr::memmem::find(tool.as_bytes(), MARK.as_bytes()).is_none() {
+fn header_parameters(tool: &Raw) -> Result<Vec<HeaderParameter>, String> {
+    if memchr::memmem::find(tool.as_bytes(), HEADER_KEY.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
     let Some(schema) = edit::get(tool, "inputSchema") else { return Ok(Vec::new()) };
-    let mut marks = Vec::new();
-    collect(&schema.to_value(), &mut Vec::new(), Place::Schema, &mut marks)?;
-    let mut names: Vec<String> = marks.iter().map(|mark| mark.name.to_ascii_lowercase()).collect();
+    let mut found = Vec::new();
+    collect_header_parameters(
+        &schema.to_value(),
+        &mut Vec::new(),
+        SchemaPosition::Schema,
+        &mut found,
+    )?;
+    let mut names: Vec<String> =
+        found.iter().map(|parameter| parameter.name.to_ascii_lowercase()).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("{MARK} {:?} stands there twice", pair[0])),
-        None => Ok(marks),
+        Some(pair) => Err(format!("{HEADER_KEY} {:?} stands there twice", pair[0])),
+        None => Ok(found),
     }
 }
 
-/// Where in a schema something stands. A mark counts only where every step from the root is a property.
+/// The position of a JSON value in a tool's schema. A parameter may only be marked for a header if
+/// every step from the root to the parameter is a property.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SchemaPosition {
     Schema,
     Properties,
     Elsewhere,
 }
 
-fn collect(
+fn collect_header_parameters(
     node: &Value,
     path: &mut Vec<String>,
-    place: Place,
-    marks: &mut Vec<Mark>,
+    position: SchemaPosition,
+    found: &mut Vec<HeaderParameter>,
 ) -> Result<(), String> {
     match node {
         Value::Object(members) => {
-            if let (Some(name), true) = (members.get(MARK), place != Place::Properties) {
-                if place == Place::Elsewhere || path.is_empty() {
-                    return Err(format!("{MARK} stands where no argument can be found"));
+            if let (Some(name), true) =
+                (members.get(HEADER_KEY), position != SchemaPosition::Properties)
+            {
+                if position == SchemaPosition::Elsewhere || path.is_empty() {
+                    return Err(format!("{HEADER_KEY} stands where no argument can be found"));
                 }
-                marks.push(Mark {
+                found.push(HeaderParameter {
                     name: valid_name(name, members.get("type"))?,
                     path: path.clone(),
                 });
             }
             for (key, value) in members {
-                let inner = match place {
-                    Place::Properties => Place::Schema,
-                    Place::Schema if key == "properties" => Place::Properties,
-                    Place::Schema | Place::Elsewhere => Place::Elsewhere,
+                let inner = match position {
+                    SchemaPosition::Properties => SchemaPosition::Schema,
+                    SchemaPosition::Schema if key == "properties" => SchemaPosition::Properties,
+                    SchemaPosition::Schema | SchemaPosition::Elsewhere => SchemaPosition::Elsewhere,
                 };
-                if place == Place::Properties {
+                if position == SchemaPosition::Properties {
                     path.push(key.clone());
                 }
-                collect(value, path, inner, marks)?;
-                if place == Place::Properties {
+                collect_header_parameters(value, path, inner, found)?;
+                if position == SchemaPosition::Properties {
                     path.pop();
                 }
             }
             Ok(())
         }
-        Value::Array(elements) => {
-            elements.iter().try_for_each(|element| collect(element, path, Place::Elsewhere, marks))
-        }
+        Value::Array(elements) => elements.iter().try_for_each(|element| {
+            collect_header_parameters(element, path, SchemaPosition::Elsewhere, found)
+        }),
         _ => Ok(()),
     }
 }
 
 fn valid_name(name: &Value, kind: Option<&Value>) -> Result<String, String> {
     let Some(name) = name.as_str().filter(|name| is_token(name)) else {
-        return Err(format!("{MARK} {name} cannot be part of a header's name"));
+        return Err(format!("{HEADER_KEY} {name} cannot be part of a header's name"));
     };
     match kind.and_then(Value::as_str) {
         Some("string" | "integer" | "boolean") => Ok(name.to_owned()),
-        _ => {
-            Err(format!("{MARK} {name:?} is on a parameter that is no string, integer or boolean"))
-        }
+        _ => Err(format!(
+            "{HEADER_KEY} {name:?} is on a parameter that is no string, integer or boolean"
+        )),
     }
 }
 
-/// RFC 9110 section 5.6.2.
+/// Returns whether `name` is a token (RFC 9110 section 5.6.2).
 fn is_token(name: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_tchar)
 }
 
-/// A value as a header can carry it (Value Encoding).
-pub fn encoded(value: &str) -> String {
+/// Encodes a value for a header (Value Encoding).
+pub fn encode(value: &str) -> String {
     let is_plain = value.bytes().all(|byte| matches!(byte, b'\t' | 0x20..=0x7e));
     let is_padded = value.trim_matches([' ', '\t']) != value;
     let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
@@ -170,8 +181,8 @@ pub fn encoded(value: &str) -> String {
     }
 }
 
-/// The value that a header carries; `None` where it is not encoded as it should be.
-pub fn decoded(header: &str) -> Option<String> {
+/// Decodes the value of a header. Returns `None` if its encoding is invalid.
+pub fn decode(header: &str) -> Option<String> {
     let inner = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match inner {
         None => Some(header.to_owned()),
@@ -187,7 +198,7 @@ mod tests {
         Raw::parse(format!(r#"{{"name":"t","inputSchema":{schema}}}"#)).unwrap()
     }
     #[test]
-    fn values_are_encoded_as_the_specification_shows() {
+    fn values_are_encoded_as_in_the_specification() {
         for (value, expected) in [
             ("us-west1", "us-west1"),
             ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
@@ -195,44 +206,48 @@ mod tests {
             ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
             ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
         ] {
-            assert_eq!(encoded(value), expected);
-            assert_eq!(decoded(expected).as_deref(), Some(value));
+            assert_eq!(encode(value), expected);
+            assert_eq!(decode(expected).as_deref(), Some(value));
         }
         for bad in ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?="] {
-            assert_eq!(decoded(bad), None);
+            assert_eq!(decode(bad), None);
         }
-        assert_eq!(decoded("=?base64?SGVsbG8=").as_deref(), Some("=?base64?SGVsbG8="));
+        assert_eq!(decode("=?base64?SGVsbG8=").as_deref(), Some("=?base64?SGVsbG8="));
     }
 
     #[test]
-    fn marked_parameters_are_found_where_they_stand() {
+    fn marked_parameters_are_read_at_their_paths() {
         let tool = tool(
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},
                 "o":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},
                 "x-mcp-header":{"type":"boolean"}}}"#,
         );
         let arguments = Raw::parse(r#"{"a":"x","o":{"n":-7},"x-mcp-header":true}"#).unwrap();
-        let found = parameters(&tool, &arguments);
+        let found = parameter_values(&tool, &arguments);
         let expected = [("A", "x"), ("N", "-7")];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), Some(value.to_owned()))));
-        let found = parameters(&tool, &Raw::parse(r#"{"a":null}"#).unwrap());
+        let found = parameter_values(&tool, &Raw::parse(r#"{"a":null}"#).unwrap());
         assert!(found.iter().all(|(_, value)| value.is_none()));
     }
 
     #[test]
-    fn marks_that_break_the_rules_are_refused() {
+    fn invalid_header_parameters_are_rejected() {
         for schema in [
             r#"{"properties":{"a":{"type":"string","x-mcp-header":""}}}"#,
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"a b"}}}"#,
             r#"{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#,
-            r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#,
+            concat!(
+                r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"#,
+                r#""b":{"type":"string","x-mcp-header":"a"}}}"#,
+            ),
             r#"{"properties":{"a":{"items":{"type":"string","x-mcp-header":"A"}}}}"#,
             r#"{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}"#,
         ] {
-            assert!(check(&tool(schema)).is_err(), "{schema}");
+            assert!(check_parameters(&tool(schema)).is_err(), "{schema}");
         }
         assert!(
-            check(&tool(r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#)).is_ok()
+            check_parameters(&tool(r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#))
+                .is_ok()
         );
     }
 }

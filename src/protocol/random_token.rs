@@ -1,11 +1,12 @@
-//! Names that cannot be guessed: of sessions, of questions that wait for their answer, and bearer tokens.
+//! Unguessable identifiers: for sessions, for questions that await their answer, and as bearer
+//! tokens.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// `BYTES` random bytes, in letters, digits, `-` and `_`.
+/// Returns `BYTES` random bytes, encoded as letters, digits, `-` and `_` (URL-safe base64).
 ///
 /// # Panics
-/// When the system has no random numbers to give.
+/// Panics if the system cannot provide random numbers.
 pub fn random_token<const BYTES: usize>() -> String {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).expect("the system has random numbers");

@@ -1,18 +1,18 @@
-//! What a tool is found by: the words of its fields, and what it is about.
+//! The searchable text of a tool: the words of its fields, and the meaning of the whole text.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{LANGUAGE, lexicon::Lexicon, meaning::Direction, words};
+use super::{LANGUAGE, lexicon::Lexicon, meaning::TextMeaning, words};
 use crate::{
     catalog::{Exposed, ServerView, Tool},
     wire::edit,
 };
 
-/// The fields of a document.
+/// The fields of a tool that are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum DocumentField {
     Name,
     Title,
     Description,
@@ -22,17 +22,17 @@ pub(super) enum Field {
     ServerDescription,
 }
 
-pub(super) const FIELDS: [Field; 7] = [
-    Field::Name,
-    Field::Title,
-    Field::Description,
-    Field::Parameters,
-    Field::ParameterDescriptions,
-    Field::Server,
-    Field::ServerDescription,
+pub(super) const FIELDS: [DocumentField; 7] = [
+    DocumentField::Name,
+    DocumentField::Title,
+    DocumentField::Description,
+    DocumentField::Parameters,
+    DocumentField::ParameterDescriptions,
+    DocumentField::Server,
+    DocumentField::ServerDescription,
 ];
 
-impl Field {
+impl DocumentField {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -46,33 +46,34 @@ impl Field {
     }
 }
 
-/// One number for each field.
+/// A value for each field.
 pub(super) type PerField<T> = [T; FIELDS.len()];
 
-/// How much a field counts in what a document is about, in the order of `FIELDS`.
-const MEANING: PerField<f32> = [1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3];
+/// The weight of each field in a tool's meaning, in the order of `FIELDS`.
+const MEANING_WEIGHTS: PerField<f32> = [1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3];
 
 /// A tool, or a server whose tools are not known.
 #[derive(Debug)]
-pub(super) struct Document {
-    /// Its stems and how often each stands in each field.
+pub(super) struct SearchDocument {
+    /// The stems of the text, with the number of occurrences in each field.
     pub(super) stems: Box<[(u32, PerField<u8>)]>,
-    /// Stems of each field.
+    /// The number of stems in each field.
     pub(super) lengths: PerField<u16>,
-    /// Where what it says of itself points.
-    pub(super) direction: Option<Direction>,
+    /// The meaning of the text, if any of its words is known.
+    pub(super) meaning: Option<TextMeaning>,
 }
 
-/// The documents of one server's tools, in the order of its catalog. They are made once for each catalog.
+/// The searchable texts of one server's tools, in the order of its catalog. Created once for each
+/// catalog.
 #[derive(Debug, Default)]
-pub struct Documents {
-    /// By the numbers that the documents use.
+pub struct ServerDocuments {
+    /// The stems, indexed by the numbers that the documents use.
     pub(super) stems: Vec<Arc<str>>,
-    pub(super) documents: Vec<Document>,
+    pub(super) documents: Vec<SearchDocument>,
 }
 
-impl Documents {
-    /// Of the tools of a server that is known. `lexicon` may have read other servers before.
+impl ServerDocuments {
+    /// Reads the tools of a known server. `lexicon` may already contain the words of other servers.
     pub(super) fn of_tools(
         view: &ServerView,
         exposed: &Exposed,
@@ -81,7 +82,7 @@ impl Documents {
         let mut words = 0;
         let tools = exposed.catalog.tools.iter();
         let documents = tools.map(|tool| {
-            let reader = Reader::new(lexicon);
+            let reader = DocumentReader::new(lexicon);
             let document = if words < MAX_SERVER_WORDS {
                 reader.tool(view, tool)
             } else {
@@ -94,13 +95,14 @@ impl Documents {
         Self::numbered(documents, lexicon)
     }
 
-    /// Of a server that can be loaded.
+    /// Reads the name and description of a server whose tools are not known.
     pub(super) fn of_server(view: &ServerView, lexicon: &mut Lexicon<'_>) -> Self {
-        Self::numbered(vec![Reader::new(lexicon).server(view)], lexicon)
+        Self::numbered(vec![DocumentReader::new(lexicon).server(view)], lexicon)
     }
 
-    /// Gives the stems numbers of their own in place of the lexicon's, which does not outlive the reading.
-    fn numbered(mut documents: Vec<Document>, lexicon: &Lexicon<'_>) -> Self {
+    /// Replaces the lexicon's numbers of stems with numbers of this server, since the lexicon is
+    /// dropped after all servers are read.
+    fn numbered(mut documents: Vec<SearchDocument>, lexicon: &Lexicon<'_>) -> Self {
         let mut stems = Vec::new();
         let mut numbers = vec![None; lexicon.stems().len()];
         for (stem, _) in documents.iter_mut().flat_map(|document| &mut document.stems) {
@@ -114,64 +116,65 @@ impl Documents {
     }
 }
 
-/// The most bytes of a text that are read.
-const MAX_TEXT: usize = 8 * 1024;
-/// The most parameters of one object that are read.
+/// Maximum length of a text that is read, in bytes.
+const MAX_TEXT_BYTES: usize = 8 * 1024;
+/// Maximum number of parameters of one object that are read.
 const MAX_PARAMETERS: usize = 200;
-/// Words of all tools of a server; of tools beyond them only the name is read. Twenty times what 200 tools have.
+/// Maximum number of words of all tools of a server: twenty times the words of 200 tools. Only the
+/// names of the tools beyond it are read.
 const MAX_SERVER_WORDS: usize = 500_000;
-/// With more words than this no more parameters are read.
-const MAX_WORDS: usize = 5000;
+/// Maximum number of words of one tool after which no more parameters are read.
+const MAX_TOOL_WORDS: usize = 5000;
 
 /// Reads the fields of one document.
-struct Reader<'a, 'w> {
+struct DocumentReader<'a, 'w> {
     lexicon: &'a mut Lexicon<'w>,
-    read: Vec<(u32, Field)>,
-    /// Of the vectors of the words.
+    read: Vec<(u32, DocumentField)>,
+    /// For each field the sum of the vectors of its words.
     sums: PerField<Vec<f32>>,
 }
 
-impl<'a, 'w> Reader<'a, 'w> {
+impl<'a, 'w> DocumentReader<'a, 'w> {
     fn new(lexicon: &'a mut Lexicon<'w>) -> Self {
         Self { lexicon, read: Vec::new(), sums: PerField::default() }
     }
 
-    fn server(mut self, view: &ServerView) -> Document {
+    fn server(mut self, view: &ServerView) -> SearchDocument {
         let about = view.description.as_deref().unwrap_or_default();
-        self.add(Field::Name, &view.name);
-        self.add(Field::Description, about);
+        self.add(DocumentField::Name, &view.name);
+        self.add(DocumentField::Description, about);
         self.document()
     }
 
-    fn tool(mut self, view: &ServerView, tool: &Tool) -> Document {
+    fn tool(mut self, view: &ServerView, tool: &Tool) -> SearchDocument {
         let [title, hints, schema] =
             edit::get_each(&tool.raw, ["title", "annotations", "inputSchema"]);
         let title = title.and_then(|title| title.read::<String>().ok());
         let title = title.or_else(|| edit::get_str(&hints?, "title")).unwrap_or_default();
-        self.add(Field::Name, &tool.name);
-        self.add(Field::Title, &title);
-        self.add(Field::Description, &tool.description);
+        self.add(DocumentField::Name, &tool.name);
+        self.add(DocumentField::Title, &title);
+        self.add(DocumentField::Description, &tool.description);
         if let Some(schema) = schema {
             self.add_parameters(&schema.to_value(), 0);
         }
-        self.add(Field::Server, &view.name);
-        self.add(Field::ServerDescription, view.description.as_deref().unwrap_or_default());
+        self.add(DocumentField::Server, &view.name);
+        self.add(DocumentField::ServerDescription, view.description.as_deref().unwrap_or_default());
         self.document()
     }
 
-    fn tool_by_name(mut self, tool: &Tool) -> Document {
-        self.add(Field::Name, &tool.name);
+    fn tool_by_name(mut self, tool: &Tool) -> SearchDocument {
+        self.add(DocumentField::Name, &tool.name);
         self.document()
     }
 
-    fn add(&mut self, field: Field, text: &str) {
-        let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+    fn add(&mut self, field: DocumentField, text: &str) {
+        let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
         words::for_each_run(text, |run| {
             for word in run.words() {
                 let word = self.lexicon.look_up(word);
                 self.read.extend(word.stem.map(|stem| (stem, field)));
-                if MEANING[field as usize] > 0.0 {
-                    LANGUAGE.meaning.add(&word.tokens, &mut self.sums[field as usize]);
+                if MEANING_WEIGHTS[field as usize] > 0.0 {
+                    LANGUAGE.vectors.add(&word.tokens, &mut self.sums[field as usize]);
                 }
             }
             if run.has_several_words() {
@@ -181,7 +184,7 @@ impl<'a, 'w> Reader<'a, 'w> {
         });
     }
 
-    /// Names and descriptions of parameters, also of those within parameters.
+    /// Adds the names and descriptions of parameters, and of parameters nested in them.
     fn add_parameters(&mut self, schema: &Value, depth: usize) {
         const MAX_DEPTH: usize = 4;
         if depth > MAX_DEPTH {
@@ -189,19 +192,19 @@ impl<'a, 'w> Reader<'a, 'w> {
         }
         let parameters = schema["properties"].as_object().into_iter().flatten();
         for (name, parameter) in parameters.take(MAX_PARAMETERS) {
-            if self.read.len() > MAX_WORDS {
+            if self.read.len() > MAX_TOOL_WORDS {
                 return;
             }
-            self.add(Field::Parameters, name);
+            self.add(DocumentField::Parameters, name);
             if let Some(description) = parameter["description"].as_str() {
-                self.add(Field::ParameterDescriptions, description);
+                self.add(DocumentField::ParameterDescriptions, description);
             }
             self.add_parameters(parameter, depth + 1);
             self.add_parameters(&parameter["items"], depth + 1);
         }
     }
 
-    fn document(mut self) -> Document {
+    fn document(mut self) -> SearchDocument {
         let mut lengths = PerField::default();
         let mut stems: Vec<(u32, PerField<u8>)> = Vec::new();
         self.read.sort_unstable_by_key(|(stem, _)| *stem);
@@ -215,7 +218,7 @@ impl<'a, 'w> Reader<'a, 'w> {
             counts[at] = counts[at].saturating_add(1);
         }
         let sums: PerField<(f32, &[f32])> =
-            std::array::from_fn(|at| (MEANING[at], self.sums[at].as_slice()));
-        Document { stems: stems.into(), lengths, direction: Direction::of(&sums) }
+            std::array::from_fn(|at| (MEANING_WEIGHTS[at], self.sums[at].as_slice()));
+        SearchDocument { stems: stems.into(), lengths, meaning: TextMeaning::of(&sums) }
     }
 }

@@ -1,17 +1,19 @@
-//! What a server said of itself in its handshake, as it is passed on to a host that sees this server alone.
+//! Translates a server's handshake result for a host that sees only this server.
 
 use serde_json::json;
 
 use super::{Era, Greeting, Meta, adapt, extension, handshake, method, supported_versions};
 use crate::wire::{Raw, edit};
 
-/// The result of a host's `initialize` or `server/discover` in the words of the server. `version`: that which the
-/// host has asked for. `None` where the words of the server are not known.
-pub fn introduced(greeting: &Greeting, host: Era, version: &str) -> Option<Raw> {
+/// Returns the result of a host's `initialize` or `server/discover` as the server itself gave it.
+///
+/// `version` is the protocol version that the host requested. Returns `None` if the server's result
+/// was not stored.
+pub fn introduced(greeting: &Greeting, host_era: Era, version: &str) -> Option<Raw> {
     let said = greeting.said.as_ref()?;
     let versions = Raw::encode(&supported_versions());
     let answered = Raw::encode(handshake::answered_version(version));
-    Some(match (greeting.era, host) {
+    Some(match (greeting.era, host_era) {
         (Era::Legacy, Era::Legacy) => edit::set(said, "protocolVersion", &answered),
         (Era::Modern, Era::Modern) => edit::set(said, "supportedVersions", &versions),
         (Era::Modern, Era::Legacy) => {
@@ -51,8 +53,16 @@ mod tests {
     use super::*;
     use crate::protocol::{DiscoverAnswer, read_discover, read_initialize};
 
-    const LEGACY: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"tasks":{}},"serverInfo":{"name":"s","x":1e2},"instructions":"i","new":1}"#;
-    const MODERN: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","x":1e2}},"resultType":"complete","ttlMs":5,"new":1}"#;
+    const LEGACY: &str = concat!(
+        r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"tasks":{}},"#,
+        r#""serverInfo":{"name":"s","x":1e2},"instructions":"i","new":1}"#,
+    );
+    const MODERN: &str = concat!(
+        r#"{"supportedVersions":["2026-07-28"],"#,
+        r#""capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"#,
+        r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","x":1e2}},"#,
+        r#""resultType":"complete","ttlMs":5,"new":1}"#,
+    );
 
     fn raw(text: &str) -> Raw {
         Raw::parse(text.to_owned()).unwrap()
@@ -66,28 +76,35 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_the_servers_era_hears_what_the_server_said_but_for_versions() {
-        let heard = introduced(&greeting(LEGACY), Era::Legacy, "2025-11-25").unwrap();
-        assert_eq!(heard.to_string(), LEGACY.replace("2025-06-18", "2025-11-25"));
-        let heard = introduced(&greeting(MODERN), Era::Modern, "2026-07-28").unwrap();
+    fn a_host_of_the_same_era_gets_the_result_with_other_versions() {
+        let result = introduced(&greeting(LEGACY), Era::Legacy, "2025-11-25").unwrap();
+        assert_eq!(result.to_string(), LEGACY.replace("2025-06-18", "2025-11-25"));
+        let result = introduced(&greeting(MODERN), Era::Modern, "2026-07-28").unwrap();
         assert_eq!(
-            edit::without(&heard, &["supportedVersions"]),
+            edit::without(&result, &["supportedVersions"]),
             edit::without(&raw(MODERN), &["supportedVersions"])
         );
     }
 
     #[test]
-    fn a_host_of_the_other_era_hears_it_in_its_own_words() {
-        let heard = introduced(&greeting(MODERN), Era::Legacy, "2025-11-25").unwrap();
-        let expected = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"extensions":{}},"serverInfo":{"name":"s","x":1e2}}"#;
-        assert_eq!(heard.to_string(), expected);
-        let heard = introduced(&greeting(LEGACY), Era::Modern, "2026-07-28").unwrap().to_string();
-        let members = r#""capabilities":{"tools":{}},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","x":1e2}},"resultType":"complete","cacheScope":"private","ttlMs":0}"#;
-        assert!(heard.ends_with(members), "{heard}");
+    fn a_host_of_the_other_era_gets_a_translated_result() {
+        let result = introduced(&greeting(MODERN), Era::Legacy, "2025-11-25").unwrap();
+        let expected = concat!(
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"extensions":{}},"#,
+            r#""serverInfo":{"name":"s","x":1e2}}"#,
+        );
+        assert_eq!(result.to_string(), expected);
+        let result = introduced(&greeting(LEGACY), Era::Modern, "2026-07-28").unwrap().to_string();
+        let members = concat!(
+            r#""capabilities":{"tools":{}},"instructions":"i","#,
+            r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","x":1e2}},"#,
+            r#""resultType":"complete","cacheScope":"private","ttlMs":0}"#,
+        );
+        assert!(result.ends_with(members), "{result}");
     }
 
     #[test]
-    fn what_a_server_says_at_endless_length_is_not_kept() {
+    fn an_overlong_result_is_not_stored() {
         let long = LEGACY.replace(r#""new":1"#, &format!(r#""new":"{}""#, "x".repeat(100_000)));
         assert_eq!(introduced(&greeting(&long), Era::Legacy, "2025-11-25"), None);
     }

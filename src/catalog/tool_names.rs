@@ -1,21 +1,23 @@
-//! The names under which tools are listed directly (DESIGN.md section 3, Directly listed names).
+//! The names under which tools are listed directly (see `docs/design/names.md`).
 //!
-//! A name matches `^[A-Za-z0-9_-]{1,48}$`, is `<server>__<tool>`, and splits at its first `__`:
-//! a server's part holds no `__` and does not end in `_`. It depends on the config and on its own
-//! server alone, never on the order of loads.
+//! A name matches `^[A-Za-z0-9_-]{1,48}$`, has the form `<server>__<tool>`, and splits at its first
+//! `__`: a server's part contains no `__` and does not end in `_`. A name depends on the config and
+//! on its own server only, never on the order of loads.
 
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-/// Longest directly listed name in characters; hosts put a prefix before it, and many stop at 64.
+/// Maximum length of a directly listed name, in characters. Hosts put a prefix before the name, and
+/// many allow 64 characters in all.
 pub const MAX_NAME: usize = 48;
-/// Longest server part; leaves room for a tool's name, and for `activate_` before it.
-const MAX_SERVER: usize = 32;
-/// `_` and six hex digits.
-const SUFFIX: usize = 7;
+/// Maximum length of a server's part. It leaves room for a tool's name, and for the prefix
+/// `activate_`.
+const MAX_SERVER_PART: usize = 32;
+/// Length of the suffix: `_` and six hexadecimal digits.
+const SUFFIX_LENGTH: usize = 7;
 
-/// The part that stands for each server in names, in the order of `servers`.
+/// Returns the part that stands for each server in names, in the order of `servers`.
 pub fn server_parts(servers: &[&str]) -> Vec<String> {
     let plain: Vec<String> = servers.iter().map(|server| server_part(server)).collect();
     let mut count: HashMap<String, usize> = HashMap::new();
@@ -24,8 +26,8 @@ pub fn server_parts(servers: &[&str]) -> Vec<String> {
     }
     let settle = |(part, server): (&String, &&str)| {
         let is_shared = count[&part.replace('-', "_")] > 1;
-        if is_shared || part.len() > MAX_SERVER {
-            hashed(cut(part, MAX_SERVER).trim_end_matches('_'), server)
+        if is_shared || part.len() > MAX_SERVER_PART {
+            hashed(cut(part, MAX_SERVER_PART).trim_end_matches('_'), server)
         } else {
             part.clone()
         }
@@ -42,7 +44,7 @@ fn server_part(server: &str) -> String {
     if part.is_empty() { "server".to_owned() } else { part.to_owned() }
 }
 
-/// The directly listed name of each tool of one server, in the order of `tools`.
+/// Returns the directly listed name of each tool of one server, in the order of `tools`.
 pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String> {
     let plain: Vec<String> =
         tools.iter().map(|tool| format!("{server_part}__{}", mapped(tool))).collect();
@@ -60,23 +62,23 @@ pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String
     plain.iter().zip(tools).map(settle).collect()
 }
 
-/// Whether hosts take a tool's own name as it is.
+/// Returns whether a tool's own name can be listed unchanged.
 pub fn is_listable(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && mapped(name) == name
 }
 
-/// Every character that hosts do not allow becomes `_`.
+/// Replaces every character that hosts do not allow with `_`.
 fn mapped(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
     name.chars().map(allowed).collect()
 }
 
-/// As much of `name` (ASCII) as leaves room for a suffix.
+/// Returns the beginning of `name` (ASCII) that leaves room for a suffix.
 fn cut(name: &str, max: usize) -> &str {
-    &name[..name.len().min(max - SUFFIX)]
+    &name[..name.len().min(max - SUFFIX_LENGTH)]
 }
 
-/// `name` with six hex digits of the hash of `identity`.
+/// Appends six hexadecimal digits of the hash of `identity` to `name`.
 fn hashed(name: &str, identity: &str) -> String {
     format!("{name}_{}", super::hex(&Sha256::digest(identity.as_bytes())[..3]))
 }
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_differ_only_in_dashes_are_told_apart() {
+    fn servers_that_differ_only_in_dashes_get_a_suffix() {
         let parts = server_parts(&["a-b", "a_b", "a.b", "c"]);
         assert!(parts[0].starts_with("a-b_") && parts[1].starts_with("a_b_"), "{parts:?}");
         assert_ne!(parts[1], parts[2]);
@@ -116,7 +118,8 @@ mod tests {
             for (part, server) in server_parts(&servers).iter().zip(&servers) {
                 for name in tool_names(part, server, &tools) {
                     prop_assert!((1..=MAX_NAME).contains(&name.len()), "{name}");
-                    prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
+                    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+                    prop_assert!(name.bytes().all(is_allowed));
                     prop_assert_eq!(name.split_once("__").unwrap().0, part.as_str());
                     prop_assert!(all.insert(name));
                 }
