@@ -28,7 +28,7 @@ pub(super) struct HostQuestion {
     pub(super) params: Option<Raw>,
 }
 
-/// How a legacy host has reacted to a question.
+/// The reaction of a legacy host to a question.
 pub(super) enum Reaction {
     Answered(Raw),
     /// The host's error object.

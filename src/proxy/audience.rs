@@ -1,4 +1,4 @@
-//! The hosts that are attached, and what each of them wants to hear.
+//! The attached hosts, and the notifications that each of them wants.
 
 mod levels;
 mod subscriptions;
@@ -20,7 +20,7 @@ pub use subscriptions::Subscriber;
 
 /// The interval at which a server that waits checks whether a host is still the only one.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// How long one message of a server waits for a host that does not read.
+/// Maximum time for which one message of a server waits for a host that does not read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The attached hosts. It knows no server: an [`Instance`] is only the key of a subscription.

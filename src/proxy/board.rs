@@ -201,8 +201,8 @@ pub(super) struct Presented {
     pub(super) presence: Presence,
     /// The lists that changed for hosts that see the server.
     pub(super) changes: Changes,
-    /// Whether the server was not live before.
+    /// True if the server was not live before.
     pub(super) is_new: bool,
-    /// Whether a host's request has made the server live.
+    /// True if a host's request has made the server live.
     pub(super) is_loaded: bool,
 }

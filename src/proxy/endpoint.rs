@@ -1,11 +1,11 @@
-//! What part of the fleet a host has connected to, and the form in which it is shown.
+//! The part of the fleet that a host has connected to, and its form.
 
 use crate::{catalog::ServerId, config::Surface};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub surface: Surface,
-    /// The one server that there is to see; its names are bare, and what is unknown passes.
+    /// The only server at the endpoint. Its names are bare, and unknown methods pass.
     pub only: Option<ServerId>,
 }
 
@@ -14,7 +14,7 @@ impl Endpoint {
         self.only.is_none_or(|only| only == server)
     }
 
-    /// The one server that the host talks to as if dormouse were not there.
+    /// Returns the server that the host talks to directly, as if dormouse were not there.
     pub fn passes_through(&self) -> Option<ServerId> {
         self.only.filter(|_| self.surface == Surface::Direct)
     }

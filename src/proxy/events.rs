@@ -1,4 +1,4 @@
-//! Everything that happens in the fleet, told to whoever listens.
+//! The events of the fleet, as one broadcast.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::catalog::ServerId;
 /// Events that a listener may be behind before it misses some.
 const MAX_BEHIND: usize = 256;
 
-/// Something that has happened.
+/// An event in the fleet.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// An instance of a server has moved to another phase of its life.
@@ -29,7 +29,7 @@ pub enum Event {
     CallEnded(EndedCall),
 }
 
-/// A request that a server has answered, or has not.
+/// A request to a server that has ended.
 #[derive(Clone, Debug)]
 pub struct EndedCall {
     pub host: HostId,
@@ -42,7 +42,7 @@ pub struct EndedCall {
     pub ending: CallEnding,
 }
 
-/// How a request to a server has ended.
+/// The end of a request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallEnding {
     /// With a result.

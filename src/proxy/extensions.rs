@@ -1,4 +1,5 @@
-//! Methods of extensions that dormouse does not know by name (SEP-2133): each goes to the server that it is about.
+//! Methods of extensions that dormouse does not know (SEP-2133), each routed to the server that it
+//! concerns.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,17 +22,17 @@ use crate::{
     wire::{Outcome, Raw, edit},
 };
 
-/// Pages of one server's list.
+/// Maximum number of pages of one server's list.
 const MAX_PAGES: usize = 100;
-/// Lists that are kept at once.
+/// Maximum number of lists that are kept.
 const MAX_LISTINGS: usize = 256;
-/// Bytes of one server's list.
+/// Maximum size of one server's list, in bytes.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
-/// Characters of what a server or a host says, in the log.
+/// Maximum length of a text of a server or host in the log, in characters.
 const MAX_LOGGED: usize = 500;
 
-/// What servers have listed of their extensions, by server and method: it stands for a server that sleeps, and tells
-/// whose a URI is.
+/// The lists that servers have given for extensions, by server and method. A list stands for a
+/// sleeping server, and tells the server of a URI.
 #[derive(Default)]
 pub(super) struct Listings(Lock<ByMethod>);
 
@@ -52,12 +53,13 @@ impl Listings {
         }
     }
 
-    /// Forgets the lists of servers that are not what they were.
+    /// Forgets the lists of servers whose connection is not kept.
     pub(super) fn retain(&self, is_kept: impl Fn(ServerId) -> bool) {
         self.0.lock().retain(|(server, _), _| is_kept(*server));
     }
 
-    /// The servers that have listed this URI, or a skill in whose directory it lies (SEP-2640, Resource Mapping).
+    /// Returns the servers that have listed a URI, or a skill in whose directory it lies (SEP-2640,
+    /// Resource Mapping).
     fn having(&self, uri: &str) -> HashSet<ServerId> {
         let listings = self.0.lock();
         let has = |items: &Arc<Vec<Raw>>| {
@@ -71,8 +73,9 @@ impl Listings {
     }
 }
 
-/// Answers a method that is not of the protocol itself: a list is that of all servers that have it, and anything
-/// else goes to the server of the resource, task or tool that it names, or to the only one that has the extension.
+/// Answers a method that is not of the protocol itself. A list is that of all servers with the
+/// extension; any other request goes to the server of the resource, task or tool that it names, or
+/// to the only server with the extension.
 pub(super) async fn call_extension(
     fleet: &Fleet,
     caller: &Caller,
@@ -80,7 +83,7 @@ pub(super) async fn call_extension(
     params: Option<Raw>,
 ) -> Outcome {
     if extension::has_method(extension::TASKS, method) {
-        // Those of the caller's era are answered before (`proxy::tasks`).
+        // Task methods of the caller's era are answered by `proxy::tasks`.
         return Err(error::method_not_found(method));
     }
     let given = params.clone().unwrap_or_else(Raw::empty_object);
@@ -109,8 +112,8 @@ pub(super) async fn call_extension(
     }
 }
 
-/// The servers in use that declare an extension to which the method belongs; where none does, the only one that
-/// declares an extension of which dormouse knows nothing.
+/// Returns the live servers that declare the extension of a method; if none does, the only server
+/// that declares an unknown extension.
 fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId> {
     let snapshot = fleet.board.snapshot_for(caller.viewer());
     let declaring: Vec<(ServerId, Vec<String>)> = snapshot
@@ -123,7 +126,7 @@ fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId>
         let all = declaring.iter().filter(|(_, names)| names.iter().any(is_meant));
         all.map(|(server, _)| *server).collect()
     };
-    // `resources/directory/read` is of the extension for skills.
+    // `resources/directory/read` belongs to the extension for skills.
     let is_directory = method == method::RESOURCES_DIRECTORY_READ;
     let named = having(&|name| {
         extension::has_method(name, method) || is_directory && name == extension::SKILLS
@@ -136,7 +139,7 @@ fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId>
     if others.len() == 1 { others } else { Vec::new() }
 }
 
-/// The lists of several servers as one. Of entries with the same URI it has the first server's, as of resources.
+/// Lists several servers as one. Of entries with the same URI the first server's is listed.
 async fn list_extension(
     fleet: &Fleet,
     caller: &Caller,
@@ -168,8 +171,8 @@ async fn list_extension(
     Ok(adapt::own_result(method, caller.client.era, result))
 }
 
-/// What one server lists. One that sleeps and has listed it before is not woken; one that fails has what it listed
-/// last.
+/// Returns the list of one server. A sleeping server is not woken if it has listed before, and a
+/// failing server keeps its last list.
 async fn listing_of(
     fleet: &Fleet,
     caller: &Caller,
@@ -208,10 +211,10 @@ async fn listing_of(
     }
 }
 
-/// All pages of one server's list.
+/// Reads all pages of one server's list.
 ///
 /// # Errors
-/// A sentence, when the server cannot be had or refuses, or does not come to an end.
+/// A sentence, if the server cannot be reached, refuses, or does not end its list.
 async fn pages(
     fleet: &Fleet,
     caller: &Caller,
@@ -242,8 +245,8 @@ async fn pages(
     Err(format!("it has more than {MAX_PAGES} pages"))
 }
 
-/// Sends a request about a resource to the server that lists it; else to those in turn that are awake and have the
-/// extension.
+/// Sends a request about a resource to the server that lists it, or to the awake servers with the
+/// extension in turn.
 async fn call_about_resource(
     fleet: &Fleet,
     caller: &Caller,
@@ -268,7 +271,7 @@ async fn call_about_resource(
     }
 }
 
-/// The server of the tool that a request names, and its `params` with the tool's own name.
+/// Returns the server of the tool that a request names, and the `params` with the tool's own name.
 fn about_tool(
     fleet: &Fleet,
     caller: &Caller,
@@ -283,7 +286,7 @@ fn about_tool(
     having.contains(&view.id).then_some((view.id, params))
 }
 
-/// The live server that has listed a URI for an extension, where no list of resources has it.
+/// Returns the live server that has listed a URI for an extension only.
 pub(super) fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
     let having = fleet.listings.having(uri);
     let snapshot = fleet.board.snapshot_for(caller.viewer());

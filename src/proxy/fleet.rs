@@ -53,7 +53,7 @@ pub struct Fleet {
     pub(super) events: Events,
 }
 
-/// Where a fleet keeps what outlives it; nowhere by default.
+/// The places for what outlives a fleet; none by default.
 #[derive(Debug, Default)]
 pub struct Storage {
     pub catalogs: Option<Cache>,

@@ -71,7 +71,8 @@ pub trait Host: Send + Sync + 'static {
     /// Passes on `notifications/resources/updated` for a resource that it has subscribed to.
     fn resource_updated(&self, uri: &str, params: &Raw);
 
-    /// Passes on `notifications/tasks` for a task to which a modern host listens under the id `shown`.
+    /// Passes on `notifications/tasks` for a task to which a modern host listens under the id
+    /// `shown`.
     fn task_updated(&self, shown: &str, params: &Raw);
 }
 
@@ -136,7 +137,8 @@ impl Caller {
         Viewer::of(self.host.as_ref())
     }
 
-    /// Returns a sink that passes progress on under the host's token; `None` if the host wants none.
+    /// Returns a sink that passes progress on under the host's token; `None` if the host wants
+    /// none.
     pub(super) fn progress_sink(&self) -> Option<ProgressSink> {
         let token = self.progress_token.clone()?;
         let peer = self.peer.clone();

@@ -1,4 +1,4 @@
-//! What a host is told of the one server that it talks to as if dormouse were not there.
+//! The handshake of a host that talks directly to one server.
 
 use super::{
     Caller, Fleet,
@@ -13,9 +13,9 @@ use crate::{
 };
 
 impl Fleet {
-    /// The answer to a host's `initialize` or `server/discover` in the words of its only server, which is started for
-    /// it; where what it says is known and it sleeps, it is not woken. `None` where dormouse has to speak for itself:
-    /// it stands before several servers, or this one cannot be had now.
+    /// Answers a host's `initialize` or `server/discover` in the words of its only server, which is
+    /// started for that unless they are known. Returns `None` if dormouse has to answer itself,
+    /// because the endpoint has several servers or its server cannot be reached.
     pub async fn introduce(&self, caller: &Caller) -> Option<Outcome> {
         let greeting = match greeting_of_sole(self, caller).await? {
             Ok(greeting) => greeting,
@@ -49,7 +49,7 @@ async fn greeting_of_started(
     server: ServerId,
     caller: &Caller,
 ) -> Option<Result<Greeting, Raw>> {
-    // Hosts connect when they start, and are not to ask their users then.
+    // Hosts connect at their start, and must not ask their users then.
     match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
         Ok((_, lease)) => {
             fleet.loaded_by(caller.host.principal(), server);
@@ -59,7 +59,7 @@ async fn greeting_of_started(
     }
 }
 
-/// The error with which the server has answered dormouse's `initialize`.
+/// Returns the error with which the server has refused dormouse's `initialize`.
 fn refused_handshake(error: &ForwardError) -> Option<Raw> {
     let ForwardError::Load(error) = error else { return None };
     match error {

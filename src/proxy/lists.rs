@@ -19,10 +19,11 @@ use crate::{
     wire::{Outcome, Raw, edit},
 };
 
-/// How long a list waits for servers that are awake. One that hangs must not withhold the others'.
+/// Maximum time for which a list waits for awake servers. A server that hangs must not withhold the
+/// lists of others.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether a list is asked for from some page on.
+/// Returns whether a request asks for a later page of a list.
 pub(super) fn has_cursor(params: &Raw) -> bool {
     edit::get(params, "cursor").is_some_and(|cursor| cursor.as_bytes() != b"null")
 }
@@ -63,8 +64,9 @@ pub(super) async fn list_prompts(fleet: &Fleet, caller: &Caller) -> Outcome {
     Ok(list("prompts", &prompts))
 }
 
-/// The list as the only server there is to see gives it: its own pages, cursors and hints, and what it shows to this
-/// host alone. `None` where dormouse has something to say in it, or where the server would have to be woken for it.
+/// Returns the list as the only server of an endpoint gives it: with its own pages, cursors and
+/// hints, and with what it shows to this host alone. Returns `None` if the config edits the list,
+/// or if the server would have to be woken for it.
 pub(super) async fn list_of_sole(
     fleet: &Fleet,
     caller: &Caller,
@@ -86,7 +88,7 @@ pub(super) async fn list_of_sole(
         return Some(Err(refusal));
     }
     let upstream = fleet.servers.existing(fleet.instance(server, caller))?;
-    // What another host's instance has listed is not this host's.
+    // A catalog of another host's instance is not shown to this host.
     let is_shared = config.isolation == Isolation::Shared;
     let is_known = is_shared && fleet.context.reads_lists && !params.is_some_and(has_cursor);
     if upstream.awake().is_none() && is_known {
@@ -101,7 +103,7 @@ pub(super) async fn list_of_sole(
     })
 }
 
-/// Waits for servers that have just said that their lists have changed: what is listed then is what they mean.
+/// Waits for servers that have just reported changed lists.
 async fn caught_up(fleet: &Fleet, caller: &Caller) {
     let endpoint = caller.endpoint();
     let roster = fleet.servers.roster();
@@ -111,12 +113,12 @@ async fn caught_up(fleet: &Fleet, caller: &Caller) {
     let all = futures_util::future::join_all(upstreams.map(|upstream| async move {
         upstream.caught_up().await;
     }));
-    // What comes later is announced.
+    // Later changes are announced.
     let _ = tokio::time::timeout(LIST_TIMEOUT, all).await;
 }
 
-/// Loads the only server there is to see, where nothing else would: its own tools are all that is
-/// shown, so that asking for them is using it.
+/// Loads the only server of an endpoint if nothing else would: its own tools are all that is shown,
+/// so that listing them is using it.
 async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     let endpoint = caller.endpoint();
     let Some(server) = endpoint.passes_through() else {
@@ -124,7 +126,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     };
     let snapshot = fleet.board.snapshot_for(caller.viewer());
     let presence = snapshot.view(server).map(|view| &view.presence);
-    // An eager one is on its way, and is announced when it comes; unless somebody has to do something for that.
+    // An eager server is being connected and is announced then, unless a user has to act for that.
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
     let is_own = fleet.servers.config(server).isolation == Isolation::Session;
     let is_unknown = if is_own {
@@ -140,7 +142,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     if !is_unknown || is_coming {
         return Ok(());
     }
-    // Hosts list when they start, and are not to ask their users then.
+    // Hosts list at their start, and must not ask their users then.
     match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
         Ok(_) => {
             fleet.loaded_by(caller.host.principal(), server);
@@ -150,8 +152,8 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     }
 }
 
-/// What there is to see, once every awake server has been asked; sleeping ones, and those that take
-/// too long, answer from their catalog.
+/// Returns the caller's snapshot after asking every awake server. Sleeping and slow servers are
+/// shown by their catalogs.
 async fn fresh(
     fleet: &Fleet,
     caller: &Caller,
@@ -170,7 +172,7 @@ async fn fresh(
         }
     }
     asking.close();
-    // What comes later is announced.
+    // Later changes are announced.
     let _ = tokio::time::timeout_at(quiet_until, asking.wait()).await;
     Ok(fleet.board.snapshot_for(caller.viewer()))
 }

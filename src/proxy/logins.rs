@@ -1,5 +1,5 @@
-//! Logins that requests of hosts need: the host's user is asked to open a page, and the request goes
-//! on after the login (MCP 2025-11-25, client/elicitation, URL mode).
+//! Logins that requests of hosts need: the host's user is asked to open a page, and the request
+//! goes on after the login (MCP 2025-11-25, client/elicitation, URL mode).
 
 mod page;
 
@@ -33,10 +33,10 @@ use crate::{
 };
 use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
 
-/// How long a modern host's retry waits before the host is asked to retry again.
+/// Maximum time for which a modern host's retry waits before the host is asked to retry again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// How long a modern host may take to retry, also to learn that its page is closed.
+/// Maximum time for a modern host to retry, also to learn that its page is closed.
 const QUESTION_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The key of the question in `inputRequests`.
@@ -60,7 +60,7 @@ struct Opening {
     closing: CancellationToken,
 }
 
-/// How a user is brought to log in.
+/// The way in which a user is brought to log in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// The host shows a page to its user.
@@ -124,7 +124,7 @@ fn not_logged_in(fleet: &Fleet, server: ServerId, why: String) -> ForwardError {
     ForwardError::NotLoggedIn { server, why, command }
 }
 
-/// How the user of this request's host can be brought to log in; `None` where nobody can be asked.
+/// Returns the way to have the user of a host log in; `None` if no user can be asked.
 pub(super) fn way(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<Way> {
     // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
     let may_ask = caller.request.as_ref().is_none_or(|request| {
@@ -149,7 +149,7 @@ fn way_without_host(fleet: &Fleet) -> Option<Way> {
     may_open.then_some(Way::Browser)
 }
 
-/// Where somebody can log in to a server: the page that is open already, or a new one.
+/// Returns the open login page of a server, or a new one.
 async fn login_page(fleet: &Fleet, server: ServerId) -> Result<Waiter, String> {
     let opening = {
         let mut open = fleet.logins.open.lock();
@@ -162,7 +162,8 @@ async fn login_page(fleet: &Fleet, server: ServerId) -> Result<Waiter, String> {
     opened.map(Waiter::of)
 }
 
-/// Returns the result that has a modern host retry. `is_asked`: the result has the host ask its user.
+/// Returns the result that has a modern host retry. `is_asked`: the result has the host ask its
+/// user.
 fn ask_to_come_back(
     fleet: &Fleet,
     server: ServerId,
@@ -181,8 +182,8 @@ fn ask_to_come_back(
     fleet.asking.ask_by_result(caller, questions, QUESTION_TIMEOUT, then)
 }
 
-/// Waits for the login that a modern host comes back from. Returns what to answer it at once, if anything; `None`
-/// where the request is to be handled as if it were new.
+/// Waits for the login that a modern host comes back from. Returns what to answer it at once, if
+/// anything; `None` where the request is to be handled as if it were new.
 async fn resume_login(
     fleet: &Fleet,
     server: ServerId,

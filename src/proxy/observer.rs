@@ -1,4 +1,4 @@
-//! What an instance tells the fleet, and what the fleet declares to its server.
+//! Reports of instances to the fleet, and the capabilities declared to their servers.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! What an operator does to servers, beside what hosts do.
+//! Operations on servers that operators perform by commands and by the API.
 
 use tokio::sync::broadcast;
 
@@ -8,7 +8,7 @@ use crate::{
     upstream::{LoadError, Phase, StaysAwake},
 };
 
-/// Why something cannot be done to a server.
+/// The reason that an operation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
     #[error("there is no server {0:?}")]
@@ -32,7 +32,7 @@ impl Fleet {
     /// Loads a server for all hosts, or wakes it.
     ///
     /// # Errors
-    /// When there is none, or it cannot be connected.
+    /// If there is no such server, or it cannot be connected.
     pub async fn load_for_all(&self, name: &str) -> Result<(), OperateError> {
         let server = known(self, name)?;
         if self.board.has_loads_of_sessions() {
@@ -42,10 +42,10 @@ impl Fleet {
         Ok(())
     }
 
-    /// Puts all instances of a server to sleep that can be.
+    /// Puts all instances of a server to sleep that are not in use.
     ///
     /// # Errors
-    /// When there is none, or one of them has to stay awake.
+    /// If there is no such server, or an instance must stay awake.
     pub async fn put_to_sleep(&self, name: &str) -> Result<(), OperateError> {
         let server = known(self, name)?;
         let mut outcome = Ok(());
@@ -59,11 +59,11 @@ impl Fleet {
         outcome
     }
 
-    /// Forgets that a server has failed: one that was given up is offered again. Does nothing to others. It reads from
-    /// disk.
+    /// Clears the failed loads of a server, so that an evicted server is offered again. Does
+    /// nothing to other servers. Reads from disk.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no such server.
     pub fn reset(&self, name: &str) -> Result<(), OperateError> {
         let server = known(self, name)?;
         let status = self.servers.shared(server).status();

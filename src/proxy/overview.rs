@@ -1,4 +1,4 @@
-//! How the servers are, for people who ask.
+//! The present state of servers, for reports.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,27 +10,27 @@ use crate::{
     upstream::{Phase, Status, Upstream},
 };
 
-/// One server, at this moment.
+/// The state of one server.
 pub struct Overview {
     pub config: Arc<ServerConfig>,
-    /// Of the instance that does most, where hosts have instances of their own.
+    /// The status of the instance that does most, if hosts have instances of their own.
     pub status: Status,
-    /// How many instances of it are connected.
+    /// The number of connected instances.
     pub awake: usize,
-    /// `None` where nothing is known of what it has.
+    /// The parts of the catalog; `None` if no catalog is known.
     pub inventory: Option<Inventory>,
-    /// `None` where nobody is logged in.
+    /// The login; `None` if no user is logged in.
     pub login: Option<Summary>,
 }
 
 impl Fleet {
-    /// All servers, in config order. Reads from disk what is known of those that have not been loaded.
+    /// Returns the state of all servers in config order. Reads known catalogs from disk.
     pub fn overview(&self) -> Vec<Overview> {
         let instances = self.servers.instances();
         self.servers.roster().ids().map(|server| overview_of(self, server, &instances)).collect()
     }
 
-    /// How many hosts there are.
+    /// Returns the number of attached hosts.
     pub fn host_count(&self) -> usize {
         self.audience.hosts().len()
     }

@@ -16,7 +16,7 @@ use crate::{
     upstream::Question,
 };
 
-/// How long a host may take to answer, since a user may have to. A host that has left the stream of
+/// Maximum time for a host to answer, since a user may have to. A host that has left the stream of
 /// its response may never see the question, nor may one that made no call.
 const CAUSED_TIMEOUT: Duration = Duration::from_hours(1);
 const UNCAUSED_TIMEOUT: Duration = Duration::from_mins(10);

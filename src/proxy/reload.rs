@@ -34,7 +34,7 @@ impl Reloaded {
     }
 }
 
-/// What a reload does to a server of the new config.
+/// The effect of a reload on a server of the new config.
 enum Fate {
     /// Its connection and its state stay.
     Kept {

@@ -1,4 +1,4 @@
-//! From a host's request to whoever answers it.
+//! Routing of host requests by method.
 
 use super::{
     Caller, Fleet,
@@ -16,13 +16,13 @@ use crate::{
 };
 
 impl Fleet {
-    /// Answers a request of a host: everything but the handshake, which is the session's.
+    /// Answers a request of a host, except for the handshake, which the session answers.
     ///
     /// # Errors
-    /// The error object to answer with: the server's own, or ours.
+    /// The error object to answer with: the server's own, or one of dormouse.
     pub async fn handle(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
-        // Requests other than calls are boxed: a task is as large as the largest way through it, and is
-        // moved when it is spawned.
+        // Requests other than calls are boxed: a task is as large as the largest way through it,
+        // and is moved when it is spawned.
         if caller.request.is_some()
             && let Some(resumed) = Box::pin(self.asking.resume(caller)).await
         {
@@ -83,7 +83,7 @@ async fn handle_other(
         (method, era) if is_of_tasks(era, method) => {
             tasks::handle_task(fleet, caller, method, given()).await
         }
-        // These belong to a legacy session.
+        // These methods belong to a legacy session.
         (
             method::LOGGING_SET_LEVEL | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE,
             Era::Modern,
@@ -116,7 +116,8 @@ async fn get_prompt(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     }
 }
 
-/// The server of a prompt, and its name there. A single server has whatever nobody else can have.
+/// Returns the server of a prompt and the prompt's name there. At an endpoint of one server every
+/// prompt is that server's.
 fn resolve_prompt(fleet: &Fleet, caller: &Caller, name: &str) -> Option<(ServerId, String)> {
     if let Some(server) = caller.endpoint().only {
         return Some((server, name.to_owned()));
@@ -167,12 +168,12 @@ fn is_list(method: &str) -> bool {
     )
 }
 
-/// Whether a request is malformed, and the server of a host that talks to it alone has its own words for that.
+/// Returns whether a malformed request is left to the server of a host that talks to it directly.
 fn is_left_to_sole(caller: &Caller, method: &str, params: &Raw) -> bool {
     caller.endpoint().passes_through().is_some() && lacks_address(method, params)
 }
 
-/// Whether the params of a request for something that a server has do not tell what.
+/// Returns whether the params lack the name of what a request is about.
 fn lacks_address(method: &str, params: &Raw) -> bool {
     match method {
         method::TOOLS_CALL | method::PROMPTS_GET => edit::get_str(params, "name").is_none(),
@@ -182,7 +183,7 @@ fn lacks_address(method: &str, params: &Raw) -> bool {
     }
 }
 
-/// `object` with its `name` replaced, where that differs.
+/// Replaces the `name` of an object if it differs.
 fn renamed(object: &Raw, name: &str, own_name: &str) -> Raw {
     if name == own_name {
         object.clone()

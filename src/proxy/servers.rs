@@ -151,7 +151,8 @@ impl Servers {
         });
     }
 
-    /// Retires the instances of principals whose servers are not kept: they finish what is in flight.
+    /// Retires the instances of principals whose servers are not kept: they finish what is in
+    /// flight.
     pub(super) fn retire_owned(&self, is_kept: impl Fn(ServerId) -> bool) {
         self.owned.lock().retain(|instance, upstream| {
             let is_kept = is_kept(instance.server);

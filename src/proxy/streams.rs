@@ -1,5 +1,5 @@
-//! Streams of notifications (2026-07-28, basic/patterns, Subscribe and Notify) between a wrapped server and its one
-//! host: they are the server's own. In all other places dormouse answers `subscriptions/listen` itself.
+//! Notification streams (2026-07-28, basic/patterns, Subscribe and Notify) between a wrapped server
+//! and its only host. Everywhere else dormouse answers `subscriptions/listen` itself.
 
 use super::{
     Caller, Fleet,
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Fleet {
-    /// Opens a stream at the wrapped server, and returns what ends it; `None` where dormouse has to answer, since the
-    /// server speaks the other era or cannot be had.
+    /// Opens a stream at the wrapped server, and returns its end; `None` if dormouse has to answer,
+    /// because the server speaks the other era or cannot be reached.
     pub async fn pass_stream(&self, caller: &Caller, params: &Raw) -> Option<Outcome> {
         let server = caller.endpoint().passes_through()?;
         if self.settings().wrapping != Wrapping::Exclusive {
@@ -40,7 +40,7 @@ impl Fleet {
     }
 }
 
-/// Passes on what a server says on a stream that a host has opened there. Returns whether it was such.
+/// Passes on a notification that a server has sent on a host's stream. Returns whether it was one.
 pub(super) fn relay_on_stream(
     fleet: &Fleet,
     instance: Instance,
@@ -69,12 +69,12 @@ fn stream_of(fleet: &Fleet, instance: Instance, notification: &Notification) -> 
     })
 }
 
-/// The id that the host has given the stream.
+/// Returns the id that the host has given the stream.
 fn host_id(caller: &Caller) -> Option<Id> {
     caller.request.as_ref().map(|request| request.id.clone())
 }
 
-/// `object` with the host's id of the stream in place of ours.
+/// Replaces the id of a stream by the host's.
 fn marked(object: &Raw, id: &Id) -> Raw {
     edit::set_within(object, "_meta", &[(Meta::SUBSCRIPTION_ID, id.raw())])
 }

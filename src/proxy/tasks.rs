@@ -37,15 +37,15 @@ pub(super) use table::{Origin, Tasks};
 
 /// Maximum time for which a task is known, however long its server keeps it.
 const MAX_TTL: Duration = Duration::from_hours(24);
-/// How long a task is known after its server may have discarded it.
+/// The time for which a task is known after its server may have discarded it.
 const SLACK: Duration = Duration::from_mins(1);
 /// Minimum interval between two searches for expired tasks.
 const MIN_REST: Duration = Duration::from_secs(1);
 /// Maximum length of a server's error in the log, in characters.
 const MAX_LOGGED: usize = 500;
-/// How long a server may take to list its tasks.
+/// Maximum time for a server to list its tasks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a server may take to confirm that a task is cancelled.
+/// Maximum time for a server to confirm that a task is cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns whether a method is about tasks in this era.

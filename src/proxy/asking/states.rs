@@ -16,8 +16,8 @@ use crate::{
 /// Maximum number of states; the oldest is dropped for a new one.
 const MAX_STATES: usize = 1000;
 
-/// What waits for hosts, by state. A state is random and holds no data, so that a host can neither
-/// guess nor forge one.
+/// The values that wait for hosts, by state. A state is random and holds no data, so that a host
+/// can neither guess nor forge one.
 pub(super) struct States<T> {
     /// The prefix of this process's states. It tells them from those of a server, which may be
     /// another dormouse.
@@ -28,9 +28,9 @@ pub(super) struct States<T> {
 /// The prefix of the states of every dormouse.
 const BEGINNING: &str = "dormouse-";
 
-/// The states of servers that are themselves a dormouse, as passed on to hosts. Any other state with
-/// the prefix of a dormouse comes from a process that has ended, or is forged, and must be refused
-/// (2026-07-28, basic/patterns/mrtr, Security).
+/// The states of servers that are themselves a dormouse, as passed on to hosts. Any other state
+/// with the prefix of a dormouse comes from a process that has ended, or is forged, and must be
+/// refused (2026-07-28, basic/patterns/mrtr, Security).
 #[derive(Default)]
 pub(super) struct ServerStates {
     /// States, oldest first.

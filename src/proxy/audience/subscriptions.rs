@@ -28,7 +28,8 @@ impl Subscriptions {
         self.0.lock().entry(wanted).or_default().insert(subscriber);
     }
 
-    /// Removes the subscribers for which `is_meant` holds. Returns the resources that have none left.
+    /// Removes the subscribers for which `is_meant` holds. Returns the resources that have none
+    /// left.
     pub(in crate::proxy) fn remove(
         &self,
         is_meant: impl Fn(&Wanted, &Subscriber) -> bool,

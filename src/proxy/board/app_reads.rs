@@ -1,16 +1,16 @@
-//! Which app each host shows (MCP Apps, SEP-1865): the server whose interface it has read last.
+//! The app that each host shows (MCP Apps, SEP-1865): the server whose interface it has read last.
 
 use std::collections::HashMap;
 
 use crate::{base::Lock, catalog::ServerId, proxy::Principal};
 
-/// An app calls its server's tools by their bare names, which servers may share; nothing else in such a call says
-/// whose app it is.
+/// The last interface that each host has read. An app calls its server's tools by their bare names,
+/// which servers may share, and a call says nothing else about its app.
 #[derive(Default)]
 pub(super) struct AppReads(Lock<HashMap<Principal, ServerId>>);
 
 impl AppReads {
-    /// Takes note that a host reads a resource of a server.
+    /// Notes that a host reads a resource of a server.
     pub(super) fn note(&self, host: Principal, server: ServerId, uri: &str) {
         if uri.starts_with("ui://") {
             self.0.lock().insert(host, server);

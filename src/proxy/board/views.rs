@@ -1,4 +1,4 @@
-//! What is derived from the snapshot in force, once for all hosts that see the same.
+//! Data derived from the snapshot in force, once for all hosts that see the same.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -42,7 +42,7 @@ const MAX_LIST_BYTES: usize = 1024 * 1024;
 #[derive(Default)]
 pub(super) struct Views(Lock<Derived>);
 
-/// What has been derived from one snapshot.
+/// The data derived from one snapshot.
 #[derive(Default)]
 struct Derived {
     from: Option<Arc<Snapshot>>,

@@ -27,9 +27,10 @@ use crate::{
     wire::{Outcome, Raw, edit},
 };
 
-/// How long a host may take to retry with the answers (docs/design/eras.md).
+/// Maximum time for a host to retry with the answers (docs/design/eras.md).
 const PARK_TIMEOUT: Duration = Duration::from_mins(10);
-/// How long further questions are awaited after the first: a server may ask several at once.
+/// The time for which further questions are awaited after the first: a server may ask several at
+/// once.
 const GATHERING: Duration = Duration::from_millis(5);
 
 /// The end of a parked call that belongs to another request of the host.

@@ -31,7 +31,7 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// How long a user may take to log in after being asked.
+/// Maximum time for a user to log in after being asked.
 const LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The limit of a question to a host; the question ends with its page before that.
@@ -64,7 +64,7 @@ pub(super) struct Page {
     finished: Shared<BoxFuture<'static, Finished>>,
 }
 
-/// Where a page is shown to a user.
+/// A place at which a page is shown to a user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
     /// By a legacy host. A modern host reports the outcome itself.
@@ -86,7 +86,8 @@ enum DialogEnd {
 pub(super) struct Waiter(Arc<Page>);
 
 impl Page {
-    /// Makes a page that no one has been shown yet. It waits for a browser until `closing` is cancelled.
+    /// Makes a page that no one has been shown yet. It waits for a browser until `closing` is
+    /// cancelled.
     pub(super) fn of(
         server: String,
         login: Login,
@@ -232,8 +233,8 @@ impl Waiter {
         }
     }
 
-    /// Notes that the user will not log in. Closes the page if no other request waits for it, so that
-    /// a login in a terminal can use its port.
+    /// Notes that the user will not log in. Closes the page if no other request waits for it, so
+    /// that a login in a terminal can use its port.
     pub(super) fn decline(&self) {
         if self.waiting.load(Ordering::Relaxed) == 1 {
             self.closing.cancel();

@@ -1,4 +1,4 @@
-//! Which servers there are, and the handle on each.
+//! The servers of the config, with the handle of each.
 
 use std::sync::Arc;
 
@@ -11,22 +11,23 @@ use crate::{
     upstream::{Context, Upstream},
 };
 
-/// Immutable, and swapped as a whole when the config changes.
+/// All servers. A roster is immutable; another config swaps it as a whole.
 #[derive(Clone, Default)]
 pub(in crate::proxy) struct Roster {
-    /// By id. A server that the config does not have any more keeps its place: what is in flight refers to it.
+    /// Servers by id. A removed server keeps its place, since requests in flight refer to it.
     slots: Vec<Slot>,
-    /// Those that the config has, in its order.
+    /// The ids of the servers in the config, in its order.
     order: Vec<ServerId>,
 }
 
 #[derive(Clone)]
 pub(in crate::proxy) struct Slot {
-    /// The instance that hosts share.
+    /// The shared instance.
     pub(in crate::proxy) upstream: Upstream,
-    /// As it is now. What of it concerns the connection is as it was when the instance was started.
+    /// The present config. The instance keeps the connection of the config that it was started
+    /// with.
     pub(in crate::proxy) config: Arc<ServerConfig>,
-    /// How often that has changed.
+    /// The number of changes of the connection.
     pub(in crate::proxy) version: u32,
 }
 
@@ -41,7 +42,7 @@ impl Slot {
         Self { upstream, config, version: instance.version }
     }
 
-    /// Connects an eager server in the background, or finds out what a hybrid one has.
+    /// Connects an eager server in the background, or learns what a hybrid one has.
     pub(in crate::proxy) fn begin(&self, era: Era) {
         match self.config.startup {
             Startup::Eager if has_first_attempt(&self.config) => self.upstream.begin(era),
@@ -56,22 +57,22 @@ impl Roster {
         &self.slots[id.0]
     }
 
-    /// Whether the config has it at this moment.
+    /// Returns whether the config has a server.
     pub(in crate::proxy) fn has(&self, id: ServerId) -> bool {
         self.order.contains(&id)
     }
 
-    /// The instance of a server that hosts share.
+    /// Returns the shared instance of a server.
     pub(in crate::proxy) fn shared(&self, id: ServerId) -> Instance {
         Instance::shared(id, self.slot(id).version)
     }
 
-    /// The servers that there are, in config order.
+    /// Returns the ids of the servers in config order.
     pub(in crate::proxy) fn ids(&self) -> impl Iterator<Item = ServerId> {
         self.order.iter().copied()
     }
 
-    /// What the config says of each, in its order.
+    /// Returns the configs of the servers in their order.
     pub(in crate::proxy) fn configs(&self) -> Vec<(ServerId, &ServerConfig)> {
         self.all().map(|(id, slot)| (id, slot.config.as_ref())).collect()
     }
@@ -80,13 +81,13 @@ impl Roster {
         self.order.iter().map(|id| (*id, self.slot(*id)))
     }
 
-    /// The place of the server of this name, whether the config has it at this moment or once had it.
+    /// Returns the id of the server that has or had this name.
     fn find(&self, name: &str) -> Option<ServerId> {
         self.slots.iter().position(|slot| slot.config.name == name).map(ServerId)
     }
 
-    /// The roster for these servers. `replace` says what becomes of one, given its place, and what was there if
-    /// the config has it at this moment.
+    /// Returns the roster for these servers. `replace` makes the slot of each, from its id, its
+    /// present slot, and the new version.
     pub(in crate::proxy) fn reconfigured(
         &self,
         servers: Vec<ServerConfig>,
