@@ -20,7 +20,7 @@ pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
 const MAX_FILES: usize = 10_000;
 
 /// Maximum size of all files together, in bytes.
-const MAX_BYTES: u64 = 1 << 30;
+const MAX_TOTAL_BYTES: u64 = 1 << 30;
 
 /// Minimum age of an abandoned temporary file. The process that wrote it must have been killed.
 const MIN_ABANDONED_AGE: Duration = Duration::from_hours(1);
@@ -49,7 +49,7 @@ pub(super) fn clean_directory(directory: &Path) {
             let _ = fs::remove_file(path);
         }
     }
-    for path in surplus(files, MAX_FILES, MAX_BYTES) {
+    for path in surplus(files, MAX_FILES, MAX_TOTAL_BYTES) {
         // Another process may have removed the file.
         let _ = fs::remove_file(path);
     }

@@ -372,6 +372,7 @@ pub struct Collision {
     pub text: String,
 }
 
+/// A live server with a claim to the names of its prompts and to the URIs of its resources.
 struct Claimant<'a> {
     server: usize,
     view: &'a ServerView,

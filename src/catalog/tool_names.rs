@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// Maximum length of a directly listed name, in characters. Hosts put a prefix before the name, and
 /// many allow 64 characters in all.
-pub const MAX_NAME: usize = 48;
+pub const MAX_LISTED_NAME_CHARS: usize = 48;
 /// Maximum length of a server's part. It leaves room for a tool's name, and for the prefix
 /// `activate_`.
 const MAX_SERVER_PART: usize = 32;
@@ -53,8 +53,8 @@ pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String
         *count.entry(name).or_default() += 1;
     }
     let settle = |(name, tool): (&String, &&str)| {
-        if count[name.as_str()] > 1 || name.len() > MAX_NAME {
-            hashed(cut(name, MAX_NAME), &format!("{server}/{tool}"))
+        if count[name.as_str()] > 1 || name.len() > MAX_LISTED_NAME_CHARS {
+            hashed(cut(name, MAX_LISTED_NAME_CHARS), &format!("{server}/{tool}"))
         } else {
             name.clone()
         }
@@ -64,7 +64,7 @@ pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String
 
 /// Returns whether a tool's own name can be listed unchanged.
 pub fn is_listable(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len()) && mapped(name) == name
+    (1..=MAX_LISTED_NAME_CHARS).contains(&name.len()) && mapped(name) == name
 }
 
 /// Replaces every character that hosts do not allow with `_`.
@@ -117,7 +117,7 @@ mod tests {
             let mut all = std::collections::HashSet::new();
             for (part, server) in server_parts(&servers).iter().zip(&servers) {
                 for name in tool_names(part, server, &tools) {
-                    prop_assert!((1..=MAX_NAME).contains(&name.len()), "{name}");
+                    prop_assert!((1..=MAX_LISTED_NAME_CHARS).contains(&name.len()), "{name}");
                     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
                     prop_assert!(name.bytes().all(is_allowed));
                     prop_assert_eq!(name.split_once("__").unwrap().0, part.as_str());

@@ -65,18 +65,19 @@ impl ServerLine {
 
     /// Returns the beginning of the description, and `…` if it is truncated.
     fn about_within(&self, limit: usize) -> (&str, &'static str) {
-        const CUT: &str = "…";
+        const ELLIPSIS: &str = "…";
         if self.about.len() <= limit {
             return (&self.about, "");
         }
-        let begin = &self.about[..self.about.floor_char_boundary(limit.saturating_sub(CUT.len()))];
+        let begin =
+            &self.about[..self.about.floor_char_boundary(limit.saturating_sub(ELLIPSIS.len()))];
         let is_entity_cut = |at: &usize| !begin[*at..].contains(';');
         let begin = match begin.rfind('&').filter(is_entity_cut) {
             Some(entity) => &begin[..entity],
             None => begin,
         };
         let begin = begin.trim_end();
-        if begin.chars().count() < MIN_ABOUT_CHARS { ("", "") } else { (begin, CUT) }
+        if begin.chars().count() < MIN_ABOUT_CHARS { ("", "") } else { (begin, ELLIPSIS) }
     }
 }
 

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_section_shrinks_first_and_only_as_far_as_it_must() {
+    fn only_the_largest_section_shrinks() {
         let (few, many) = (names(3, "few"), names(200, "many"));
         let mut sections = [section(&few, DetailLevel::Full), section(&many, DetailLevel::Full)];
         fit(&mut sections, 0);
