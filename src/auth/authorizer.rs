@@ -23,7 +23,7 @@ use super::{
 use crate::{
     base::Lock,
     config::Grant,
-    wire::credentials::{Authorization, Challenge, CredentialError, Credentials, Pending},
+    wire::credentials::{Authorization, Challenge, CredentialError, CredentialFuture, Credentials},
 };
 
 /// A renewal that was early, and failed, is tried again after this.
@@ -296,7 +296,9 @@ impl Token {
 }
 
 impl Credentials for Authorizer {
-    fn authorization(&self) -> Pending<'_, Result<Option<Authorization>, CredentialError>> {
+    fn authorization(
+        &self,
+    ) -> CredentialFuture<'_, Result<Option<Authorization>, CredentialError>> {
         Box::pin(self.authorize())
     }
 
@@ -304,7 +306,7 @@ impl Credentials for Authorizer {
         &'a self,
         shown: Option<&'a Authorization>,
         challenge: &'a Challenge,
-    ) -> Pending<'a, Result<(), CredentialError>> {
+    ) -> CredentialFuture<'a, Result<(), CredentialError>> {
         Box::pin(async move {
             match challenge.status {
                 403 => self.step_up(shown, challenge).await,
@@ -320,7 +322,7 @@ impl Credentials for Authorizer {
         }
     }
 
-    fn changed(&self) -> Pending<'_, ()> {
+    fn changed(&self) -> CredentialFuture<'_, ()> {
         Box::pin(async {
             let known = self.memory.lock().login_id.clone();
             self.store.logged_in(&self.site.slot, known.as_deref(), &[]).await;

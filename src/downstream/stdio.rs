@@ -8,7 +8,7 @@ use super::{Identity, Session, reply::Reply, session::Inbound};
 use crate::{
     peer::{Peer, read_messages},
     proxy::Fleet,
-    wire::{LineReader, Outbox, stdio, write_messages},
+    wire::{LineReader, Outbox, standard_streams, write_messages},
 };
 
 /// How long requests that are in flight when the input ends may take to be answered, as long as somebody
@@ -34,8 +34,8 @@ enum End {
 /// # Errors
 /// When standard input or output cannot be used.
 pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
-    let (input, output) = (stdio::input()?, stdio::output()?);
-    let mut output_closed = stdio::output_closed()?;
+    let (input, output) = (standard_streams::open_input()?, standard_streams::open_output()?);
+    let mut output_closed = standard_streams::output_closed()?;
     let max_message_bytes = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());

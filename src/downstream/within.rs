@@ -8,7 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Identity, Session, reply::Reply, session::Inbound};
 use crate::{
-    peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
+    peer::{CallError, CallOptions, MessageHandler, Peer, UnexpectedMessage, read_messages},
     protocol::{error, method},
     proxy::Fleet,
     wire::{LineReader, Notification, Outbox, Outcome, Raw, Request, write_messages},
@@ -78,7 +78,7 @@ async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
 /// The host's side: it only waits for its answer.
 struct Agent(Peer);
 
-impl Handler for Agent {
+impl MessageHandler for Agent {
     fn request(&self, request: Request) {
         let refusal = error::method_not_found(&request.method);
         self.0.respond(request.id, Err(refusal));
@@ -86,7 +86,7 @@ impl Handler for Agent {
 
     fn notification(&self, _: Notification) {}
 
-    fn unreadable(&self, _: Unreadable) {}
+    fn unexpected(&self, _: UnexpectedMessage) {}
 
     async fn ready(&self) {}
 }

@@ -14,7 +14,7 @@ use axum::{
 
 use crate::{
     protocol::{LEGACY_VERSIONS, Meta, error, mirror},
-    wire::{Id, Invalid, Message, Raw, edit, on_one_line, parse_line},
+    wire::{Id, InvalidMessage, Message, Raw, edit, on_one_line, parse_line},
 };
 
 /// How long a body may take to come.
@@ -96,13 +96,13 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Posted,
     Ok(Posted { messages, is_batch, headers, version, accepts })
 }
 
-fn refused_message(invalid: &Invalid) -> Response {
+fn refused_message(invalid: &InvalidMessage) -> Response {
     let (id, error) = match invalid {
-        Invalid::NotJson { problem, .. } => {
+        InvalidMessage::NotJson { problem, .. } => {
             (None, error::parse_error(format!("not JSON: {problem}")))
         }
-        Invalid::NotRpc { id, reason } => (id.as_ref(), error::invalid_request(reason)),
-        Invalid::NotReply { reason, .. } => (None, error::invalid_request(reason)),
+        InvalidMessage::NotRpc { id, reason } => (id.as_ref(), error::invalid_request(reason)),
+        InvalidMessage::NotReply { reason, .. } => (None, error::invalid_request(reason)),
     };
     respond_with(StatusCode::BAD_REQUEST, id, error)
 }

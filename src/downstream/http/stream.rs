@@ -88,7 +88,7 @@ impl MessageStream {
     /// What was taken has left.
     pub(super) fn wrote_all(&self) {
         let taken = std::mem::take(&mut self.state.lock().taken);
-        self.outbox.wrote(taken);
+        self.outbox.note_written(taken);
     }
 
     /// Whether everything after the event `after` can still be had.
