@@ -23,7 +23,7 @@ use super::{
 use crate::{
     base::Lock,
     config::Grant,
-    wire::credentials::{Authorization, Challenge, CredentialError, Credentials, Pending},
+    wire::credentials::{Authorization, Challenge, CredentialError, CredentialFuture, Credentials},
 };
 
 /// Delay before another attempt after an early renewal has failed.
@@ -301,7 +301,9 @@ impl CurrentToken {
 }
 
 impl Credentials for Authorizer {
-    fn authorization(&self) -> Pending<'_, Result<Option<Authorization>, CredentialError>> {
+    fn authorization(
+        &self,
+    ) -> CredentialFuture<'_, Result<Option<Authorization>, CredentialError>> {
         Box::pin(self.authorize())
     }
 
@@ -309,7 +311,7 @@ impl Credentials for Authorizer {
         &'a self,
         shown: Option<&'a Authorization>,
         challenge: &'a Challenge,
-    ) -> Pending<'a, Result<(), CredentialError>> {
+    ) -> CredentialFuture<'a, Result<(), CredentialError>> {
         Box::pin(async move {
             match challenge.status {
                 403 => self.step_up(shown, challenge).await,
@@ -325,7 +327,7 @@ impl Credentials for Authorizer {
         }
     }
 
-    fn changed(&self) -> Pending<'_, ()> {
+    fn changed(&self) -> CredentialFuture<'_, ()> {
         Box::pin(async {
             let known = self.state.lock().login_id.clone();
             self.store.wait_for_login(&self.target.key, known.as_deref(), &[]).await;

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     base::Lock,
-    peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
+    peer::{CallError, CallOptions, MessageHandler, Peer, UnexpectedMessage, read_messages},
     protocol::method,
     wire::{LineReader, Notification, Outbox, Raw, Request, write_messages},
 };
@@ -49,7 +49,7 @@ struct Inbound {
     notified: Lock<Vec<String>>,
 }
 
-impl Handler for Inbound {
+impl MessageHandler for Inbound {
     fn request(&self, _: Request) {}
 
     fn notification(&self, notification: Notification) {
@@ -57,7 +57,7 @@ impl Handler for Inbound {
         notified.push(notification.method);
     }
 
-    fn unreadable(&self, what: Unreadable) {
+    fn unexpected(&self, what: UnexpectedMessage) {
         tracing::debug!(?what);
     }
 

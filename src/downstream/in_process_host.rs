@@ -8,7 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler};
 use crate::{
-    peer::{CallError, CallOptions, Handler, Peer, Unreadable, read_messages},
+    peer::{CallError, CallOptions, MessageHandler, Peer, UnexpectedMessage, read_messages},
     protocol::{error, method},
     proxy::Fleet,
     wire::{LineReader, Notification, Outbox, Outcome, Raw, Request, write_messages},
@@ -79,7 +79,7 @@ async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
 /// The host's side of the connection, which refuses all requests of dormouse.
 struct CallOnlyHost(Peer);
 
-impl Handler for CallOnlyHost {
+impl MessageHandler for CallOnlyHost {
     fn request(&self, request: Request) {
         let refusal = error::method_not_found(&request.method);
         self.0.respond(request.id, Err(refusal));
@@ -87,7 +87,7 @@ impl Handler for CallOnlyHost {
 
     fn notification(&self, _: Notification) {}
 
-    fn unreadable(&self, _: Unreadable) {}
+    fn unexpected(&self, _: UnexpectedMessage) {}
 
     async fn ready(&self) {}
 }

@@ -23,13 +23,13 @@ use super::{
 use crate::{
     base::Lock,
     catalog::Changes,
-    peer::{Handler, Peer, Unreadable},
+    peer::{MessageHandler, Peer, UnexpectedMessage},
     protocol::{
         Client, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize, error,
         extension, method,
     },
     proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber, User},
-    wire::{Id, Invalid, Notification, Raw, Request, edit},
+    wire::{Id, InvalidMessage, Notification, Raw, Request, edit},
 };
 
 /// Maximum number of requests of one host in flight. A host with more is out of control, and
@@ -345,7 +345,7 @@ pub(super) struct HostHandler {
     pub(super) reply: ReplyChannel,
 }
 
-impl Handler for HostHandler {
+impl MessageHandler for HostHandler {
     fn request(&self, request: Request) {
         self.session.answer(request, &self.reply);
     }
@@ -365,33 +365,35 @@ impl Handler for HostHandler {
     }
 
     /// Answers as JSON-RPC 2.0 section 5.1 requires.
-    fn unreadable(&self, what: Unreadable) {
+    fn unexpected(&self, what: UnexpectedMessage) {
         let peer = &self.reply.peer;
         match what {
-            Unreadable::Invalid(Invalid::NotJson { problem, .. }) => {
+            UnexpectedMessage::Invalid(InvalidMessage::NotJson { problem, .. }) => {
                 let message = format!("not JSON: {problem}");
                 peer.respond_to_unreadable(None, error::parse_error(message));
             }
-            Unreadable::Invalid(Invalid::NotRpc { id, reason }) => {
+            UnexpectedMessage::Invalid(InvalidMessage::NotRpc { id, reason }) => {
                 peer.respond_to_unreadable(id, error::invalid_request(reason));
             }
-            Unreadable::Oversized { skimmed, limit } if skimmed.is_call && skimmed.id.is_some() => {
+            UnexpectedMessage::Oversized { summary, limit }
+                if summary.is_call && summary.id.is_some() =>
+            {
                 let message = format!(
                     "the message of {} bytes is above maxMessageBytes ({limit})",
-                    skimmed.size
+                    summary.size
                 );
-                peer.respond_to_unreadable(skimmed.id, error::invalid_request(message));
+                peer.respond_to_unreadable(summary.id, error::invalid_request(message));
             }
             // Replies and notifications are never answered. Their content stays out of the log,
             // because it may be confidential.
-            Unreadable::Invalid(Invalid::NotReply { id, reason }) => {
+            UnexpectedMessage::Invalid(InvalidMessage::NotReply { id, reason }) => {
                 tracing::warn!(%id, reason, "skipped a reply of the host");
             }
-            Unreadable::Stray(reply) => {
+            UnexpectedMessage::Stray(reply) => {
                 tracing::warn!(id = ?reply.id, "skipped a reply of the host to nothing");
             }
-            Unreadable::Oversized { skimmed, limit } => {
-                tracing::warn!(size = skimmed.size, limit, "skipped what is above maxMessageBytes");
+            UnexpectedMessage::Oversized { summary, limit } => {
+                tracing::warn!(size = summary.size, limit, "skipped what is above maxMessageBytes");
             }
         }
     }

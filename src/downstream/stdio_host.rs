@@ -8,7 +8,7 @@ use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHan
 use crate::{
     peer::{Peer, read_messages},
     proxy::Fleet,
-    wire::{LineReader, Outbox, stdio, write_messages},
+    wire::{LineReader, Outbox, standard_streams, write_messages},
 };
 
 /// Maximum time to answer requests in flight after the input has ended, while the output is still
@@ -34,8 +34,8 @@ enum ServingEnd {
 /// # Errors
 /// When standard input or output cannot be used.
 pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
-    let (input, output) = (stdio::input()?, stdio::output()?);
-    let mut output_closed = stdio::output_closed()?;
+    let (input, output) = (standard_streams::open_input()?, standard_streams::open_output()?);
+    let mut output_closed = standard_streams::output_closed()?;
     let max_message_bytes = fleet.settings().max_message_bytes;
     let outbox = Outbox::default();
     let peer = Peer::new(outbox.clone());

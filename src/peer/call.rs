@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Peer, Pulse, pending::Registered};
+use super::{Peer, Pulse, pending::RegisteredRequest};
 use crate::{
     protocol::method,
     wire::{Outcome, Raw, credentials::CredentialError, edit},
@@ -30,7 +30,7 @@ impl CallOptions {
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
-    /// It was never sent, so that it can be tried elsewhere.
+    /// It was never send_state, so that it can be tried elsewhere.
     #[error("the connection was closed already")]
     NotSent,
     #[error("the connection closed before the answer")]
@@ -63,21 +63,21 @@ pub enum CallError {
     Unaskable(String),
 }
 
-/// A request with an id that is still to be sent, or waits for its answer.
+/// A request with an id that is still to be send_state, or waits for its answer.
 ///
-/// Dropping it cancels the request on the other side, where it was sent.
+/// Dropping it cancels the request on the other side, where it was send_state.
 pub struct Call {
     peer: Peer,
-    registered: Registered,
+    registered: RegisteredRequest,
     silence: Duration,
     wants_progress: bool,
-    sent: Sent,
+    send_state: SendState,
 }
 
 /// What has to be told to the other side when nobody waits any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sent {
-    NotYet,
+enum SendState {
+    NotSent,
     Cancellable,
     /// MCP forbids to cancel `initialize` (2025-11-25, basic/utilities/cancellation).
     Uncancellable,
@@ -87,8 +87,8 @@ impl Call {
     pub(super) fn new(peer: Peer, options: CallOptions) -> Self {
         let CallOptions { silence, progress } = options;
         let wants_progress = progress.is_some();
-        let registered = peer.connection.pending.lock().register(progress);
-        Self { peer, registered, silence, wants_progress, sent: Sent::NotYet }
+        let registered = peer.inner.pending.lock().register(progress);
+        Self { peer, registered, silence, wants_progress, send_state: SendState::NotSent }
     }
 
     /// The id under which the other side sees the request.
@@ -113,17 +113,21 @@ impl Call {
             return Err(CallError::Congested);
         }
         let id = self.registered.id;
-        let params = if self.wants_progress { Some(with_token(params, id)) } else { params };
+        let params =
+            if self.wants_progress { Some(with_progress_token(params, id)) } else { params };
         if !self.peer.send_request(id, method, params) {
             return Err(CallError::NotSent);
         }
-        self.sent =
-            if method == method::INITIALIZE { Sent::Uncancellable } else { Sent::Cancellable };
-        self.answered().await
+        self.send_state = if method == method::INITIALIZE {
+            SendState::Uncancellable
+        } else {
+            SendState::Cancellable
+        };
+        self.wait_for_answer().await
     }
 
-    async fn answered(&mut self) -> Result<Outcome, CallError> {
-        let Registered { answer, pulse, .. } = &mut self.registered;
+    async fn wait_for_answer(&mut self) -> Result<Outcome, CallError> {
+        let RegisteredRequest { answer, pulse, .. } = &mut self.registered;
         if self.silence.is_zero() {
             return answer.await.unwrap_or(Err(CallError::Closed));
         }
@@ -138,7 +142,7 @@ impl Call {
     }
 }
 
-fn with_token(params: Option<Raw>, id: u64) -> Raw {
+fn with_progress_token(params: Option<Raw>, id: u64) -> Raw {
     let params = params.unwrap_or_else(Raw::empty_object);
     edit::set_within(&params, "_meta", &[("progressToken", &Raw::encode(&id))])
 }
@@ -148,7 +152,7 @@ impl Drop for Call {
     fn drop(&mut self) {
         let id = self.registered.id;
         let unanswered = self.peer.forget(id);
-        if unanswered && self.sent == Sent::Cancellable {
+        if unanswered && self.send_state == SendState::Cancellable {
             let params = json!({"requestId": id, "reason": "no longer needed"});
             self.peer.notify(method::CANCELLED, Some(Raw::encode(&params)));
         }
@@ -172,25 +176,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_progress_starts_the_silence_anew_and_no_longer_than_it_lasts() {
+    async fn progress_extends_the_deadline_by_one_timeout() {
         let peer = Peer::new(Outbox::default());
         let progress = Raw::encode(&json!({"progressToken": 1, "progress": 1}));
         let began = tokio::time::Instant::now();
         let answered = requested(&peer);
         for _ in 0..3 {
             tokio::time::sleep(SILENCE * 2 / 3).await;
-            assert!(peer.connection.pending.lock().progress(&progress));
+            assert!(peer.inner.pending.lock().progress(&progress));
         }
         tokio::time::sleep(SILENCE * 2 / 3).await;
-        assert!(
-            peer.connection.pending.lock().answer(Some(&Id::from(1)), Ok(Ok(Raw::empty_object())))
-        );
+        assert!(peer.inner.pending.lock().answer(Some(&Id::from(1)), Ok(Ok(Raw::empty_object()))));
         assert_eq!(answered.await.unwrap(), Ok(Ok(Raw::empty_object())));
 
         let silent = requested(&peer);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let progress = edit::set(&progress, "progressToken", &Raw::encode(&2));
-        assert!(peer.connection.pending.lock().progress(&progress));
+        assert!(peer.inner.pending.lock().progress(&progress));
         let spoke = tokio::time::Instant::now();
         assert_eq!(silent.await.unwrap(), Err(CallError::TimedOut(SILENCE)));
         assert_eq!(spoke.elapsed(), SILENCE);

@@ -16,24 +16,24 @@ use tokio_util::sync::CancellationToken;
 
 pub use call::{Call, CallError, CallOptions, ProgressSink};
 pub use pending::Pulse;
-pub use reader::{Handler, Unreadable, read_messages, receive, receive_message};
+pub use reader::{MessageHandler, UnexpectedMessage, read_messages, receive, receive_message};
 
 use crate::{
     base::Lock,
     wire::{Id, Message, Notification, Outbox, Outcome, Raw, Request, Response},
 };
-use pending::Pending;
+use pending::PendingRequests;
 
-/// A handle on one connection. Cheap to clone; requests on it run concurrently.
+/// A handle on one inner. Cheap to clone; requests on it run concurrently.
 #[derive(Clone)]
 pub struct Peer {
-    connection: Arc<Connection>,
-    /// Where messages leave. A connection may have several ways out: over HTTP each response is one.
+    inner: Arc<PeerInner>,
+    /// Where messages leave. A inner may have several ways out: over HTTP each response is one.
     outbox: Outbox,
 }
 
-struct Connection {
-    pending: Lock<Pending>,
+struct PeerInner {
+    pending: Lock<PendingRequests>,
     /// Cancelled once no further request can be made.
     closed: CancellationToken,
     /// Whenever nothing is pending any more.
@@ -42,18 +42,18 @@ struct Connection {
 
 impl Peer {
     pub fn new(outbox: Outbox) -> Self {
-        let connection = Arc::new(Connection {
+        let inner = Arc::new(PeerInner {
             pending: Lock::default(),
             closed: CancellationToken::new(),
             settled: Notify::new(),
         });
-        Self { connection, outbox }
+        Self { inner, outbox }
     }
 
     /// The same peer, reached by another way out.
     #[must_use]
     pub fn through(&self, outbox: Outbox) -> Self {
-        Self { connection: self.connection.clone(), outbox }
+        Self { inner: self.inner.clone(), outbox }
     }
 
     /// Sends a request and waits for its answer.
@@ -88,10 +88,10 @@ impl Peer {
 
     /// Whether a request of ours still waits for its answer.
     pub fn is_waiting(&self, id: u64) -> bool {
-        self.connection.pending.lock().is_waiting(id)
+        self.inner.pending.lock().is_waiting(id)
     }
 
-    /// Sends a notification; lost where the connection is closed, as notifications are.
+    /// Sends a notification; lost where the inner is closed, as notifications are.
     pub fn notify(&self, method: &str, params: Option<Raw>) {
         let method = method.to_owned();
         self.outbox.push(Message::Notification(Notification { method, params }));
@@ -108,38 +108,38 @@ impl Peer {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.connection.closed.is_cancelled()
+        self.inner.closed.is_cancelled()
     }
 
-    /// Resolves when the other side has closed the connection, or its process is gone.
+    /// Resolves when the other side has closed the inner, or its process is gone.
     pub async fn closed(&self) {
-        self.connection.closed.cancelled().await;
+        self.inner.closed.cancelled().await;
     }
 
-    /// A token that is cancelled with the connection, or before it by whoever holds it.
+    /// A token that is cancelled with the inner, or before it by whoever holds it.
     pub fn token(&self) -> CancellationToken {
-        self.connection.closed.child_token()
+        self.inner.closed.child_token()
     }
 
     /// Fails everything pending at once, and lets the writer finish what is queued.
     pub fn close(&self) {
-        self.connection.closed.cancel();
+        self.inner.closed.cancel();
         self.outbox.close();
-        self.connection.pending.lock().fail_all();
-        self.connection.settled.notify_waiters();
+        self.inner.pending.lock().fail_all();
+        self.inner.settled.notify_waiters();
     }
 
     /// Takes no further requests; those in flight may still be answered.
     pub fn retire(&self) {
-        self.connection.closed.cancel();
+        self.inner.closed.cancel();
     }
 
     /// Waits until no request of ours is pending.
     pub async fn settled(&self) {
         loop {
-            let mut settled = std::pin::pin!(self.connection.settled.notified());
+            let mut settled = std::pin::pin!(self.inner.settled.notified());
             settled.as_mut().enable();
-            if self.connection.pending.lock().is_empty() {
+            if self.inner.pending.lock().is_empty() {
                 return;
             }
             settled.await;
@@ -174,20 +174,20 @@ impl Peer {
 
     /// Forgets a request; `false` when it was answered before.
     fn forget(&self, id: u64) -> bool {
-        let mut pending = self.connection.pending.lock();
+        let mut pending = self.inner.pending.lock();
         let was_waiting = pending.forget(id);
         if was_waiting && pending.is_empty() {
-            self.connection.settled.notify_waiters();
+            self.inner.settled.notify_waiters();
         }
         was_waiting
     }
 
     /// Hands an answer to the request that waits for it; `false` when none does.
     fn answer(&self, id: Option<&Id>, answer: Result<Outcome, CallError>) -> bool {
-        let mut pending = self.connection.pending.lock();
+        let mut pending = self.inner.pending.lock();
         let is_awaited = pending.answer(id, answer);
         if is_awaited && pending.is_empty() {
-            self.connection.settled.notify_waiters();
+            self.inner.settled.notify_waiters();
         }
         is_awaited
     }

@@ -11,12 +11,12 @@ use crate::{
 };
 
 #[derive(Default)]
-pub(super) struct Pending {
+pub(super) struct PendingRequests {
     last_id: u64,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, PendingRequest>,
 }
 
-struct Waiting {
+struct PendingRequest {
     answer: oneshot::Sender<Result<Outcome, CallError>>,
     progress: Option<ProgressSink>,
     pulse: Pulse,
@@ -42,20 +42,20 @@ impl Pulse {
 }
 
 /// What the caller keeps of a request that was registered.
-pub(super) struct Registered {
+pub(super) struct RegisteredRequest {
     pub(super) id: u64,
     pub(super) answer: oneshot::Receiver<Result<Outcome, CallError>>,
     pub(super) pulse: Pulse,
 }
 
-impl Pending {
-    pub(super) fn register(&mut self, progress: Option<ProgressSink>) -> Registered {
+impl PendingRequests {
+    pub(super) fn register(&mut self, progress: Option<ProgressSink>) -> RegisteredRequest {
         self.last_id += 1;
         let (sender, answer) = oneshot::channel();
         let pulse = Pulse::now();
-        let waiting = Waiting { answer: sender, progress, pulse: pulse.clone() };
+        let waiting = PendingRequest { answer: sender, progress, pulse: pulse.clone() };
         self.waiting.insert(self.last_id, waiting);
-        Registered { id: self.last_id, answer, pulse }
+        RegisteredRequest { id: self.last_id, answer, pulse }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -83,7 +83,7 @@ impl Pending {
     pub(super) fn progress(&mut self, params: &Raw) -> bool {
         let token = edit::get(params, "progressToken").and_then(Id::new);
         let waiting = token.as_ref().and_then(Id::as_u64).and_then(|id| self.waiting.get(&id));
-        let Some(Waiting { progress: Some(sink), pulse, .. }) = waiting else {
+        let Some(PendingRequest { progress: Some(sink), pulse, .. }) = waiting else {
             return false;
         };
         pulse.beat();

@@ -9,12 +9,13 @@ use super::{CallError, Peer};
 use crate::{
     protocol::method,
     wire::{
-        Invalid, Line, LineReader, Message, Notification, Request, Response, Skimmed, parse_line,
+        InvalidMessage, Line, LineReader, LineSummary, Message, Notification, Request, Response,
+        parse_line,
     },
 };
 
 /// What the owner of a connection does with what the other side sends of its own accord.
-pub trait Handler: Send + Sync + 'static {
+pub trait MessageHandler: Send + Sync + 'static {
     /// Takes a request. Must not block: whoever works on it answers with [`Peer::respond`].
     fn request(&self, request: Request);
 
@@ -22,7 +23,7 @@ pub trait Handler: Send + Sync + 'static {
     fn notification(&self, notification: Notification);
 
     /// Takes note of what cannot be read. A host is answered, a server's noise is counted.
-    fn unreadable(&self, what: Unreadable);
+    fn unexpected(&self, what: UnexpectedMessage);
 
     /// Waits while those that receive what this side sends cannot take more.
     fn ready(&self) -> impl Future<Output = ()> + Send;
@@ -30,11 +31,11 @@ pub trait Handler: Send + Sync + 'static {
 
 /// What arrived and was no message that anybody waits for.
 #[derive(Debug)]
-pub enum Unreadable {
-    Invalid(Invalid),
+pub enum UnexpectedMessage {
+    Invalid(InvalidMessage),
     /// A request or notification above the size limit.
     Oversized {
-        skimmed: Skimmed,
+        summary: LineSummary,
         limit: usize,
     },
     /// A response that no request waits for: late, repeated, or invented.
@@ -54,13 +55,13 @@ pub async fn read_messages<R, H>(
 ) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
-    H: Handler,
+    H: MessageHandler,
 {
     loop {
         match lines.next().await {
             Ok(Some(Line::Text(line))) => receive(&line, &peer, handler.as_ref()),
-            Ok(Some(Line::Oversized(skimmed))) => {
-                take_oversized(skimmed, limit, &peer, handler.as_ref());
+            Ok(Some(Line::Oversized(summary))) => {
+                receive_oversized(summary, limit, &peer, handler.as_ref());
             }
             Ok(None) => return Ok(()),
             Err(error) => return Err(error),
@@ -70,36 +71,43 @@ where
 }
 
 /// Takes the messages of one line: answers what is pending, and hands the rest to `handler`.
-pub fn receive<H: Handler>(line: &Bytes, peer: &Peer, handler: &H) {
+pub fn receive<H: MessageHandler>(line: &Bytes, peer: &Peer, handler: &H) {
     for message in parse_line(line) {
         receive_message(message, peer, handler);
     }
 }
 
 /// Takes one message, or what should have been one.
-pub fn receive_message<H: Handler>(message: Result<Message, Invalid>, peer: &Peer, handler: &H) {
+pub fn receive_message<H: MessageHandler>(
+    message: Result<Message, InvalidMessage>,
+    peer: &Peer,
+    handler: &H,
+) {
     match message {
-        Ok(Message::Response(response)) => take_response(response, peer, handler),
+        Ok(Message::Response(response)) => receive_response(response, peer, handler),
         Ok(Message::Request(request)) => handler.request(request),
         Ok(Message::Notification(notification)) => {
             if !is_progress_of_ours(&notification, peer) {
                 handler.notification(notification);
             }
         }
-        Err(Invalid::NotReply { id, reason }) => {
+        Err(InvalidMessage::NotReply { id, reason }) => {
             if !peer.answer(Some(&id), Err(CallError::Malformed(reason))) {
-                handler.unreadable(Unreadable::Invalid(Invalid::NotReply { id, reason }));
+                handler.unexpected(UnexpectedMessage::Invalid(InvalidMessage::NotReply {
+                    id,
+                    reason,
+                }));
             }
         }
-        Err(invalid) => handler.unreadable(Unreadable::Invalid(invalid)),
+        Err(invalid) => handler.unexpected(UnexpectedMessage::Invalid(invalid)),
     }
 }
 
-fn take_response<H: Handler>(response: Response, peer: &Peer, handler: &H) {
+fn receive_response<H: MessageHandler>(response: Response, peer: &Peer, handler: &H) {
     let Response { id, outcome } = response;
     // Cloning is two reference counts; it buys that a stray reply can be shown.
     if !peer.answer(id.as_ref(), Ok(outcome.clone())) {
-        handler.unreadable(Unreadable::Stray(Response { id, outcome }));
+        handler.unexpected(UnexpectedMessage::Stray(Response { id, outcome }));
     }
 }
 
@@ -108,12 +116,17 @@ fn is_progress_of_ours(notification: &Notification, peer: &Peer) -> bool {
         && notification
             .params
             .as_ref()
-            .is_some_and(|params| peer.connection.pending.lock().progress(params))
+            .is_some_and(|params| peer.inner.pending.lock().progress(params))
 }
 
-fn take_oversized<H: Handler>(skimmed: Skimmed, limit: usize, peer: &Peer, handler: &H) {
-    let error = CallError::Oversized { size: skimmed.size, limit };
-    if skimmed.is_call || !peer.answer(skimmed.id.as_ref(), Err(error)) {
-        handler.unreadable(Unreadable::Oversized { skimmed, limit });
+fn receive_oversized<H: MessageHandler>(
+    summary: LineSummary,
+    limit: usize,
+    peer: &Peer,
+    handler: &H,
+) {
+    let error = CallError::Oversized { size: summary.size, limit };
+    if summary.is_call || !peer.answer(summary.id.as_ref(), Err(error)) {
+        handler.unexpected(UnexpectedMessage::Oversized { summary, limit });
     }
 }

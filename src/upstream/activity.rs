@@ -9,12 +9,12 @@ use crate::base::Lock;
 /// Counts the uses of one connection.
 #[derive(Debug)]
 pub(super) struct Activity {
-    state: Lock<State>,
+    state: Lock<ActivityState>,
     unused: Notify,
 }
 
 #[derive(Debug)]
-enum State {
+enum ActivityState {
     InUse(usize),
     Unused {
         since: Instant,
@@ -25,47 +25,47 @@ enum State {
 
 /// One use; the connection is not idle while this lives.
 #[derive(Debug)]
-pub(super) struct InUse(Arc<Activity>);
+pub(super) struct ActivityGuard(Arc<Activity>);
 
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
-        let state = Lock::new(State::Unused { since: Instant::now() });
+        let state = Lock::new(ActivityState::Unused { since: Instant::now() });
         Arc::new(Self { state, unused: Notify::new() })
     }
 
     /// Begins a use; `None` when the connection is being closed.
-    pub(super) fn begin(self: &Arc<Self>) -> Option<InUse> {
+    pub(super) fn begin(self: &Arc<Self>) -> Option<ActivityGuard> {
         let mut state = self.state.lock();
         *state = match *state {
-            State::InUse(uses) => State::InUse(uses + 1),
-            State::Unused { .. } => State::InUse(1),
-            State::Closed => return None,
+            ActivityState::InUse(uses) => ActivityState::InUse(uses + 1),
+            ActivityState::Unused { .. } => ActivityState::InUse(1),
+            ActivityState::Closed => return None,
         };
-        Some(InUse(self.clone()))
+        Some(ActivityGuard(self.clone()))
     }
 
     /// Bars new uses, unless there is one at this moment.
     pub(super) fn try_close(&self) -> bool {
         let mut state = self.state.lock();
-        let is_in_use = matches!(*state, State::InUse(_));
+        let is_in_use = matches!(*state, ActivityState::InUse(_));
         if !is_in_use {
-            *state = State::Closed;
+            *state = ActivityState::Closed;
         }
         !is_in_use
     }
 
     /// Bars new uses.
     pub(super) fn close(&self) {
-        *self.state.lock() = State::Closed;
+        *self.state.lock() = ActivityState::Closed;
     }
 
     /// Resolves once nothing has used the connection for `timeout`.
     pub(super) async fn idle_for(&self, timeout: Duration) {
         loop {
             let due = match *self.state.lock() {
-                State::InUse(_) => None,
-                State::Unused { since } => Some(since + timeout),
-                State::Closed => return,
+                ActivityState::InUse(_) => None,
+                ActivityState::Unused { since } => Some(since + timeout),
+                ActivityState::Closed => return,
             };
             match due {
                 None => self.unused.notified().await,
@@ -76,16 +76,16 @@ impl Activity {
     }
 }
 
-impl Drop for InUse {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         match *state {
-            State::InUse(1) => {
-                *state = State::Unused { since: Instant::now() };
+            ActivityState::InUse(1) => {
+                *state = ActivityState::Unused { since: Instant::now() };
                 self.0.unused.notify_one();
             }
-            State::InUse(uses) => *state = State::InUse(uses - 1),
-            State::Unused { .. } | State::Closed => {}
+            ActivityState::InUse(uses) => *state = ActivityState::InUse(uses - 1),
+            ActivityState::Unused { .. } | ActivityState::Closed => {}
         }
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn idleness_counts_from_the_end_of_the_last_use() {
+    async fn idle_time_starts_at_the_end_of_the_last_use() {
         let activity = Activity::new();
         let start = Instant::now();
         let in_use = activity.begin().unwrap();

@@ -1,5 +1,5 @@
 //! The one task that owns a server's life: it waits for whatever can happen next, lets the pure
-//! [`State`] decide, and performs the effects.
+//! [`ServerState`] decide, and performs the effects.
 
 mod effects;
 
@@ -17,14 +17,14 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     AttemptError, Audience, Kinds, Lease, LoadError, StaysAwake,
-    connect::{Connected, Surroundings},
-    connection::{Connection, Link},
-    fetch::{self, Lists},
+    attempt::{ConnectSetup, ConnectedServer},
+    connection::{OwnedConnection, ServerConnection},
+    fetch::{self, FetchedLists},
     freshness::Freshness,
-    greet::Approach,
-    handle::Shared,
-    process::Grace,
-    state::{Event, Refusal, State},
+    greet::HandshakePlan,
+    handle::UpstreamInner,
+    process::ShutdownPolicy,
+    server_state::{LoadRefusal, ServerEvent, ServerState},
 };
 use crate::{
     catalog::{Origin, ProtocolSupport},
@@ -32,17 +32,17 @@ use crate::{
     protocol::Era,
 };
 
-pub(super) enum Command {
+pub(super) enum ActorCommand {
     /// Somebody needs the server and waits for it.
-    Want { host: Era, reply: oneshot::Sender<Result<Lease, LoadError>> },
+    Want { host_era: Era, reply: oneshot::Sender<Result<Lease, LoadError>> },
     /// Connect, though nobody waits.
-    Begin { host: Era },
+    Begin { host_era: Era },
     /// Find out what it has, though nobody needs it.
     Learn,
     /// It was loaded in another run.
     Restore,
     /// Something that this task cannot wait for has changed.
-    LookAgain,
+    Reevaluate,
     /// Go to sleep now, if nothing speaks against it.
     Sleep { reply: oneshot::Sender<Result<(), StaysAwake>> },
     /// Another takes its place: end as soon as nothing is in flight.
@@ -50,42 +50,42 @@ pub(super) enum Command {
 }
 
 /// Everything that can wake the actor.
-enum Happening {
-    Command(Command),
-    Attempted(Result<Box<Connected>, AttemptError>),
+enum ActorEvent {
+    Command(ActorCommand),
+    Attempted(Result<Box<ConnectedServer>, AttemptError>),
     Died,
     Idled,
     RetryDue,
     LoggedIn,
     Expired,
     ListsChanged(Kinds),
-    Refreshed(Result<Box<Lists>, AttemptError>),
+    Refreshed(Result<Box<FetchedLists>, AttemptError>),
     Stopped,
 }
 
-type Work<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>> + Send>>;
+type AttemptFuture<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>> + Send>>;
 
-/// A server that changes its lists whenever they are read must not keep us reading them.
-const REFRESH_PAUSE: Duration = Duration::from_millis(100);
-pub(super) struct Actor {
-    shared: Arc<Shared>,
-    surroundings: Surroundings,
-    inbox: mpsc::UnboundedReceiver<Command>,
+/// A server that changes its lists whenever they are read must not keep us announced_before_refresh them.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) struct ServerActor {
+    shared: Arc<UpstreamInner>,
+    setup: ConnectSetup,
+    inbox: mpsc::UnboundedReceiver<ActorCommand>,
     stop: CancellationToken,
     /// `None` only inside `play`.
-    state: Option<State<Link>>,
-    waiting: Vec<(Era, oneshot::Sender<Result<Lease, LoadError>>)>,
-    attempt: Option<Work<Connected>>,
+    state: Option<ServerState<OwnedConnection>>,
+    waiters: Vec<(Era, oneshot::Sender<Result<Lease, LoadError>>)>,
+    attempt: Option<AttemptFuture<ConnectedServer>>,
     /// The end of the previous process; a new one waits for it, since they may share a lock or a port.
     ending: Option<AbortOnDropHandle<()>>,
-    refresh: Option<Work<Lists>>,
+    refresh: Option<AttemptFuture<FetchedLists>>,
     refresh_not_before: Instant,
     /// The era in which the last attempt was begun.
-    attempted_for: Era,
-    /// How often the server had said that its lists had changed when the last reading of them began.
-    reading: u64,
+    attempted_era: Era,
+    /// How often the server had said that its lists had changed when the last announced_before_refresh of them began.
+    announced_before_refresh: u64,
     /// The era of the host that last needed the server.
-    host: Era,
+    host_era: Era,
     /// `None` before anybody has looked at what other runs have seen.
     spoken: Option<ProtocolSupport>,
     freshness: Freshness,
@@ -95,30 +95,30 @@ pub(super) struct Actor {
     logged: Option<String>,
 }
 
-impl Actor {
+impl ServerActor {
     pub(super) fn new(
-        shared: Arc<Shared>,
-        surroundings: Surroundings,
-        inbox: mpsc::UnboundedReceiver<Command>,
+        shared: Arc<UpstreamInner>,
+        setup: ConnectSetup,
+        inbox: mpsc::UnboundedReceiver<ActorCommand>,
         stop: CancellationToken,
     ) -> Self {
         let now = Instant::now();
-        let is_hybrid = surroundings.config.startup == Startup::Hybrid;
-        let freshness = Freshness::new(is_hybrid, surroundings.context.catalog_ttl);
+        let is_hybrid = setup.config.startup == Startup::Hybrid;
+        let freshness = Freshness::new(is_hybrid, setup.context.catalog_ttl);
         Self {
-            state: Some(Self::first_state(&shared)),
+            state: Some(Self::initial_state(&shared)),
             shared,
-            surroundings,
+            setup,
             inbox,
             stop,
-            waiting: Vec::new(),
+            waiters: Vec::new(),
             attempt: None,
             ending: None,
             refresh: None,
             refresh_not_before: now,
-            attempted_for: Era::Legacy,
-            reading: 0,
-            host: Era::Legacy,
+            attempted_era: Era::Legacy,
+            announced_before_refresh: 0,
+            host_era: Era::Legacy,
             spoken: None,
             freshness,
             is_first_attempt_over: false,
@@ -127,141 +127,143 @@ impl Actor {
         }
     }
 
-    fn first_state(shared: &Shared) -> State<Link> {
-        let state = State::initial(shared.config.enabled, shared.is_known());
-        shared.status.lock().follow(&state);
+    fn initial_state(shared: &UpstreamInner) -> ServerState<OwnedConnection> {
+        let state = ServerState::initial(shared.config.enabled, shared.is_known());
+        shared.status.lock().update(&state);
         state
     }
 
     pub(super) async fn run(mut self) {
         loop {
-            match self.next().await {
-                Happening::Stopped => return self.stop().await,
-                Happening::Command(command) => self.obey(command),
-                Happening::Attempted(outcome) => self.attempted(outcome),
-                Happening::Died => self.died(),
-                Happening::Idled if self.is_retiring => {
+            match self.next_event().await {
+                ActorEvent::Stopped => return self.stop().await,
+                ActorEvent::Command(command) => self.handle_command(command),
+                ActorEvent::Attempted(outcome) => self.finish_attempt(outcome),
+                ActorEvent::Died => self.handle_death(),
+                ActorEvent::Idled if self.is_retiring => {
                     if self.is_closed_for_use() {
                         return self.stop().await;
                     }
                 }
-                Happening::Idled => self.idled(),
-                Happening::RetryDue => self.play(Event::RetryDue),
-                Happening::LoggedIn => self.play(Event::LoggedIn),
-                Happening::Expired => {
-                    self.freshness.end();
-                    if matches!(self.state, Some(State::Awake { .. })) {
-                        self.surroundings.stale.mark(Kinds::ALL);
+                ActorEvent::Idled => self.sleep_if_unused(),
+                ActorEvent::RetryDue => self.apply(ServerEvent::RetryDue),
+                ActorEvent::LoggedIn => self.apply(ServerEvent::LoggedIn),
+                ActorEvent::Expired => {
+                    self.freshness.clear();
+                    if matches!(self.state, Some(ServerState::Awake { .. })) {
+                        self.setup.stale.mark(Kinds::ALL);
                     } else {
-                        self.play(Event::Studied);
+                        self.apply(ServerEvent::Studied);
                     }
                 }
-                Happening::ListsChanged(kinds) => self.begin_refresh(kinds),
-                Happening::Refreshed(outcome) => self.refreshed(outcome),
+                ActorEvent::ListsChanged(kinds) => self.begin_refresh(kinds),
+                ActorEvent::Refreshed(outcome) => self.finish_refresh(outcome),
             }
-            if self.is_retiring && !matches!(self.state, Some(State::Awake { .. })) {
+            if self.is_retiring && !matches!(self.state, Some(ServerState::Awake { .. })) {
                 return self.stop().await;
             }
         }
     }
 
-    async fn next(&mut self) -> Happening {
-        let (link, retry_at) = match &self.state {
-            Some(State::Awake { connection: link, .. }) => (Some(link.connection.clone()), None),
-            Some(State::BackingOff { until, .. }) => (None, Some(Instant::from_std(*until))),
+    async fn next_event(&mut self) -> ActorEvent {
+        let (owned, retry_at) = match &self.state {
+            Some(ServerState::Awake { connection: owned, .. }) => {
+                (Some(owned.connection.clone()), None)
+            }
+            Some(ServerState::BackingOff { until, .. }) => (None, Some(Instant::from_std(*until))),
             _ => (None, None),
         };
         let awaited = match &self.state {
-            Some(State::AwaitingLogin { .. }) => self.surroundings.credentials.clone(),
+            Some(ServerState::AwaitingLogin { .. }) => self.setup.credentials.clone(),
             _ => None,
         };
         let may_idle = self.shared.subscriptions.uris().is_empty();
         let idle_timeout = if self.is_retiring {
             Some(Duration::ZERO)
         } else {
-            self.surroundings.config.idle_timeout.filter(|_| may_idle)
+            self.setup.config.idle_timeout.filter(|_| may_idle)
         };
-        let may_sleep = self.is_retiring || self.surroundings.config.startup != Startup::Eager;
-        let is_asleep = matches!(self.state, Some(State::Asleep { .. }));
-        let is_awake = link.is_some() && self.refresh.is_none();
-        let expires_at = self.freshness.ends(is_awake).filter(|_| is_awake || is_asleep);
+        let may_sleep = self.is_retiring || self.setup.config.startup != Startup::Eager;
+        let is_asleep = matches!(self.state, Some(ServerState::Asleep { .. }));
+        let is_awake = owned.is_some() && self.refresh.is_none();
+        let expires_at = self.freshness.expires_at(is_awake).filter(|_| is_awake || is_asleep);
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Happening::Stopped,
-            command = self.inbox.recv() => command.map_or(Happening::Stopped, Happening::Command),
-            outcome = work(&mut self.attempt) => {
+            () = self.stop.cancelled() => ActorEvent::Stopped,
+            command = self.inbox.recv() => command.map_or(ActorEvent::Stopped, ActorEvent::Command),
+            outcome = poll_work(&mut self.attempt) => {
                 self.attempt = None;
-                Happening::Attempted(outcome)
+                ActorEvent::Attempted(outcome)
             }
-            () = until(link.as_ref(), |link| async move { link.peer.closed().await }) => Happening::Died,
-            outcome = work(&mut self.refresh) => {
+            () = poll_with(owned.as_ref(), |owned| async move { owned.peer.closed().await }) => ActorEvent::Died,
+            outcome = poll_work(&mut self.refresh) => {
                 self.refresh = None;
-                Happening::Refreshed(outcome)
+                ActorEvent::Refreshed(outcome)
             }
-            kinds = self.surroundings.stale.take(), if link.is_some() && self.refresh.is_none() => {
-                Happening::ListsChanged(kinds)
+            kinds = self.setup.stale.take(), if owned.is_some() && self.refresh.is_none() => {
+                ActorEvent::ListsChanged(kinds)
             }
-            () = until(retry_at, tokio::time::sleep_until) => Happening::RetryDue,
-            () = until(awaited, |credentials| async move { credentials.changed().await }) => {
-                Happening::LoggedIn
+            () = poll_with(retry_at, tokio::time::sleep_until) => ActorEvent::RetryDue,
+            () = poll_with(awaited, |credentials| async move { credentials.changed().await }) => {
+                ActorEvent::LoggedIn
             }
-            () = until(expires_at, tokio::time::sleep_until) => Happening::Expired,
-            () = until(link.as_ref().zip(idle_timeout), |(link, timeout)| async move {
-                link.activity.idle_for(timeout).await;
-            }), if may_sleep => Happening::Idled,
+            () = poll_with(expires_at, tokio::time::sleep_until) => ActorEvent::Expired,
+            () = poll_with(owned.as_ref().zip(idle_timeout), |(owned, timeout)| async move {
+                owned.activity.idle_for(timeout).await;
+            }), if may_sleep => ActorEvent::Idled,
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle_command(&mut self, command: ActorCommand) {
         match command {
-            Command::Want { host, reply } => {
+            ActorCommand::Want { host_era, reply } => {
                 if self.has_ended() {
                     // Noticed here before the event of it came up.
-                    self.died();
+                    self.handle_death();
                 }
-                if self.should_connect_again(host) {
-                    self.host = host;
-                    self.give_refresh_up();
-                    self.play(Event::Unsuitable);
+                if self.should_reconnect(host_era) {
+                    self.host_era = host_era;
+                    self.cancel_refresh();
+                    self.apply(ServerEvent::Unsuitable);
                 }
-                if let Some(State::Awake { connection: link, .. }) = &self.state
-                    && let Some(lease) = Lease::on(&link.connection)
+                if let Some(ServerState::Awake { connection: owned, .. }) = &self.state
+                    && let Some(lease) = Lease::on(&owned.connection)
                 {
                     // Whoever asked may have gone away.
-                    let _ = reply.send(Ok(lease.for_a_host()));
+                    let _ = reply.send(Ok(lease.mark_used()));
                     return;
                 }
-                self.host = host;
-                self.waiting.push((host, reply));
-                self.play(Event::Wanted);
+                self.host_era = host_era;
+                self.waiters.push((host_era, reply));
+                self.apply(ServerEvent::Wanted);
             }
-            Command::Begin { host } => {
-                self.host = host;
-                self.play(Event::Wanted);
+            ActorCommand::Begin { host_era } => {
+                self.host_era = host_era;
+                self.apply(ServerEvent::Wanted);
             }
-            Command::Learn => self.learn(),
-            Command::Restore => {
+            ActorCommand::Learn => self.learn(),
+            ActorCommand::Restore => {
                 self.take_recalled(Origin::HostsRequest);
             }
-            Command::LookAgain => {}
-            Command::Sleep { reply } => {
+            ActorCommand::Reevaluate => {}
+            ActorCommand::Sleep { reply } => {
                 // Whoever asked may have gone away.
                 let _ = reply.send(self.sleep());
             }
-            Command::Retire => self.is_retiring = true,
+            ActorCommand::Retire => self.is_retiring = true,
         }
     }
 
     fn sleep(&mut self) -> Result<(), StaysAwake> {
         match &self.state {
-            _ if self.surroundings.config.startup == Startup::Eager => Err(StaysAwake::Eager),
-            Some(State::Loading(_)) => Err(StaysAwake::Loading),
-            Some(State::Awake { .. }) if !self.shared.subscriptions.uris().is_empty() => {
+            _ if self.setup.config.startup == Startup::Eager => Err(StaysAwake::Eager),
+            Some(ServerState::Loading(_)) => Err(StaysAwake::Loading),
+            Some(ServerState::Awake { .. }) if !self.shared.subscriptions.uris().is_empty() => {
                 Err(StaysAwake::Subscribed)
             }
-            Some(State::Awake { .. }) => {
-                self.idled();
-                let is_awake = matches!(self.state, Some(State::Awake { .. }));
+            Some(ServerState::Awake { .. }) => {
+                self.sleep_if_unused();
+                let is_awake = matches!(self.state, Some(ServerState::Awake { .. }));
                 if is_awake { Err(StaysAwake::InUse) } else { Ok(()) }
             }
             _ => Ok(()),
@@ -273,128 +275,131 @@ impl Actor {
         if self.take_recalled(Origin::OwnAccord) {
             self.first_attempt_over();
         } else {
-            self.play(Event::Studied);
+            self.apply(ServerEvent::Studied);
         }
     }
 
     /// Takes over what the server had in another run, if that is known and it has not been loaded in this one.
     fn take_recalled(&mut self, origin: Origin) -> bool {
-        if !matches!(self.state, Some(State::Unloaded { .. })) {
+        if !matches!(self.state, Some(ServerState::Unloaded { .. })) {
             return false;
         }
         let Some(recalled) = self.shared.observer.recall() else { return false };
-        self.freshness.take_over(&recalled);
-        self.play(Event::Recalled);
+        self.freshness.restore(&recalled);
+        self.apply(ServerEvent::Recalled);
         self.shared.publish_recalled(recalled.catalog, origin);
         true
     }
 
     /// Whether the connection was made for no host in particular, and its first host would do better with another: one
     /// in its own era, where the server speaks that, or one for which all is declared that the host declares.
-    fn should_connect_again(&self, host: Era) -> bool {
-        let Some(State::Awake { connection: link, .. }) = &self.state else { return false };
-        let connection = &link.connection;
+    fn should_reconnect(&self, host_era: Era) -> bool {
+        let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return false };
+        let connection = &owned.connection;
         !connection.is_used()
-            && (self.is_of_another_era(connection, host) || self.declares_too_little(connection))
+            && (self.is_in_another_era(connection, host_era) || self.declares_too_little(connection))
             // A request of dormouse itself may be in flight; then it stays as it is.
             && connection.activity.try_close()
     }
 
     /// Whether the server could speak this era, and the connection is in the other.
-    fn is_of_another_era(&self, connection: &Connection, host: Era) -> bool {
+    fn is_in_another_era(&self, connection: &ServerConnection, host_era: Era) -> bool {
         let connected = connection.greeting.era;
-        let protocol = self.surroundings.config.protocol;
+        let protocol = self.setup.config.protocol;
         let spoken = self.spoken.unwrap_or_default();
-        host != connected && Approach::choose(protocol, host, spoken) != Approach::Only(connected)
+        host_era != connected
+            && HandshakePlan::choose(protocol, host_era, spoken) != HandshakePlan::Only(connected)
     }
 
-    fn declares_too_little(&self, connection: &Connection) -> bool {
+    fn declares_too_little(&self, connection: &ServerConnection) -> bool {
         let observer = &self.shared.observer;
         observer.declares_more(&connection.terms.declared, connection.greeting.era)
     }
 
-    /// Returns the era of the first waiting host if the connection suits none of those that wait. An attempt that was
+    /// Returns the era of the first waiters host if the connection suits none of those that wait. An attempt that was
     /// begun in that era is not made again: the server speaks no other.
-    fn better_for(&self, link: &Link) -> Option<Era> {
-        let (first, _) = self.waiting.first()?;
-        let connection = &link.connection;
+    fn better_era(&self, owned: &OwnedConnection) -> Option<Era> {
+        let (first, _) = self.waiters.first()?;
+        let connection = &owned.connection;
         if self.declares_too_little(connection) {
             return Some(*first);
         }
-        let is_mismatch = |(era, _): &(Era, _)| self.is_of_another_era(connection, *era);
-        let is_other = *first != self.attempted_for && self.waiting.iter().all(is_mismatch);
+        let is_mismatch = |(era, _): &(Era, _)| self.is_in_another_era(connection, *era);
+        let is_other = *first != self.attempted_era && self.waiters.iter().all(is_mismatch);
         is_other.then_some(*first)
     }
 
     fn has_ended(&self) -> bool {
-        matches!(&self.state, Some(State::Awake { connection: link, .. }) if link.connection.peer.is_closed())
+        matches!(&self.state, Some(ServerState::Awake { connection: owned, .. }) if owned.connection.peer.is_closed())
     }
 
-    fn attempted(&mut self, outcome: Result<Box<Connected>, AttemptError>) {
+    fn finish_attempt(&mut self, outcome: Result<Box<ConnectedServer>, AttemptError>) {
         match outcome {
             Ok(connected) => {
-                let Connected { link, timing } = *connected;
-                self.spoken = Some(link.connection.terms.spoken);
-                if let Some(host) = self.better_for(&link) {
-                    self.host = host;
-                    return self.play(Event::Mismatched(link));
+                let ConnectedServer { owned, timing } = *connected;
+                self.spoken = Some(owned.connection.terms.spoken);
+                if let Some(host_era) = self.better_era(&owned) {
+                    self.host_era = host_era;
+                    return self.apply(ServerEvent::Mismatched(owned));
                 }
                 let mut status = self.shared.status.lock();
                 status.last_wake = Some((SystemTime::now(), timing));
                 status.last_error = None;
                 drop(status);
-                self.play(Event::Connected(link));
+                self.apply(ServerEvent::Connected(owned));
             }
             Err(error) => {
                 // It may be another server by now, one that speaks another era.
                 self.spoken = Some(ProtocolSupport::default());
                 self.shared.status.lock().last_error = Some(error.to_string());
-                self.play(Event::Failed(Arc::new(error)));
-                self.look_later();
+                self.apply(ServerEvent::Failed(Arc::new(error)));
+                self.postpone_expiry();
             }
         }
     }
 
     /// If it was time to look at what is known, that has come to nothing.
-    fn look_later(&mut self) {
+    fn postpone_expiry(&mut self) {
         if let Some(known) = self.shared.catalog.load_full() {
             self.freshness.postpone(&known);
         }
     }
 
-    fn give_refresh_up(&mut self) {
-        self.surroundings.stale.note_read(self.surroundings.stale.told());
+    fn cancel_refresh(&mut self) {
+        self.setup.stale.note_read(self.setup.stale.announced_count());
         self.refresh = None;
-        self.look_later();
+        self.postpone_expiry();
     }
 
-    fn died(&mut self) {
-        self.give_refresh_up();
-        self.play(Event::Died);
+    fn handle_death(&mut self) {
+        self.cancel_refresh();
+        self.apply(ServerEvent::Died);
     }
 
-    fn idled(&mut self) {
+    fn sleep_if_unused(&mut self) {
         if self.is_closed_for_use() {
             tracing::info!(server = self.name(), "asleep");
-            self.give_refresh_up();
-            self.play(Event::Idled);
+            self.cancel_refresh();
+            self.apply(ServerEvent::Idled);
         }
     }
 
     /// Closes the connection for further use, unless a use has begun since the clock ran out.
     fn is_closed_for_use(&self) -> bool {
         match &self.state {
-            Some(State::Awake { connection: link, .. }) => link.connection.activity.try_close(),
+            Some(ServerState::Awake { connection: owned, .. }) => {
+                owned.connection.activity.try_close()
+            }
             _ => false,
         }
     }
 
-    fn play(&mut self, event: Event<Link>) {
+    fn apply(&mut self, event: ServerEvent<OwnedConnection>) {
         let Some(state) = self.state.take() else { return };
-        let startup = self.surroundings.config.startup;
+        let startup = self.setup.config.startup;
         let now = Instant::now().into_std();
         let (state, effects) = state.step(event, startup, now, fastrand::f64());
-        self.shared.status.lock().follow(&state);
+        self.shared.status.lock().update(&state);
         self.state = Some(state);
         for effect in effects {
             self.perform(effect);
@@ -403,29 +408,30 @@ impl Actor {
     }
 
     fn begin_refresh(&mut self, kinds: Kinds) {
-        if !self.surroundings.context.reads_lists {
-            return self.surroundings.stale.note_read(self.surroundings.stale.told());
+        if !self.setup.context.reads_lists {
+            return self.setup.stale.note_read(self.setup.stale.announced_count());
         }
-        let Some(State::Awake { connection: link, .. }) = &self.state else { return };
-        let (connection, not_before) = (link.connection.clone(), self.refresh_not_before);
-        let config = self.surroundings.config.clone();
+        let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return };
+        let (connection, not_before) = (owned.connection.clone(), self.refresh_not_before);
+        let config = self.setup.config.clone();
         // What the server says from here on may be missing in what is read.
-        self.reading = self.surroundings.stale.told();
+        self.announced_before_refresh = self.setup.stale.announced_count();
         self.refresh = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.timeouts.request;
-            let Connection { peer, greeting, terms, .. } = connection.as_ref();
-            fetch::fetch(&config, peer, (greeting, terms), kinds, silence).await.map(Box::new)
+            let ServerConnection { peer, greeting, terms, .. } = connection.as_ref();
+            fetch::fetch_lists(&config, peer, (greeting, terms), kinds, silence).await.map(Box::new)
         }));
     }
 
-    fn refreshed(&mut self, outcome: Result<Box<Lists>, AttemptError>) {
-        self.refresh_not_before = Instant::now() + REFRESH_PAUSE;
+    fn finish_refresh(&mut self, outcome: Result<Box<FetchedLists>, AttemptError>) {
+        self.refresh_not_before = Instant::now() + MIN_REFRESH_INTERVAL;
         match outcome {
             Ok(lists) => {
                 // Whether the server has said so, or is read for another reason.
-                let is_told = self.reading > self.surroundings.stale.last_read();
-                let audience = if is_told { Audience::Unaware } else { Audience::All };
+                let is_announced =
+                    self.announced_before_refresh > self.setup.stale.last_read_count();
+                let audience = if is_announced { Audience::Unaware } else { Audience::All };
                 self.shared.merge(*lists, audience);
                 if let Some(known) = self.shared.catalog.load_full() {
                     self.freshness.renew(&known);
@@ -433,10 +439,10 @@ impl Actor {
             }
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");
-                self.look_later();
+                self.postpone_expiry();
             }
         }
-        self.surroundings.stale.note_read(self.reading);
+        self.setup.stale.note_read(self.announced_before_refresh);
     }
 
     fn first_attempt_over(&mut self) {
@@ -451,24 +457,24 @@ impl Actor {
             // The handle may be kept long after.
             self.shared.catalog.store(None);
         }
-        if !self.waiting.is_empty() {
-            self.refuse(&Refusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
+        if !self.waiters.is_empty() {
+            self.refuse(&LoadRefusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
         }
         // An attempt that is dropped kills what it started.
         self.attempt = None;
-        if let Some(State::Awake { connection: link, .. }) = self.state.take() {
-            link.end(Grace::QUICK).await;
+        if let Some(ServerState::Awake { connection: owned, .. }) = self.state.take() {
+            owned.end(ShutdownPolicy::QUICK).await;
         }
-        effects::hurry(self.ending.take()).await;
+        effects::wait_for_end(self.ending.take()).await;
     }
 
     fn name(&self) -> &str {
-        &self.surroundings.config.name
+        &self.setup.config.name
     }
 }
 
 /// The work's outcome; for ever pending where there is none.
-async fn work<T>(work: &mut Option<Work<T>>) -> Result<Box<T>, AttemptError> {
+async fn poll_work<T>(work: &mut Option<AttemptFuture<T>>) -> Result<Box<T>, AttemptError> {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,
@@ -476,7 +482,7 @@ async fn work<T>(work: &mut Option<Work<T>>) -> Result<Box<T>, AttemptError> {
 }
 
 /// The future made of `subject`; for ever pending where there is none.
-async fn until<S, F: Future<Output = ()>>(subject: Option<S>, make: impl FnOnce(S) -> F) {
+async fn poll_with<S, F: Future<Output = ()>>(subject: Option<S>, make: impl FnOnce(S) -> F) {
     match subject {
         Some(subject) => make(subject).await,
         None => std::future::pending().await,

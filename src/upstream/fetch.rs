@@ -9,7 +9,7 @@ use std::{
 use rmcp::model::ErrorCode;
 use tokio::sync::{Notify, watch};
 
-use super::{AttemptError, connection::Terms};
+use super::{AttemptError, connection::ConnectionTerms};
 use crate::{
     base::Lock,
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
@@ -51,18 +51,18 @@ impl Kinds {
 
 /// Remembers which lists a server has said to have changed; a burst is remembered once.
 #[derive(Default)]
-pub(super) struct Stale {
+pub(super) struct StaleLists {
     kinds: AtomicU8,
     marked: Notify,
     /// How often the server has said so, and how often of these the lists have been read since.
-    told: AtomicU64,
+    announced: AtomicU64,
     read: watch::Sender<u64>,
 }
 
-impl Stale {
+impl StaleLists {
     /// The server has said that these lists have changed.
-    pub(super) fn tell(&self, kinds: Kinds) {
-        self.told.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn announce(&self, kinds: Kinds) {
+        self.announced.fetch_add(1, Ordering::Relaxed);
         self.mark(kinds);
     }
 
@@ -72,25 +72,25 @@ impl Stale {
     }
 
     /// How often the server has said so by now: a reading that begins now is of these.
-    pub(super) fn told(&self) -> u64 {
-        self.told.load(Ordering::Relaxed)
+    pub(super) fn announced_count(&self) -> u64 {
+        self.announced.load(Ordering::Relaxed)
     }
 
     /// How often the server had said so when the lists were last read.
-    pub(super) fn last_read(&self) -> u64 {
+    pub(super) fn last_read_count(&self) -> u64 {
         *self.read.borrow()
     }
 
     /// Tells those who wait that the lists have been read after the server had said so this often, or are given up.
-    pub(super) fn note_read(&self, told: u64) {
-        self.read.send_replace(told);
+    pub(super) fn note_read(&self, announced: u64) {
+        self.read.send_replace(announced);
     }
 
     /// Resolves when all has been read of which the server has said so by now.
-    pub(super) async fn all_read(&self) {
-        let told = self.told();
+    pub(super) async fn wait_until_read(&self) {
+        let announced = self.announced_count();
         // An error cannot be, since this has the sender.
-        let _ = self.read.subscribe().wait_for(|read| *read >= told).await;
+        let _ = self.read.subscribe().wait_for(|read| *read >= announced).await;
     }
 
     /// Waits until something is marked, and takes it.
@@ -117,10 +117,10 @@ const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
 /// The lists of a server that were asked for, as it has them now.
 #[derive(Debug)]
-pub(super) struct Lists {
+pub(super) struct FetchedLists {
     /// Of the connection that gave them; it may be another than the known catalog's.
     greeting: Greeting,
-    terms: Terms,
+    terms: ConnectionTerms,
     tools: Option<Vec<Tool>>,
     resources: Option<Vec<Resource>>,
     templates: Option<Vec<Template>>,
@@ -129,11 +129,11 @@ pub(super) struct Lists {
     fresh_for: Option<Duration>,
 }
 
-impl Lists {
+impl FetchedLists {
     /// `known` with these lists in place of its own.
     pub(super) fn merged_into(self, known: ServerCatalog) -> ServerCatalog {
         let fresh_for = self.fresh_for.or(known.discovery.fresh_for);
-        let Terms { declared, spoken } = self.terms;
+        let ConnectionTerms { declared, spoken } = self.terms;
         let took = known.discovery.took;
         ServerCatalog {
             greeting: self.greeting,
@@ -148,13 +148,13 @@ impl Lists {
 
 /// Reads the lists in `kinds`, all at once. `silence`: how long each page may take; zero for ever. Errors do not repeat
 /// what the server was given.
-pub(super) async fn fetch(
+pub(super) async fn fetch_lists(
     server: &ServerConfig,
     peer: &Peer,
-    said: (&Greeting, &Terms),
+    said: (&Greeting, &ConnectionTerms),
     kinds: Kinds,
     silence: Duration,
-) -> Result<Lists, AttemptError> {
+) -> Result<FetchedLists, AttemptError> {
     let lists = fetch_all(server, peer, said, kinds, silence).await;
     lists.map_err(|error| error.masked(&Mask::of(server)))
 }
@@ -162,29 +162,29 @@ pub(super) async fn fetch(
 async fn fetch_all(
     server: &ServerConfig,
     peer: &Peer,
-    (greeting, terms): (&Greeting, &Terms),
+    (greeting, terms): (&Greeting, &ConnectionTerms),
     kinds: Kinds,
     silence: Duration,
-) -> Result<Lists, AttemptError> {
+) -> Result<FetchedLists, AttemptError> {
     let is_mirrored = repeats_in_headers(server, greeting.era);
     let server = server.name.as_str();
-    let lister = Lister { server, peer, greeting, silence, fresh_for: Lock::default() };
+    let reader = ListReader { server, peer, greeting, silence, fresh_for: Lock::default() };
     let (tools, resources, templates, prompts) = tokio::try_join!(
-        lister.list(method::TOOLS_LIST, "tools", kinds.intersects(Kinds::TOOLS)),
-        lister.list(method::RESOURCES_LIST, "resources", kinds.intersects(Kinds::RESOURCES)),
-        lister.list(
+        reader.list(method::TOOLS_LIST, "tools", kinds.intersects(Kinds::TOOLS)),
+        reader.list(method::RESOURCES_LIST, "resources", kinds.intersects(Kinds::RESOURCES)),
+        reader.list(
             method::RESOURCE_TEMPLATES_LIST,
             "resources",
             kinds.intersects(Kinds::TEMPLATES)
         ),
-        lister.list(method::PROMPTS_LIST, "prompts", kinds.intersects(Kinds::PROMPTS)),
+        reader.list(method::PROMPTS_LIST, "prompts", kinds.intersects(Kinds::PROMPTS)),
     )?;
     let tools = tools.map(|tools| {
         let can_be_called = |tool: &Tool| !is_mirrored || has_proper_marks(server, tool);
         tools.into_iter().filter(can_be_called).collect()
     });
-    let fresh_for = *lister.fresh_for.lock();
-    Ok(Lists {
+    let fresh_for = *reader.fresh_for.lock();
+    Ok(FetchedLists {
         greeting: greeting.clone(),
         terms: terms.clone(),
         tools,
@@ -196,14 +196,14 @@ async fn fetch_all(
 }
 
 /// Reads one more list to its last page: a `method`, and the `member` of its result that holds the items.
-pub(super) async fn list(
+pub(super) async fn fetch_list(
     peer: &Peer,
     greeting: &Greeting,
     (method, member): (&'static str, &str),
     silence: Duration,
 ) -> Result<Vec<Raw>, AttemptError> {
-    let lister = Lister { server: method, peer, greeting, silence, fresh_for: Lock::default() };
-    lister.pages(method, member).await
+    let reader = ListReader { server: method, peer, greeting, silence, fresh_for: Lock::default() };
+    reader.pages(method, member).await
 }
 
 /// Whether calls to `server` repeat parameters in headers.
@@ -241,7 +241,7 @@ fn is_unknown_method(problem: &Raw) -> bool {
     error::code(problem) == i64::from(ErrorCode::METHOD_NOT_FOUND.0)
 }
 
-struct Lister<'a> {
+struct ListReader<'a> {
     server: &'a str,
     peer: &'a Peer,
     greeting: &'a Greeting,
@@ -249,7 +249,7 @@ struct Lister<'a> {
     fresh_for: Lock<Option<Duration>>,
 }
 
-impl Lister<'_> {
+impl ListReader<'_> {
     /// `None` when the list is not wanted.
     async fn list<I: Item>(
         &self,
@@ -288,7 +288,7 @@ impl Lister<'_> {
             let page = match self.page(method, cursor.as_ref()).await? {
                 Ok(page) => page,
                 Err(problem) if is_unknown_method(&problem) && cursor.is_none() => {
-                    self.report_unknown(method);
+                    self.log_unknown_method(method);
                     return Ok(items);
                 }
                 Err(problem) => return Err(refused(error::message(&problem))),
@@ -321,7 +321,7 @@ impl Lister<'_> {
     }
 
     /// A server may declare a capability without every method of it: what it does not know is empty.
-    fn report_unknown(&self, method: &str) {
+    fn log_unknown_method(&self, method: &str) {
         // Many servers with resources know no templates.
         if method != method::RESOURCE_TEMPLATES_LIST {
             tracing::warn!(
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_with_improper_header_marks_are_left_out_of_pages_of_modern_http_servers_alone() {
+    fn invalid_header_tools_are_dropped_only_for_modern_http_servers() {
         let good = r#"{"name":"good","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}},"n":1e2}"#;
         let bad = r#"{"name":"bad","inputSchema":{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}}"#;
         let page = |tools: &str| {

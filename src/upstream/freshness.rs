@@ -9,9 +9,9 @@ use super::Recalled;
 use crate::catalog::ServerCatalog;
 
 /// What is old is learned anew only once the start is over: whoever waits for that is served first.
-const AFTER_START: Duration = Duration::from_secs(2);
+const STARTUP_DELAY: Duration = Duration::from_secs(2);
 /// After an attempt to do so that failed.
-const AGAIN: Duration = Duration::from_mins(10);
+const RETRY_DELAY: Duration = Duration::from_mins(10);
 /// Whatever a server says, it is not connected more often than this only to look.
 const MIN_LIFETIME: Duration = Duration::from_mins(1);
 
@@ -29,7 +29,7 @@ impl Freshness {
     }
 
     /// When the server is to be looked at, in whichever of the two states it is; `None` for never.
-    pub(super) fn ends(&self, is_awake: bool) -> Option<Instant> {
+    pub(super) fn expires_at(&self, is_awake: bool) -> Option<Instant> {
         self.until.filter(|_| is_awake || self.is_hybrid)
     }
 
@@ -39,22 +39,22 @@ impl Freshness {
     }
 
     /// What it had in another run is taken over.
-    pub(super) fn take_over(&mut self, recalled: &Recalled) {
+    pub(super) fn restore(&mut self, recalled: &Recalled) {
         let left = self.lifetime(&recalled.catalog).map(|all| all.saturating_sub(recalled.age));
         // What was learned for a host that can do less may lack something.
         let left = if recalled.is_sufficient { left } else { Some(Duration::ZERO) };
-        self.until = left.map(|left| Instant::now() + left.max(AFTER_START));
+        self.until = left.map(|left| Instant::now() + left.max(STARTUP_DELAY));
     }
 
     /// It is over, and the server is being looked at.
-    pub(super) fn end(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.until = None;
     }
 
     /// That has failed.
     pub(super) fn postpone(&mut self, catalog: &ServerCatalog) {
         if self.until.is_none() && self.lifetime(catalog).is_some() {
-            self.until = Some(Instant::now() + AGAIN);
+            self.until = Some(Instant::now() + RETRY_DELAY);
         }
     }
 
@@ -71,11 +71,11 @@ mod tests {
     use super::*;
 
     fn left(freshness: &Freshness) -> Option<Duration> {
-        freshness.ends(false).map(|end| end - Instant::now())
+        freshness.expires_at(false).map(|end| end - Instant::now())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_catalog_is_good_for_as_long_as_the_server_says_or_else_the_config() {
+    async fn server_ttl_takes_precedence_over_the_config() {
         let hour = Duration::from_hours(1);
         let mut freshness = Freshness::new(true, Some(hour));
         let mut catalog = ServerCatalog::unknown();
@@ -84,9 +84,9 @@ mod tests {
         catalog.discovery.fresh_for = Some(Duration::from_millis(5));
         freshness.renew(&catalog);
         assert_eq!(left(&freshness), Some(MIN_LIFETIME));
-        freshness.end();
+        freshness.clear();
         freshness.postpone(&catalog);
-        assert_eq!(left(&freshness), Some(AGAIN));
+        assert_eq!(left(&freshness), Some(RETRY_DELAY));
 
         let recalled = |age, is_sufficient| Recalled {
             catalog: Arc::new(ServerCatalog::unknown()),
@@ -95,16 +95,16 @@ mod tests {
         };
         for (age, is_sufficient, expected) in [
             (hour / 4, true, hour * 3 / 4),
-            (hour * 2, true, AFTER_START),
-            (Duration::ZERO, false, AFTER_START),
+            (hour * 2, true, STARTUP_DELAY),
+            (Duration::ZERO, false, STARTUP_DELAY),
         ] {
-            freshness.take_over(&recalled(age, is_sufficient));
+            freshness.restore(&recalled(age, is_sufficient));
             assert_eq!(left(&freshness), Some(expected));
         }
         let mut lazy = Freshness::new(false, Some(hour));
-        lazy.take_over(&recalled(hour * 2, false));
+        lazy.restore(&recalled(hour * 2, false));
         lazy.renew(&catalog);
         assert_eq!(left(&lazy), None, "nobody has asked to know");
-        assert!(lazy.ends(true).is_some(), "the server has said so, and can be asked");
+        assert!(lazy.expires_at(true).is_some(), "the server has said so, and can be asked");
     }
 }

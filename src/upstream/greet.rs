@@ -1,4 +1,4 @@
-//! The handshake with a server, in the era that suits its host as far as the server can speak it.
+//! The handshake with a server, in the era that suits its host_era as far as the server can speak it.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -15,45 +15,45 @@ use crate::{
 };
 
 /// How long a probe may stay unanswered before `initialize` follows it (DESIGN.md section 5).
-const PROBE_SILENCE: Duration = Duration::from_secs(3);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Which handshakes to try, in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Approach {
+pub(super) enum HandshakePlan {
     Only(Era),
     First(Era),
 }
 
-impl Approach {
-    /// The era of the host that needs the server, where the server can speak it.
-    pub(super) fn choose(protocol: Protocol, host: Era, spoken: ProtocolSupport) -> Self {
+impl HandshakePlan {
+    /// The era of the host_era that needs the server, where the server can speak it.
+    pub(super) fn choose(protocol: Protocol, host_era: Era, spoken: ProtocolSupport) -> Self {
         match protocol {
             Protocol::Legacy => Self::Only(Era::Legacy),
             Protocol::Modern => Self::Only(Era::Modern),
-            Protocol::Auto => match (host, spoken.legacy, spoken.modern) {
+            Protocol::Auto => match (host_era, spoken.legacy, spoken.modern) {
                 (Era::Modern, _, Some(true)) | (Era::Legacy, Some(false), _) => {
                     Self::Only(Era::Modern)
                 }
                 (Era::Legacy, Some(true), _) | (Era::Modern, _, Some(false)) => {
                     Self::Only(Era::Legacy)
                 }
-                (host, _, _) => Self::First(host),
+                (host_era, _, _) => Self::First(host_era),
             },
         }
     }
 }
 
-/// One meeting with a server, on one connection.
-pub(super) struct Meeting<'a> {
+/// One handshake with a server, on one connection.
+pub(super) struct Handshake<'a> {
     peer: &'a Peer,
-    /// What is declared in each era, and who is said to be the client: as it is when the meeting begins, since hosts
+    /// What is declared in each era, and who is said to be the client: as it is when the handshake begins, since hosts
     /// come and go meanwhile.
     legacy: Raw,
     modern: Raw,
     client_info: Option<Raw>,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> Handshake<'a> {
     pub(super) fn new(peer: &'a Peer, observer: &Arc<dyn Observer>) -> Self {
         Self {
             peer,
@@ -72,30 +72,32 @@ impl<'a> Meeting<'a> {
     }
 }
 
-impl Meeting<'_> {
+impl Handshake<'_> {
     /// Shakes hands, and takes note of what the server has shown to speak.
     pub(super) async fn greet(
         &self,
-        approach: Approach,
+        plan: HandshakePlan,
         spoken: &mut ProtocolSupport,
     ) -> Result<Greeting, AttemptError> {
-        match approach {
-            Approach::Only(Era::Legacy) => initialized(self.peer, self.initialize().await?, spoken),
-            Approach::Only(Era::Modern) => match read_discover(&self.discover().await?) {
-                DiscoverAnswer::Modern(greeting) => Ok(modern(greeting, spoken)),
+        match plan {
+            HandshakePlan::Only(Era::Legacy) => {
+                accept_initialize(self.peer, self.initialize().await?, spoken)
+            }
+            HandshakePlan::Only(Era::Modern) => match read_discover(&self.discover().await?) {
+                DiscoverAnswer::Modern(greeting) => Ok(accept_modern(greeting, spoken)),
                 DiscoverAnswer::Legacy => {
                     let message = "it does not speak 2026-07-28".to_owned();
                     Err(AttemptError::Incompatible(message))
                 }
                 DiscoverAnswer::Unusable(message) => Err(AttemptError::Incompatible(message)),
             },
-            Approach::First(Era::Legacy) => match self.initialize().await? {
+            HandshakePlan::First(Era::Legacy) => match self.initialize().await? {
                 Ok(result) if !is_modern_initialize(&result) => {
-                    initialized(self.peer, Ok(result), spoken)
+                    accept_initialize(self.peer, Ok(result), spoken)
                 }
                 refusal => self.discover_after(refusal, spoken).await,
             },
-            Approach::First(Era::Modern) => self.probe(spoken).await,
+            HandshakePlan::First(Era::Modern) => self.probe(spoken).await,
         }
     }
 
@@ -105,36 +107,36 @@ impl Meeting<'_> {
         refusal: Outcome,
         spoken: &mut ProtocolSupport,
     ) -> Result<Greeting, AttemptError> {
-        let probe = tokio::time::timeout(PROBE_SILENCE, self.discover()).await;
+        let probe = tokio::time::timeout(PROBE_TIMEOUT, self.discover()).await;
         match probe.map(|answer| answer.map(|answer| read_discover(&answer))) {
             Ok(Ok(DiscoverAnswer::Modern(greeting))) => {
                 spoken.legacy = Some(false);
-                Ok(modern(greeting, spoken))
+                Ok(accept_modern(greeting, spoken))
             }
             // It is the refusal that says what is wrong.
-            _ => initialized(self.peer, refusal, spoken),
+            _ => accept_initialize(self.peer, refusal, spoken),
         }
     }
 
     /// `server/discover` first; after a silence `initialize` too, and the first answer decides.
     async fn probe(&self, spoken: &mut ProtocolSupport) -> Result<Greeting, AttemptError> {
         let mut discover = std::pin::pin!(self.discover());
-        let answer = match tokio::time::timeout(PROBE_SILENCE, &mut discover).await {
+        let answer = match tokio::time::timeout(PROBE_TIMEOUT, &mut discover).await {
             Ok(answer) => answer?,
-            Err(_silence) => return self.initialize_beside(discover, spoken).await,
+            Err(_silence) => return self.initialize_alongside(discover, spoken).await,
         };
         match read_discover(&answer) {
-            DiscoverAnswer::Modern(greeting) => Ok(modern(greeting, spoken)),
+            DiscoverAnswer::Modern(greeting) => Ok(accept_modern(greeting, spoken)),
             DiscoverAnswer::Legacy => {
                 spoken.modern = Some(false);
-                initialized(self.peer, self.initialize().await?, spoken)
+                accept_initialize(self.peer, self.initialize().await?, spoken)
             }
             DiscoverAnswer::Unusable(message) => Err(AttemptError::Incompatible(message)),
         }
     }
 
     /// Goes on with `initialize` while the probe is still unanswered.
-    async fn initialize_beside(
+    async fn initialize_alongside(
         &self,
         mut discover: Pin<&mut impl Future<Output = Result<Outcome, AttemptError>>>,
         spoken: &mut ProtocolSupport,
@@ -145,13 +147,13 @@ impl Meeting<'_> {
             biased;
             answer = &mut discover => {
                 if let DiscoverAnswer::Modern(greeting) = read_discover(&answer?) {
-                    return Ok(modern(greeting, spoken));
+                    return Ok(accept_modern(greeting, spoken));
                 }
                 spoken.modern = Some(false);
-                initialized(self.peer, initialize.await?, spoken)
+                accept_initialize(self.peer, initialize.await?, spoken)
             }
             answer = &mut initialize => {
-                let greeting = initialized(self.peer, answer?, spoken)?;
+                let greeting = accept_initialize(self.peer, answer?, spoken)?;
                 // It answers the later request and not the earlier: it will never know that one.
                 spoken.modern = Some(false);
                 spoken.is_guessed = true;
@@ -170,7 +172,7 @@ impl Meeting<'_> {
         match call(self.peer, method::SERVER_DISCOVER, params).await {
             // A legacy server behind a URL may refuse what it does not know before it reads it.
             Err(AttemptError::Call { cause: CallError::Refused { status, .. }, .. })
-                if is_incomprehension(status) =>
+                if is_not_understood(status) =>
             {
                 Ok(Err(error::method_not_found(method::SERVER_DISCOVER)))
             }
@@ -185,7 +187,7 @@ impl Meeting<'_> {
 }
 
 /// Whether an HTTP status says that the request was not understood, rather than not allowed.
-fn is_incomprehension(status: u16) -> bool {
+fn is_not_understood(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 429)
 }
 
@@ -196,12 +198,12 @@ async fn call(peer: &Peer, phase: &'static str, params: Raw) -> Result<Outcome, 
         .map_err(|cause| AttemptError::Call { phase, cause })
 }
 
-fn modern(greeting: Greeting, spoken: &mut ProtocolSupport) -> Greeting {
+fn accept_modern(greeting: Greeting, spoken: &mut ProtocolSupport) -> Greeting {
     spoken.modern = Some(true);
     greeting
 }
 
-fn initialized(
+fn accept_initialize(
     peer: &Peer,
     answer: Outcome,
     spoken: &mut ProtocolSupport,
@@ -222,24 +224,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_approach_follows_the_host_as_far_as_the_server_can() {
+    fn plan_prefers_the_host_era_if_the_server_speaks_it() {
         use Era::{Legacy, Modern};
         let unknown = ProtocolSupport::default();
         let spoken = |legacy, modern| ProtocolSupport { legacy, modern, ..unknown };
         let legacy_only = spoken(Some(true), Some(false));
         let modern_only = spoken(Some(false), Some(true));
         let legacy_seen = spoken(Some(true), None);
-        for (protocol, host, spoken, expected) in [
-            (Protocol::Auto, Legacy, unknown, Approach::First(Legacy)),
-            (Protocol::Auto, Modern, unknown, Approach::First(Modern)),
-            (Protocol::Auto, Modern, legacy_only, Approach::Only(Legacy)),
-            (Protocol::Auto, Legacy, modern_only, Approach::Only(Modern)),
-            (Protocol::Auto, Modern, legacy_seen, Approach::First(Modern)),
-            (Protocol::Auto, Legacy, legacy_seen, Approach::Only(Legacy)),
-            (Protocol::Legacy, Modern, modern_only, Approach::Only(Legacy)),
-            (Protocol::Modern, Legacy, legacy_only, Approach::Only(Modern)),
+        for (protocol, host_era, spoken, expected) in [
+            (Protocol::Auto, Legacy, unknown, HandshakePlan::First(Legacy)),
+            (Protocol::Auto, Modern, unknown, HandshakePlan::First(Modern)),
+            (Protocol::Auto, Modern, legacy_only, HandshakePlan::Only(Legacy)),
+            (Protocol::Auto, Legacy, modern_only, HandshakePlan::Only(Modern)),
+            (Protocol::Auto, Modern, legacy_seen, HandshakePlan::First(Modern)),
+            (Protocol::Auto, Legacy, legacy_seen, HandshakePlan::Only(Legacy)),
+            (Protocol::Legacy, Modern, modern_only, HandshakePlan::Only(Legacy)),
+            (Protocol::Modern, Legacy, legacy_only, HandshakePlan::Only(Modern)),
         ] {
-            assert_eq!(Approach::choose(protocol, host, spoken), expected);
+            assert_eq!(HandshakePlan::choose(protocol, host_era, spoken), expected);
         }
     }
 }

@@ -15,11 +15,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     AttemptError, Audience, HttpClient, Kinds, LoadError, Observer, Status, StaysAwake, Watchdog,
-    activity::InUse,
-    actor::{Actor, Command},
-    connect::Surroundings,
-    connection::Connection,
-    fetch::{self, Lists, Stale},
+    activity::ActivityGuard,
+    actor::{ActorCommand, ServerActor},
+    attempt::ConnectSetup,
+    connection::ServerConnection,
+    fetch::{self, FetchedLists, StaleLists},
 };
 use crate::{
     auth::Auth,
@@ -33,7 +33,7 @@ use crate::{
 
 /// A handle on one server. Cheap to clone. Calls do not pass through the actor.
 #[derive(Clone)]
-pub struct Upstream(Arc<Shared>);
+pub struct Upstream(Arc<UpstreamInner>);
 
 /// What every server of the process is started with.
 #[derive(Clone)]
@@ -52,37 +52,37 @@ pub struct Context {
     pub stop: CancellationToken,
 }
 
-pub(super) struct Shared {
+pub(super) struct UpstreamInner {
     pub(super) config: Arc<ServerConfig>,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) current: ArcSwapOption<Connection>,
+    pub(super) current: ArcSwapOption<ServerConnection>,
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     /// Held while lists are merged: a refresh and a host's list request may do so at once.
     merging: Lock<()>,
     pub(super) subscriptions: Arc<Subscriptions>,
     /// The lists that the server has said to have changed.
-    pub(super) stale: Arc<Stale>,
+    pub(super) stale: Arc<StaleLists>,
     /// Of the log messages that hosts want; a connection made later is told as well.
     log_level: Lock<Option<LogLevel>>,
     pub(super) status: Lock<Status>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<ActorCommand>,
     stop: CancellationToken,
 }
 
 /// A server that is awake, and stays so while this lives.
 pub struct Lease {
-    connection: Arc<Connection>,
-    _in_use: InUse,
+    connection: Arc<ServerConnection>,
+    _in_use: ActivityGuard,
 }
 
 impl Lease {
-    pub(super) fn on(connection: &Arc<Connection>) -> Option<Self> {
+    pub(super) fn on(connection: &Arc<ServerConnection>) -> Option<Self> {
         let in_use = connection.activity.begin()?;
         Some(Self { connection: connection.clone(), _in_use: in_use })
     }
 
     /// Used by a host from now on, which settles the era of the connection.
-    pub(super) fn for_a_host(self) -> Self {
+    pub(super) fn mark_used(self) -> Self {
         self.connection.is_used.store(true, Ordering::Relaxed);
         self
     }
@@ -102,8 +102,8 @@ impl Lease {
         member: &str,
         silence: Duration,
     ) -> Result<Vec<Raw>, AttemptError> {
-        let Connection { peer, greeting, .. } = self.connection.as_ref();
-        fetch::list(peer, greeting, (method, member), silence).await
+        let ServerConnection { peer, greeting, .. } = self.connection.as_ref();
+        fetch::fetch_list(peer, greeting, (method, member), silence).await
     }
 
     pub fn peer(&self) -> &Peer {
@@ -118,12 +118,12 @@ impl Lease {
 /// What hosts want to hear of.
 #[derive(Default)]
 pub(super) struct Subscriptions {
-    wanted: Lock<Wanted>,
+    wanted: Lock<SubscriptionSet>,
     changed: Notify,
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct SubscriptionSet {
     /// The URIs of resources. A server with any is not idle.
     pub(super) uris: BTreeSet<String>,
     /// The ids of tasks, which keep the server awake by themselves.
@@ -131,7 +131,7 @@ pub(super) struct Wanted {
 }
 
 impl Subscriptions {
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> SubscriptionSet {
         self.wanted.lock().clone()
     }
 
@@ -153,7 +153,7 @@ impl Subscriptions {
 
     fn change(
         &self,
-        part: impl FnOnce(&mut Wanted) -> &mut BTreeSet<String>,
+        part: impl FnOnce(&mut SubscriptionSet) -> &mut BTreeSet<String>,
         item: &str,
         wanted: bool,
     ) {
@@ -179,8 +179,8 @@ impl Upstream {
         let (commands, inbox) = mpsc::unbounded_channel();
         let catalog = Arc::new(ArcSwapOption::new(known));
         let stop = context.stop.child_token();
-        let stale = Arc::<Stale>::default();
-        let shared = Arc::new(Shared {
+        let stale = Arc::<StaleLists>::default();
+        let shared = Arc::new(UpstreamInner {
             config: config.clone(),
             observer: observer.clone(),
             current: ArcSwapOption::empty(),
@@ -193,7 +193,7 @@ impl Upstream {
             commands,
             stop: stop.clone(),
         });
-        let surroundings = Surroundings {
+        let setup = ConnectSetup {
             credentials: context.auth.credentials(&config),
             config,
             observer,
@@ -201,7 +201,7 @@ impl Upstream {
             catalog,
             context: context.clone(),
         };
-        context.tasks.spawn(Actor::new(shared.clone(), surroundings, inbox, stop).run());
+        context.tasks.spawn(ServerActor::new(shared.clone(), setup, inbox, stop).run());
         Self(shared)
     }
 
@@ -213,7 +213,7 @@ impl Upstream {
     /// Ends the server for good once nothing is in flight on it, and does not wait for that. Whoever waits for it to be
     /// connected is refused.
     pub fn retire(&self) {
-        self.send(Command::Retire);
+        self.send(ActorCommand::Retire);
     }
 
     /// Ends the server for good, without waiting.
@@ -226,8 +226,8 @@ impl Upstream {
     }
 
     /// Connects in the background, without waiting.
-    pub fn begin(&self, host: Era) {
-        self.send(Command::Begin { host });
+    pub fn begin(&self, host_era: Era) {
+        self.send(ActorCommand::Begin { host_era });
     }
 
     /// Puts the server to sleep, unless it has to stay awake.
@@ -236,19 +236,19 @@ impl Upstream {
     /// Why it has to.
     pub async fn sleep(&self) -> Result<(), StaysAwake> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Sleep { reply });
+        self.send(ActorCommand::Sleep { reply });
         // One that has ended is not awake.
         answer.await.unwrap_or(Ok(()))
     }
 
     /// Learns what the server has, in the background: from disk, or by connecting it. For hybrid servers.
     pub fn learn(&self) {
-        self.send(Command::Learn);
+        self.send(ActorCommand::Learn);
     }
 
     /// Takes what the server had when it was last connected for loaded, if that is known.
     pub fn restore(&self) {
-        self.send(Command::Restore);
+        self.send(ActorCommand::Restore);
     }
 
     /// All that is known of what it has.
@@ -259,7 +259,7 @@ impl Upstream {
     /// How it is at this moment.
     pub fn status(&self) -> Status {
         let noise =
-            self.0.current.load().as_ref().and_then(|connection| connection.noise.described());
+            self.0.current.load().as_ref().and_then(|connection| connection.noise.describe());
         Status { noise, ..self.0.status.lock().clone() }
     }
 
@@ -268,12 +268,12 @@ impl Upstream {
     ///
     /// # Errors
     /// When it cannot be had; see [`LoadError`].
-    pub async fn lease(&self, host: Era) -> Result<Lease, LoadError> {
+    pub async fn lease(&self, host_era: Era) -> Result<Lease, LoadError> {
         if let Some(lease) = self.awake().filter(|lease| lease.connection.is_used()) {
-            return Ok(lease.for_a_host());
+            return Ok(lease.mark_used());
         }
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Want { host, reply });
+        self.send(ActorCommand::Want { host_era, reply });
         let gone = LoadError::Gone { server: self.name().to_owned() };
         answer.await.unwrap_or(Err(gone))
     }
@@ -290,8 +290,8 @@ impl Upstream {
     pub async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
-        let Connection { peer, greeting, terms, .. } = lease.connection.as_ref();
-        match fetch::fetch(&self.0.config, peer, (greeting, terms), kinds, silence).await {
+        let ServerConnection { peer, greeting, terms, .. } = lease.connection.as_ref();
+        match fetch::fetch_lists(&self.0.config, peer, (greeting, terms), kinds, silence).await {
             Ok(lists) => {
                 let is_late = Instant::now() >= quiet_until;
                 self.0.merge(lists, if is_late { Audience::All } else { Audience::NotListing });
@@ -305,7 +305,7 @@ impl Upstream {
     /// Resolves when the lists that an awake server has said to have changed have been read; at once where it has not.
     pub async fn caught_up(&self) {
         if self.awake().is_some() {
-            self.0.stale.all_read().await;
+            self.0.stale.wait_until_read().await;
         }
     }
 
@@ -391,7 +391,7 @@ impl Upstream {
     fn set_subscription(&self, uri: &str, wanted: bool) {
         self.0.subscriptions.set(uri, wanted);
         // The actor looks anew at whether the server may be idle.
-        self.send(Command::LookAgain);
+        self.send(ActorCommand::Reevaluate);
     }
 
     /// Has a modern server tell what becomes of a task, or not any more.
@@ -399,18 +399,18 @@ impl Upstream {
         self.0.subscriptions.set_task(id, wanted);
     }
 
-    fn send(&self, command: Command) {
+    fn send(&self, command: ActorCommand) {
         // The actor is gone only when everything ends.
         let _ = self.0.commands.send(command);
     }
 }
 
-impl Shared {
+impl UpstreamInner {
     pub(super) fn is_known(&self) -> bool {
         self.catalog.load().is_some()
     }
 
-    pub(super) async fn tell_log_level(&self, connection: &Connection) {
+    pub(super) async fn tell_log_level(&self, connection: &ServerConnection) {
         let Some(level) = *self.log_level.lock() else { return };
         let greeting = &connection.greeting;
         if greeting.era == Era::Legacy && greeting.offers("logging") {
@@ -425,7 +425,7 @@ impl Shared {
     }
 
     /// Publishes the known catalog with these lists in place of its own.
-    pub(super) fn merge(&self, lists: Lists, audience: Audience) {
+    pub(super) fn merge(&self, lists: FetchedLists, audience: Audience) {
         let _order = self.merging.lock();
         if let Some(known) = self.catalog.load_full() {
             let merged = lists.merged_into(ServerCatalog::clone(&known));

@@ -6,15 +6,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Observer,
-    activity::{Activity, InUse},
-    fetch::{Kinds, Stale},
+    activity::{Activity, ActivityGuard},
+    fetch::{Kinds, StaleLists},
     noise::Noise,
 };
 use crate::{
     base::Lock,
-    peer::{Handler, Peer, Unreadable},
+    peer::{MessageHandler, Peer, UnexpectedMessage},
     protocol::{error, method},
-    wire::{Id, Invalid, Notification, Outcome, Raw, Request, edit},
+    wire::{Id, InvalidMessage, Notification, Outcome, Raw, Request, edit},
 };
 
 /// A request of a server to a host: sampling, elicitation, roots, or something newer.
@@ -25,10 +25,10 @@ pub struct Question {
     /// Cancelled when the server takes the question back, or is gone.
     pub cancelled: CancellationToken,
     peer: Peer,
-    asked: Arc<Asked>,
+    open_questions: Arc<OpenQuestions>,
     is_answered: bool,
     /// A server that waits for an answer is not idle.
-    _in_use: Option<InUse>,
+    _in_use: Option<ActivityGuard>,
 }
 
 impl Question {
@@ -41,7 +41,7 @@ impl Question {
 impl Drop for Question {
     /// A server must not wait for an answer that nobody will give.
     fn drop(&mut self) {
-        self.asked.forget(&self.request.id);
+        self.open_questions.remove(&self.request.id);
         if !self.is_answered && !self.cancelled.is_cancelled() {
             let refusal = error::internal("the question was not answered");
             self.peer.respond(self.request.id.clone(), Err(refusal));
@@ -56,72 +56,80 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The questions that a server waits for.
 #[derive(Default)]
-struct Asked(Lock<HashMap<Id, CancellationToken>>);
+struct OpenQuestions(Lock<HashMap<Id, CancellationToken>>);
 
-impl Asked {
+impl OpenQuestions {
     /// `false` when the id is in use, or too many questions are open already.
     fn insert(&self, id: &Id, token: &CancellationToken) -> bool {
-        let mut asked = self.0.lock();
-        let is_new = asked.len() < MAX_QUESTIONS && !asked.contains_key(id);
+        let mut open_questions = self.0.lock();
+        let is_new = open_questions.len() < MAX_QUESTIONS && !open_questions.contains_key(id);
         if is_new {
-            asked.insert(id.clone(), token.clone());
+            open_questions.insert(id.clone(), token.clone());
         }
         is_new
     }
 
-    fn forget(&self, id: &Id) -> Option<CancellationToken> {
+    fn remove(&self, id: &Id) -> Option<CancellationToken> {
         self.0.lock().remove(id)
     }
 }
 
 /// What arrives from one server: all of it, or what comes on the stream of one request.
 #[derive(Clone)]
-pub(super) struct Inbound {
-    source: Arc<Source>,
+pub(super) struct ServerInbound {
+    context: Arc<InboundContext>,
     cause: Option<u64>,
 }
 
-struct Source {
+struct InboundContext {
     name: String,
     observer: Arc<dyn Observer>,
-    stale: Arc<Stale>,
+    stale: Arc<StaleLists>,
     activity: Arc<Activity>,
     peer: Peer,
-    asked: Arc<Asked>,
+    open_questions: Arc<OpenQuestions>,
     noise: Arc<Noise>,
 }
 
-impl Inbound {
+impl ServerInbound {
     pub(super) fn new(
         name: String,
         observer: Arc<dyn Observer>,
-        stale: Arc<Stale>,
+        stale: Arc<StaleLists>,
         activity: Arc<Activity>,
         peer: Peer,
         noise: Arc<Noise>,
     ) -> Self {
-        let asked = Arc::default();
-        let source = Arc::new(Source { name, observer, stale, activity, peer, asked, noise });
-        Self { source, cause: None }
+        let open_questions = Arc::default();
+        let context = Arc::new(InboundContext {
+            name,
+            observer,
+            stale,
+            activity,
+            peer,
+            open_questions,
+            noise,
+        });
+        Self { context, cause: None }
     }
 
     /// What arrives on the stream of our request `id`.
     pub(super) fn caused_by(&self, id: u64) -> Self {
-        Self { source: self.source.clone(), cause: Some(id) }
+        Self { context: self.context.clone(), cause: Some(id) }
     }
 
     pub(super) fn peer(&self) -> &Peer {
-        &self.source.peer
+        &self.context.peer
     }
 
     pub(super) fn server(&self) -> &str {
-        &self.source.name
+        &self.context.name
     }
 }
 
-impl Source {
+impl InboundContext {
     fn count_noise(&self, what: &str) {
-        match self.noise.hear(what) {
+        match self.noise.record(what) {
             (what, true) => {
                 tracing::warn!(server = self.name, "skipped {what}; more of it is only counted");
             }
@@ -130,14 +138,14 @@ impl Source {
     }
 }
 
-impl Handler for Inbound {
+impl MessageHandler for ServerInbound {
     fn request(&self, request: Request) {
-        let Source { peer, asked, activity, observer, .. } = self.source.as_ref();
+        let InboundContext { peer, open_questions, activity, observer, .. } = self.context.as_ref();
         if request.method == method::PING {
             return peer.respond(request.id, Ok(Raw::empty_object()));
         }
         let cancelled = peer.token();
-        if !asked.insert(&request.id, &cancelled) {
+        if !open_questions.insert(&request.id, &cancelled) {
             let refusal =
                 error::invalid_request("the id is in use, or too many questions are open");
             return peer.respond(request.id, Err(refusal));
@@ -147,22 +155,23 @@ impl Handler for Inbound {
             cause: self.cause,
             cancelled,
             peer: peer.clone(),
-            asked: asked.clone(),
+            open_questions: open_questions.clone(),
             is_answered: false,
             _in_use: activity.begin(),
         });
     }
 
     fn notification(&self, notification: Notification) {
-        let Source { stale, asked, observer, .. } = self.source.as_ref();
+        let InboundContext { stale, open_questions, observer, .. } = self.context.as_ref();
         if let Some(kinds) = Kinds::changed_by(&notification.method) {
-            stale.tell(kinds);
+            stale.announce(kinds);
             return observer.notification(notification, self.cause);
         }
         match notification.method.as_str() {
             method::CANCELLED => {
                 let id = notification.params.and_then(|params| edit::get(&params, "requestId"));
-                if let Some(token) = id.and_then(Id::new).and_then(|id| asked.forget(&id)) {
+                if let Some(token) = id.and_then(Id::new).and_then(|id| open_questions.remove(&id))
+                {
                     token.cancel();
                 }
             }
@@ -171,40 +180,40 @@ impl Handler for Inbound {
                 stale.mark(Kinds::ALL);
                 observer.notification(notification, self.cause);
             }
-            // No request of ours asked for it.
+            // No request of ours open_questions for it.
             method::PROGRESS => {}
             _ => observer.notification(notification, self.cause),
         }
     }
 
-    fn unreadable(&self, what: Unreadable) {
-        let source = &self.source;
+    fn unexpected(&self, what: UnexpectedMessage) {
+        let context = &self.context;
         match what {
-            Unreadable::Invalid(Invalid::NotJson { start, .. }) => {
-                source.count_noise(&format!("a line that is not JSON: {start:?}"));
+            UnexpectedMessage::Invalid(InvalidMessage::NotJson { start, .. }) => {
+                context.count_noise(&format!("a line that is not JSON: {start:?}"));
             }
-            Unreadable::Invalid(invalid) => {
-                source.count_noise(&format!("a line that is {invalid}"));
+            UnexpectedMessage::Invalid(invalid) => {
+                context.count_noise(&format!("a line that is {invalid}"));
             }
-            Unreadable::Stray(response) => {
+            UnexpectedMessage::Stray(response) => {
                 let id = response.id.map_or_else(|| "null".to_owned(), |id| id.to_string());
-                source.count_noise(&format!("a reply to nobody (id {id})"));
+                context.count_noise(&format!("a reply to nobody (id {id})"));
             }
-            Unreadable::Oversized { skimmed, limit } => {
+            UnexpectedMessage::Oversized { summary, limit } => {
                 let message = format!(
                     "a message of {} bytes is above maxMessageBytes ({limit})",
-                    skimmed.size
+                    summary.size
                 );
-                source.count_noise(&message);
-                if let (true, Some(id)) = (skimmed.is_call, skimmed.id) {
-                    source.peer.respond(id, Err(error::invalid_request(message)));
+                context.count_noise(&message);
+                if let (true, Some(id)) = (summary.is_call, summary.id) {
+                    context.peer.respond(id, Err(error::invalid_request(message)));
                 }
             }
         }
     }
 
     async fn ready(&self) {
-        let Source { name, peer, observer, .. } = self.source.as_ref();
+        let InboundContext { name, peer, observer, .. } = self.context.as_ref();
         if peer.is_full() {
             peer.ready(READ_TIMEOUT).await;
             if peer.is_stalled() && !peer.is_closed() {

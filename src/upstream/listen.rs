@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    connection::Connection,
-    handle::{Shared, Subscriptions, Wanted},
+    connection::ServerConnection,
+    handle::{SubscriptionSet, Subscriptions, UpstreamInner},
 };
 use crate::{
     peer::{CallOptions, Peer},
@@ -19,11 +19,15 @@ use crate::{
 
 /// How long to wait before listening again when a server has ended the stream; doubled as long as streams last no
 /// longer than that.
-const PAUSE: Duration = Duration::from_secs(2);
-const MAX_PAUSE: Duration = Duration::from_mins(5);
+const INITIAL_DELAY: Duration = Duration::from_secs(2);
+const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Takes up again, on a new connection, what hosts have subscribed to and the log level that they have set.
-pub(super) fn resume(shared: &Arc<Shared>, tasks: &TaskTracker, connection: &Arc<Connection>) {
+pub(super) fn resume(
+    shared: &Arc<UpstreamInner>,
+    tasks: &TaskTracker,
+    connection: &Arc<ServerConnection>,
+) {
     let subscriptions = shared.subscriptions.clone();
     match connection.greeting.era {
         Era::Modern => {
@@ -35,14 +39,15 @@ pub(super) fn resume(shared: &Arc<Shared>, tasks: &TaskTracker, connection: &Arc
                 shared.tell_log_level(&connection).await;
                 let renewals = subscriptions.uris().into_iter();
                 let silence = shared.config.timeouts.request;
-                let renewals = renewals.map(|uri| subscribe_again(&connection.peer, uri, silence));
+                let renewals =
+                    renewals.map(|uri| renew_subscription(&connection.peer, uri, silence));
                 futures_util::future::join_all(renewals).await;
             });
         }
     }
 }
 
-async fn subscribe_again(peer: &Peer, uri: String, silence: Duration) {
+async fn renew_subscription(peer: &Peer, uri: String, silence: Duration) {
     let params = Raw::encode(&json!({"uri": uri}));
     let options = CallOptions::silent_for(silence);
     let renewed = peer.request(method::RESOURCES_SUBSCRIBE, Some(params), options).await;
@@ -52,12 +57,12 @@ async fn subscribe_again(peer: &Peer, uri: String, silence: Duration) {
 }
 
 /// Listens until the connection closes, anew whenever the wanted resources change.
-async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) {
+async fn listen(connection: Arc<ServerConnection>, subscriptions: Arc<Subscriptions>) {
     let peer = &connection.peer;
-    let mut pause = PAUSE;
+    let mut delay = INITIAL_DELAY;
     loop {
         let changed = subscriptions.changed();
-        let Some(params) = params(&connection.greeting, &subscriptions.wanted()) else {
+        let Some(params) = listen_params(&connection.greeting, &subscriptions.wanted()) else {
             // It has nothing to tell that anybody wants to know.
             tokio::select! {
                 () = peer.closed() => return,
@@ -71,20 +76,20 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
             biased;
             () = peer.closed() => return,
             // Dropping the request tells the server that this stream is over.
-            () = changed => pause = PAUSE,
+            () = changed => delay = INITIAL_DELAY,
             ended = request => {
                 // A stream that breaks off, as at a proxy's deadline, was not refused.
                 let is_refused = matches!(ended, Ok(Err(_)));
                 tracing::debug!(?ended, "subscriptions/listen ended");
-                if began.elapsed() > pause {
-                    pause = PAUSE;
+                if began.elapsed() > delay {
+                    delay = INITIAL_DELAY;
                 }
                 tokio::select! {
                     () = peer.closed() => return,
-                    () = subscriptions.changed() => pause = PAUSE,
+                    () = subscriptions.changed() => delay = INITIAL_DELAY,
                     // A server that refuses is not asked the same again.
-                    () = tokio::time::sleep(pause), if !is_refused => {
-                        pause = (pause * 2).min(MAX_PAUSE);
+                    () = tokio::time::sleep(delay), if !is_refused => {
+                        delay = (delay * 2).min(MAX_DELAY);
                     }
                 }
             }
@@ -93,7 +98,7 @@ async fn listen(connection: Arc<Connection>, subscriptions: Arc<Subscriptions>) 
 }
 
 /// `None` when there is nothing to listen to.
-fn params(greeting: &Greeting, subscribed: &Wanted) -> Option<Raw> {
+fn listen_params(greeting: &Greeting, subscribed: &SubscriptionSet) -> Option<Raw> {
     let mut wanted = serde_json::Map::new();
     for (capability, member) in [
         ("tools", "toolsListChanged"),
@@ -104,7 +109,7 @@ fn params(greeting: &Greeting, subscribed: &Wanted) -> Option<Raw> {
             wanted.insert(member.to_owned(), true.into());
         }
     }
-    let Wanted { uris, tasks } = subscribed;
+    let SubscriptionSet { uris, tasks } = subscribed;
     let mut client = Client::ourselves();
     if !uris.is_empty() {
         wanted.insert("resourceSubscriptions".to_owned(), json!(uris));

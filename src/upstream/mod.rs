@@ -6,10 +6,9 @@
 
 mod activity;
 mod actor;
-mod backoff;
-mod connect;
+mod attempt;
+mod connect_error;
 mod connection;
-mod error;
 mod fetch;
 mod freshness;
 mod greet;
@@ -19,20 +18,21 @@ mod inbound;
 mod listen;
 mod noise;
 mod process;
-mod state;
-mod status;
+mod retry_delay;
+mod server_state;
+mod server_status;
 mod stderr;
 mod strays;
 pub mod watchdog;
 
-pub use connect::{Timing, declared_names};
-pub use error::{AttemptError, LoadError};
+pub use attempt::{ConnectTiming, declared_names};
+pub use connect_error::{AttemptError, LoadError};
 pub use fetch::{Kinds, offerable};
 pub use handle::{Context, Lease, Upstream};
 pub use http::HttpClient;
 pub use inbound::Question;
 pub use process::LINEAGE_VARIABLE;
-pub use status::{Phase, Status, StaysAwake};
+pub use server_status::{Phase, Status, StaysAwake};
 pub use watchdog::Watchdog;
 
 use std::{pin::Pin, sync::Arc, time::Duration};

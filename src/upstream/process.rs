@@ -16,17 +16,17 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     AttemptError, Watchdog,
-    stderr::Stderr,
+    stderr::StderrReader,
     strays::{self, MARK_VARIABLE},
 };
 use crate::{
     base::run_blocking,
     config::{Launch, Mask},
-    wire::stdio,
+    wire::standard_streams,
 };
 
 /// Variables that programs need to run at all; everything else is the entry's to name.
-const PASSED_ON: [&str; 44] = [
+const INHERITED_VARIABLES: [&str; 44] = [
     "PATH",
     "HOME",
     "USER",
@@ -78,7 +78,7 @@ pub const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
 
 /// How long each step of ending a process may take before the next, harder one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grace {
+pub(super) struct ShutdownPolicy {
     /// After its input was closed.
     pub(super) end_of_input: Duration,
     /// After SIGTERM.
@@ -88,7 +88,7 @@ pub(super) struct Grace {
     pub(super) ends_strays: bool,
 }
 
-impl Grace {
+impl ShutdownPolicy {
     /// For a server that goes to sleep: nobody waits for it.
     pub(super) const SLEEP: Self = Self {
         end_of_input: Duration::from_secs(3),
@@ -113,11 +113,11 @@ pub(super) struct ServerProcess {
     watchdog: Watchdog,
     /// By which its processes are known that have left the group.
     mark: String,
-    stderr: Stderr,
+    stderr: StderrReader,
 }
 
 /// The streams to speak MCP over.
-pub(super) struct Pipes {
+pub(super) struct StdioPipes {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
 }
@@ -130,9 +130,9 @@ impl ServerProcess {
         lineage: Option<&str>,
         watchdog: &Watchdog,
         tasks: &TaskTracker,
-    ) -> Result<(Self, Pipes), AttemptError> {
+    ) -> Result<(Self, StdioPipes), AttemptError> {
         let own_mark = watchdog.prepare();
-        let mut command = command(launch, lineage);
+        let mut command = build_command(launch, lineage);
         command.env(MARK_VARIABLE, &own_mark);
         let mut command = CommandWrap::from(command);
         #[cfg(unix)]
@@ -150,15 +150,15 @@ impl ServerProcess {
         else {
             unreachable!("all three streams were asked to be pipes");
         };
-        stdio::widen(&stdin);
-        stdio::widen(&stdout);
+        standard_streams::widen_pipe(&stdin);
+        standard_streams::widen_pipe(&stdout);
         let (exited, exit) = watch::channel(None);
         let kill = CancellationToken::new();
-        tasks.spawn(own(child, exited, kill.clone()));
-        let stderr = Stderr::listen(server.to_owned(), stderr, mask);
+        tasks.spawn(own_child(child, exited, kill.clone()));
+        let stderr = StderrReader::listen(server.to_owned(), stderr, mask);
         let process =
             Self { group, exit, kill, watchdog: watchdog.clone(), mark: own_mark, stderr };
-        Ok((process, Pipes { stdin, stdout }))
+        Ok((process, StdioPipes { stdin, stdout }))
     }
 
     /// Resolves when the leader has exited, or nobody owns the process any more.
@@ -180,29 +180,29 @@ impl ServerProcess {
     }
 
     /// The telling lines of its standard error, as the end of a sentence.
-    pub(super) fn last_words(&self) -> String {
-        self.stderr.quoted()
+    pub(super) fn stderr_quote(&self) -> String {
+        self.stderr.quote()
     }
 
     /// Ends the process and all that it started. Its input must have been closed before.
-    pub(super) async fn end(mut self, grace: Grace) {
-        let exited = timeout(grace.end_of_input, self.exited()).await.is_ok();
+    pub(super) async fn end(mut self, policy: ShutdownPolicy) {
+        let exited = timeout(policy.end_of_input, self.exited()).await.is_ok();
         let alive = self.signal_term();
         if alive && !exited {
             // The group is killed below in any case; this only lets the leader end in order.
-            let _ = timeout(grace.terminate, self.exited()).await;
+            let _ = timeout(policy.terminate, self.exited()).await;
         } else if alive {
             // A polite leader left something behind. It has as long to go.
-            self.group_gone(grace.terminate).await;
+            self.group_gone(policy.terminate).await;
         }
         self.kill();
         let _ = timeout(Duration::from_secs(5), self.exited()).await;
-        if !grace.ends_strays {
+        if !policy.ends_strays {
             return;
         }
         let mark = std::mem::take(&mut self.mark);
         // What it has left behind outside its group. Without an outcome everything ends, and the watchdog does it.
-        let _ = run_blocking(move || strays::end(&mark, grace.terminate)).await;
+        let _ = run_blocking(move || strays::end(&mark, policy.terminate)).await;
     }
 
     #[cfg(unix)]
@@ -245,7 +245,7 @@ impl Drop for ServerProcess {
 }
 
 /// Owns the child until it has been killed: the leader may exit long before what it started does.
-async fn own(
+async fn own_child(
     mut child: Box<dyn ChildWrapper>,
     exited: watch::Sender<Option<ExitStatus>>,
     kill: CancellationToken,
@@ -277,13 +277,13 @@ fn group_exists(group: u32) -> bool {
     nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), None).is_ok()
 }
 
-fn command(launch: &Launch, lineage: Option<&str>) -> Command {
-    let mut command = Command::new(program(&launch.command));
+fn build_command(launch: &Launch, lineage: Option<&str>) -> Command {
+    let mut command = Command::new(resolve_program(&launch.command));
     command.args(&launch.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if !launch.inherit_env {
         command.env_clear();
         let is_passed_on = |name: &str| {
-            PASSED_ON.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+            INHERITED_VARIABLES.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
                 || name.starts_with("LC_")
         };
         command
@@ -301,12 +301,12 @@ fn command(launch: &Launch, lineage: Option<&str>) -> Command {
 
 /// On Windows a bare `npx` is a script that only `PATHEXT` leads to.
 #[cfg(windows)]
-fn program(command: &str) -> std::path::PathBuf {
+fn resolve_program(command: &str) -> std::path::PathBuf {
     which::which(command).unwrap_or_else(|_| command.into())
 }
 
 #[cfg(not(windows))]
-fn program(command: &str) -> &str {
+fn resolve_program(command: &str) -> &str {
     command
 }
 

@@ -14,43 +14,43 @@ use crate::{
     wire::{Line, LineReader},
 };
 
-/// Lines kept of the beginning, and as many of the end.
-const LINES_KEPT: usize = 20;
-/// Lines that an error quotes.
-const LINES_QUOTED: usize = 5;
+/// StderrLines kept of the beginning, and as many of the end.
+const MAX_KEPT_LINES: usize = 20;
+/// StderrLines that an error quotes.
+const MAX_QUOTED_LINES: usize = 5;
 /// The most characters of a quoted line.
-const MAX_QUOTED: usize = 300;
+const MAX_QUOTED_CHARS: usize = 300;
 /// A longer line is counted and not kept.
-const MAX_LINE: usize = 8 * 1024;
-/// The most bytes that are logged of one server in each `INTERVAL`.
-const MAX_LOGGED: usize = 64 * 1024;
-const INTERVAL: Duration = Duration::from_secs(10);
+const MAX_LINE_BYTES: usize = 8 * 1024;
+/// The most bytes that are logged of one server in each `LOG_INTERVAL`.
+const MAX_LOGGED_BYTES: usize = 64 * 1024;
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The lines of one process.
-pub(super) struct Stderr {
-    lines: Arc<Lock<Lines>>,
+pub(super) struct StderrReader {
+    lines: Arc<Lock<StderrLines>>,
     listener: AbortHandle,
 }
 
 /// The first lines and the last ones.
 #[derive(Default)]
-struct Lines {
+struct StderrLines {
     first: Vec<String>,
     last: VecDeque<String>,
 }
 
-impl Stderr {
+impl StderrReader {
     /// `mask`: takes out what the server was given and repeats.
     pub(super) fn listen(server: String, stderr: ChildStderr, mask: Mask) -> Self {
-        let lines = Arc::<Lock<Lines>>::default();
+        let lines = Arc::<Lock<StderrLines>>::default();
         // Aborted on drop, since a grandchild may keep the pipe open for ever.
         let listener = tokio::spawn(listen(server, stderr, mask, lines.clone())).abort_handle();
         Self { lines, listener }
     }
 
     /// The lines that say most about a failure, as the end of a sentence; empty where there are none.
-    pub(super) fn quoted(&self) -> String {
-        let quoted = lock(&self.lines).telling();
+    pub(super) fn quote(&self) -> String {
+        let quoted = lock(&self.lines).relevant_lines();
         if quoted.is_empty() {
             return String::new();
         }
@@ -58,35 +58,35 @@ impl Stderr {
     }
 }
 
-impl Drop for Stderr {
+impl Drop for StderrReader {
     fn drop(&mut self) {
         self.listener.abort();
     }
 }
 
-impl Lines {
+impl StderrLines {
     fn push(&mut self, line: String) {
-        if self.first.len() < LINES_KEPT {
+        if self.first.len() < MAX_KEPT_LINES {
             self.first.push(line);
             return;
         }
-        if self.last.len() == LINES_KEPT {
+        if self.last.len() == MAX_KEPT_LINES {
             self.last.pop_front();
         }
         self.last.push_back(line);
     }
 
-    /// Lines that name an error, and else the last ones; never what a package manager says of itself.
-    fn telling(&self) -> Vec<String> {
+    /// StderrLines that name an error, and else the last ones; never what a package manager says of itself.
+    fn relevant_lines(&self) -> Vec<String> {
         let all: Vec<&str> = self.first.iter().chain(&self.last).map(String::as_str).collect();
         let all: Vec<&str> = all.into_iter().filter(|line| !is_notice(line)).collect();
         let errors: Vec<&str> = all.iter().copied().filter(|line| names_error(line)).collect();
         let quoted = match errors.len() {
-            0 => &all[all.len().saturating_sub(LINES_QUOTED)..],
+            0 => &all[all.len().saturating_sub(MAX_QUOTED_LINES)..],
             // The first one is the cause; those after it say what came of it.
-            count => &errors[..count.min(LINES_QUOTED)],
+            count => &errors[..count.min(MAX_QUOTED_LINES)],
         };
-        quoted.iter().map(|line| line.chars().take(MAX_QUOTED).collect()).collect()
+        quoted.iter().map(|line| line.chars().take(MAX_QUOTED_CHARS).collect()).collect()
     }
 }
 
@@ -108,23 +108,23 @@ fn names_error(line: &str) -> bool {
             .any(|word| lower.contains(word))
 }
 
-async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<Lines>>) {
-    let mut lines = LineReader::new(stderr, MAX_LINE);
-    let mut allowance = Allowance::new();
+async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<StderrLines>>) {
+    let mut lines = LineReader::new(stderr, MAX_LINE_BYTES);
+    let mut allowance = LogAllowance::new();
     while let Ok(Some(line)) = lines.next().await {
         let text = match line {
             Line::Text(text) => visible(&mask.masked(String::from_utf8_lossy(&text).trim_end())),
-            Line::Oversized(skimmed) => format!("(a line of {} bytes)", skimmed.size),
+            Line::Oversized(summary) => format!("(a line of {} bytes)", summary.size),
         };
         match allowance.take(text.len() + LINE_OVERHEAD) {
-            Logged::Yes => tracing::info!(server, "stderr: {text}"),
-            Logged::AfterSilence(dropped) => {
+            LogDecision::Yes => tracing::info!(server, "stderr: {text}"),
+            LogDecision::AfterSilence(dropped) => {
                 tracing::info!(server, dropped, "stderr: {text}");
             }
-            Logged::LastForNow => {
+            LogDecision::LastForNow => {
                 tracing::warn!(server, "it writes too much to stderr; some lines are not logged");
             }
-            Logged::No => {}
+            LogDecision::No => {}
         }
         lock(&kept).push(text);
     }
@@ -134,14 +134,14 @@ async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<
 const LINE_OVERHEAD: usize = 64;
 
 /// How much of what a server writes is logged.
-struct Allowance {
+struct LogAllowance {
     since: Instant,
     logged: usize,
     dropped: usize,
 }
 
 #[derive(Debug, PartialEq)]
-enum Logged {
+enum LogDecision {
     Yes,
     /// So many lines before it were not.
     AfterSilence(usize),
@@ -150,27 +150,31 @@ enum Logged {
     No,
 }
 
-impl Allowance {
+impl LogAllowance {
     fn new() -> Self {
         Self { since: Instant::now(), logged: 0, dropped: 0 }
     }
 
-    fn take(&mut self, bytes: usize) -> Logged {
-        if self.since.elapsed() >= INTERVAL {
+    fn take(&mut self, bytes: usize) -> LogDecision {
+        if self.since.elapsed() >= LOG_INTERVAL {
             let dropped = self.dropped;
             *self = Self { logged: bytes, ..Self::new() };
-            return if dropped == 0 { Logged::Yes } else { Logged::AfterSilence(dropped) };
+            return if dropped == 0 {
+                LogDecision::Yes
+            } else {
+                LogDecision::AfterSilence(dropped)
+            };
         }
         self.logged += bytes;
-        if self.logged <= MAX_LOGGED {
-            return Logged::Yes;
+        if self.logged <= MAX_LOGGED_BYTES {
+            return LogDecision::Yes;
         }
         self.dropped += 1;
-        if self.dropped == 1 { Logged::LastForNow } else { Logged::No }
+        if self.dropped == 1 { LogDecision::LastForNow } else { LogDecision::No }
     }
 }
 
-fn lock(lines: &Lock<Lines>) -> MutexGuard<'_, Lines> {
+fn lock(lines: &Lock<StderrLines>) -> MutexGuard<'_, StderrLines> {
     lines.lock()
 }
 
@@ -178,17 +182,17 @@ fn lock(lines: &Lock<Lines>) -> MutexGuard<'_, Lines> {
 mod tests {
     use super::*;
 
-    fn telling(lines: &[&str]) -> Vec<String> {
-        let mut kept = Lines::default();
+    fn relevant_lines(lines: &[&str]) -> Vec<String> {
+        let mut kept = StderrLines::default();
         for line in lines {
             kept.push((*line).to_owned());
         }
-        kept.telling()
+        kept.relevant_lines()
     }
 
     #[test]
-    fn the_cause_of_an_npx_failure_is_quoted_and_notices_are_not() {
-        let said = telling(&[
+    fn npm_errors_are_quoted_without_notices() {
+        let said = relevant_lines(&[
             "npm error code E404",
             "npm error 404 Not Found - GET https://registry.example/no-such-server",
             "npm error A complete log of this run can be found in: /root/.npm/_logs/x.log",
@@ -206,18 +210,22 @@ mod tests {
     }
 
     #[test]
-    fn an_early_error_is_kept_however_much_follows_it() {
+    fn early_error_survives_later_output() {
         let mut lines = vec!["Error: no token"];
         lines.extend(std::iter::repeat_n("    at somewhere", 200));
-        assert_eq!(telling(&lines), ["Error: no token"]);
-        assert_eq!(telling(&["one", "two"]), ["one", "two"], "without an error the last lines");
+        assert_eq!(relevant_lines(&lines), ["Error: no token"]);
+        assert_eq!(
+            relevant_lines(&["one", "two"]),
+            ["one", "two"],
+            "without an error the last lines"
+        );
     }
 
     #[test]
-    fn a_flood_is_logged_in_part() {
-        let mut allowance = Allowance::new();
-        assert_eq!(allowance.take(MAX_LOGGED), Logged::Yes);
-        assert_eq!(allowance.take(1), Logged::LastForNow);
-        assert_eq!(allowance.take(1), Logged::No);
+    fn excess_output_is_not_logged() {
+        let mut allowance = LogAllowance::new();
+        assert_eq!(allowance.take(MAX_LOGGED_BYTES), LogDecision::Yes);
+        assert_eq!(allowance.take(1), LogDecision::LastForNow);
+        assert_eq!(allowance.take(1), LogDecision::No);
     }
 }

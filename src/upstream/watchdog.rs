@@ -25,32 +25,32 @@ pub const ARGUMENT: &str = "__watchdog";
 
 /// What the process is called, in at most 15 bytes.
 #[cfg(unix)]
-const NAME: &std::ffi::CStr = c"mcp-watchdog";
+const PROCESS_NAME: &std::ffi::CStr = c"mcp-watchdog";
 
 /// How long the servers have to end by themselves once dormouse is gone.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE_DELAY: Duration = Duration::from_millis(500);
 
 /// The pipe to the watchdog. Cheap to clone.
 #[derive(Clone)]
-pub struct Watchdog(Arc<Shared>);
+pub struct Watchdog(Arc<WatchdogInner>);
 
-struct Shared {
+struct WatchdogInner {
     /// Tells the processes of this dormouse from those of others.
     mark: String,
     /// Servers that were started so far.
     starts: AtomicU64,
-    state: Lock<State>,
+    state: Lock<WatchdogState>,
 }
 
 #[derive(Default)]
-struct State {
-    pipe: Pipe,
+struct WatchdogState {
+    pipe: WatchdogPipe,
     /// The process groups that must not outlive dormouse.
     groups: BTreeSet<u32>,
 }
 
 #[derive(Default)]
-enum Pipe {
+enum WatchdogPipe {
     #[default]
     NotStarted,
     Open(Child),
@@ -61,7 +61,7 @@ enum Pipe {
 impl Default for Watchdog {
     fn default() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self(Arc::new(Shared {
+        Self(Arc::new(WatchdogInner {
             mark: format!("{}-{:x}", std::process::id(), since_epoch.as_nanos()),
             starts: AtomicU64::new(0),
             state: Lock::default(),
@@ -72,7 +72,7 @@ impl Default for Watchdog {
 impl Watchdog {
     /// Makes sure that the watchdog runs, before a server is started; returns the mark for its environment.
     pub(super) fn prepare(&self) -> String {
-        self.0.state.lock().ensure(&self.0.mark);
+        self.0.state.lock().ensure_running(&self.0.mark);
         let number = self.0.starts.fetch_add(1, Ordering::Relaxed);
         // The end of the number must not be the beginning of another.
         format!("{}/{number}/", self.0.mark)
@@ -102,7 +102,7 @@ impl Watchdog {
             while child_ended.recv().await.is_some() {
                 let mut state = self.0.state.lock();
                 if !state.groups.is_empty() {
-                    state.ensure(&self.0.mark);
+                    state.ensure_running(&self.0.mark);
                 }
             }
         }
@@ -110,8 +110,8 @@ impl Watchdog {
 
     /// Ends the watchdog once nothing is left to guard. It ends what servers have left behind.
     pub fn end(&self) {
-        if let Pipe::Open(mut child) =
-            std::mem::replace(&mut self.0.state.lock().pipe, Pipe::Missing)
+        if let WatchdogPipe::Open(mut child) =
+            std::mem::replace(&mut self.0.state.lock().pipe, WatchdogPipe::Missing)
         {
             drop(child.stdin.take());
             // It ends at once when it guards nothing; one that cannot be waited for is init's.
@@ -120,17 +120,17 @@ impl Watchdog {
     }
 }
 
-impl State {
+impl WatchdogState {
     /// Starts the watchdog if it does not run, or not any more, and tells it all that there is to guard.
-    fn ensure(&mut self, mark: &str) {
+    fn ensure_running(&mut self, mark: &str) {
         if cfg!(windows) {
             // Each server is in a job object there, which dies with our handle on it.
             return;
         }
         let is_running = match &mut self.pipe {
-            Pipe::NotStarted => false,
-            Pipe::Open(child) => matches!(child.try_wait(), Ok(None)),
-            Pipe::Missing => return,
+            WatchdogPipe::NotStarted => false,
+            WatchdogPipe::Open(child) => matches!(child.try_wait(), Ok(None)),
+            WatchdogPipe::Missing => return,
         };
         if is_running {
             return;
@@ -139,9 +139,9 @@ impl State {
             |error| {
                 // It is tried again with the next server.
                 tracing::warn!(%error, "cannot start the watchdog");
-                Pipe::NotStarted
+                WatchdogPipe::NotStarted
             },
-            Pipe::Open,
+            WatchdogPipe::Open,
         );
         for group in self.groups.clone() {
             self.write('+', group);
@@ -149,12 +149,12 @@ impl State {
     }
 
     fn tell(&mut self, mark: &str, sign: char, group: u32) {
-        self.ensure(mark);
+        self.ensure_running(mark);
         self.write(sign, group);
     }
 
     fn write(&mut self, sign: char, group: u32) {
-        if let Pipe::Open(Child { stdin: Some(stdin), .. }) = &mut self.pipe {
+        if let WatchdogPipe::Open(Child { stdin: Some(stdin), .. }) = &mut self.pipe {
             // One that has just ended is started again, and told all, with the next server.
             let _ = writeln!(stdin, "{sign}{group}");
         }
@@ -170,7 +170,7 @@ fn start(mark: &str) -> io::Result<Child> {
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt as _;
-        command.process_group(0).arg0(NAME.to_string_lossy().as_ref());
+        command.process_group(0).arg0(PROCESS_NAME.to_string_lossy().as_ref());
     }
     command.spawn()
 }
@@ -179,7 +179,7 @@ fn start(mark: &str) -> io::Result<Child> {
 pub fn run(mark: &str, commands: impl BufRead) {
     #[cfg(target_os = "linux")]
     // Under another name it does as well.
-    let _ = nix::sys::prctl::set_name(NAME);
+    let _ = nix::sys::prctl::set_name(PROCESS_NAME);
     let mut groups: BTreeSet<u32> = BTreeSet::new();
     for line in commands.lines().map_while(Result::ok) {
         let Some((sign, group)) = line.split_at_checked(1) else { continue };
@@ -192,7 +192,7 @@ pub fn run(mark: &str, commands: impl BufRead) {
     }
     end(&groups);
     if !mark.is_empty() {
-        strays::end(&format!("{mark}/"), GRACE);
+        strays::end(&format!("{mark}/"), GRACE_DELAY);
     }
 }
 
@@ -205,18 +205,18 @@ fn end(groups: &BTreeSet<u32>) {
         return;
     }
     // Their standard input has just closed, which ends the polite ones.
-    std::thread::sleep(GRACE);
+    std::thread::sleep(GRACE_DELAY);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let alive = groups.iter().filter(|group| signal_group(**group, signal)).count();
         if alive == 0 {
             return;
         }
-        std::thread::sleep(GRACE);
+        std::thread::sleep(GRACE_DELAY);
     }
 }
 
-/// On Windows there is nothing to guard; see `State::ensure`.
+/// On Windows there is nothing to guard; see `WatchdogState::ensure`.
 #[cfg(not(unix))]
 fn end(_: &BTreeSet<u32>) {
-    let _ = GRACE;
+    let _ = GRACE_DELAY;
 }

@@ -7,7 +7,7 @@ use reqwest::{
     header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE},
 };
 
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type CredentialFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What requests to one server are authorized with.
 pub trait Credentials: Send + Sync + 'static {
@@ -15,7 +15,8 @@ pub trait Credentials: Send + Sync + 'static {
     ///
     /// # Errors
     /// Where it has, and there is nothing that it would accept.
-    fn authorization(&self) -> Pending<'_, Result<Option<Authorization>, CredentialError>>;
+    fn authorization(&self)
+    -> CredentialFuture<'_, Result<Option<Authorization>, CredentialError>>;
 
     /// The server has refused a request that showed this. `Ok`: the request is worth one more try.
     ///
@@ -25,13 +26,13 @@ pub trait Credentials: Send + Sync + 'static {
         &'a self,
         shown: Option<&'a Authorization>,
         challenge: &'a Challenge,
-    ) -> Pending<'a, Result<(), CredentialError>>;
+    ) -> CredentialFuture<'a, Result<(), CredentialError>>;
 
     /// The server has taken a request that showed this.
     fn accepted(&self, shown: &Authorization);
 
     /// Resolves when somebody has logged in elsewhere.
-    fn changed(&self) -> Pending<'_, ()>;
+    fn changed(&self) -> CredentialFuture<'_, ()>;
 }
 
 /// The value of `Authorization`, which is never shown.

@@ -9,47 +9,47 @@ use serde_json::value::RawValue;
 use super::Raw;
 
 /// The members of an object in the order in which they stand, each value as raw text.
-struct Members<'a>(Vec<(Key<'a>, &'a RawValue)>);
+struct RawMembers<'a>(Vec<(RawKey<'a>, &'a RawValue)>);
 
 /// A key, borrowed where it has no escapes. In bytes, since an escaped lone surrogate is no UTF-8.
-struct Key<'a>(Cow<'a, [u8]>);
+struct RawKey<'a>(Cow<'a, [u8]>);
 
-impl PartialEq<str> for Key<'_> {
+impl PartialEq<str> for RawKey<'_> {
     fn eq(&self, other: &str) -> bool {
         *self.0 == *other.as_bytes()
     }
 }
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for RawKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;
         impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
+            type Value = RawKey<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
             fn visit_borrowed_bytes<E>(self, text: &'de [u8]) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text)))
+                Ok(RawKey(Cow::Borrowed(text)))
             }
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text.as_bytes())))
+                Ok(RawKey(Cow::Borrowed(text.as_bytes())))
             }
             fn visit_bytes<E>(self, text: &[u8]) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
+                Ok(RawKey(Cow::Owned(text.to_owned())))
             }
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.as_bytes().to_owned())))
+                Ok(RawKey(Cow::Owned(text.as_bytes().to_owned())))
             }
         }
         deserializer.deserialize_bytes(KeyVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for RawMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MembersVisitor;
         impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+            type Value = RawMembers<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -58,15 +58,15 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some((key, value)) = map.next_entry()? {
                     members.push((key, value));
                 }
-                Ok(Members(members))
+                Ok(RawMembers(members))
             }
         }
         deserializer.deserialize_map(MembersVisitor)
     }
 }
 
-fn members(object: &Raw) -> Members<'_> {
-    serde_json::from_slice(object.as_bytes()).unwrap_or(Members(Vec::new()))
+fn read_members(object: &Raw) -> RawMembers<'_> {
+    serde_json::from_slice(object.as_bytes()).unwrap_or(RawMembers(Vec::new()))
 }
 
 /// The value of the member `key`; `None` where `object` is no object or has no such member.
@@ -77,7 +77,7 @@ pub fn get(object: &Raw, key: &str) -> Option<Raw> {
 
 /// The values of several members, in one pass over the object.
 pub fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; N] {
-    let Members(members) = members(object);
+    let RawMembers(members) = read_members(object);
     keys.map(|key| {
         // Of equal keys the last one counts, as in JavaScript's and Python's parsers.
         let (_, value) = members.iter().rev().find(|(name, _)| *name == *key)?;
@@ -92,7 +92,7 @@ pub fn get_str(object: &Raw, key: &str) -> Option<String> {
 
 /// Every member with its value, in order; empty where `object` is no object.
 pub fn entries(object: &Raw) -> Vec<(String, Raw)> {
-    let Members(members) = members(object);
+    let RawMembers(members) = read_members(object);
     members
         .into_iter()
         .map(|(key, value)| {
@@ -119,7 +119,7 @@ pub fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
 #[must_use]
 pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     let text = object.bytes();
-    let Members(members) = members(object);
+    let RawMembers(members) = read_members(object);
     // What is replaced, as (start, end, new text), and what is added.
     let mut replaced: Vec<(usize, usize, &Raw)> = Vec::with_capacity(changes.len());
     let mut added: Vec<(&str, &Raw)> = Vec::new();
@@ -176,8 +176,8 @@ fn reopen(object: &mut BytesMut) {
 #[must_use]
 pub fn without(object: &Raw, keys: &[&str]) -> Raw {
     let text = object.bytes();
-    let Members(members) = members(object);
-    let is_removed = |name: &Key<'_>| keys.iter().any(|key| *name == **key);
+    let RawMembers(members) = read_members(object);
+    let is_removed = |name: &RawKey<'_>| keys.iter().any(|key| *name == **key);
     if !members.iter().any(|(name, _)| is_removed(name)) {
         return object.clone();
     }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_member_leaves_every_other_byte() {
+    fn replacing_a_member_keeps_every_other_byte() {
         let object = raw(r#"{ "z" : 1e2 , "name":"a" , "u":"\ud800"}"#);
         assert_eq!(
             set(&object, "name", &raw("\"b\"")).to_string(),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn several_members_are_changed_in_one_pass() {
+    fn sets_several_members_in_one_pass() {
         let object = raw(r#"{"name":"a", "arguments":{"x":1e2} ,"more":0}"#);
         let changes = [("arguments", &raw("{}")), ("new", &raw("7")), ("name", &raw("\"b\""))];
         assert_eq!(
@@ -277,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_keys_the_last_counts() {
+    fn last_of_equal_keys_counts() {
         let object = raw(r#"{"a":1,"a":2}"#);
         assert_eq!(get(&object, "a"), Some(raw("2")));
         assert_eq!(set(&object, "a", &raw("3")).to_string(), r#"{"a":1,"a":3}"#);
     }
 
     #[test]
-    fn a_key_that_is_no_unicode_stays_as_it_is() {
+    fn non_unicode_key_is_kept() {
         let object = raw(r#"{"\ud800": 1, "a":2}"#);
         assert_eq!(get(&object, "a"), Some(raw("2")));
         assert_eq!(set(&object, "b", &raw("3")).to_string(), r#"{"\ud800": 1, "a":2,"b":3}"#);
@@ -292,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn chosen_characters_become_escapes() {
+    fn selected_characters_become_escapes() {
         let value = raw("{\"a\u{e0041}\": \"\u{200b}é\",\n \"b\": 1}");
         let escaped = escaped(&value, |c| c != 'é');
         assert_eq!(escaped.to_string(), "{\"a\\udb40\\udc41\": \"\\u200bé\",\n \"b\": 1}");
     }
 
     #[test]
-    fn an_escaped_key_is_found() {
+    fn escaped_key_is_found() {
         assert_eq!(get_str(&raw(r#"{"n\u0061me":"x"}"#), "name").as_deref(), Some("x"));
     }
 }

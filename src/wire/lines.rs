@@ -5,22 +5,22 @@ use std::io;
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::skim::{Skimmed, Skimmer};
+use super::skim::{LineSummary, Skimmer};
 
 /// One line without its end.
 #[derive(Debug)]
 pub enum Line {
     Text(Bytes),
     /// The line was longer than the cap. It was read to its end and dropped.
-    Oversized(Skimmed),
+    Oversized(LineSummary),
 }
 
 /// Room that is made for reading.
-const CHUNK: usize = 64 * 1024;
+const READ_CHUNK: usize = 64 * 1024;
 /// Room below which more is made: so a chunk serves many small lines.
-const MIN_ROOM: usize = 8 * 1024;
+const MIN_READ_ROOM: usize = 8 * 1024;
 /// A buffer that grew past this for one large line is given back instead of reused.
-const KEEP: usize = 4 * 1024 * 1024;
+const MAX_KEPT_CAPACITY: usize = 4 * 1024 * 1024;
 
 /// Splits a byte stream into lines.
 pub struct LineReader<R> {
@@ -49,13 +49,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
                 let line = self.take(self.scanned + end, 1);
                 if line.len() > self.max_line {
-                    return Ok(Some(skim_whole(&line)));
+                    return Ok(Some(summarize(&line)));
                 }
                 return Ok(Some(Line::Text(line)));
             }
             self.scanned = self.buffer.len();
             if self.scanned > self.max_line {
-                return self.skim().await.map(Some);
+                return self.summarize_rest().await.map(Some);
             }
             if self.fill().await? == 0 {
                 let rest = self.take(self.buffer.len(), 0);
@@ -70,22 +70,22 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     async fn skip_blank(&mut self) {
         let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.buffer.advance(blank);
-        if blank >= MIN_ROOM {
+        if blank >= MIN_READ_ROOM {
             // Others are to have a turn.
             tokio::task::yield_now().await;
         }
     }
 
     async fn fill(&mut self) -> io::Result<usize> {
-        if self.buffer.capacity() - self.buffer.len() < MIN_ROOM {
-            self.buffer.reserve(CHUNK);
+        if self.buffer.capacity() - self.buffer.len() < MIN_READ_ROOM {
+            self.buffer.reserve(READ_CHUNK);
         }
         self.io.read_buf(&mut self.buffer).await
     }
 
     /// Takes the first `length` bytes as a line, and drops the `end` bytes after them.
     fn take(&mut self, length: usize, end: usize) -> Bytes {
-        let large = self.buffer.capacity() > KEEP;
+        let large = self.buffer.capacity() > MAX_KEPT_CAPACITY;
         let line = self.buffer.split_to(length).freeze();
         let _newline = self.buffer.split_to(end);
         self.scanned = 0;
@@ -97,7 +97,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// Reads on to the end of a line that is too long, keeping only what says whose it is.
-    async fn skim(&mut self) -> io::Result<Line> {
+    async fn summarize_rest(&mut self) -> io::Result<Line> {
         let mut skimmer = Skimmer::default();
         skimmer.feed(&self.buffer);
         self.buffer = BytesMut::new();
@@ -122,7 +122,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-fn skim_whole(line: &[u8]) -> Line {
+fn summarize(line: &[u8]) -> Line {
     let mut skimmer = Skimmer::default();
     skimmer.feed(line);
     Line::Oversized(skimmer.finish())
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_above_the_cap_is_named_and_the_next_one_is_whole() {
+    async fn oversized_line_keeps_its_id_and_the_next_line_is_intact() {
         let input = format!("{{\"r\":\"{}\",\"id\":3}}\nok\n", "x".repeat(300_000));
         assert_eq!(lines(input.as_bytes(), 1000).await, ["<300015 id Some(3)>", "ok"]);
         let input = format!("{{\"r\":\"{}\",\"id\":3}}\nok\n", "x".repeat(20));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_may_end_inside_a_line_above_the_cap() {
+    async fn stream_may_end_within_an_oversized_line() {
         let input = format!("{{\"r\":\"{}", "x".repeat(300_000));
         assert_eq!(lines(input.as_bytes(), 1000).await, ["<300006 id None>"]);
     }

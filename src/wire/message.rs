@@ -78,7 +78,7 @@ pub enum Message {
 
 /// Why a line, or one member of a batch, is no message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Invalid {
+pub enum InvalidMessage {
     /// `start` is the beginning of the line, for logs.
     #[error("not JSON: {problem}")]
     NotJson { problem: String, start: String },
@@ -90,7 +90,7 @@ pub enum Invalid {
     NotReply { id: Id, reason: &'static str },
 }
 
-impl Invalid {
+impl InvalidMessage {
     fn not_json(problem: &serde_json::Error, text: &[u8]) -> Self {
         const MAX_CHARS: usize = 80;
         let start = String::from_utf8_lossy(&text[..text.len().min(MAX_CHARS)]).into_owned();
@@ -110,14 +110,14 @@ pub fn on_one_line(text: Bytes) -> Bytes {
 }
 
 /// Reads the messages of one line: one message, or the members of a batch (2025-03-26).
-pub fn parse_line(line: &Bytes) -> Vec<Result<Message, Invalid>> {
+pub fn parse_line(line: &Bytes) -> Vec<Result<Message, InvalidMessage>> {
     if line.trim_ascii_start().first() != Some(&b'[') {
         return vec![parse_message(line, line)];
     }
     match serde_json::from_slice::<Vec<&RawValue>>(line) {
-        Err(error) => vec![Err(Invalid::not_json(&error, line))],
+        Err(error) => vec![Err(InvalidMessage::not_json(&error, line))],
         Ok(members) if members.is_empty() => {
-            vec![Err(Invalid::NotRpc { id: None, reason: "an empty batch" })]
+            vec![Err(InvalidMessage::NotRpc { id: None, reason: "an empty batch" })]
         }
         Ok(members) => {
             members.iter().map(|member| parse_message(line, member.get().as_bytes())).collect()
@@ -127,31 +127,33 @@ pub fn parse_line(line: &Bytes) -> Vec<Result<Message, Invalid>> {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    #[serde(default, borrow, deserialize_with = "present")]
+    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     jsonrpc: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "present")]
+    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     id: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "present")]
+    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     method: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "present")]
+    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     params: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "present")]
+    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     result: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "present")]
+    #[serde(default, borrow, deserialize_with = "deserialize_present")]
     error: Option<&'a RawValue>,
 }
 
 /// Tells a member that is `null` from one that is absent.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, Invalid> {
+fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
     let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| {
         if error.is_data() {
-            Invalid::NotRpc { id: None, reason: "the envelope has the wrong shape" }
+            InvalidMessage::NotRpc { id: None, reason: "the envelope has the wrong shape" }
         } else {
-            Invalid::not_json(&error, text)
+            InvalidMessage::not_json(&error, text)
         }
     })?;
     let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id)));
@@ -160,12 +162,14 @@ fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, Invalid> {
     match (envelope.method, id) {
         // Whatever else is wrong with it, the request that it answers must not wait for ever.
         (_, Some(id)) if is_reply && !is_rpc => {
-            Err(Invalid::NotReply { id, reason: "\"jsonrpc\" is not \"2.0\"" })
+            Err(InvalidMessage::NotReply { id, reason: "\"jsonrpc\" is not \"2.0\"" })
         }
         (Some(_), Some(id)) if is_reply => {
-            Err(Invalid::NotReply { id, reason: "a reply with a \"method\"" })
+            Err(InvalidMessage::NotReply { id, reason: "a reply with a \"method\"" })
         }
-        (_, id) if !is_rpc => Err(Invalid::NotRpc { id, reason: "\"jsonrpc\" is not \"2.0\"" }),
+        (_, id) if !is_rpc => {
+            Err(InvalidMessage::NotRpc { id, reason: "\"jsonrpc\" is not \"2.0\"" })
+        }
         (Some(method), id) => parse_call(line, &envelope, id, method),
         (None, id) => parse_reply(line, &envelope, id),
     }
@@ -176,26 +180,34 @@ fn parse_call(
     envelope: &Envelope<'_>,
     id: Option<Id>,
     method: &RawValue,
-) -> Result<Message, Invalid> {
+) -> Result<Message, InvalidMessage> {
     let Ok(method) = serde_json::from_str::<String>(method.get()) else {
-        return Err(Invalid::NotRpc { id, reason: "\"method\" is not a string" });
+        return Err(InvalidMessage::NotRpc { id, reason: "\"method\" is not a string" });
     };
     let params = envelope.params.filter(|params| !is_null(params));
     let params = params.map(|params| Raw::part_of(line, params));
     if params.as_ref().is_some_and(|params| !matches!(params.as_bytes().first(), Some(b'{' | b'[')))
     {
-        return Err(Invalid::NotRpc { id, reason: "\"params\" is neither an object nor an array" });
+        return Err(InvalidMessage::NotRpc {
+            id,
+            reason: "\"params\" is neither an object nor an array",
+        });
     }
     match (id, envelope.id.is_some()) {
         (Some(id), _) => Ok(Message::Request(Request { id, method, params })),
         (None, false) => Ok(Message::Notification(Notification { method, params })),
-        (None, true) => {
-            Err(Invalid::NotRpc { id: None, reason: "\"id\" is neither a string nor a number" })
-        }
+        (None, true) => Err(InvalidMessage::NotRpc {
+            id: None,
+            reason: "\"id\" is neither a string nor a number",
+        }),
     }
 }
 
-fn parse_reply(line: &Bytes, envelope: &Envelope<'_>, id: Option<Id>) -> Result<Message, Invalid> {
+fn parse_reply(
+    line: &Bytes,
+    envelope: &Envelope<'_>,
+    id: Option<Id>,
+) -> Result<Message, InvalidMessage> {
     // Some servers write `"error": null` beside a result.
     let error = envelope.error.filter(|error| envelope.result.is_none() || !is_null(error));
     let result = envelope.result.filter(|result| error.is_none() || !is_null(result));
@@ -209,8 +221,8 @@ fn parse_reply(line: &Bytes, envelope: &Envelope<'_>, id: Option<Id>) -> Result<
                 (None, None) => "no \"method\", \"result\" or \"error\"",
             };
             return Err(match id {
-                Some(id) => Invalid::NotReply { id, reason },
-                None => Invalid::NotRpc { id, reason },
+                Some(id) => InvalidMessage::NotReply { id, reason },
+                None => InvalidMessage::NotRpc { id, reason },
             });
         }
     };
@@ -222,7 +234,7 @@ fn is_null(value: &RawValue) -> bool {
 }
 
 /// Values above this size are written from where they lie instead of being copied into the batch.
-const COPY_LIMIT: usize = 16 * 1024;
+const MAX_COPIED_BYTES: usize = 16 * 1024;
 
 impl Message {
     /// Bytes that the message holds while it waits to be written.
@@ -289,7 +301,7 @@ fn write_member(batch: &mut BytesMut, key: &str, value: &[u8]) {
 
 fn write_value(batch: &mut BytesMut, full: &mut Vec<Bytes>, key: &str, value: &Raw) {
     write_key(batch, key);
-    if value.len() <= COPY_LIMIT {
+    if value.len() <= MAX_COPIED_BYTES {
         batch.extend_from_slice(value.as_bytes());
     } else {
         full.push(batch.split().freeze());
@@ -307,7 +319,7 @@ fn write_key(batch: &mut BytesMut, key: &str) {
 mod tests {
     use super::*;
 
-    fn parse(text: &'static str) -> Result<Message, Invalid> {
+    fn parse(text: &'static str) -> Result<Message, InvalidMessage> {
         let mut messages = parse_line(&Bytes::from_static(text.as_bytes()));
         assert_eq!(messages.len(), 1);
         messages.remove(0)
@@ -321,19 +333,19 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_it_was_read() {
+    fn request_is_written_as_it_was_read() {
         let line = r#"{"jsonrpc":"2.0","id":"a\u0001","method":"tools/call","params":{"x":1e2}}"#;
         assert_eq!(rewrite(line), format!("{line}\n"));
     }
 
     #[test]
-    fn a_text_on_several_lines_becomes_one_line() {
+    fn multi_line_text_becomes_one_line() {
         let text = Bytes::from_static(b"{\r\n  \"a\": \"b\\n\"\n}");
         assert_eq!(on_one_line(text), "{    \"a\": \"b\\n\" }");
     }
 
     #[test]
-    fn a_null_result_is_a_result() {
+    fn null_result_is_a_result() {
         let line = r#"{"jsonrpc":"2.0","id":1,"result":null}"#;
         assert_eq!(rewrite(line), format!("{line}\n"));
     }
@@ -347,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_its_members() {
+    fn batch_is_split_into_its_members() {
         let line = br#"[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":1,"method":"b"},3]"#;
         let members = parse_line(&Bytes::from_static(line));
         assert!(matches!(&members[0], Ok(Message::Notification(n)) if n.method == "a"));
@@ -356,9 +368,9 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_a_line() {
-        assert!(matches!(parse("Server started!"), Err(Invalid::NotJson { .. })));
-        assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(Invalid::NotJson { .. })));
+    fn reports_why_a_line_is_invalid() {
+        assert!(matches!(parse("Server started!"), Err(InvalidMessage::NotJson { .. })));
+        assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(InvalidMessage::NotJson { .. })));
         for (line, reason) in [
             (r#"{"id":1,"method":"x"}"#, "\"jsonrpc\" is not \"2.0\""),
             (
@@ -372,7 +384,7 @@ mod tests {
             ),
         ] {
             assert!(
-                matches!(parse(line), Err(Invalid::NotRpc { reason: found, .. }) if found == reason),
+                matches!(parse(line), Err(InvalidMessage::NotRpc { reason: found, .. }) if found == reason),
                 "{line}"
             );
         }
@@ -383,14 +395,14 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":4}"#,
         ] {
             assert!(
-                matches!(parse(line), Err(Invalid::NotReply { id, .. }) if id == Id::from(4)),
+                matches!(parse(line), Err(InvalidMessage::NotReply { id, .. }) if id == Id::from(4)),
                 "{line}"
             );
         }
     }
 
     #[test]
-    fn null_stands_for_nothing_where_that_is_clear() {
+    fn null_params_or_error_count_as_absent() {
         let line = r#"{"jsonrpc":"2.0","id":1,"method":"x","params":null}"#;
         assert!(matches!(parse(line), Ok(Message::Request(Request { params: None, .. }))));
         let line = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#;

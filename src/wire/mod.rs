@@ -12,13 +12,13 @@ mod outbox;
 mod raw;
 mod skim;
 pub mod sse;
-pub mod stdio;
+pub mod standard_streams;
 
 pub use http::http_client_builder;
 pub use lines::{Line, LineReader};
 pub use message::{
-    Id, Invalid, Message, Notification, Outcome, Request, Response, on_one_line, parse_line,
+    Id, InvalidMessage, Message, Notification, Outcome, Request, Response, on_one_line, parse_line,
 };
 pub use outbox::{Outbox, write_messages};
 pub use raw::Raw;
-pub use skim::Skimmed;
+pub use skim::LineSummary;

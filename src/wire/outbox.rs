@@ -18,38 +18,38 @@ use super::Message;
 use crate::base::Lock;
 
 /// Above this many waiting bytes those who feed the queue wait.
-const HIGH_WATER: usize = 16 * 1024 * 1024;
+const HIGH_WATER_BYTES: usize = 16 * 1024 * 1024;
 /// Above this many notifications are dropped, and no request is taken, however well the other side reads.
-const MAX_BYTES: usize = 128 * 1024 * 1024;
+const MAX_QUEUED_BYTES: usize = 128 * 1024 * 1024;
 /// A queue above the mark of which nothing was taken for this long belongs to a side that does not read.
-const STALL: Duration = Duration::from_millis(500);
+const STALL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Queues messages for a connection. Cheap to clone; order is the order of `push`.
 #[derive(Clone, Default)]
-pub struct Outbox(Arc<Shared>);
+pub struct Outbox(Arc<OutboxInner>);
 
 #[derive(Default)]
-struct Shared {
-    queue: Lock<Queue>,
+struct OutboxInner {
+    queue: Lock<MessageQueue>,
     filled: Notify,
     written: Notify,
     /// Above this many waiting bytes notifications are dropped; `None` where those who cause them may wait, and
-    /// `MAX_BYTES` is the limit.
+    /// `MAX_QUEUED_BYTES` is the limit.
     drops_above: Option<usize>,
 }
 
-struct Queue {
+struct MessageQueue {
     messages: VecDeque<Message>,
     /// Bytes queued, and bytes handed to the writer that it has not written yet.
     waiting: usize,
     /// When the other side last took something, or had nothing to take.
-    moved: Instant,
+    last_moved: Instant,
     closed: bool,
 }
 
-impl Default for Queue {
+impl Default for MessageQueue {
     fn default() -> Self {
-        Self { messages: VecDeque::new(), waiting: 0, moved: Instant::now(), closed: false }
+        Self { messages: VecDeque::new(), waiting: 0, last_moved: Instant::now(), closed: false }
     }
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Outbox {
 impl Outbox {
     /// An outbox whose reader cannot slow anybody: when more than `bytes` wait for it, it loses notifications.
     pub fn dropping_above(bytes: usize) -> Self {
-        Self(Arc::new(Shared { drops_above: Some(bytes), ..Shared::default() }))
+        Self(Arc::new(OutboxInner { drops_above: Some(bytes), ..OutboxInner::default() }))
     }
 
     /// Whether those who feed the queue are to wait for its reader.
@@ -76,13 +76,13 @@ impl Outbox {
         if queue.closed {
             return false;
         }
-        if queue.waiting > self.0.drops_above.unwrap_or(MAX_BYTES)
+        if queue.waiting > self.0.drops_above.unwrap_or(MAX_QUEUED_BYTES)
             && matches!(message, Message::Notification(_))
         {
             return true;
         }
         if queue.waiting == 0 {
-            queue.moved = Instant::now();
+            queue.last_moved = Instant::now();
         }
         queue.waiting += message.weight();
         queue.messages.push_back(message);
@@ -93,7 +93,7 @@ impl Outbox {
 
     /// Whether more waits than those who feed the queue should add to.
     pub fn is_full(&self) -> bool {
-        self.0.queue.lock().waiting > HIGH_WATER
+        self.0.queue.lock().waiting > HIGH_WATER_BYTES
     }
 
     /// Whether the other side has stopped reading, or lags too far behind.
@@ -102,12 +102,13 @@ impl Outbox {
         if let Some(most) = self.0.drops_above {
             return queue.waiting > most;
         }
-        queue.waiting > MAX_BYTES || (queue.waiting > HIGH_WATER && queue.moved.elapsed() > STALL)
+        queue.waiting > MAX_QUEUED_BYTES
+            || (queue.waiting > HIGH_WATER_BYTES && queue.last_moved.elapsed() > STALL_TIMEOUT)
     }
 
     /// Waits until the queue is below the mark, or closed. Readers that feed this queue wait here.
     pub async fn ready(&self) {
-        self.wait_until(|queue| queue.waiting <= HIGH_WATER || queue.closed).await;
+        self.wait_until(|queue| queue.waiting <= HIGH_WATER_BYTES || queue.closed).await;
     }
 
     /// Lets what is queued be written, and then closes the stream.
@@ -117,7 +118,7 @@ impl Outbox {
         self.0.written.notify_waiters();
     }
 
-    async fn wait_until(&self, reached: impl Fn(&Queue) -> bool) {
+    async fn wait_until(&self, reached: impl Fn(&MessageQueue) -> bool) {
         loop {
             let mut written = std::pin::pin!(self.0.written.notified());
             written.as_mut().enable();
@@ -156,12 +157,12 @@ impl Outbox {
         }
     }
 
-    fn moved(&self) {
-        self.0.queue.lock().moved = Instant::now();
+    fn note_moved(&self) {
+        self.0.queue.lock().last_moved = Instant::now();
     }
 
     /// Takes note that messages of this weight have left.
-    pub fn wrote(&self, bytes: usize) {
+    pub fn note_written(&self, bytes: usize) {
         let mut queue = self.0.queue.lock();
         queue.waiting = queue.waiting.saturating_sub(bytes);
         drop(queue);
@@ -199,7 +200,7 @@ pub async fn write_messages<W: AsyncWrite + Unpin>(outbox: Outbox, mut io: W) ->
             outbox.abandon();
             return Err(error);
         }
-        outbox.wrote(weight);
+        outbox.note_written(weight);
     }
     io.shutdown().await
 }
@@ -214,7 +215,7 @@ async fn write_chunks<W: AsyncWrite + Unpin>(
             if io.write_buf(&mut chunk).await? == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            outbox.moved();
+            outbox.note_moved();
         }
     }
     io.flush().await
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_pushed_before_the_close_is_written_in_order() {
+    async fn messages_queued_before_close_are_written_in_order() {
         let outbox = Outbox::default();
         outbox.push(note(1));
         outbox.push(note(40_000));
@@ -245,13 +246,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_does_not_read_is_seen() {
+    async fn detects_a_peer_that_does_not_read() {
         let outbox = Outbox::default();
         let (ours, theirs) = tokio::io::duplex(1024);
         let writer = tokio::spawn(write_messages(outbox.clone(), ours));
-        outbox.push(note(HIGH_WATER));
+        outbox.push(note(HIGH_WATER_BYTES));
         assert!(outbox.is_full() && !outbox.is_stalled());
-        tokio::time::sleep(STALL * 2).await;
+        tokio::time::sleep(STALL_TIMEOUT * 2).await;
         assert!(outbox.is_stalled());
         drop(theirs);
         assert!(writer.await.unwrap().is_err());

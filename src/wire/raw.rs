@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_the_spelling_of_numbers_and_the_order_of_keys() {
+    fn keeps_number_spelling_and_key_order() {
         let text = r#"{"z":1e2,"a":123456789012345678901234567890,"m":1.10,"u":"\ud800"}"#;
         assert_eq!(Raw::parse(text).unwrap().to_string(), text);
     }
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_json() {
+    fn rejects_invalid_json() {
         assert!(Raw::parse("{").is_err());
         assert!(Raw::parse("1 2").is_err());
     }
 
     #[test]
-    fn an_array_holds_its_items_verbatim() {
+    fn array_keeps_items_verbatim() {
         let items = [r#"{"n":1e400}"#, r#""\ud800""#].map(|text| Raw::parse(text).unwrap());
         assert_eq!(Raw::array(&items).to_string(), r#"[{"n":1e400},"\ud800"]"#);
         assert_eq!(Raw::array([]).to_string(), "[]");

@@ -4,7 +4,7 @@ use super::{Id, Raw};
 
 /// What is known of a line that was too long to keep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Skimmed {
+pub struct LineSummary {
     /// The top-level `id`, wherever in the line it stands.
     pub id: Option<Id>,
     /// Whether it has a `method`, so that it is a request or a notification and no response.
@@ -14,15 +14,15 @@ pub struct Skimmed {
 }
 
 /// Longest key or id that is kept; longer ones cannot be ours.
-const TOKEN_LIMIT: usize = 256;
+const MAX_TOKEN_BYTES: usize = 256;
 
 /// A scanner over the top level of one JSON object that is fed in pieces.
 #[derive(Default)]
 pub(super) struct Skimmer {
     size: usize,
     depth: usize,
-    place: Place,
-    /// Text of the current token of the top level; only kept up to [`TOKEN_LIMIT`].
+    scan_state: ScanState,
+    /// Text of the current token of the top level; only kept up to [`MAX_TOKEN_BYTES`].
     token: Vec<u8>,
     key: Vec<u8>,
     after_colon: bool,
@@ -31,7 +31,7 @@ pub(super) struct Skimmer {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum ScanState {
     #[default]
     Structure,
     String,
@@ -44,9 +44,9 @@ impl Skimmer {
         self.size += piece.len();
         let mut rest = piece;
         while let Some((&byte, tail)) = rest.split_first() {
-            self.step(byte);
+            self.feed_byte(byte);
             rest = tail;
-            if self.place == Place::String && self.depth > 1 {
+            if self.scan_state == ScanState::String && self.depth > 1 {
                 // The bulk of a huge line is a string of some deeper value: go to what may end it.
                 let skip = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
                 rest = &rest[skip..];
@@ -54,47 +54,47 @@ impl Skimmer {
         }
     }
 
-    pub(super) fn finish(self) -> Skimmed {
-        Skimmed { id: self.id, is_call: self.is_call, size: self.size }
+    pub(super) fn finish(self) -> LineSummary {
+        LineSummary { id: self.id, is_call: self.is_call, size: self.size }
     }
 
-    fn step(&mut self, byte: u8) {
-        if self.place != Place::Structure {
-            self.keep(byte);
-            self.place = match (self.place, byte) {
-                (Place::String, b'\\') => Place::Escape,
-                (Place::String, b'"') => Place::Structure,
-                _ => Place::String,
+    fn feed_byte(&mut self, byte: u8) {
+        if self.scan_state != ScanState::Structure {
+            self.keep_byte(byte);
+            self.scan_state = match (self.scan_state, byte) {
+                (ScanState::String, b'\\') => ScanState::Escape,
+                (ScanState::String, b'"') => ScanState::Structure,
+                _ => ScanState::String,
             };
             return;
         }
         match byte {
             b'"' => {
-                self.keep(byte);
-                self.place = Place::String;
+                self.keep_byte(byte);
+                self.scan_state = ScanState::String;
             }
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => {
-                self.end_of_value();
+                self.end_value();
                 self.depth = self.depth.saturating_sub(1);
             }
-            b',' => self.end_of_value(),
+            b',' => self.end_value(),
             b':' if self.depth == 1 => {
                 self.key = std::mem::take(&mut self.token);
                 self.after_colon = true;
             }
             b' ' | b'\t' | b'\r' => {}
-            _ => self.keep(byte),
+            _ => self.keep_byte(byte),
         }
     }
 
-    fn keep(&mut self, byte: u8) {
-        if self.depth == 1 && self.token.len() < TOKEN_LIMIT {
+    fn keep_byte(&mut self, byte: u8) {
+        if self.depth == 1 && self.token.len() < MAX_TOKEN_BYTES {
             self.token.push(byte);
         }
     }
 
-    fn end_of_value(&mut self) {
+    fn end_value(&mut self) {
         if self.depth != 1 {
             return;
         }
@@ -113,14 +113,14 @@ impl Skimmer {
 mod tests {
     use super::*;
 
-    fn skim(text: &str, step: usize) -> Skimmed {
+    fn skim(text: &str, step: usize) -> LineSummary {
         let mut skimmer = Skimmer::default();
         text.as_bytes().chunks(step).for_each(|piece| skimmer.feed(piece));
         skimmer.finish()
     }
 
     #[test]
-    fn finds_the_id_wherever_it_stands() {
+    fn finds_the_top_level_id_at_any_position() {
         for text in [
             r#"{"jsonrpc":"2.0","id":42,"result":{"id":1,"t":"\"id\":7, \\"}}"#,
             r#"{"result":{"a":[{"id":1}],"t":"x\",\"id\":9"},"jsonrpc":"2.0", "id" : 42 }"#,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_call_from_a_response() {
+    fn distinguishes_calls_from_responses() {
         assert!(skim(r#"{"id":"x","params":{},"method":"m"}"#, 5).is_call);
         assert_eq!(skim("garbage", 3).id, None);
     }

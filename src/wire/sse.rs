@@ -17,7 +17,7 @@ use super::Message;
 
 /// One event. An event without data moves the cursor or the delay, and carries nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Its type, where that is not the default `message`.
     pub kind: Option<String>,
     pub data: Option<Bytes>,
@@ -78,7 +78,7 @@ impl EventReader {
     ///
     /// # Errors
     /// When the stream breaks, is silent for too long, or sends an event that is too large.
-    pub async fn next(&mut self) -> Result<Option<Event>, StreamError> {
+    pub async fn next(&mut self) -> Result<Option<SseEvent>, StreamError> {
         match self.events.next().await {
             None => Ok(None),
             Some(Ok(event)) => {
@@ -87,19 +87,19 @@ impl EventReader {
                 if event.data.as_ref().is_some_and(|data| data.len() > self.limit) {
                     return Err(StreamError::Oversized { limit: self.limit });
                 }
-                Ok(Some(Event {
+                Ok(Some(SseEvent {
                     kind: event.event,
                     data: event.data.filter(|data| !data.is_empty()).map(Bytes::from),
                     id: event.id,
                     retry: event.retry.map(Duration::from_millis),
                 }))
             }
-            Some(Err(sse_stream::Error::Body(error))) => Err(self.judge(error.as_ref())),
+            Some(Err(sse_stream::Error::Body(error))) => Err(self.classify_error(error.as_ref())),
             Some(Err(error)) => Err(StreamError::Broken(error.to_string())),
         }
     }
 
-    fn judge(&self, error: &(dyn std::error::Error + 'static)) -> StreamError {
+    fn classify_error(&self, error: &(dyn std::error::Error + 'static)) -> StreamError {
         let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
         match (kind, self.silence) {
             (Some(io::ErrorKind::FileTooLarge), _) => StreamError::Oversized { limit: self.limit },
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::wire::{Notification, Raw};
 
-    async fn read(chunks: Vec<Vec<u8>>, limit: usize) -> Vec<Result<Event, String>> {
+    async fn read(chunks: Vec<Vec<u8>>, limit: usize) -> Vec<Result<SseEvent, String>> {
         let chunks = chunks.into_iter().map(|chunk| Ok::<_, io::Error>(Bytes::from(chunk)));
         let mut reader = EventReader::new(futures_util::stream::iter(chunks), limit, None);
         let mut events = Vec::new();
@@ -178,16 +178,16 @@ mod tests {
         }
     }
 
-    fn event(data: &'static str) -> Event {
-        Event { data: Some(Bytes::from_static(data.as_bytes())), ..Event::default() }
+    fn event(data: &'static str) -> SseEvent {
+        SseEvent { data: Some(Bytes::from_static(data.as_bytes())), ..SseEvent::default() }
     }
 
     #[tokio::test]
-    async fn events_are_the_same_wherever_the_stream_is_cut() {
+    async fn events_do_not_depend_on_chunk_boundaries() {
         let expected = [
-            Event { id: Some("1".to_owned()), ..event("{\n\"a\":\"ä\"}") },
-            Event { retry: Some(Duration::from_millis(30)), ..Event::default() },
-            Event { kind: Some("endpoint".to_owned()), ..event("/x") },
+            SseEvent { id: Some("1".to_owned()), ..event("{\n\"a\":\"ä\"}") },
+            SseEvent { retry: Some(Duration::from_millis(30)), ..SseEvent::default() },
+            SseEvent { kind: Some("endpoint".to_owned()), ..event("/x") },
         ];
         for end in ["\n", "\r", "\r\n"] {
             let lines = [
@@ -207,19 +207,19 @@ mod tests {
             let text = format!("\u{feff}{}", lines.join(end)).into_bytes();
             for cut in 0..=text.len() {
                 let chunks = vec![text[..cut].to_vec(), text[cut..].to_vec()];
-                let events: Vec<Event> =
+                let events: Vec<SseEvent> =
                     read(chunks, 1000).await.into_iter().map(Result::unwrap).collect();
                 assert_eq!(events, expected, "cut at {cut}, lines end in {end:?}");
             }
             let bytes = text.iter().map(|byte| vec![*byte]).collect();
-            let events: Vec<Event> =
+            let events: Vec<SseEvent> =
                 read(bytes, 1000).await.into_iter().map(Result::unwrap).collect();
             assert_eq!(events, expected);
         }
     }
 
     #[tokio::test]
-    async fn an_event_above_the_limit_ends_the_stream() {
+    async fn oversized_event_ends_the_stream() {
         let small = b"data: 1\n\n".to_vec();
         let chunks = std::iter::repeat_n(small, 100).chain(std::iter::repeat_n(vec![b'x'; 20], 10));
         let events = read(chunks.collect(), 100).await;
@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_that_says_nothing_is_given_up() {
+    async fn silent_stream_times_out() {
         let body = futures_util::stream::pending::<Result<Bytes, io::Error>>();
         let mut reader = EventReader::new(body, 100, Some(Duration::from_secs(9)));
         assert!(matches!(reader.next().await, Err(StreamError::Silent(_))));
     }
 
     #[tokio::test]
-    async fn what_is_written_is_read_again() {
+    async fn written_events_can_be_read_back() {
         let params = Some(Raw::parse(r#"{"x":1e2}"#).unwrap());
         let notification = Message::Notification(Notification { method: "m".to_owned(), params });
         let mut chunks = message_event(&notification, Some("7-1"));
@@ -243,12 +243,12 @@ mod tests {
         chunks.insert(1, KEEP_ALIVE);
         let chunks = chunks.into_iter().map(|chunk| chunk.to_vec()).collect();
         let events = read(chunks, 1000).await;
-        let primed = Event {
+        let primed = SseEvent {
             id: Some("7-0".to_owned()),
             retry: Some(Duration::from_secs(1)),
-            ..Event::default()
+            ..SseEvent::default()
         };
         let carried = event(r#"{"jsonrpc":"2.0","method":"m","params":{"x":1e2}}"#);
-        assert_eq!(events, [Ok(primed), Ok(Event { id: Some("7-1".to_owned()), ..carried })]);
+        assert_eq!(events, [Ok(primed), Ok(SseEvent { id: Some("7-1".to_owned()), ..carried })]);
     }
 }

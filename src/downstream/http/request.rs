@@ -14,7 +14,7 @@ use axum::{
 
 use crate::{
     protocol::{LEGACY_VERSIONS, Meta, error, request_headers},
-    wire::{Id, Invalid, Message, Raw, edit, on_one_line, parse_line},
+    wire::{Id, InvalidMessage, Message, Raw, edit, on_one_line, parse_line},
 };
 
 /// Maximum time to receive a body.
@@ -96,13 +96,13 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedM
     Ok(PostedMessages { messages, is_batch, headers, version, accepts })
 }
 
-fn refused_message(invalid: &Invalid) -> Response {
+fn refused_message(invalid: &InvalidMessage) -> Response {
     let (id, error) = match invalid {
-        Invalid::NotJson { problem, .. } => {
+        InvalidMessage::NotJson { problem, .. } => {
             (None, error::parse_error(format!("not JSON: {problem}")))
         }
-        Invalid::NotRpc { id, reason } => (id.as_ref(), error::invalid_request(reason)),
-        Invalid::NotReply { reason, .. } => (None, error::invalid_request(reason)),
+        InvalidMessage::NotRpc { id, reason } => (id.as_ref(), error::invalid_request(reason)),
+        InvalidMessage::NotReply { reason, .. } => (None, error::invalid_request(reason)),
     };
     respond_with(StatusCode::BAD_REQUEST, id, error)
 }

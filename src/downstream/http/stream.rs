@@ -91,7 +91,7 @@ impl MessageStream {
     /// Tells the outbox that all messages taken out of it have been sent.
     pub(super) fn confirm_sent(&self) {
         let taken = std::mem::take(&mut self.state.lock().taken);
-        self.outbox.wrote(taken);
+        self.outbox.note_written(taken);
     }
 
     /// Returns whether all events after the event `after` are still available.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Actor;
+use super::ServerActor;
 use crate::{
     base::run_blocking,
     catalog::{Origin, ProtocolSupport},
@@ -13,37 +13,39 @@ use crate::{
     protocol::Era,
     upstream::{
         AttemptError, Audience, Kinds, Lease, LoadError,
-        connect::{Surroundings, connect},
-        connection::Link,
+        attempt::{ConnectSetup, connect},
+        connection::OwnedConnection,
         listen,
-        process::Grace,
-        state::{Attempt, Effect, Refusal, State},
+        process::ShutdownPolicy,
+        server_state::{AttemptPurpose, Effect, LoadRefusal, ServerState},
     },
 };
 
 /// A wake is for a call; the comparison of the lists comes after it.
-const REFRESH_AFTER_WAKE: Duration = Duration::from_millis(50);
+const REFRESH_AFTER_WAKE_DELAY: Duration = Duration::from_millis(50);
 /// How long somebody who needs a server waits for its previous process to end by itself.
-const END_TIMEOUT: Duration = Duration::from_millis(800);
+const PREVIOUS_END_TIMEOUT: Duration = Duration::from_millis(800);
 
-impl Actor {
-    pub(super) fn perform(&mut self, effect: Effect<Link>) {
+impl ServerActor {
+    pub(super) fn perform(&mut self, effect: Effect<OwnedConnection>) {
         match effect {
-            Effect::StartAttempt(attempt) => self.start_attempt(attempt),
-            Effect::Close(link) => self.end(link.must_end_first(), link.end(Grace::SLEEP)),
-            Effect::Bury(link) => {
+            Effect::StartAttempt(purpose) => self.start_attempt(purpose),
+            Effect::Close(owned) => {
+                self.end(owned.must_end_before_next(), owned.end(ShutdownPolicy::SLEEP))
+            }
+            Effect::Bury(owned) => {
                 let server = self.name().to_owned();
                 let shared = self.shared.clone();
-                self.end(link.must_end_first(), async move {
-                    if !link.is_expired() {
-                        let epitaph = link.epitaph().await;
-                        tracing::warn!(server, "the server ended{epitaph}");
-                        shared.status.lock().last_error = Some(format!("it ended{epitaph}"));
+                self.end(owned.must_end_before_next(), async move {
+                    if !owned.is_expired() {
+                        let description = owned.describe_end().await;
+                        tracing::warn!(server, "the server ended{description}");
+                        shared.status.lock().last_error = Some(format!("it ended{description}"));
                     }
-                    link.end(Grace::QUICK).await;
+                    owned.end(ShutdownPolicy::QUICK).await;
                 });
             }
-            Effect::Admit(attempt) => self.admit(attempt),
+            Effect::Admit(purpose) => self.admit(purpose),
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
                 self.log_unreachable(&cause.to_string());
@@ -65,66 +67,71 @@ impl Actor {
         }
     }
 
-    fn end(&mut self, must_end_first: bool, ending: impl Future<Output = ()> + Send + 'static) {
+    fn end(
+        &mut self,
+        must_end_before_next: bool,
+        ending: impl Future<Output = ()> + Send + 'static,
+    ) {
         self.shared.current.store(None);
-        let ending = self.surroundings.context.tasks.spawn(ending);
-        if must_end_first {
+        let ending = self.setup.context.tasks.spawn(ending);
+        if must_end_before_next {
             self.ending = Some(AbortOnDropHandle::new(ending));
         }
     }
 
-    fn start_attempt(&mut self, attempt: Attempt) {
+    fn start_attempt(&mut self, purpose: AttemptPurpose) {
         let (ending, spoken) = (self.ending.take(), self.spoken);
-        let (surroundings, host) = (self.surroundings.clone(), self.host);
-        self.attempted_for = host;
+        let (setup, host_era) = (self.setup.clone(), self.host_era);
+        self.attempted_era = host_era;
         // A tool that has changed while the server slept must not be called before that is noticed.
-        let must_compare = surroundings.config.pin == config::Pin::Block;
-        let with_catalog = attempt.reads_lists() || must_compare;
+        let must_compare = setup.config.pin == config::Pin::Block;
+        let with_catalog = purpose.reads_lists() || must_compare;
         self.attempt = Some(Box::pin(async move {
-            hurry(ending).await;
+            wait_for_end(ending).await;
             let began = Instant::now();
             let spoken = match spoken {
                 Some(spoken) => spoken,
-                None => remembered(&surroundings).await,
+                None => recalled_spoken(&setup).await,
             };
-            let connected = connect(surroundings.clone(), host, spoken, with_catalog).await?;
+            let connected = connect(setup.clone(), host_era, spoken, with_catalog).await?;
             let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let tools = connected.link.brought.as_ref().map(|catalog| catalog.tools.len());
-            tracing::info!(server = surroundings.config.name, took_ms, tools, "awake");
+            let tools = connected.owned.fetched_catalog.as_ref().map(|catalog| catalog.tools.len());
+            tracing::info!(server = setup.config.name, took_ms, tools, "awake");
             Ok(Box::new(connected))
         }));
     }
 
-    fn admit(&mut self, attempt: Attempt) {
-        let Some(State::Awake { connection: link, .. }) = &mut self.state else { return };
-        let (connection, brought) = (link.connection.clone(), link.brought.take());
+    fn admit(&mut self, purpose: AttemptPurpose) {
+        let Some(ServerState::Awake { connection: owned, .. }) = &mut self.state else { return };
+        let (connection, fetched_catalog) =
+            (owned.connection.clone(), owned.fetched_catalog.take());
         self.shared.current.store(Some(connection.clone()));
         self.logged = None;
-        let origin = match attempt {
-            Attempt::Load { .. } => Origin::HostsRequest,
+        let origin = match purpose {
+            AttemptPurpose::Load { .. } => Origin::HostsRequest,
             _ => Origin::OwnAccord,
         };
-        let is_needed = !attempt.is_study() || !self.waiting.is_empty();
-        if let Some(catalog) = brought {
+        let is_needed = !purpose.is_learning() || !self.waiters.is_empty();
+        if let Some(catalog) = fetched_catalog {
             self.freshness.renew(&catalog);
             self.shared.publish(catalog, origin, Audience::All);
         } else {
-            self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE;
-            self.surroundings.stale.mark(Kinds::ALL);
+            self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE_DELAY;
+            self.setup.stale.mark(Kinds::ALL);
         }
         self.first_attempt_over();
-        if self.surroundings.context.reads_lists || connection.greeting.era == Era::Legacy {
-            listen::resume(&self.shared, &self.surroundings.context.tasks, &connection);
+        if self.setup.context.reads_lists || connection.greeting.era == Era::Legacy {
+            listen::resume(&self.shared, &self.setup.context.tasks, &connection);
         }
-        for (_, reply) in self.waiting.drain(..) {
+        for (_, reply) in self.waiters.drain(..) {
             // Whoever asked may have gone away; the load stands all the same.
-            let lease = Lease::on(&connection).map(Lease::for_a_host);
-            let gone = || LoadError::Gone { server: self.surroundings.config.name.clone() };
+            let lease = Lease::on(&connection).map(Lease::mark_used);
+            let gone = || LoadError::Gone { server: self.setup.config.name.clone() };
             let _ = reply.send(lease.ok_or_else(gone));
         }
         if !is_needed {
             // It has said what it has; nobody has asked for more.
-            self.idled();
+            self.sleep_if_unused();
         }
     }
 
@@ -142,30 +149,30 @@ impl Actor {
         self.logged.as_ref().is_some_and(|logged| *logged == cause.to_string())
     }
 
-    pub(super) fn refuse(&mut self, refusal: &Refusal) {
-        let server = self.surroundings.config.name.clone();
+    pub(super) fn refuse(&mut self, refusal: &LoadRefusal) {
+        let server = self.setup.config.name.clone();
         let error = match refusal.clone() {
-            Refusal::Failed { cause, attempts_left } => {
+            LoadRefusal::Failed { cause, attempts_left } => {
                 if !self.is_logged(&cause) {
                     tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
                 }
                 self.shared.observer.failed(cause.in_short());
                 LoadError::Failed { server, cause, attempts_left }
             }
-            Refusal::GivenUp { cause } => {
+            LoadRefusal::GivenUp { cause } => {
                 self.shared.observer.failed(cause.in_short());
                 LoadError::GivenUp { server, cause }
             }
-            Refusal::Unreachable { cause } => {
+            LoadRefusal::Unreachable { cause } => {
                 if !self.is_logged(&cause) {
                     tracing::info!(server, %cause, "cannot be reached");
                 }
                 LoadError::Unreachable { server, cause }
             }
-            Refusal::LoginRequired { cause } => LoadError::LoginRequired { server, cause },
-            Refusal::Gone => LoadError::Gone { server },
+            LoadRefusal::LoginRequired { cause } => LoadError::LoginRequired { server, cause },
+            LoadRefusal::Gone => LoadError::Gone { server },
         };
-        for (_, reply) in self.waiting.drain(..) {
+        for (_, reply) in self.waiters.drain(..) {
             // As above.
             let _ = reply.send(Err(error.clone()));
         }
@@ -173,15 +180,15 @@ impl Actor {
 }
 
 /// Waits a moment for a process to end in order. Then it is killed, as it is when this is dropped.
-pub(super) async fn hurry(ending: Option<AbortOnDropHandle<()>>) {
+pub(super) async fn wait_for_end(ending: Option<AbortOnDropHandle<()>>) {
     if let Some(ending) = ending {
-        let _ = tokio::time::timeout(END_TIMEOUT, ending).await;
+        let _ = tokio::time::timeout(PREVIOUS_END_TIMEOUT, ending).await;
     }
 }
 
 /// What the server has been seen to speak in other runs.
-async fn remembered(surroundings: &Surroundings) -> ProtocolSupport {
-    let observer = surroundings.observer.clone();
+async fn recalled_spoken(setup: &ConnectSetup) -> ProtocolSupport {
+    let observer = setup.observer.clone();
     let recalled = run_blocking(move || observer.recall()).await.flatten();
     recalled.map(|recalled| recalled.catalog.discovery.spoken).unwrap_or_default()
 }

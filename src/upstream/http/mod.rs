@@ -4,13 +4,13 @@
 //! process does. Beyond that it knows what HTTP makes it know of MCP: sessions, versions, and the
 //! headers that repeat what is in a message.
 
-mod backoff;
-mod client;
-mod endpoint;
-mod mirror;
+mod http_client;
+mod http_endpoint;
 mod queue;
-mod sse;
+mod request_headers;
+mod sse_transport;
 mod standalone;
+mod stream_backoff;
 mod streamable;
 
 use std::{sync::Arc, time::Duration};
@@ -18,70 +18,70 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwapOption;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use client::HttpClient;
+pub use http_client::HttpClient;
 
-use super::{AttemptError, inbound::Inbound};
+use super::{AttemptError, inbound::ServerInbound};
 use crate::{
     catalog::ServerCatalog,
     config::{Framing, Remote},
     wire::{Outbox, credentials::Credentials},
 };
-use endpoint::Endpoint;
-use streamable::Streamable;
+use http_endpoint::HttpEndpoint;
+use streamable::StreamableHttp;
 
 /// How long requests in flight may still be answered when their session has expired.
-const LAST_ANSWERS: Duration = Duration::from_mins(1);
+const EXPIRED_SESSION_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a server may take to hear that its session is over.
-const FAREWELL: Duration = Duration::from_millis(400);
+const SESSION_END_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// What an HTTP connection is made with.
-pub(super) struct Opening<'a> {
+pub(super) struct HttpConnector<'a> {
     pub(super) remote: &'a Remote,
     pub(super) client: &'a HttpClient,
     pub(super) credentials: Option<Arc<dyn Credentials>>,
-    pub(super) inbound: Inbound,
+    pub(super) inbound: ServerInbound,
     pub(super) outbox: Outbox,
     /// What the server lists, as soon as that is known.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     pub(super) max_message_bytes: usize,
     pub(super) tasks: &'a TaskTracker,
-    pub(super) ending: &'a CancellationToken,
+    pub(super) shutdown: &'a CancellationToken,
 }
 
 /// What carries an HTTP connection, which only the actor holds.
-pub(super) struct Carrier {
+pub(super) struct HttpCarrier {
     /// Dropped with the carrier, so that nothing it started outlives an attempt that was given up.
     stop: tokio_util::sync::DropGuard,
-    streamable: Option<Arc<Streamable>>,
+    streamable: Option<Arc<StreamableHttp>>,
     /// Cancelled when dormouse ends.
-    ending: CancellationToken,
+    shutdown: CancellationToken,
 }
 
-impl Opening<'_> {
-    /// Opens the connection in one framing. Streamable HTTP says nothing before the first message.
-    pub(super) async fn open(self, framing: Framing) -> Result<Carrier, AttemptError> {
-        let (stop, ending) = (CancellationToken::new(), self.ending.clone());
+impl HttpConnector<'_> {
+    /// Opens the connection in one framing. StreamableHttp HTTP says nothing before the first message.
+    pub(super) async fn open(self, framing: Framing) -> Result<HttpCarrier, AttemptError> {
+        let (stop, shutdown) = (CancellationToken::new(), self.shutdown.clone());
         let endpoint =
-            Endpoint::new(self.remote, self.client, self.credentials, self.max_message_bytes)?;
+            HttpEndpoint::new(self.remote, self.client, self.credentials, self.max_message_bytes)?;
         let (inbound, outbox, tasks) = (self.inbound, self.outbox, self.tasks.clone());
         if framing == Framing::Sse {
-            sse::open(endpoint, inbound, outbox, &tasks, stop.clone()).await?;
-            return Ok(Carrier { stop: stop.drop_guard(), streamable: None, ending });
+            sse_transport::open(endpoint, inbound, outbox, &tasks, stop.clone()).await?;
+            return Ok(HttpCarrier { stop: stop.drop_guard(), streamable: None, shutdown });
         }
         let streamable =
-            Streamable::new(endpoint, inbound, self.catalog, tasks.clone(), stop.clone());
+            StreamableHttp::new(endpoint, inbound, self.catalog, tasks.clone(), stop.clone());
         tasks.spawn(streamable.clone().carry(outbox));
-        Ok(Carrier { stop: stop.drop_guard(), streamable: Some(streamable), ending })
+        Ok(HttpCarrier { stop: stop.drop_guard(), streamable: Some(streamable), shutdown })
     }
 }
 
-impl Carrier {
+impl HttpCarrier {
     /// Lets what is in flight end, where the server has forgotten the session but may still answer.
     pub(super) async fn settle(&self) {
         if let Some(streamable) = self.streamable.as_ref().filter(|carrier| carrier.is_expired()) {
             tokio::select! {
-                _ = tokio::time::timeout(LAST_ANSWERS, streamable.peer().settled()) => {}
-                () = self.ending.cancelled() => {}
+                _ = tokio::time::timeout(EXPIRED_SESSION_TIMEOUT, streamable.peer().settled()) => {}
+                () = self.shutdown.cancelled() => {}
             }
         }
     }
@@ -93,7 +93,7 @@ impl Carrier {
     /// Ends the session at the server, and everything that was started for it.
     pub(super) async fn end(self) {
         if let Some(streamable) = &self.streamable {
-            let _ = tokio::time::timeout(FAREWELL, streamable.say_farewell()).await;
+            let _ = tokio::time::timeout(SESSION_END_TIMEOUT, streamable.end_session()).await;
         }
         drop(self.stop);
     }

@@ -7,22 +7,22 @@ use tokio_util::sync::CancellationToken;
 use crate::wire::{Message, Outbox};
 
 /// A message that counts as waiting until it has left.
-pub(super) struct Unsent {
+pub(super) struct UnsentGuard {
     outbox: Outbox,
     weight: usize,
 }
 
-impl Drop for Unsent {
+impl Drop for UnsentGuard {
     fn drop(&mut self) {
-        self.outbox.wrote(self.weight);
+        self.outbox.note_written(self.weight);
     }
 }
 
 /// The next messages; `None` when the connection is closed, or stopped.
-pub(super) async fn next(
+pub(super) async fn take_messages(
     outbox: &Outbox,
     stop: &CancellationToken,
-) -> Option<Vec<(Message, Unsent)>> {
+) -> Option<Vec<(Message, UnsentGuard)>> {
     let mut messages = VecDeque::new();
     let has_more = tokio::select! {
         has_more = outbox.take(&mut messages) => has_more,
@@ -30,7 +30,7 @@ pub(super) async fn next(
     };
     let unsent = |message: Message| {
         let weight = message.weight();
-        (message, Unsent { outbox: outbox.clone(), weight })
+        (message, UnsentGuard { outbox: outbox.clone(), weight })
     };
     has_more.then(|| messages.into_iter().map(unsent).collect())
 }

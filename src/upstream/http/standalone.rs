@@ -7,13 +7,13 @@ use bytes::Bytes;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::{
-    super::inbound::Inbound,
-    backoff::Backoff,
-    endpoint::{Refusal, is_events},
-    streamable::{SILENCE_TIMEOUT, Streamable},
+    super::inbound::ServerInbound,
+    http_endpoint::{HttpRefusal, is_events},
+    stream_backoff::StreamBackoff,
+    streamable::{SILENCE_TIMEOUT, StreamableHttp},
 };
 use crate::{
-    peer::{CallError, Handler as _},
+    peer::{CallError, MessageHandler as _},
     wire::{
         on_one_line,
         sse::{EventReader, StreamError},
@@ -27,14 +27,14 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// How far a stream has been read.
 #[derive(Default)]
-pub(super) struct Cursor {
+pub(super) struct StreamCursor {
     last_id: Option<HeaderValue>,
-    backoff: Backoff,
+    backoff: StreamBackoff,
     /// Attempts in a row that did not open a stream.
     failures: u32,
 }
 
-impl Cursor {
+impl StreamCursor {
     pub(super) fn can_resume(&self) -> bool {
         self.last_id.is_some()
     }
@@ -45,7 +45,7 @@ impl Cursor {
 }
 
 /// Why reading a stream came to an end.
-pub(super) enum End {
+pub(super) enum StreamEnd {
     /// What it was for has come.
     Enough,
     /// The server has closed it.
@@ -54,30 +54,30 @@ pub(super) enum End {
 }
 
 /// Reads events until `take` says that it needs no more, or the stream ends.
-pub(super) async fn read(
+pub(super) async fn read_events(
     events: &mut EventReader,
-    cursor: &mut Cursor,
-    inbound: &Inbound,
-    mut take: impl FnMut(&Bytes) -> bool,
-) -> End {
+    cursor: &mut StreamCursor,
+    inbound: &ServerInbound,
+    mut receive_data: impl FnMut(&Bytes) -> bool,
+) -> StreamEnd {
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,
-            Ok(None) => return End::Finished,
-            Err(error) => return End::Failed(error),
+            Ok(None) => return StreamEnd::Finished,
+            Err(error) => return StreamEnd::Failed(error),
         };
         if let Some(id) = event.id.and_then(|id| HeaderValue::try_from(id).ok()) {
             cursor.last_id = Some(id);
         }
         if let Some(retry) = event.retry {
-            cursor.backoff.ask(retry);
+            cursor.backoff.request_delay(retry);
         }
         // Events of other types are not MCP's.
         let is_message = event.kind.is_none_or(|kind| kind.is_empty() || kind == "message");
         if let Some(data) = event.data.filter(|_| is_message) {
-            cursor.backoff.worked();
-            if !take(&on_one_line(data)) {
-                return End::Enough;
+            cursor.backoff.reset();
+            if !receive_data(&on_one_line(data)) {
+                return StreamEnd::Enough;
             }
             inbound.ready().await;
         }
@@ -89,11 +89,11 @@ pub(super) async fn read(
 /// # Errors
 /// When it cannot be had; the request may have been executed.
 pub(super) async fn resume(
-    carrier: &Streamable,
-    cursor: &mut Cursor,
+    carrier: &StreamableHttp,
+    cursor: &mut StreamCursor,
 ) -> Result<EventReader, CallError> {
     while cursor.failures < MAX_FAILURES {
-        tokio::time::sleep(cursor.backoff.next(fastrand::f64())).await;
+        tokio::time::sleep(cursor.backoff.next_delay(fastrand::f64())).await;
         match carrier.get(cursor).await {
             Ok(response) if is_events(&response) => {
                 cursor.failures = 0;
@@ -113,15 +113,15 @@ pub(super) async fn resume(
 }
 
 /// Keeps the stream for news open as long as the session lasts. Many servers have none.
-pub(super) async fn listen(carrier: Arc<Streamable>) {
-    let mut cursor = Cursor::default();
+pub(super) async fn listen(carrier: Arc<StreamableHttp>) {
+    let mut cursor = StreamCursor::default();
     loop {
         match carrier.get(&cursor).await {
             Ok(response) if is_events(&response) => {
                 cursor.failures = 0;
                 let mut events = carrier.events(response, Some(SILENCE_TIMEOUT));
-                read(&mut events, &mut cursor, carrier.inbound(), |data| {
-                    carrier.take_news(data);
+                read_events(&mut events, &mut cursor, carrier.inbound(), |data| {
+                    carrier.receive_standalone(data);
                     true
                 })
                 .await;
@@ -130,7 +130,7 @@ pub(super) async fn listen(carrier: Arc<Streamable>) {
             Ok(response) => {
                 let status = response.status();
                 if !carrier.notice_expiry(status) {
-                    let refusal = Refusal::read(response).await;
+                    let refusal = HttpRefusal::read(response).await;
                     let reason = refusal.error().to_string();
                     tracing::debug!(server = carrier.server(), reason, "offers no stream of news");
                 }
@@ -145,6 +145,6 @@ pub(super) async fn listen(carrier: Arc<Streamable>) {
                 tracing::debug!(server = carrier.server(), %error, "cannot listen");
             }
         }
-        tokio::time::sleep(cursor.backoff.next(fastrand::f64())).await;
+        tokio::time::sleep(cursor.backoff.next_delay(fastrand::f64())).await;
     }
 }

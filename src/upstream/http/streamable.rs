@@ -1,4 +1,4 @@
-//! Streamable HTTP, both eras: each message is a POST, and each request is answered on its own response.
+//! StreamableHttp HTTP, both eras: each message is a POST, and each request is answered on its own response.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use tokio::task::AbortHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    super::inbound::Inbound,
-    endpoint::{Body, Endpoint, Refusal},
-    mirror,
-    queue::{self, Unsent},
-    standalone::{self, Cursor, End},
+    super::inbound::ServerInbound,
+    http_endpoint::{HttpEndpoint, HttpRefusal, ResponseBody},
+    queue::{self, UnsentGuard},
+    request_headers,
+    standalone::{self, StreamCursor, StreamEnd},
 };
 use crate::{
     base::Lock,
@@ -24,13 +24,14 @@ use crate::{
     peer::{CallError, Peer, receive},
     protocol::method,
     wire::{
-        Id, Invalid, Message, Notification, Outbox, Request, Response as Reply, edit, parse_line,
+        Id, InvalidMessage, Message, Notification, Outbox, Request, Response as Reply, edit,
+        parse_line,
         sse::{EventReader, StreamError},
     },
 };
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// How long a stream that is open for news may say nothing before it is asked for anew. A connection
 /// whose other end has vanished is noticed by this at the latest.
@@ -39,11 +40,11 @@ pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long a server may take to accept what has no answer.
 pub(super) const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) struct Streamable {
-    endpoint: Endpoint,
-    inbound: Inbound,
+pub(super) struct StreamableHttp {
+    endpoint: HttpEndpoint,
+    inbound: ServerInbound,
     catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    session: Lock<Session>,
+    session: Lock<HttpSession>,
     in_flight: Lock<HashMap<u64, AbortHandle>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -51,17 +52,17 @@ pub(super) struct Streamable {
 
 /// What the server said in its answer to `initialize`. A modern server has no session.
 #[derive(Clone, Default)]
-struct Session {
+struct HttpSession {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     /// The server does not know the session any more.
     is_expired: bool,
 }
 
-impl Streamable {
+impl StreamableHttp {
     pub(super) fn new(
-        endpoint: Endpoint,
-        inbound: Inbound,
+        endpoint: HttpEndpoint,
+        inbound: ServerInbound,
         catalog: Arc<ArcSwapOption<ServerCatalog>>,
         tasks: TaskTracker,
         stop: CancellationToken,
@@ -80,33 +81,33 @@ impl Streamable {
 
     /// Takes what the connection has to send until it is closed.
     pub(super) async fn carry(self: Arc<Self>, outbox: Outbox) {
-        while let Some(messages) = queue::next(&outbox, &self.stop).await {
-            for (message, unsent) in messages {
+        while let Some(messages) = queue::take_messages(&outbox, &self.stop).await {
+            for (message, guard) in messages {
                 tokio::select! {
-                    () = self.send(message, unsent) => {}
+                    () = self.send(message, guard) => {}
                     () = self.stop.cancelled() => return,
                 }
             }
         }
     }
 
-    async fn send(self: &Arc<Self>, message: Message, unsent: Unsent) {
+    async fn send(self: &Arc<Self>, message: Message, guard: UnsentGuard) {
         match message {
-            Message::Request(request) => self.begin(request, unsent),
+            Message::Request(request) => self.start_request(request, guard),
             Message::Notification(notification) => match notification.method.as_str() {
                 // Nothing may overtake it.
                 method::INITIALIZED => {
-                    self.tell(Message::Notification(notification), unsent).await;
+                    self.post_unanswered(Message::Notification(notification), guard).await;
                     self.spawn(standalone::listen(self.clone()));
                 }
-                method::CANCELLED => self.cancel(notification, unsent),
-                _ => self.tell_later(Message::Notification(notification), unsent),
+                method::CANCELLED => self.cancel(notification, guard),
+                _ => self.post_in_background(Message::Notification(notification), guard),
             },
-            Message::Response(reply) => self.tell_later(Message::Response(reply), unsent),
+            Message::Response(reply) => self.post_in_background(Message::Response(reply), guard),
         }
     }
 
-    fn begin(self: &Arc<Self>, request: Request, unsent: Unsent) {
+    fn start_request(self: &Arc<Self>, request: Request, guard: UnsentGuard) {
         // Every id of a request of ours is a number of our own.
         let Some(id) = request.id.as_u64() else { return };
         let carrier = self.clone();
@@ -115,7 +116,7 @@ impl Streamable {
             let stop = carrier.stop.clone();
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = carrier.exchange(id, request, unsent) => {}
+                () = carrier.exchange(id, request, guard) => {}
             }
             carrier.in_flight.lock().remove(&id);
         });
@@ -124,11 +125,11 @@ impl Streamable {
 
     /// A modern server learns of a cancellation by the end of the response, a legacy one is told as well
     /// (2026-07-28 and 2025-11-25, basic/transports).
-    fn cancel(self: &Arc<Self>, notification: Notification, unsent: Unsent) {
+    fn cancel(self: &Arc<Self>, notification: Notification, guard: UnsentGuard) {
         let id = notification.params.as_ref().and_then(|params| edit::get(params, "requestId"));
         let task = id.and_then(Id::new).and_then(|id| self.in_flight.lock().remove(&id.as_u64()?));
         if self.session.lock().version.is_some() {
-            self.tell_later(Message::Notification(notification), unsent);
+            self.post_in_background(Message::Notification(notification), guard);
         }
         if let Some(task) = task {
             task.abort();
@@ -145,13 +146,13 @@ impl Streamable {
         });
     }
 
-    fn tell_later(self: &Arc<Self>, message: Message, unsent: Unsent) {
+    fn post_in_background(self: &Arc<Self>, message: Message, guard: UnsentGuard) {
         let carrier = self.clone();
-        self.spawn(async move { carrier.tell(message, unsent).await });
+        self.spawn(async move { carrier.post_unanswered(message, guard).await });
     }
 
     /// Posts what has no answer.
-    async fn tell(&self, message: Message, _unsent: Unsent) {
+    async fn post_unanswered(&self, message: Message, _guard: UnsentGuard) {
         let posting = self.endpoint.post(&message, self.headers());
         let Ok(posted) = tokio::time::timeout(POST_TIMEOUT, posting).await else {
             tracing::debug!(server = self.inbound.server(), "does not take a notification");
@@ -160,7 +161,7 @@ impl Streamable {
         match posted {
             Ok(response) if response.status().is_success() => {}
             Ok(response) => {
-                let refusal = Refusal::read(response).await;
+                let refusal = HttpRefusal::read(response).await;
                 self.notice_expiry(refusal.status);
                 let error = refusal.error();
                 tracing::debug!(server = self.inbound.server(), %error, "refused a notification");
@@ -172,8 +173,8 @@ impl Streamable {
     }
 
     /// Posts a request, and sees to it that it is answered or failed.
-    async fn exchange(&self, id: u64, request: Request, unsent: Unsent) {
-        let mirrored = mirror::headers(&request, self.catalog.load().as_deref());
+    async fn exchange(&self, id: u64, request: Request, guard: UnsentGuard) {
+        let mirrored = request_headers::build(&request, self.catalog.load().as_deref());
         let is_initialize = request.method == method::INITIALIZE;
         let headers = match mirrored {
             Some(headers) => headers,
@@ -182,7 +183,7 @@ impl Streamable {
         };
         let is_stream = request.method == method::SUBSCRIPTIONS_LISTEN;
         let posted = self.endpoint.post(&Message::Request(request), headers).await;
-        drop(unsent);
+        drop(guard);
         let exchanged = match posted {
             Ok(response) => self.read(id, response, is_initialize, is_stream).await,
             Err(error) => Err(error),
@@ -201,16 +202,16 @@ impl Streamable {
         is_stream: bool,
     ) -> Result<(), CallError> {
         if !response.status().is_success() {
-            return self.read_refusal(id, &Refusal::read(response).await);
+            return self.read_refusal(id, &HttpRefusal::read(response).await);
         }
         if is_initialize {
-            self.session.lock().id = response.headers().get(&SESSION).cloned();
+            self.session.lock().id = response.headers().get(&SESSION_HEADER).cloned();
         }
         let silence = is_stream.then_some(SILENCE_TIMEOUT);
         let status = response.status().as_u16();
         match self.endpoint.body(response, silence).await? {
-            Some(Body::Json(body)) => {
-                self.take(id, &body, is_initialize);
+            Some(ResponseBody::Json(body)) => {
+                self.receive_messages(id, &body, is_initialize);
                 if !self.peer().is_waiting(id) {
                     return Ok(());
                 }
@@ -220,11 +221,15 @@ impl Streamable {
                         self.peer().settle(id, Err(problem.clone()));
                         Ok(())
                     }
-                    [Err(Invalid::NotJson { .. })] => Err(CallError::Malformed("it is not JSON")),
+                    [Err(InvalidMessage::NotJson { .. })] => {
+                        Err(CallError::Malformed("it is not JSON"))
+                    }
                     _ => Err(CallError::Malformed("it answers another request")),
                 }
             }
-            Some(Body::Events(events)) => self.read_stream(id, events, is_initialize).await,
+            Some(ResponseBody::Events(events)) => {
+                self.read_response_stream(id, events, is_initialize).await
+            }
             None => {
                 let detail = ": the answer is neither JSON nor a stream of events".to_owned();
                 Err(CallError::Refused { status, detail })
@@ -233,7 +238,7 @@ impl Streamable {
     }
 
     /// A refusal may carry a JSON-RPC error, which is the answer then.
-    fn read_refusal(&self, id: u64, refusal: &Refusal) -> Result<(), CallError> {
+    fn read_refusal(&self, id: u64, refusal: &HttpRefusal) -> Result<(), CallError> {
         if self.notice_expiry(refusal.status) {
             // The server knows nothing of the request, so that it can be sent again in a new session.
             return Err(CallError::NotSent);
@@ -267,30 +272,30 @@ impl Streamable {
 
     /// Reads the stream of a request. A legacy stream that breaks after it has named a place to resume at
     /// is asked for again.
-    async fn read_stream(
+    async fn read_response_stream(
         &self,
         id: u64,
         mut events: EventReader,
         is_initialize: bool,
     ) -> Result<(), CallError> {
-        let mut cursor = Cursor::default();
+        let mut cursor = StreamCursor::default();
         loop {
-            let end = standalone::read(&mut events, &mut cursor, &self.inbound, |data| {
-                self.take(id, data, is_initialize);
+            let end = standalone::read_events(&mut events, &mut cursor, &self.inbound, |data| {
+                self.receive_messages(id, data, is_initialize);
                 self.peer().is_waiting(id)
             });
             match end.await {
-                End::Enough => return Ok(()),
-                End::Failed(StreamError::Oversized { limit }) => {
+                StreamEnd::Enough => return Ok(()),
+                StreamEnd::Failed(StreamError::Oversized { limit }) => {
                     return Err(CallError::Oversized { size: limit, limit });
                 }
-                End::Finished if !cursor.can_resume() => {
+                StreamEnd::Finished if !cursor.can_resume() => {
                     return Err(CallError::Broken("the stream ended".to_owned()));
                 }
-                End::Failed(error) if !cursor.can_resume() => {
+                StreamEnd::Failed(error) if !cursor.can_resume() => {
                     return Err(CallError::Broken(error.to_string()));
                 }
-                End::Finished | End::Failed(_) => {
+                StreamEnd::Finished | StreamEnd::Failed(_) => {
                     events = standalone::resume(self, &mut cursor).await?;
                 }
             }
@@ -298,15 +303,15 @@ impl Streamable {
     }
 
     /// Takes the messages that came in answer to a request.
-    fn take(&self, id: u64, text: &Bytes, is_initialize: bool) {
+    fn receive_messages(&self, id: u64, text: &Bytes, is_initialize: bool) {
         if is_initialize {
-            self.note_version(text);
+            self.store_version(text);
         }
         receive(text, self.peer(), &self.inbound.caused_by(id));
     }
 
     /// Every later request says which version was agreed upon.
-    fn note_version(&self, text: &Bytes) {
+    fn store_version(&self, text: &Bytes) {
         for message in parse_line(text) {
             if let Ok(Message::Response(Reply { outcome: Ok(result), .. })) = message
                 && let Some(version) = edit::get_str(&result, "protocolVersion")
@@ -317,11 +322,11 @@ impl Streamable {
     }
 
     /// What comes on a stream that belongs to no request.
-    pub(super) fn take_news(&self, text: &Bytes) {
+    pub(super) fn receive_standalone(&self, text: &Bytes) {
         receive(text, self.peer(), &self.inbound);
     }
 
-    pub(super) async fn get(&self, cursor: &Cursor) -> Result<Response, CallError> {
+    pub(super) async fn get(&self, cursor: &StreamCursor) -> Result<Response, CallError> {
         let mut headers = self.headers();
         headers.extend(cursor.header());
         self.endpoint.get(headers).await
@@ -331,7 +336,7 @@ impl Streamable {
         self.endpoint.events(response, silence)
     }
 
-    pub(super) fn inbound(&self) -> &Inbound {
+    pub(super) fn inbound(&self) -> &ServerInbound {
         &self.inbound
     }
 
@@ -340,7 +345,7 @@ impl Streamable {
     }
 
     /// Ends the session, where there is one.
-    pub(super) async fn say_farewell(&self) {
+    pub(super) async fn end_session(&self) {
         let session = self.session.lock().clone();
         if session.id.is_some() && !session.is_expired {
             // A server that cannot end sessions by request forgets them in time.
@@ -351,7 +356,7 @@ impl Streamable {
     /// The headers of a legacy session.
     fn headers(&self) -> HeaderMap {
         let session = self.session.lock();
-        let headers = [(SESSION, &session.id), (VERSION, &session.version)];
+        let headers = [(SESSION_HEADER, &session.id), (VERSION_HEADER, &session.version)];
         headers.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 }

@@ -12,13 +12,13 @@ use arc_swap::ArcSwapOption;
 use super::{
     AttemptError, Context, Kinds, Observer,
     activity::Activity,
-    connection::{Carrier, Connection, Link, Terms},
-    fetch::{self, Stale},
-    greet::{Approach, Meeting},
+    connection::{Carrier, ConnectionTerms, OwnedConnection, ServerConnection},
+    fetch::{self, StaleLists},
+    greet::{Handshake, HandshakePlan},
     http,
-    inbound::Inbound,
+    inbound::ServerInbound,
     noise::Noise,
-    process::{Grace, Pipes, ServerProcess},
+    process::{ServerProcess, ShutdownPolicy, StdioPipes},
 };
 use crate::{
     catalog::{ProtocolSupport, ServerCatalog},
@@ -29,14 +29,14 @@ use crate::{
 };
 
 /// How long a process that has exited, or reads no more, is still read from.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What an attempt needs to know beside the server's config.
 #[derive(Clone)]
-pub(super) struct Surroundings {
+pub(super) struct ConnectSetup {
     pub(super) config: Arc<ServerConfig>,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) stale: Arc<Stale>,
+    pub(super) stale: Arc<StaleLists>,
     /// What is known of the server, for transports that repeat some of it.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     /// Where the server may want a login.
@@ -44,42 +44,42 @@ pub(super) struct Surroundings {
     pub(super) context: Context,
 }
 
-/// What an attempt brought.
-pub(super) struct Connected {
-    pub(super) link: Link,
-    pub(super) timing: Timing,
+/// What an attempt fetched_catalog.
+pub(super) struct ConnectedServer {
+    pub(super) owned: OwnedConnection,
+    pub(super) timing: ConnectTiming,
 }
 
-/// Connects, and reads the catalog if that is asked for. `host` is the era of whoever needs it.
+/// Connects, and reads the catalog if that is asked for. `host_era` is the era of whoever needs it.
 pub(super) async fn connect(
-    surroundings: Surroundings,
-    host: Era,
+    setup: ConnectSetup,
+    host_era: Era,
     spoken: ProtocolSupport,
     with_catalog: bool,
-) -> Result<Connected, AttemptError> {
-    let approach = Approach::choose(surroundings.config.protocol, host, spoken);
-    let limit = surroundings.config.timeouts.load;
+) -> Result<ConnectedServer, AttemptError> {
+    let plan = HandshakePlan::choose(setup.config.protocol, host_era, spoken);
+    let limit = setup.config.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
-    let connecting = Connecting { surroundings, deadline };
-    let connected = match connecting.run(approach, spoken, with_catalog).await {
+    let attempt = ConnectAttempt { setup, deadline };
+    let connected = match attempt.run(plan, spoken, with_catalog).await {
         // An older server may know only the older framing. Trying that is part of the same attempt.
-        Err(refusal) if spoken.framing.is_none() && connecting.is_older_framing(&refusal) => {
+        Err(refusal) if spoken.framing.is_none() && attempt.is_older_framing(&refusal) => {
             let spoken =
                 ProtocolSupport { framing: Some(Framing::Sse), modern: Some(false), ..spoken };
-            let older = connecting.run(Approach::Only(Era::Legacy), spoken, with_catalog).await;
+            let older = attempt.run(HandshakePlan::Only(Era::Legacy), spoken, with_catalog).await;
             // Where that fails as well, the first refusal says more.
             older.map_err(|error| if error.is_refusal() { refusal } else { error })
         }
         // Some legacy servers exit at a probe. Starting them anew is part of the same attempt.
         Err(AttemptError::Exited { phase: method::SERVER_DISCOVER, .. })
-            if approach == Approach::First(Era::Modern) =>
+            if plan == HandshakePlan::First(Era::Modern) =>
         {
             let spoken = ProtocolSupport { modern: Some(false), ..spoken };
-            connecting.run(Approach::Only(Era::Legacy), spoken, with_catalog).await
+            attempt.run(HandshakePlan::Only(Era::Legacy), spoken, with_catalog).await
         }
         outcome => outcome,
     };
-    let mask = Mask::of(&connecting.surroundings.config);
+    let mask = Mask::of(&attempt.setup.config);
     connected.map_err(|failure| match failure.masked(&mask) {
         // In which phase that was noticed is nobody's concern.
         AttemptError::Call { cause: CallError::Unauthorized(cause), .. } => cause.into(),
@@ -89,29 +89,29 @@ pub(super) async fn connect(
 
 /// How long each phase of an attempt took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timing {
-    /// The start of the process, or the opening of the HTTP exchange.
+pub struct ConnectTiming {
+    /// The start of the process, or the opened of the HTTP exchange.
     pub opening: Duration,
     pub handshake: Duration,
     /// `None` for a wake, which does not wait for them.
     pub lists: Option<Duration>,
 }
 
-impl Timing {
+impl ConnectTiming {
     pub fn total(&self) -> Duration {
         self.opening + self.handshake + self.lists.unwrap_or_default()
     }
 }
 
 /// Measures the phases of an attempt as it goes on.
-struct Clock {
+struct PhaseClock {
     last: Instant,
-    timing: Timing,
+    timing: ConnectTiming,
 }
 
-impl Clock {
+impl PhaseClock {
     fn start() -> Self {
-        Self { last: Instant::now(), timing: Timing::default() }
+        Self { last: Instant::now(), timing: ConnectTiming::default() }
     }
 
     fn lap(&mut self) -> Duration {
@@ -128,65 +128,65 @@ pub fn declared_names(capabilities: &Raw) -> Vec<String> {
     names
 }
 
-struct Connecting {
-    surroundings: Surroundings,
+struct ConnectAttempt {
+    setup: ConnectSetup,
     /// `None` for never.
     deadline: Option<tokio::time::Instant>,
 }
 
 /// A connection that has been opened, on which nobody has greeted yet.
-struct Opening {
+struct OpenedConnection {
     peer: Peer,
     carrier: Carrier,
     activity: Arc<Activity>,
     noise: Arc<Noise>,
 }
 
-impl Opening {
+impl OpenedConnection {
     /// What it said that was no message, as the end of a sentence.
-    fn said(&self) -> String {
-        let noise = self.noise.described().map(|noise| format!("; {noise}"));
-        self.carrier.last_words() + &noise.unwrap_or_default()
+    fn describe_output(&self) -> String {
+        let noise = self.noise.describe().map(|noise| format!("; {noise}"));
+        self.carrier.stderr_quote() + &noise.unwrap_or_default()
     }
 }
 
-impl Connecting {
+impl ConnectAttempt {
     async fn run(
         &self,
-        approach: Approach,
+        plan: HandshakePlan,
         spoken: ProtocolSupport,
         with_catalog: bool,
-    ) -> Result<Connected, AttemptError> {
-        let mut clock = Clock::start();
-        let opening = self.within("connecting", self.open(spoken)).await?;
+    ) -> Result<ConnectedServer, AttemptError> {
+        let mut clock = PhaseClock::start();
+        let opened = self.within("connecting", self.open(spoken)).await?;
         clock.timing.opening = clock.lap();
-        let met = self.meet(&opening.peer, approach, spoken, with_catalog, &mut clock).await;
+        let met = self.handshake(&opened.peer, plan, spoken, with_catalog, &mut clock).await;
         let failure = match met {
             Ok((greeting, terms, catalog)) => {
-                let Opening { peer, carrier, activity, noise } = opening;
+                let OpenedConnection { peer, carrier, activity, noise } = opened;
                 let is_used = AtomicBool::new(false);
                 let connection =
-                    Arc::new(Connection { peer, greeting, terms, activity, noise, is_used });
-                let link = Link { connection, carrier, brought: catalog };
-                return Ok(Connected { link, timing: clock.timing });
+                    Arc::new(ServerConnection { peer, greeting, terms, activity, noise, is_used });
+                let owned = OwnedConnection { connection, carrier, fetched_catalog: catalog };
+                return Ok(ConnectedServer { owned, timing: clock.timing });
             }
             Err(AttemptError::Call { phase, cause: CallError::Closed | CallError::NotSent }) => {
-                let status = opening.carrier.describe_end().await;
-                AttemptError::Exited { phase, status, said: opening.said() }
+                let status = opened.carrier.describe_exit().await;
+                AttemptError::Exited { phase, status, said: opened.describe_output() }
             }
             Err(AttemptError::TimedOut { phase, limit, .. }) => {
-                AttemptError::TimedOut { phase, limit, said: opening.said() }
+                AttemptError::TimedOut { phase, limit, said: opened.describe_output() }
             }
             Err(failure) => failure,
         };
-        opening.peer.close();
-        opening.carrier.end(&opening.peer, Grace::QUICK).await;
+        opened.peer.close();
+        opened.carrier.end(&opened.peer, ShutdownPolicy::QUICK).await;
         Err(failure)
     }
 
     /// Whether the refusal is such that a server of the older framing would give it, and that may be tried.
     fn is_older_framing(&self, refusal: &AttemptError) -> bool {
-        let may_try = matches!(&self.surroundings.config.transport,
+        let may_try = matches!(&self.setup.config.transport,
             Ok(Transport::Http(remote)) if remote.framing == Framing::Either);
         let status = match refusal {
             AttemptError::Call { cause: CallError::Refused { status, .. }, .. } => *status,
@@ -195,16 +195,15 @@ impl Connecting {
         may_try && matches!(status, 400 | 404 | 405)
     }
 
-    async fn open(&self, spoken: ProtocolSupport) -> Result<Opening, AttemptError> {
-        let Surroundings { config, observer, stale, catalog, credentials, context } =
-            &self.surroundings;
+    async fn open(&self, spoken: ProtocolSupport) -> Result<OpenedConnection, AttemptError> {
+        let ConnectSetup { config, observer, stale, catalog, credentials, context } = &self.setup;
         let transport = config.transport.as_ref().map_err(Clone::clone)?;
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let activity = Activity::new();
         let mask = Mask::of(config);
         let noise = Arc::new(Noise::new(mask.clone()));
-        let inbound = Inbound::new(
+        let inbound = ServerInbound::new(
             config.name.clone(),
             observer.clone(),
             stale.clone(),
@@ -217,7 +216,7 @@ impl Connecting {
                 Carrier::Process(run_process(launch, mask, inbound, outbox, context)?)
             }
             Transport::Http(remote) => {
-                let opening = http::Opening {
+                let opened = http::HttpConnector {
                     remote,
                     client: &context.http,
                     credentials: credentials.clone(),
@@ -226,36 +225,37 @@ impl Connecting {
                     catalog: catalog.clone(),
                     max_message_bytes: context.max_message_bytes,
                     tasks: &context.tasks,
-                    ending: &context.stop,
+                    shutdown: &context.stop,
                 };
-                Carrier::Http(opening.open(spoken.framing.unwrap_or(remote.framing)).await?)
+                Carrier::Http(opened.open(spoken.framing.unwrap_or(remote.framing)).await?)
             }
         };
-        Ok(Opening { peer, carrier, activity, noise })
+        Ok(OpenedConnection { peer, carrier, activity, noise })
     }
 
-    async fn meet(
+    async fn handshake(
         &self,
         peer: &Peer,
-        approach: Approach,
+        plan: HandshakePlan,
         mut spoken: ProtocolSupport,
         with_catalog: bool,
-        clock: &mut Clock,
-    ) -> Result<(Greeting, Terms, Option<ServerCatalog>), AttemptError> {
-        let observer = &self.surroundings.observer;
-        let meeting = Meeting::new(peer, observer);
-        let greeting = self.within("the handshake", meeting.greet(approach, &mut spoken)).await?;
+        clock: &mut PhaseClock,
+    ) -> Result<(Greeting, ConnectionTerms, Option<ServerCatalog>), AttemptError> {
+        let observer = &self.setup.observer;
+        let handshake = Handshake::new(peer, observer);
+        let greeting = self.within("the handshake", handshake.greet(plan, &mut spoken)).await?;
         clock.timing.handshake = clock.lap();
-        let declared = declared_names(meeting.declared(greeting.era));
-        let terms = Terms { declared, spoken };
+        let declared = declared_names(handshake.declared(greeting.era));
+        let terms = ConnectionTerms { declared, spoken };
         if !with_catalog {
             return Ok((greeting, terms, None));
         }
-        if !self.surroundings.context.reads_lists {
+        if !self.setup.context.reads_lists {
             return Ok((greeting.clone(), terms, Some(ServerCatalog::empty(greeting))));
         }
-        let config = &self.surroundings.config;
-        let fetching = fetch::fetch(config, peer, (&greeting, &terms), Kinds::ALL, Duration::ZERO);
+        let config = &self.setup.config;
+        let fetching =
+            fetch::fetch_lists(config, peer, (&greeting, &terms), Kinds::ALL, Duration::ZERO);
         let lists = self.within("reading its lists", fetching).await?;
         clock.timing.lists = Some(clock.lap());
         let mut catalog = lists.merged_into(ServerCatalog::empty(greeting.clone()));
@@ -269,7 +269,7 @@ impl Connecting {
         phase: &'static str,
         work: impl Future<Output = Result<T, AttemptError>>,
     ) -> Result<T, AttemptError> {
-        let limit = self.surroundings.config.timeouts.load;
+        let limit = self.setup.config.timeouts.load;
         let late = AttemptError::TimedOut { phase, limit, said: String::new() };
         match self.deadline {
             Some(deadline) => tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(late)),
@@ -282,13 +282,13 @@ impl Connecting {
 fn run_process(
     launch: &Launch,
     mask: Mask,
-    inbound: Inbound,
+    inbound: ServerInbound,
     outbox: Outbox,
     context: &Context,
 ) -> Result<ServerProcess, AttemptError> {
     let Context { max_message_bytes, lineage, watchdog, tasks, .. } = context;
     let peer = inbound.peer().clone();
-    let (process, Pipes { stdin, stdout }) =
+    let (process, StdioPipes { stdin, stdout }) =
         ServerProcess::spawn(inbound.server(), launch, mask, lineage.as_deref(), watchdog, tasks)?;
     let lines = LineReader::new(stdout, *max_message_bytes);
     // Both end with the pipes: the writer when the outbox closes, the reader when the process is gone.
@@ -308,7 +308,7 @@ fn run_process(
         exited.await;
         // What it said last is read first. The stream itself may never end, since what the process
         // started may hold it open.
-        let _ = tokio::time::timeout(LAST_WORDS, peer.closed()).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
         peer.close();
     });
     Ok(process)
@@ -328,7 +328,7 @@ async fn write_until_closed(outbox: Outbox, stdin: tokio::process::ChildStdin, p
         written = write_messages(outbox.clone(), stdin) => {
             if written.is_err() {
                 // As where the process has exited: what it said last is read first.
-                let _ = tokio::time::timeout(LAST_WORDS, peer.closed()).await;
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
                 peer.close();
             }
         }

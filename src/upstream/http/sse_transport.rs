@@ -8,10 +8,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use super::{
-    super::{AttemptError, inbound::Inbound},
-    endpoint::{Endpoint, Refusal, is_events},
-    queue::{self, Unsent},
-    standalone::{Cursor, End, read},
+    super::{AttemptError, inbound::ServerInbound},
+    http_endpoint::{HttpEndpoint, HttpRefusal, is_events},
+    queue::{self, UnsentGuard},
+    standalone::{StreamCursor, StreamEnd, read_events},
     streamable::{POST_TIMEOUT, SILENCE_TIMEOUT},
 };
 use crate::{
@@ -23,36 +23,40 @@ use crate::{
     },
 };
 
-const PHASE: &str = "opening the stream";
+const OPEN_PHASE: &str = "opening the stream";
 /// How long a server that has been silent may take to answer a ping.
-const PING: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Opens the stream, and carries messages from when the server has named the address for them.
 pub(super) async fn open(
-    endpoint: Endpoint,
-    inbound: Inbound,
+    endpoint: HttpEndpoint,
+    inbound: ServerInbound,
     outbox: Outbox,
     tasks: &TaskTracker,
     stop: CancellationToken,
 ) -> Result<(), AttemptError> {
-    let failed = |cause| AttemptError::Call { phase: PHASE, cause };
+    let failed = |cause| AttemptError::Call { phase: OPEN_PHASE, cause };
     let response = endpoint.get(HeaderMap::new()).await.map_err(failed)?;
     if !is_events(&response) {
-        return Err(failed(Refusal::read(response).await.error()));
+        return Err(failed(HttpRefusal::read(response).await.error()));
     }
     let mut events = endpoint.events(response, None);
-    let address = address(&mut events, &endpoint.url).await?;
-    let posts =
-        Arc::new(Posts { endpoint: endpoint.at(address), inbound, tasks: tasks.clone(), stop });
-    tasks.spawn(posts.clone().read(events));
-    tasks.spawn(posts.carry(outbox));
+    let address = read_address(&mut events, &endpoint.url).await?;
+    let transport = Arc::new(SseTransport {
+        endpoint: endpoint.at(address),
+        inbound,
+        tasks: tasks.clone(),
+        stop,
+    });
+    tasks.spawn(transport.clone().read(events));
+    tasks.spawn(transport.carry(outbox));
     Ok(())
 }
 
 /// The address in the `endpoint` event, which must be of the same origin: it is given the same headers.
-async fn address(events: &mut EventReader, base: &Url) -> Result<Url, AttemptError> {
+async fn read_address(events: &mut EventReader, base: &Url) -> Result<Url, AttemptError> {
     let refused = |message: String| AttemptError::Refused {
-        phase: PHASE,
+        phase: OPEN_PHASE,
         code: i64::from(rmcp::model::ErrorCode::INTERNAL_ERROR.0),
         message,
     };
@@ -75,14 +79,14 @@ async fn address(events: &mut EventReader, base: &Url) -> Result<Url, AttemptErr
     }
 }
 
-struct Posts {
-    endpoint: Endpoint,
-    inbound: Inbound,
+struct SseTransport {
+    endpoint: HttpEndpoint,
+    inbound: ServerInbound,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-impl Posts {
+impl SseTransport {
     fn peer(&self) -> &Peer {
         self.inbound.peer()
     }
@@ -90,29 +94,29 @@ impl Posts {
     /// Reads until the stream ends, which is the end of the connection: there is nothing to resume.
     async fn read(self: Arc<Self>, mut events: EventReader) {
         let reading = async {
-            let mut cursor = Cursor::default();
-            let take = |data: &bytes::Bytes| {
+            let mut cursor = StreamCursor::default();
+            let receive_data = |data: &bytes::Bytes| {
                 receive(data, self.peer(), &self.inbound);
                 true
             };
-            read(&mut events, &mut cursor, &self.inbound, take).await
+            read_events(&mut events, &mut cursor, &self.inbound, receive_data).await
         };
         let end = tokio::select! {
             end = reading => end,
-            () = self.look_after() => End::Failed(StreamError::Silent(SILENCE_TIMEOUT + PING)),
-            () = self.stop.cancelled() => End::Finished,
+            () = self.ping_until_silent() => StreamEnd::Failed(StreamError::Silent(SILENCE_TIMEOUT + PING_TIMEOUT)),
+            () = self.stop.cancelled() => StreamEnd::Finished,
         };
-        if let End::Failed(error) = end {
+        if let StreamEnd::Failed(error) = end {
             tracing::warn!(server = self.inbound.server(), %error, "its stream broke");
         }
         self.peer().close();
     }
 
     /// Asks for a sign of life now and then; ends when there is none.
-    async fn look_after(&self) {
+    async fn ping_until_silent(&self) {
         loop {
             tokio::time::sleep(SILENCE_TIMEOUT).await;
-            let options = CallOptions::silent_for(PING);
+            let options = CallOptions::silent_for(PING_TIMEOUT);
             if self.peer().request(method::PING, None, options).await.is_err() {
                 return;
             }
@@ -120,11 +124,11 @@ impl Posts {
     }
 
     async fn carry(self: Arc<Self>, outbox: Outbox) {
-        while let Some(messages) = queue::next(&outbox, &self.stop).await {
-            for (message, unsent) in messages {
+        while let Some(messages) = queue::take_messages(&outbox, &self.stop).await {
+            for (message, guard) in messages {
                 let is_initialized = matches!(&message,
                     Message::Notification(said) if said.method == method::INITIALIZED);
-                let posting = self.clone().post(message, unsent);
+                let posting = self.clone().post(message, guard);
                 if is_initialized {
                     // Nothing may overtake it.
                     posting.await;
@@ -138,24 +142,24 @@ impl Posts {
     /// `None` where the server has not taken it in time.
     async fn post_in_time(&self, message: &Message) -> Option<Result<Response, CallError>> {
         // This may take longer, and nothing is sent before.
-        if let Err(error) = self.endpoint.authorized().await {
+        if let Err(error) = self.endpoint.wait_for_authorization().await {
             return Some(Err(error));
         }
         let posting = self.endpoint.post(message, HeaderMap::new());
         tokio::time::timeout(POST_TIMEOUT, posting).await.ok()
     }
 
-    async fn post(self: Arc<Self>, message: Message, unsent: Unsent) {
+    async fn post(self: Arc<Self>, message: Message, guard: UnsentGuard) {
         let posted = tokio::select! {
             posted = self.post_in_time(&message) => posted,
             () = self.stop.cancelled() => return,
         };
         // The answer would come on the stream all the same.
         let Some(posted) = posted else { return };
-        drop(unsent);
+        drop(guard);
         let error = match posted {
             Ok(response) if response.status().is_success() => return,
-            Ok(response) => Refusal::read(response).await.error(),
+            Ok(response) => HttpRefusal::read(response).await.error(),
             Err(error) => error,
         };
         match message {

@@ -6,53 +6,53 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{AttemptError, backoff};
+use super::{AttemptError, retry_delay::retry_delay};
 use crate::config::Startup;
 
 /// Failed loads in a row after which a server is no longer offered.
-pub(super) const STRIKES: u8 = 3;
+pub(super) const MAX_STRIKES: u8 = 3;
 /// A server that stayed connected for this long has got over what made it fail before.
-const STEADY: Duration = Duration::from_mins(1);
+const MIN_STABLE_UPTIME: Duration = Duration::from_mins(1);
 /// A server that failed less than this ago is not tried again for a call.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
+const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// `C` is the connection, so that it can exist in no other state than `Awake`.
 #[derive(Debug)]
-pub(super) enum State<C> {
+pub(super) enum ServerState<C> {
     /// Never loaded in this run.
     Unloaded { strikes: u8 },
-    /// One attempt is under way; everyone who wants the server shares it.
-    Loading(Attempt),
+    /// One purpose is under way; everyone who wants the server shares it.
+    Loading(AttemptPurpose),
     /// Connected, and its catalog is live. `failures`: attempts and short lives in a row before this one.
     Awake { connection: C, since: Instant, failures: u32 },
     /// Its catalog is live, and nothing is connected.
-    Asleep { last_failure: Option<Failure> },
+    Asleep { last_failure: Option<FailedAttempt> },
     /// Eager, and cannot be reached now; it is tried again at `until`.
-    BackingOff { failures: u32, until: Instant, last_failure: Option<Failure> },
-    /// It wants a login, and nobody is logged in. `attempt`: what is to be done when somebody is.
-    AwaitingLogin { attempt: Attempt },
+    BackingOff { failures: u32, until: Instant, last_failure: Option<FailedAttempt> },
+    /// It wants a login, and nobody is logged in. `purpose`: what is to be done when somebody is.
+    AwaitingLogin { purpose: AttemptPurpose },
     /// Too many loads failed.
     Evicted,
     /// `"enabled": false`
     Disabled,
 }
 
-/// What an attempt is for, which decides what its failure means.
+/// What an purpose is for, which decides what its failure means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum AttemptPurpose {
     /// The first load of a lazy server: a failure is a strike.
     Load { strikes: u8 },
     /// The catalog is live already: a failure is an error for those who asked, and no more.
     Wake,
-    /// An eager server: a failure is followed by another attempt, for ever.
+    /// An eager server: a failure is followed by another purpose, for ever.
     Eager { failures: u32 },
     /// What a hybrid server has is not known: it is connected once to learn it. A failure is a strike.
     Learn { strikes: u8 },
     /// What is known of a hybrid server is old: it is connected to compare.
-    LearnAnew,
+    Relearn,
 }
 
-impl Attempt {
+impl AttemptPurpose {
     /// Whether the server's lists are read before anybody is given the connection.
     pub(super) fn reads_lists(self) -> bool {
         self != Self::Wake
@@ -67,20 +67,20 @@ impl Attempt {
     }
 
     /// Whether nobody needs the server, but only what it says of itself.
-    pub(super) fn is_study(self) -> bool {
-        matches!(self, Self::Learn { .. } | Self::LearnAnew)
+    pub(super) fn is_learning(self) -> bool {
+        matches!(self, Self::Learn { .. } | Self::Relearn)
     }
 }
 
-/// An attempt that failed.
+/// An purpose that failed.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct FailedAttempt {
     pub(super) at: Instant,
     pub(super) cause: Arc<AttemptError>,
 }
 
 #[derive(Debug)]
-pub(super) enum Event<C> {
+pub(super) enum ServerEvent<C> {
     /// Somebody needs the server.
     Wanted,
     /// What it has is not known, or what is known is old.
@@ -106,15 +106,15 @@ pub(super) enum Event<C> {
 /// What the actor has to do, in this order.
 #[derive(Debug)]
 pub(super) enum Effect<C> {
-    StartAttempt(Attempt),
+    StartAttempt(AttemptPurpose),
     /// End this connection.
     Close(C),
     /// End what is left of a connection that ended by itself, and say how it ended.
     Bury(C),
     /// Publish the catalog, then let those who wait have the connection.
-    Admit(Attempt),
+    Admit(AttemptPurpose),
     /// Tell those who wait that they cannot have it.
-    Refuse(Refusal),
+    Refuse(LoadRefusal),
     PublishUnreachable(Arc<AttemptError>),
     PublishAwaitingLogin(Arc<AttemptError>),
     /// Nothing speaks against it any more.
@@ -123,7 +123,7 @@ pub(super) enum Effect<C> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Refusal {
+pub(super) enum LoadRefusal {
     Failed { cause: Arc<AttemptError>, attempts_left: u8 },
     GivenUp { cause: Arc<AttemptError> },
     Unreachable { cause: Arc<AttemptError> },
@@ -131,7 +131,7 @@ pub(super) enum Refusal {
     Gone,
 }
 
-impl<C> State<C> {
+impl<C> ServerState<C> {
     /// `is_known`: its catalog is live already, from another instance of the server.
     pub(super) fn initial(enabled: bool, is_known: bool) -> Self {
         match (enabled, is_known) {
@@ -144,46 +144,46 @@ impl<C> State<C> {
     /// `random` in 0..1 spreads retries.
     pub(super) fn step(
         self,
-        event: Event<C>,
+        event: ServerEvent<C>,
         startup: Startup,
         now: Instant,
         random: f64,
     ) -> (Self, Vec<Effect<C>>) {
-        use Event::{
+        use ServerEvent::{
             Connected, Died, Failed, Idled, LoggedIn, Mismatched, Recalled, RetryDue, Studied,
             Unsuitable, Wanted,
         };
         match (self, event) {
             (Self::Unloaded { strikes }, Wanted) => start(match startup {
-                Startup::Lazy | Startup::Hybrid => Attempt::Load { strikes },
-                Startup::Eager => Attempt::Eager { failures: 0 },
+                Startup::Lazy | Startup::Hybrid => AttemptPurpose::Load { strikes },
+                Startup::Eager => AttemptPurpose::Eager { failures: 0 },
             }),
             (Self::Unloaded { .. }, Recalled) => (Self::Asleep { last_failure: None }, Vec::new()),
-            (Self::Unloaded { strikes }, Studied) => start(Attempt::Learn { strikes }),
-            (Self::Asleep { .. }, Studied) => start(Attempt::LearnAnew),
+            (Self::Unloaded { strikes }, Studied) => start(AttemptPurpose::Learn { strikes }),
+            (Self::Asleep { .. }, Studied) => start(AttemptPurpose::Relearn),
             (Self::Asleep { last_failure: Some(failure) }, Wanted) if failure.is_fresh(now) => {
-                let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
+                let refusal = LoadRefusal::Unreachable { cause: failure.cause.clone() };
                 (Self::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
             }
-            (Self::Asleep { .. }, Wanted) => start(anew(startup, 0)),
+            (Self::Asleep { .. }, Wanted) => start(reconnect_purpose(startup, 0)),
             (Self::BackingOff { failures, until, last_failure: Some(failure) }, Wanted)
                 if failure.is_fresh(now) =>
             {
-                let refusal = Refusal::Unreachable { cause: failure.cause.clone() };
+                let refusal = LoadRefusal::Unreachable { cause: failure.cause.clone() };
                 let state = Self::BackingOff { failures, until, last_failure: Some(failure) };
                 (state, vec![Effect::Refuse(refusal)])
             }
             (Self::BackingOff { failures, .. }, Wanted | RetryDue) => {
-                start(Attempt::Eager { failures })
+                start(AttemptPurpose::Eager { failures })
             }
-            (Self::AwaitingLogin { attempt }, Wanted) => start(attempt),
-            (Self::AwaitingLogin { attempt }, LoggedIn) => after_login(attempt),
-            (Self::Loading(attempt), Connected(connection)) => {
-                let failures = attempt.failures_before();
-                (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(attempt)])
+            (Self::AwaitingLogin { purpose }, Wanted) => start(purpose),
+            (Self::AwaitingLogin { purpose }, LoggedIn) => after_login(purpose),
+            (Self::Loading(purpose), Connected(connection)) => {
+                let failures = purpose.failures_before();
+                (Self::Awake { connection, since: now, failures }, vec![Effect::Admit(purpose)])
             }
-            (Self::Loading(attempt), Mismatched(connection)) => again(connection, attempt),
-            (Self::Loading(attempt), Failed(cause)) => after_failure(attempt, cause, now, random),
+            (Self::Loading(purpose), Mismatched(connection)) => reconnect(connection, purpose),
+            (Self::Loading(purpose), Failed(cause)) => after_failure(purpose, cause, now, random),
             (Self::Awake { connection, since, failures }, Died) => {
                 let state = after_death(startup, since, failures, now, random);
                 (state, vec![Effect::Bury(connection)])
@@ -192,10 +192,10 @@ impl<C> State<C> {
                 (Self::Asleep { last_failure: None }, vec![Effect::Close(connection)])
             }
             (Self::Awake { connection, failures, .. }, Unsuitable) => {
-                again(connection, anew(startup, failures))
+                reconnect(connection, reconnect_purpose(startup, failures))
             }
             (state @ (Self::Evicted | Self::Disabled), Wanted) => {
-                (state, vec![Effect::Refuse(Refusal::Gone)])
+                (state, vec![Effect::Refuse(LoadRefusal::Gone)])
             }
             // A connection that nobody waits for any more must not be left open.
             (state, Connected(connection) | Mismatched(connection)) => {
@@ -211,29 +211,33 @@ impl<C> State<C> {
 }
 
 /// Another connection in the place of one that is not what is needed.
-fn again<C>(connection: C, attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
-    let effects = vec![Effect::Close(connection), Effect::StartAttempt(attempt)];
-    (State::Loading(attempt), effects)
+fn reconnect<C>(connection: C, purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
+    let effects = vec![Effect::Close(connection), Effect::StartAttempt(purpose)];
+    (ServerState::Loading(purpose), effects)
 }
 
-/// The attempt for a server whose catalog is live.
-fn anew(startup: Startup, failures: u32) -> Attempt {
+/// The purpose for a server whose catalog is live.
+fn reconnect_purpose(startup: Startup, failures: u32) -> AttemptPurpose {
     match startup {
-        Startup::Lazy | Startup::Hybrid => Attempt::Wake,
-        Startup::Eager => Attempt::Eager { failures },
+        Startup::Lazy | Startup::Hybrid => AttemptPurpose::Wake,
+        Startup::Eager => AttemptPurpose::Eager { failures },
     }
 }
 
-fn start<C>(attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
-    (State::Loading(attempt), vec![Effect::StartAttempt(attempt)])
+fn start<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
+    (ServerState::Loading(purpose), vec![Effect::StartAttempt(purpose)])
 }
 
 /// A lazy server still waits to be wanted; others take up what a missing login has stopped.
-fn after_login<C>(attempt: Attempt) -> (State<C>, Vec<Effect<C>>) {
-    match attempt {
-        Attempt::Load { strikes } => (State::Unloaded { strikes }, vec![Effect::PublishOffered]),
-        Attempt::Wake => (State::Asleep { last_failure: None }, Vec::new()),
-        Attempt::Eager { .. } | Attempt::Learn { .. } | Attempt::LearnAnew => start(attempt),
+fn after_login<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
+    match purpose {
+        AttemptPurpose::Load { strikes } => {
+            (ServerState::Unloaded { strikes }, vec![Effect::PublishOffered])
+        }
+        AttemptPurpose::Wake => (ServerState::Asleep { last_failure: None }, Vec::new()),
+        AttemptPurpose::Eager { .. } | AttemptPurpose::Learn { .. } | AttemptPurpose::Relearn => {
+            start(purpose)
+        }
     }
 }
 
@@ -243,73 +247,80 @@ fn after_death<C>(
     failures: u32,
     now: Instant,
     random: f64,
-) -> State<C> {
+) -> ServerState<C> {
     if startup != Startup::Eager {
-        return State::Asleep { last_failure: None };
+        return ServerState::Asleep { last_failure: None };
     }
-    let was_steady = now.saturating_duration_since(since) >= STEADY;
-    let failures = if was_steady { 1 } else { failures.saturating_add(1) };
-    State::BackingOff {
+    let was_stable = now.saturating_duration_since(since) >= MIN_STABLE_UPTIME;
+    let failures = if was_stable { 1 } else { failures.saturating_add(1) };
+    ServerState::BackingOff {
         failures,
-        until: now + backoff::delay(failures, random),
+        until: now + retry_delay(failures, random),
         last_failure: None,
     }
 }
 
 fn after_failure<C>(
-    attempt: Attempt,
+    purpose: AttemptPurpose,
     cause: Arc<AttemptError>,
     now: Instant,
     random: f64,
-) -> (State<C>, Vec<Effect<C>>) {
+) -> (ServerState<C>, Vec<Effect<C>>) {
     if cause.wants_login() {
         let effects = vec![
             Effect::PublishAwaitingLogin(cause.clone()),
-            Effect::Refuse(Refusal::LoginRequired { cause }),
+            Effect::Refuse(LoadRefusal::LoginRequired { cause }),
         ];
-        return (State::AwaitingLogin { attempt }, effects);
+        return (ServerState::AwaitingLogin { purpose }, effects);
     }
-    let failure = Failure { at: now, cause: cause.clone() };
-    match attempt {
-        Attempt::Load { strikes } | Attempt::Learn { strikes } if cause.is_no_strike() => {
-            (State::Unloaded { strikes }, vec![Effect::Refuse(Refusal::Unreachable { cause })])
+    let failure = FailedAttempt { at: now, cause: cause.clone() };
+    match purpose {
+        AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes }
+            if cause.is_no_strike() =>
+        {
+            (
+                ServerState::Unloaded { strikes },
+                vec![Effect::Refuse(LoadRefusal::Unreachable { cause })],
+            )
         }
-        Attempt::Load { strikes } | Attempt::Learn { strikes } if strikes + 1 >= STRIKES => {
-            let refusal = Refusal::GivenUp { cause: cause.clone() };
-            (State::Evicted, vec![Effect::PublishEvicted(cause), Effect::Refuse(refusal)])
+        AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes }
+            if strikes + 1 >= MAX_STRIKES =>
+        {
+            let refusal = LoadRefusal::GivenUp { cause: cause.clone() };
+            (ServerState::Evicted, vec![Effect::PublishEvicted(cause), Effect::Refuse(refusal)])
         }
-        Attempt::Load { strikes } => {
+        AttemptPurpose::Load { strikes } => {
             let strikes = strikes + 1;
-            let refusal = Refusal::Failed { cause, attempts_left: STRIKES - strikes };
-            (State::Unloaded { strikes }, vec![Effect::Refuse(refusal)])
+            let refusal = LoadRefusal::Failed { cause, attempts_left: MAX_STRIKES - strikes };
+            (ServerState::Unloaded { strikes }, vec![Effect::Refuse(refusal)])
         }
-        Attempt::Learn { strikes } => {
+        AttemptPurpose::Learn { strikes } => {
             let strikes = strikes + 1;
             let effects = vec![
                 Effect::PublishUnreachable(cause.clone()),
-                Effect::Refuse(Refusal::Failed { cause, attempts_left: STRIKES - strikes }),
+                Effect::Refuse(LoadRefusal::Failed { cause, attempts_left: MAX_STRIKES - strikes }),
             ];
-            (State::Unloaded { strikes }, effects)
+            (ServerState::Unloaded { strikes }, effects)
         }
-        Attempt::Wake | Attempt::LearnAnew => {
-            let refusal = Refusal::Unreachable { cause };
-            (State::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
+        AttemptPurpose::Wake | AttemptPurpose::Relearn => {
+            let refusal = LoadRefusal::Unreachable { cause };
+            (ServerState::Asleep { last_failure: Some(failure) }, vec![Effect::Refuse(refusal)])
         }
-        Attempt::Eager { failures } => {
+        AttemptPurpose::Eager { failures } => {
             let failures = failures.saturating_add(1);
             let effects = vec![
                 Effect::PublishUnreachable(cause.clone()),
-                Effect::Refuse(Refusal::Unreachable { cause }),
+                Effect::Refuse(LoadRefusal::Unreachable { cause }),
             ];
-            let until = now + backoff::delay(failures, random);
-            (State::BackingOff { failures, until, last_failure: Some(failure) }, effects)
+            let until = now + retry_delay(failures, random);
+            (ServerState::BackingOff { failures, until, last_failure: Some(failure) }, effects)
         }
     }
 }
 
-impl Failure {
+impl FailedAttempt {
     fn is_fresh(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.at) < RETRY_PAUSE
+        now.saturating_duration_since(self.at) < MIN_RETRY_INTERVAL
     }
 }
 
@@ -321,7 +332,7 @@ mod tests {
 
     /// Plays events against a server and keeps what became visible.
     struct Life {
-        state: Option<State<u32>>,
+        state: Option<ServerState<u32>>,
         startup: Startup,
         now: Instant,
         connections: u32,
@@ -331,7 +342,7 @@ mod tests {
     }
 
     fn life(startup: Startup) -> Life {
-        let state = Some(State::initial(true, false));
+        let state = Some(ServerState::initial(true, false));
         let now = Instant::now();
         Life { state, startup, now, connections: 0, closed: 0, attempts: 0, log: Vec::new() }
     }
@@ -346,7 +357,7 @@ mod tests {
     }
 
     impl Life {
-        fn play(&mut self, event: Event<u32>) -> &mut Self {
+        fn play(&mut self, event: ServerEvent<u32>) -> &mut Self {
             let state = self.state.take().unwrap();
             let (next, effects) = state.step(event, self.startup, self.now, 1.0);
             for effect in effects {
@@ -357,20 +368,22 @@ mod tests {
                     Effect::Close(_) => "close".to_owned(),
                     Effect::Bury(_) => "bury".to_owned(),
                     Effect::Admit(_) => "admit".to_owned(),
-                    Effect::Refuse(Refusal::Failed { attempts_left, .. }) => {
+                    Effect::Refuse(LoadRefusal::Failed { attempts_left, .. }) => {
                         format!("refuse, {attempts_left} left")
                     }
-                    Effect::Refuse(Refusal::GivenUp { .. }) => "refuse, given up".to_owned(),
-                    Effect::Refuse(Refusal::Unreachable { .. }) => "refuse".to_owned(),
-                    Effect::Refuse(Refusal::LoginRequired { .. }) => "refuse, log in".to_owned(),
-                    Effect::Refuse(Refusal::Gone) => "gone".to_owned(),
+                    Effect::Refuse(LoadRefusal::GivenUp { .. }) => "refuse, given up".to_owned(),
+                    Effect::Refuse(LoadRefusal::Unreachable { .. }) => "refuse".to_owned(),
+                    Effect::Refuse(LoadRefusal::LoginRequired { .. }) => {
+                        "refuse, log in".to_owned()
+                    }
+                    Effect::Refuse(LoadRefusal::Gone) => "gone".to_owned(),
                     Effect::PublishUnreachable(_) => "unreachable".to_owned(),
                     Effect::PublishAwaitingLogin(_) => "awaiting login".to_owned(),
                     Effect::PublishOffered => "offered".to_owned(),
                     Effect::PublishEvicted(_) => "evicted".to_owned(),
                 });
             }
-            if let State::BackingOff { until, .. } = &next {
+            if let ServerState::BackingOff { until, .. } = &next {
                 self.log.push(format!("retry after {:?}", *until - self.now));
             }
             self.state = Some(next);
@@ -379,12 +392,12 @@ mod tests {
 
         fn connect(&mut self) -> &mut Self {
             self.connections += 1;
-            self.play(Event::Connected(self.connections))
+            self.play(ServerEvent::Connected(self.connections))
         }
 
         fn mismatch(&mut self) -> &mut Self {
             self.connections += 1;
-            self.play(Event::Mismatched(self.connections))
+            self.play(ServerEvent::Mismatched(self.connections))
         }
 
         fn log(&self) -> Vec<&str> {
@@ -393,28 +406,31 @@ mod tests {
     }
 
     #[test]
-    fn many_who_want_a_server_share_one_attempt() {
+    fn concurrent_callers_share_one_attempt() {
         let mut life = life(Startup::Lazy);
-        life.play(Event::Wanted).play(Event::Wanted).play(Event::Wanted).connect();
+        life.play(ServerEvent::Wanted)
+            .play(ServerEvent::Wanted)
+            .play(ServerEvent::Wanted)
+            .connect();
         assert_eq!(life.log(), ["start", "admit"]);
     }
 
     #[test]
-    fn a_connection_that_suits_nobody_who_waits_is_made_again_within_the_attempt() {
+    fn mismatched_connection_is_remade_within_the_attempt() {
         let mut life = life(Startup::Lazy);
-        life.play(Event::Wanted).mismatch();
-        assert!(matches!(life.state, Some(State::Loading(_))));
+        life.play(ServerEvent::Wanted).mismatch();
+        assert!(matches!(life.state, Some(ServerState::Loading(_))));
         life.connect();
         assert_eq!(life.log(), ["start", "close", "start", "admit"]);
     }
 
     #[test]
-    fn the_third_failed_load_evicts() {
+    fn third_failed_load_evicts_the_server() {
         let mut life = life(Startup::Lazy);
         for _ in 0..3 {
-            life.play(Event::Wanted).play(Event::Failed(error()));
+            life.play(ServerEvent::Wanted).play(ServerEvent::Failed(error()));
         }
-        life.play(Event::Wanted);
+        life.play(ServerEvent::Wanted);
         assert_eq!(
             life.log(),
             [
@@ -431,97 +447,104 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_that_fails_is_no_strike_and_is_not_repeated_at_once() {
+    fn failed_wake_is_no_strike_and_is_not_retried_at_once() {
         let mut life = life(Startup::Lazy);
-        life.play(Event::Wanted).connect().play(Event::Idled);
+        life.play(ServerEvent::Wanted).connect().play(ServerEvent::Idled);
         for _ in 0..5 {
-            life.play(Event::Wanted).play(Event::Failed(error())).play(Event::Wanted);
-            life.now += RETRY_PAUSE;
+            life.play(ServerEvent::Wanted)
+                .play(ServerEvent::Failed(error()))
+                .play(ServerEvent::Wanted);
+            life.now += MIN_RETRY_INTERVAL;
         }
-        life.play(Event::Wanted).connect();
+        life.play(ServerEvent::Wanted).connect();
         assert_eq!(life.attempts, 7);
-        assert!(matches!(life.state, Some(State::Awake { .. })));
+        assert!(matches!(life.state, Some(ServerState::Awake { .. })));
     }
 
     #[test]
-    fn a_lazy_server_that_dies_sleeps_until_it_is_used() {
+    fn lazy_server_sleeps_after_it_dies() {
         let mut life = life(Startup::Lazy);
-        life.play(Event::Wanted).connect().play(Event::Died).play(Event::RetryDue);
+        life.play(ServerEvent::Wanted)
+            .connect()
+            .play(ServerEvent::Died)
+            .play(ServerEvent::RetryDue);
         assert_eq!(life.log(), ["start", "admit", "bury"]);
-        assert!(matches!(life.state, Some(State::Asleep { .. })));
+        assert!(matches!(life.state, Some(ServerState::Asleep { .. })));
     }
 
     #[test]
-    fn an_eager_server_is_tried_for_ever_and_never_sleeps() {
+    fn eager_server_is_retried_indefinitely_and_never_sleeps() {
         let mut life = life(Startup::Eager);
-        life.play(Event::Wanted);
+        life.play(ServerEvent::Wanted);
         for _ in 0..50 {
-            life.play(Event::Failed(error())).play(Event::RetryDue);
+            life.play(ServerEvent::Failed(error())).play(ServerEvent::RetryDue);
         }
-        life.connect().play(Event::Idled);
-        assert!(matches!(life.state, Some(State::Awake { .. })));
+        life.connect().play(ServerEvent::Idled);
+        assert!(matches!(life.state, Some(ServerState::Awake { .. })));
         assert_eq!(life.attempts, 51);
         assert_eq!(&life.log()[..5], ["start", "unreachable", "refuse", "retry after 1s", "start"]);
     }
 
     #[test]
-    fn an_eager_server_that_dies_young_is_tried_less_and_less_often() {
+    fn eager_server_that_dies_early_backs_off() {
         let mut life = life(Startup::Eager);
-        life.play(Event::Wanted).connect();
+        life.play(ServerEvent::Wanted).connect();
         for _ in 0..3 {
-            life.play(Event::Died).play(Event::RetryDue).connect();
+            life.play(ServerEvent::Died).play(ServerEvent::RetryDue).connect();
         }
-        life.now += STEADY;
-        life.play(Event::Died);
+        life.now += MIN_STABLE_UPTIME;
+        life.play(ServerEvent::Died);
         let retries: Vec<&str> =
             life.log().into_iter().filter(|line| line.starts_with("retry")).collect();
         assert_eq!(
             retries,
             ["retry after 1s", "retry after 2s", "retry after 4s", "retry after 1s"]
         );
-        life.play(Event::Wanted);
+        life.play(ServerEvent::Wanted);
         assert!(
-            matches!(life.state, Some(State::Loading(_))),
+            matches!(life.state, Some(ServerState::Loading(_))),
             "a call does not wait for the retry"
         );
     }
 
     #[test]
-    fn a_hybrid_server_that_cannot_be_learned_is_given_up_and_one_that_is_known_never() {
+    fn only_hybrid_servers_without_a_catalog_are_evicted() {
         let mut life = life(Startup::Hybrid);
         for _ in 0..3 {
-            life.play(Event::Studied).play(Event::Failed(error()));
+            life.play(ServerEvent::Studied).play(ServerEvent::Failed(error()));
         }
-        assert!(matches!(life.state, Some(State::Evicted)));
+        assert!(matches!(life.state, Some(ServerState::Evicted)));
         let mut life = super::tests::life(Startup::Hybrid);
-        life.play(Event::Recalled);
+        life.play(ServerEvent::Recalled);
         for _ in 0..5 {
-            life.play(Event::Studied).play(Event::Failed(error()));
+            life.play(ServerEvent::Studied).play(ServerEvent::Failed(error()));
         }
-        assert!(matches!(life.state, Some(State::Asleep { .. })));
-        life.play(Event::Recalled);
-        assert!(matches!(life.state, Some(State::Asleep { .. })), "it is known already");
+        assert!(matches!(life.state, Some(ServerState::Asleep { .. })));
+        life.play(ServerEvent::Recalled);
+        assert!(matches!(life.state, Some(ServerState::Asleep { .. })), "it is known already");
     }
 
     #[test]
-    fn a_missing_login_is_no_strike_and_a_login_takes_up_what_it_stopped() {
+    fn missing_login_is_no_strike_and_login_resumes_the_attempt() {
         let mut life = life(Startup::Lazy);
-        life.play(Event::Wanted).play(Event::Failed(error())).play(Event::Wanted);
+        life.play(ServerEvent::Wanted).play(ServerEvent::Failed(error())).play(ServerEvent::Wanted);
         for _ in 0..5 {
-            life.play(Event::Failed(no_login())).play(Event::Wanted);
+            life.play(ServerEvent::Failed(no_login())).play(ServerEvent::Wanted);
         }
-        life.play(Event::Failed(no_login())).play(Event::LoggedIn);
-        assert!(matches!(life.state, Some(State::Unloaded { strikes: 1 })));
+        life.play(ServerEvent::Failed(no_login())).play(ServerEvent::LoggedIn);
+        assert!(matches!(life.state, Some(ServerState::Unloaded { strikes: 1 })));
         assert_eq!(life.log().last(), Some(&"offered"));
-        life.play(Event::Wanted).connect().play(Event::Idled).play(Event::Wanted);
-        life.play(Event::Failed(no_login())).play(Event::LoggedIn);
-        assert!(matches!(life.state, Some(State::Asleep { .. })));
+        life.play(ServerEvent::Wanted).connect().play(ServerEvent::Idled).play(ServerEvent::Wanted);
+        life.play(ServerEvent::Failed(no_login())).play(ServerEvent::LoggedIn);
+        assert!(matches!(life.state, Some(ServerState::Asleep { .. })));
 
         let mut life = super::tests::life(Startup::Eager);
-        life.play(Event::Wanted).play(Event::Failed(no_login())).play(Event::RetryDue);
+        life.play(ServerEvent::Wanted)
+            .play(ServerEvent::Failed(no_login()))
+            .play(ServerEvent::RetryDue);
         assert_eq!(life.log(), ["start", "awaiting login", "refuse, log in"]);
-        life.play(Event::LoggedIn).connect();
-        assert!(matches!(life.state, Some(State::Awake { .. })));
+        life.play(ServerEvent::LoggedIn).connect();
+        assert!(matches!(life.state, Some(ServerState::Awake { .. })));
     }
 
     proptest! {
@@ -534,21 +557,21 @@ mod tests {
             for (event, millis) in events {
                 life.now += Duration::from_millis(millis);
                 match event {
-                    0 => life.play(Event::Wanted),
+                    0 => life.play(ServerEvent::Wanted),
                     1 => life.connect(),
-                    2 => life.play(Event::Failed(error())),
-                    3 => life.play(Event::Died),
-                    4 => life.play(Event::Idled),
-                    5 => life.play(Event::Unsuitable),
-                    6 => life.play(Event::Studied),
-                    7 => life.play(Event::Recalled),
-                    8 => life.play(Event::Failed(no_login())),
-                    9 => life.play(Event::LoggedIn),
+                    2 => life.play(ServerEvent::Failed(error())),
+                    3 => life.play(ServerEvent::Died),
+                    4 => life.play(ServerEvent::Idled),
+                    5 => life.play(ServerEvent::Unsuitable),
+                    6 => life.play(ServerEvent::Studied),
+                    7 => life.play(ServerEvent::Recalled),
+                    8 => life.play(ServerEvent::Failed(no_login())),
+                    9 => life.play(ServerEvent::LoggedIn),
                     10 => life.mismatch(),
-                    _ => life.play(Event::RetryDue),
+                    _ => life.play(ServerEvent::RetryDue),
                 };
             }
-            let open = u32::from(matches!(life.state, Some(State::Awake { .. })));
+            let open = u32::from(matches!(life.state, Some(ServerState::Awake { .. })));
             prop_assert_eq!(life.connections, life.closed + open);
         }
     }

@@ -10,7 +10,7 @@ use reqwest::{
 };
 use url::Url;
 
-use super::{super::AttemptError, client::HttpClient};
+use super::{super::AttemptError, http_client::HttpClient};
 use crate::{
     base::is_exhaustion,
     config::{Mask, Remote},
@@ -23,17 +23,18 @@ use crate::{
     },
 };
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const JSON_TYPE: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON_OR_EVENTS_TYPE: HeaderValue =
+    HeaderValue::from_static("application/json, text/event-stream");
 /// Bytes of the body of a refusal that are read, and characters of it that are shown.
-const DETAIL: usize = 64 * 1024;
-const SHOWN: usize = 200;
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+const MAX_SHOWN_CHARS: usize = 200;
 /// Of what a request shows: a token that has expired, one that has too few scopes, and what may change meanwhile.
-const MAX_REFUSALS: usize = 4;
+const MAX_AUTHORIZATION_ATTEMPTS: usize = 4;
 
 #[derive(Clone)]
-pub(super) struct Endpoint {
+pub(super) struct HttpEndpoint {
     pub(super) url: Url,
     client: Client,
     /// What the config says to send with every request.
@@ -44,12 +45,12 @@ pub(super) struct Endpoint {
 }
 
 /// The body of an answer, by its type.
-pub(super) enum Body {
+pub(super) enum ResponseBody {
     Json(Bytes),
     Events(EventReader),
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     pub(super) fn new(
         remote: &Remote,
         client: &HttpClient,
@@ -74,12 +75,13 @@ impl Endpoint {
     ) -> Result<Response, CallError> {
         let body = message.to_bytes();
         let request = || self.client.post(self.url.clone()).body(body.clone());
-        self.send(request, [(CONTENT_TYPE, JSON), (ACCEPT, BOTH)], headers).await
+        self.send(request, [(CONTENT_TYPE, JSON_TYPE), (ACCEPT, JSON_OR_EVENTS_TYPE)], headers)
+            .await
     }
 
     /// Asks for a stream of events.
     pub(super) async fn get(&self, headers: HeaderMap) -> Result<Response, CallError> {
-        self.send(|| self.client.get(self.url.clone()), [(ACCEPT, EVENTS)], headers).await
+        self.send(|| self.client.get(self.url.clone()), [(ACCEPT, EVENTS_TYPE)], headers).await
     }
 
     pub(super) async fn delete(&self, headers: HeaderMap) -> Result<Response, CallError> {
@@ -97,16 +99,18 @@ impl Endpoint {
         all.extend(own);
         all.extend(headers);
         let Some(credentials) = &self.credentials else {
-            return Ok(self.marked(sent(request().headers(all)).await?, None));
+            return Ok(self.with_mask(send_once(request().headers(all)).await?, None));
         };
-        for _ in 0..MAX_REFUSALS {
+        for _ in 0..MAX_AUTHORIZATION_ATTEMPTS {
             let shown = credentials.authorization().await?;
-            let response = sent(authorized(request().headers(all.clone()), shown.as_ref())).await?;
+            let response =
+                send_once(with_authorization(request().headers(all.clone()), shown.as_ref()))
+                    .await?;
             let Some(challenge) = Challenge::of(response.status(), response.headers()) else {
                 if let Some(shown) = shown.as_ref().filter(|_| response.status().is_success()) {
                     credentials.accepted(shown);
                 }
-                return Ok(self.marked(response, shown.as_ref()));
+                return Ok(self.with_mask(response, shown.as_ref()));
             };
             credentials.refused(shown.as_ref(), &challenge).await?;
         }
@@ -118,7 +122,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Where there is nothing.
-    pub(super) async fn authorized(&self) -> Result<(), CallError> {
+    pub(super) async fn wait_for_authorization(&self) -> Result<(), CallError> {
         if let Some(credentials) = &self.credentials {
             credentials.authorization().await?;
         }
@@ -126,7 +130,7 @@ impl Endpoint {
     }
 
     /// Keeps with a refusal what must not be repeated of it.
-    fn marked(&self, mut response: Response, shown: Option<&Authorization>) -> Response {
+    fn with_mask(&self, mut response: Response, shown: Option<&Authorization>) -> Response {
         if !response.status().is_success() {
             let values = self.headers.values().cloned().chain(shown.map(Authorization::header));
             let values = values.filter_map(|value| Some(value.to_str().ok()?.to_owned()));
@@ -142,14 +146,14 @@ impl Endpoint {
         &self,
         response: Response,
         silence: Option<Duration>,
-    ) -> Result<Option<Body>, CallError> {
+    ) -> Result<Option<ResponseBody>, CallError> {
         let media_type = media_type(&response);
         match media_type.as_str() {
             "application/json" => {
                 let body = read_all(response, self.max_message_bytes).await?;
-                Ok(Some(Body::Json(on_one_line(body))))
+                Ok(Some(ResponseBody::Json(on_one_line(body))))
             }
-            "text/event-stream" => Ok(Some(Body::Events(self.events(response, silence)))),
+            "text/event-stream" => Ok(Some(ResponseBody::Events(self.events(response, silence)))),
             _ => Ok(None),
         }
     }
@@ -159,7 +163,7 @@ impl Endpoint {
     }
 }
 
-async fn sent(request: RequestBuilder) -> Result<Response, CallError> {
+async fn send_once(request: RequestBuilder) -> Result<Response, CallError> {
     request.send().await.map_err(|error| {
         if is_exhausted(&error) {
             CallError::Exhausted(root_cause(&error))
@@ -167,7 +171,7 @@ async fn sent(request: RequestBuilder) -> Result<Response, CallError> {
             || error.is_builder()
             || error.is_request() && error.is_timeout()
         {
-            CallError::Unreachable(unreachable(&error))
+            CallError::Unreachable(describe_unreachable(&error))
         } else {
             CallError::Broken(root_cause(&error))
         }
@@ -175,7 +179,7 @@ async fn sent(request: RequestBuilder) -> Result<Response, CallError> {
 }
 
 /// The cause after the address, of which only the origin is shown: a path or query may hold secrets.
-fn unreachable(error: &reqwest::Error) -> String {
+fn describe_unreachable(error: &reqwest::Error) -> String {
     let cause = root_cause(error);
     match error.url() {
         Some(url) => format!("{}: {cause}", url.origin().ascii_serialization()),
@@ -189,7 +193,7 @@ fn is_exhausted(error: &reqwest::Error) -> bool {
     causes.any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_exhaustion))
 }
 
-fn authorized(request: RequestBuilder, shown: Option<&Authorization>) -> RequestBuilder {
+fn with_authorization(request: RequestBuilder, shown: Option<&Authorization>) -> RequestBuilder {
     match shown {
         Some(shown) => request.header(AUTHORIZATION, shown.header()),
         None => request,
@@ -224,25 +228,25 @@ async fn read_all(response: Response, limit: usize) -> Result<Bytes, CallError> 
 }
 
 /// Whether a character is one that shows, and shows where it stands.
-fn is_shown(c: char) -> bool {
+fn is_visible(c: char) -> bool {
     let is_invisible = matches!(c,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     !c.is_control() && !is_invisible
 }
 
 /// An answer that is no success: what came with it, and what to say of it.
-pub(super) struct Refusal {
+pub(super) struct HttpRefusal {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
     mask: Mask,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(super) async fn read(mut response: Response) -> Self {
         let status = response.status();
         let mask = response.extensions_mut().remove().unwrap_or_default();
         // What cannot be read has nothing to say.
-        let body = read_all(response, DETAIL).await.unwrap_or_default();
+        let body = read_all(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
         Self { status, body: on_one_line(body), mask }
     }
 
@@ -250,7 +254,8 @@ impl Refusal {
         let text = String::from_utf8_lossy(&self.body);
         let text = self.mask.masked(&text);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown: String = words.chars().filter(|c| is_shown(*c)).take(SHOWN).collect();
+        let shown: String =
+            words.chars().filter(|c| is_visible(*c)).take(MAX_SHOWN_CHARS).collect();
         let detail = match (self.status, shown.is_empty()) {
             (StatusCode::UNAUTHORIZED, _) => {
                 ": it does not accept the authorization that it was shown".to_owned()

@@ -4,17 +4,17 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
-pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub type StdioReader = Box<dyn AsyncRead + Send + Unpin>;
+pub type StdioWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Standard input: polled directly where it is a pipe or a socket (which is what hosts give us, and
 /// several times faster), read by a helper thread where it is a terminal or a file.
 ///
 /// # Errors
 /// When the descriptor cannot be duplicated.
-pub fn input() -> io::Result<Reader> {
+pub fn open_input() -> io::Result<StdioReader> {
     #[cfg(unix)]
-    if let Some(reader) = unix::input()? {
+    if let Some(reader) = unix::open_input()? {
         return Ok(reader);
     }
     Ok(Box::new(tokio::io::stdin()))
@@ -24,21 +24,21 @@ pub fn input() -> io::Result<Reader> {
 ///
 /// # Errors
 /// When the descriptor cannot be duplicated.
-pub fn output() -> io::Result<Writer> {
+pub fn open_output() -> io::Result<StdioWriter> {
     #[cfg(unix)]
-    if let Some(writer) = unix::output()? {
+    if let Some(writer) = unix::open_output()? {
         return Ok(writer);
     }
     Ok(Box::new(tokio::io::stdout()))
 }
 
-type Closed = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+type ClosedFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Resolves when nobody can read our standard output any more, before anything is written to it.
 ///
 /// # Errors
 /// When the descriptor cannot be duplicated.
-pub fn output_closed() -> io::Result<Closed> {
+pub fn output_closed() -> io::Result<ClosedFuture> {
     #[cfg(unix)]
     if let Some(closed) = unix::output_closed()? {
         return Ok(closed);
@@ -49,14 +49,14 @@ pub fn output_closed() -> io::Result<Closed> {
 /// Room of a pipe in bytes. The usual 64 KiB make a large message a long row of turns between two
 /// processes; much more of it for many pipes would use up what the system grants one user.
 #[cfg(target_os = "linux")]
-const PIPE_ROOM: i32 = 256 * 1024;
+const PIPE_CAPACITY: i32 = 256 * 1024;
 
 /// Makes a pipe wider, where the system knows how and allows it.
-pub fn widen(pipe: &impl AsPipe) {
+pub fn widen_pipe(pipe: &impl AsPipe) {
     #[cfg(target_os = "linux")]
     {
         // Only speed is lost where it is refused, or where this is no pipe.
-        let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_ROOM));
+        let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_CAPACITY));
     }
     #[cfg(not(target_os = "linux"))]
     let _ = pipe;
@@ -83,57 +83,57 @@ mod unix {
         net::unix::pipe,
     };
 
-    use super::{Closed, Reader, Writer};
+    use super::{ClosedFuture, StdioReader, StdioWriter};
 
-    enum Stream {
+    enum StandardStream {
         Pipe(File),
         Socket(UnixStream),
         Other,
     }
 
-    fn stream(standard: impl AsFd) -> io::Result<Stream> {
+    fn open_standard(standard: impl AsFd) -> io::Result<StandardStream> {
         let owned: OwnedFd = standard.as_fd().try_clone_to_owned()?;
         let file = File::from(owned);
         let kind = file.metadata()?.file_type();
         Ok(if kind.is_fifo() {
-            super::widen(&file);
-            Stream::Pipe(file)
+            super::widen_pipe(&file);
+            StandardStream::Pipe(file)
         } else if kind.is_socket() {
-            Stream::Socket(UnixStream::from(OwnedFd::from(file)))
+            StandardStream::Socket(UnixStream::from(OwnedFd::from(file)))
         } else {
-            Stream::Other
+            StandardStream::Other
         })
     }
 
-    fn socket(stream: UnixStream) -> io::Result<tokio::net::UnixStream> {
+    fn open_socket(stream: UnixStream) -> io::Result<tokio::net::UnixStream> {
         stream.set_nonblocking(true)?;
         tokio::net::UnixStream::from_std(stream)
     }
 
-    pub(super) fn input() -> io::Result<Option<Reader>> {
-        Ok(match stream(io::stdin())? {
-            Stream::Pipe(file) => Some(Box::new(pipe::Receiver::from_file(file)?)),
-            Stream::Socket(stream) => Some(Box::new(socket(stream)?)),
-            Stream::Other => None,
+    pub(super) fn open_input() -> io::Result<Option<StdioReader>> {
+        Ok(match open_standard(io::stdin())? {
+            StandardStream::Pipe(file) => Some(Box::new(pipe::Receiver::from_file(file)?)),
+            StandardStream::Socket(stream) => Some(Box::new(open_socket(stream)?)),
+            StandardStream::Other => None,
         })
     }
 
     /// See [`super::output_closed`]. `None` where it cannot be seen before something is written.
-    pub(super) fn output_closed() -> io::Result<Option<Closed>> {
-        Ok(match stream(io::stdout())? {
-            Stream::Pipe(file) => {
+    pub(super) fn output_closed() -> io::Result<Option<ClosedFuture>> {
+        Ok(match open_standard(io::stdout())? {
+            StandardStream::Pipe(file) => {
                 let pipe = pipe::Sender::from_file(file)?;
                 Some(Box::pin(
                     async move { while !is_closed(pipe.ready(Interest::ERROR).await) {} },
                 ))
             }
-            Stream::Socket(stream) => {
-                let socket = socket(stream)?;
+            StandardStream::Socket(stream) => {
+                let socket = open_socket(stream)?;
                 Some(Box::pin(
                     async move { while !is_closed(socket.ready(Interest::ERROR).await) {} },
                 ))
             }
-            Stream::Other => None,
+            StandardStream::Other => None,
         })
     }
 
@@ -142,11 +142,11 @@ mod unix {
         ready.map_or(true, |ready| ready.is_error() || ready.is_write_closed())
     }
 
-    pub(super) fn output() -> io::Result<Option<Writer>> {
-        Ok(match stream(io::stdout())? {
-            Stream::Pipe(file) => Some(Box::new(pipe::Sender::from_file(file)?)),
-            Stream::Socket(stream) => Some(Box::new(socket(stream)?)),
-            Stream::Other => None,
+    pub(super) fn open_output() -> io::Result<Option<StdioWriter>> {
+        Ok(match open_standard(io::stdout())? {
+            StandardStream::Pipe(file) => Some(Box::new(pipe::Sender::from_file(file)?)),
+            StandardStream::Socket(stream) => Some(Box::new(open_socket(stream)?)),
+            StandardStream::Other => None,
         })
     }
 }

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Timing,
-    state::{Attempt, STRIKES, State},
+    ConnectTiming,
+    server_state::{AttemptPurpose, MAX_STRIKES, ServerState},
 };
 
 /// The variants of the life of a server, without what belongs to them.
@@ -30,7 +30,7 @@ pub struct Status {
     /// Failed loads in a row.
     pub strikes: u8,
     /// When it was last connected, and how long that took.
-    pub last_wake: Option<(SystemTime, Timing)>,
+    pub last_wake: Option<(SystemTime, ConnectTiming)>,
     /// Why it could not be connected, or how it ended, since it was last connected.
     pub last_error: Option<String>,
     /// What it has sent, since it was last connected, that was no message.
@@ -46,33 +46,35 @@ impl Status {
     }
 
     /// Takes note of a new state.
-    pub(super) fn follow<C>(&mut self, state: &State<C>) {
+    pub(super) fn update<C>(&mut self, state: &ServerState<C>) {
         self.retry_at = None;
         self.phase = match state {
-            State::Unloaded { strikes }
-            | State::Loading(Attempt::Load { strikes } | Attempt::Learn { strikes }) => {
+            ServerState::Unloaded { strikes }
+            | ServerState::Loading(
+                AttemptPurpose::Load { strikes } | AttemptPurpose::Learn { strikes },
+            ) => {
                 self.strikes = *strikes;
                 match state {
-                    State::Unloaded { .. } => Phase::Unloaded,
+                    ServerState::Unloaded { .. } => Phase::Unloaded,
                     _ => Phase::Loading,
                 }
             }
-            State::Loading(_) => Phase::Loading,
-            State::Awake { .. } => {
+            ServerState::Loading(_) => Phase::Loading,
+            ServerState::Awake { .. } => {
                 self.strikes = 0;
                 Phase::Awake
             }
-            State::Asleep { .. } => Phase::Asleep,
-            State::BackingOff { until, .. } => {
+            ServerState::Asleep { .. } => Phase::Asleep,
+            ServerState::BackingOff { until, .. } => {
                 self.retry_at = Some(*until);
                 Phase::BackingOff
             }
-            State::AwaitingLogin { .. } => Phase::AwaitingLogin,
-            State::Evicted => {
-                self.strikes = STRIKES;
+            ServerState::AwaitingLogin { .. } => Phase::AwaitingLogin,
+            ServerState::Evicted => {
+                self.strikes = MAX_STRIKES;
                 Phase::Evicted
             }
-            State::Disabled => Phase::Disabled,
+            ServerState::Disabled => Phase::Disabled,
         };
     }
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The headers for a modern request; `None` for a legacy one.
-pub(super) fn headers(request: &Request, catalog: Option<&ServerCatalog>) -> Option<HeaderMap> {
+pub(super) fn build(request: &Request, catalog: Option<&ServerCatalog>) -> Option<HeaderMap> {
     let params = request.params.as_ref()?;
     let [meta, arguments] = edit::get_each(params, ["_meta", "arguments"]);
     let version = edit::get_str(&meta?, Meta::PROTOCOL_VERSION)?;

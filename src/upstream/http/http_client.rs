@@ -10,9 +10,9 @@ use reqwest::{Client, StatusCode, redirect};
 use crate::wire::{http_client_builder, sse::root_cause};
 
 /// How long a connection may take to be made.
-const CONNECTING: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often the system looks whether a silent connection is still there.
-const PROBING: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// Redirects that are followed for one request.
 const MAX_REDIRECTS: usize = 5;
 
@@ -22,17 +22,17 @@ pub struct HttpClient(Arc<OnceLock<Result<Client, String>>>);
 
 impl HttpClient {
     pub(super) fn get(&self) -> Result<Client, String> {
-        self.0.get_or_init(|| make().map_err(|error| root_cause(&error))).clone()
+        self.0.get_or_init(|| build_client().map_err(|error| root_cause(&error))).clone()
     }
 }
 
-fn make() -> reqwest::Result<Client> {
+fn build_client() -> reqwest::Result<Client> {
     let builder = || {
         http_client_builder()
             .user_agent(concat!("dormouse/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::custom(judge_redirect))
-            .connect_timeout(CONNECTING)
-            .tcp_keepalive(PROBING)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_keepalive(KEEPALIVE_INTERVAL)
             .tcp_nodelay(true)
     };
     builder().build().or_else(|error| {

@@ -1,0 +1,71 @@
+//! How long to wait before a stream is requested for again.
+
+use std::time::Duration;
+
+const INITIAL_DELAY: Duration = Duration::from_millis(500);
+const MAX_DELAY: Duration = Duration::from_mins(1);
+/// A server may ask for patience, but not for so much that its stream is as good as gone, nor for so little
+/// that it is requested without end.
+const MIN_RETRY_AFTER: Duration = Duration::from_millis(100);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
+
+/// The waits between attempts in a row, and what the server requested for.
+#[derive(Debug, Default)]
+pub(super) struct StreamBackoff {
+    attempts: u32,
+    requested: Option<Duration>,
+}
+
+impl StreamBackoff {
+    /// The server has requested for this wait (the `retry` of an event).
+    pub(super) fn request_delay(&mut self, wait: Duration) {
+        self.requested = Some(wait.clamp(MIN_RETRY_AFTER, MAX_RETRY_AFTER));
+    }
+
+    /// The stream has carried something.
+    pub(super) fn reset(&mut self) {
+        self.attempts = 0;
+    }
+
+    /// The wait before the next attempt: what the server requested for, and a random part (`random` in 0..1) of
+    /// a time that doubles with each attempt that brought nothing. A stream that ends in order waits too: it may end at once again.
+    pub(super) fn next_delay(&mut self, random: f64) -> Duration {
+        let ceiling = INITIAL_DELAY.saturating_mul(1 << self.attempts.min(16)).min(MAX_DELAY);
+        self.attempts = self.attempts.saturating_add(1);
+        let jitter = ceiling.mul_f64(random.clamp(0.0, 1.0));
+        match self.requested {
+            // The first time is the server's to choose; it is what polling looks like.
+            Some(requested) if self.attempts == 1 => requested,
+            Some(requested) => requested + jitter,
+            None => jitter,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_a_minute_and_reset_on_data() {
+        let mut backoff = StreamBackoff::default();
+        let waits: Vec<u128> = (0..9).map(|_| backoff.next_delay(1.0).as_millis()).collect();
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
+        backoff.reset();
+        assert_eq!(backoff.next_delay(0.5).as_millis(), 250);
+    }
+
+    #[test]
+    fn requested_delay_is_clamped() {
+        let mut backoff = StreamBackoff::default();
+        backoff.request_delay(Duration::from_millis(300));
+        assert_eq!(backoff.next_delay(1.0).as_millis(), 300);
+        assert_eq!(backoff.next_delay(1.0).as_millis(), 1300);
+        backoff.reset();
+        backoff.request_delay(Duration::from_hours(9));
+        assert_eq!(backoff.next_delay(0.0), MAX_RETRY_AFTER);
+        backoff.reset();
+        backoff.request_delay(Duration::ZERO);
+        assert_eq!(backoff.next_delay(1.0), MIN_RETRY_AFTER);
+    }
+}
