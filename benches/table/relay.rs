@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use dormouse::wire::stdio;
+use dormouse::wire::standard_streams;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
@@ -31,8 +31,9 @@ async fn relay(command: &[String], kind: RelayKind) {
         .expect("the upstream starts");
     let (stdin, stdout) =
         (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-    let up = tokio::spawn(copy(stdio::input().expect("standard input"), stdin, kind));
-    tokio::spawn(copy(stdout, stdio::output().expect("standard output"), kind));
+    let up =
+        tokio::spawn(copy(standard_streams::open_input().expect("standard input"), stdin, kind));
+    tokio::spawn(copy(stdout, standard_streams::open_output().expect("standard output"), kind));
     up.await.expect("the copier does not panic");
     child.wait().await.expect("the upstream ends");
 }

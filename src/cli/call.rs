@@ -97,7 +97,7 @@ async fn call(
     let waiting = AbortOnDropHandle::new(tokio::spawn(say_that_it_waits()));
     let outcome = stop.run_until_cancelled(in_process_host::call_tool(&fleet, params)).await;
     drop(waiting);
-    let failed = fleet.overview().into_iter().find(|server| server.status.strikes > 0);
+    let failed = fleet.operator().overview().into_iter().find(|server| server.status.strikes > 0);
     fleet.stop().await;
     watchdog.end();
     // The error for hosts counts the attempts that are left; this process makes no other.

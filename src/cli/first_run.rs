@@ -28,7 +28,7 @@ pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
 /// Writes the tools of each server once they are known, until all are written or `stop`.
 pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: CancellationToken) {
     let mut written = BTreeSet::new();
-    let mut learned = fleet.learned();
+    let mut learned = fleet.operator().learned();
     loop {
         let (path, servers, done) = (file.clone(), fleet.clone(), written.clone());
         let writing = run_blocking(move || write(&path, &servers, &done));
@@ -66,7 +66,7 @@ enum Progress {
 }
 
 fn write(file: &ConfigFile, fleet: &Fleet, written: &BTreeSet<String>) -> Progress {
-    let known = fleet.known_catalogs();
+    let known = fleet.operator().known_catalogs();
     if known.iter().all(|(config, _)| written.contains(&config.name)) {
         return Progress::Done;
     }

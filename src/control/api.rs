@@ -231,7 +231,7 @@ async fn set_server_enabled(
 
 async fn load_server(State(control): State<Control>, name: NamePath) -> ApiResult<ServerReport> {
     let Path(name) = name?;
-    control.fleet.load_for_all(&name).await?;
+    control.fleet.operator().load(&name).await?;
     control.server_report(&name).await.map(Json)
 }
 
@@ -240,14 +240,14 @@ async fn put_server_to_sleep(
     name: NamePath,
 ) -> ApiResult<ServerReport> {
     let Path(name) = name?;
-    control.fleet.put_to_sleep(&name).await?;
+    control.fleet.operator().sleep(&name).await?;
     control.server_report(&name).await.map(Json)
 }
 
 async fn reset_server(State(control): State<Control>, name: NamePath) -> ApiResult<ServerReport> {
     let Path(name) = name?;
     let (fleet, server) = (control.fleet.clone(), name.clone());
-    run_blocking(move || fleet.reset(&server)).await.expect("a reset does not panic")?;
+    run_blocking(move || fleet.operator().reset(&server)).await.expect("a reset does not panic")?;
     control.server_report(&name).await.map(Json)
 }
 
@@ -300,7 +300,7 @@ async fn stream_events(
     State(control): State<Control>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let stop = control.stop.clone();
-    let happened = control.fleet.events();
+    let happened = control.fleet.operator().events();
     let batches =
         stream::unfold((control, happened, None), |(control, mut happened, before)| async {
             let (events, servers) = next_events(&control, &mut happened, before).await?;

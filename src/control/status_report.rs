@@ -79,8 +79,13 @@ impl StatusReport {
             pid: Some(std::process::id()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             config,
-            hosts: fleet.host_count(),
-            servers: fleet.overview().into_iter().map(ServerReport::of_running).collect(),
+            hosts: fleet.operator().host_count(),
+            servers: fleet
+                .operator()
+                .overview()
+                .into_iter()
+                .map(ServerReport::of_running)
+                .collect(),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod extension;
 mod handshake;
 mod level;
 pub mod method;
+mod pagination;
 mod random_token;
 mod relayed_handshake;
 pub mod request_headers;
@@ -15,6 +16,7 @@ pub mod task;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
 pub use level::LogLevel;
+pub use pagination::has_cursor;
 pub use random_token::random_token;
 pub use relayed_handshake::introduced;
 

@@ -2,25 +2,24 @@
 
 mod app_reads;
 mod loads;
-mod remembered;
 mod views;
 
 use std::sync::{Arc, MutexGuard};
 
 use arc_swap::ArcSwap;
+use tokio_util::task::TaskTracker;
 
 use super::{Endpoint, Principal, Viewer};
 use crate::{
-    base::Lock,
+    base::{Lock, run_blocking},
     catalog::{Changes, Exposed, Origin, Presence, ServerId, Snapshot},
     config::{self, Listing, Settings},
-    surface::{Apps, View},
+    surface::{Action, Apps, View},
+    wire::Raw,
 };
 use app_reads::AppReads;
 use loads::Loads;
 use views::{Seen, ToolList, Views};
-
-pub(super) use remembered::RememberedLoads;
 
 /// The one snapshot that is in force. The board knows no connection: what hosts see depends on
 /// their [`Viewer`] alone.
@@ -69,6 +68,26 @@ impl Board {
         let last_read = self.app_reads.last(viewer.principal);
         let apps = viewer.shows_apps.then_some(Apps { last_read });
         View { snapshot, surface: viewer.endpoint.surface, apps }
+    }
+
+    /// Evaluates a `tools/call` as a host sees the servers. A search waits until its index is made
+    /// on another thread, by a task of `tasks`.
+    pub(super) async fn evaluate(
+        &self,
+        viewer: Viewer,
+        params: &Raw,
+        tasks: &TaskTracker,
+    ) -> Action {
+        let snapshot = self.snapshot_for(viewer);
+        let action = self.view(viewer, &snapshot).call(params);
+        if action != Action::Index {
+            return action;
+        }
+        let indexed = snapshot.clone();
+        let indexing = run_blocking(move || indexed.prepare_search());
+        // No outcome means that dormouse ends.
+        let _ = Box::pin(tasks.track_future(indexing)).await;
+        self.view(viewer, &snapshot).call(params)
     }
 
     /// Returns the tool list of a host. It is composed once for all hosts that see the same.

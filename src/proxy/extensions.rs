@@ -1,77 +1,27 @@
 //! Methods of extensions that dormouse does not know (SEP-2133), each routed to the server that it
 //! concerns.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Caller, Fleet,
-    calls::{self, Outbound},
-    lists::has_cursor,
-    resources::{self, reply},
-    tasks,
+    calls::{self, Outbound, reply},
+    resources, tasks,
 };
 use crate::{
-    base::Lock,
     catalog::{Resolved, ResourceRoute, ServerId},
     config::Mask,
-    protocol::{adapt, error, extension, method},
+    protocol::{adapt, error, extension, has_cursor, method},
     surface::shortened,
     wire::{Outcome, Raw, edit},
 };
 
 /// Maximum number of pages of one server's list.
 const MAX_PAGES: usize = 100;
-/// Maximum number of lists that are kept.
-const MAX_LISTINGS: usize = 256;
 /// Maximum size of one server's list, in bytes.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum length of a text of a server or host in the log, in characters.
 const MAX_LOGGED: usize = 500;
-
-/// The lists that servers have given for extensions, by server and method. A list stands for a
-/// sleeping server, and tells the server of a URI.
-#[derive(Default)]
-pub(super) struct Listings(Lock<ByMethod>);
-
-/// The entries that a server has listed, by server and method.
-type ByMethod = HashMap<(ServerId, String), Arc<Vec<Raw>>>;
-
-impl Listings {
-    fn get(&self, server: ServerId, method: &str) -> Option<Arc<Vec<Raw>>> {
-        self.0.lock().get(&(server, method.to_owned())).cloned()
-    }
-
-    /// Keeps a list, unless too many are kept: hosts choose the names of methods.
-    fn keep(&self, server: ServerId, method: &str, items: &Arc<Vec<Raw>>) {
-        let mut listings = self.0.lock();
-        let key = (server, method.to_owned());
-        if listings.len() < MAX_LISTINGS || listings.contains_key(&key) {
-            listings.insert(key, items.clone());
-        }
-    }
-
-    /// Forgets the lists of servers whose connection is not kept.
-    pub(super) fn retain(&self, is_kept: impl Fn(ServerId) -> bool) {
-        self.0.lock().retain(|(server, _), _| is_kept(*server));
-    }
-
-    /// Returns the servers that have listed a URI, or a skill in whose directory it lies (SEP-2640,
-    /// Resource Mapping).
-    fn having(&self, uri: &str) -> HashSet<ServerId> {
-        let listings = self.0.lock();
-        let has = |items: &Arc<Vec<Raw>>| {
-            items.iter().filter_map(|item| edit::get_str(item, "uri")).any(|listed| {
-                let directory = listed.strip_suffix("/SKILL.md").map(|root| uri.strip_prefix(root));
-                let is_within = |rest: &str| rest.is_empty() || rest.starts_with('/');
-                listed == uri || directory.flatten().is_some_and(is_within)
-            })
-        };
-        listings.iter().filter(|(_, items)| has(items)).map(|((server, _), _)| *server).collect()
-    }
-}
 
 /// Answers a method that is not of the protocol itself. A list is that of all servers with the
 /// extension; any other request goes to the server of the resource, task or tool that it names, or
@@ -180,7 +130,7 @@ async fn listing_of(
     (method, member): (&str, &str),
     params: Raw,
 ) -> Arc<Vec<Raw>> {
-    let known = fleet.listings.get(server, method);
+    let known = fleet.extensions.lists.get(server, method);
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
     let is_awake = upstream.is_some_and(|upstream| upstream.awake().is_some());
     if let Some(known) = known.clone().filter(|_| !is_awake) {
@@ -198,7 +148,7 @@ async fn listing_of(
     match pages.await {
         Ok(items) => {
             let items = Arc::new(items);
-            fleet.listings.keep(server, method, &items);
+            fleet.extensions.lists.keep(server, method, &items);
             items
         }
         Err(why) => {
@@ -284,14 +234,6 @@ fn about_tool(
     let (view, tool) = snapshot.tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));
     having.contains(&view.id).then_some((view.id, params))
-}
-
-/// Returns the live server that has listed a URI for an extension only.
-pub(super) fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
-    let having = fleet.listings.having(uri);
-    let snapshot = fleet.board.snapshot_for(caller.viewer());
-    let mut live = snapshot.live();
-    live.find(|(_, view, _)| having.contains(&view.id)).map(|(_, view, _)| view.id)
 }
 
 fn no_such_method(fleet: &Fleet, method: &str, having: &[ServerId]) -> Raw {

@@ -7,14 +7,13 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Caller, Fleet,
-    calls::{self, AskLogin, Outbound},
-    memory,
-    resources::reply,
+    calls::{self, AskLogin, Outbound, reply},
+    catalogs, publishing,
 };
 use crate::{
     catalog::{Presence, Snapshot},
     config::{AlwaysLoad, Features, Isolation, Pin, Startup},
-    protocol::{error, method},
+    protocol::{error, has_cursor, method},
     upstream::{Kinds, Phase, offerable},
     wire::{Outcome, Raw, edit},
 };
@@ -23,17 +22,12 @@ use crate::{
 /// lists of others.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns whether a request asks for a later page of a list.
-pub(super) fn has_cursor(params: &Raw) -> bool {
-    edit::get(params, "cursor").is_some_and(|cursor| cursor.as_bytes() != b"null")
-}
-
 pub(super) async fn list_tools(fleet: &Fleet, caller: &Caller) -> Outcome {
-    fleet.started().await;
+    catalogs::wait_for_first_attempts(fleet).await;
     load_sole(fleet, caller).await?;
     caught_up(fleet, caller).await;
     if fleet.board.view(caller.viewer(), &fleet.board.snapshot()).shows_known() {
-        memory::recall_all(fleet).await;
+        catalogs::recall_all(fleet).await;
     }
     Ok(fleet.board.tools(caller.viewer()).result.clone())
 }
@@ -83,7 +77,7 @@ pub(super) async fn list_of_sole(
     if is_edited {
         return None;
     }
-    fleet.started().await;
+    catalogs::wait_for_first_attempts(fleet).await;
     if let Err(refusal) = load_sole(fleet, caller).await {
         return Some(Err(refusal));
     }
@@ -145,7 +139,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
     // Hosts list at their start, and must not ask their users then.
     match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
         Ok(_) => {
-            fleet.loaded_by(caller.host.principal(), server);
+            publishing::loaded_by(fleet, caller.host.principal(), server);
             Ok(())
         }
         Err(error) => Err(error::internal(error.to_string())),
@@ -159,7 +153,7 @@ async fn fresh(
     caller: &Caller,
     kinds: Kinds,
 ) -> Result<std::sync::Arc<Snapshot>, Raw> {
-    fleet.started().await;
+    catalogs::wait_for_first_attempts(fleet).await;
     load_sole(fleet, caller).await?;
     let endpoint = caller.endpoint();
     let _listing = fleet.audience.begin_listing(caller.host.id());

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use super::{
     Caller, Fleet, Host, Viewer,
     audience::is_sole,
-    calls::{self, Entry, Outbound},
+    calls::{self, Outbound, reply},
+    declared,
+    in_flight::Entry,
     instance::Instance,
-    observer,
-    resources::{self, reply},
-    streams, tasks,
+    known_tasks, resources, streams,
 };
 use crate::{
     catalog::Changes,
@@ -78,7 +78,7 @@ pub(super) fn relay(
             });
         }
         method::TASK_UPDATED | method::TASK_STATUS
-            if tasks::relay_task(fleet, instance, notification) => {}
+            if known_tasks::relay_task(fleet, instance, notification) => {}
         method::ELICITATION_COMPLETE => {
             relay_to_callers(fleet, instance, notification, cause, |_| true);
         }
@@ -132,7 +132,7 @@ fn relay_to_callers(
     cause: Option<u64>,
     is_wanted: impl Fn(&Caller) -> bool,
 ) {
-    let callers = fleet.in_flight.candidates(instance, cause);
+    let callers = fleet.calls.in_flight.candidates(instance, cause);
     if callers.is_empty() && cause.is_none() {
         return relay_to_hosts(fleet, instance, notification);
     }
@@ -176,7 +176,7 @@ fn wants_log(fleet: &Fleet, caller: &Caller, level: Option<LogLevel>) -> bool {
 pub(super) async fn set_log_level(fleet: &Fleet, caller: &Caller, params: Option<Raw>) -> Outcome {
     let level = params.as_ref().and_then(LogLevel::of_params);
     let host = caller.host.id();
-    let Some(server) = observer::sole_of(fleet, caller) else {
+    let Some(server) = declared::sole_of(fleet, caller) else {
         let unknown = || error::invalid_params("logging/setLevel needs a known \"level\"");
         fleet.audience.levels().set(host, level.ok_or_else(unknown)?);
         tell_log_level(fleet);

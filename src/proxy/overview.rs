@@ -23,20 +23,11 @@ pub struct Overview {
     pub login: Option<Summary>,
 }
 
-impl Fleet {
-    /// Returns the state of all servers in config order. Reads known catalogs from disk.
-    pub fn overview(&self) -> Vec<Overview> {
-        let instances = self.servers.instances();
-        self.servers.roster().ids().map(|server| overview_of(self, server, &instances)).collect()
-    }
-
-    /// Returns the number of attached hosts.
-    pub fn host_count(&self) -> usize {
-        self.audience.hosts().len()
-    }
-}
-
-fn overview_of(fleet: &Fleet, server: ServerId, instances: &[(Instance, Upstream)]) -> Overview {
+pub(super) fn overview_of(
+    fleet: &Fleet,
+    server: ServerId,
+    instances: &[(Instance, Upstream)],
+) -> Overview {
     let of_server = instances.iter().filter(|(instance, _)| instance.server == server);
     let statuses: Vec<Status> = of_server.map(|(_, upstream)| upstream.status()).collect();
     let is_awake = |status: &&Status| status.phase == Phase::Awake;

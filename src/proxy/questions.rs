@@ -6,9 +6,10 @@ use super::{
     Caller, Fleet, Host, Principal,
     asking::{HostQuestion, Reaction, is_declared},
     audience::is_sole,
-    calls::Entry,
+    declared,
+    in_flight::Entry,
     instance::Instance,
-    observer, tasks,
+    known_tasks,
 };
 use crate::{
     peer::{Peer, Pulse},
@@ -34,7 +35,7 @@ enum Addressee {
 /// Gives a legacy server's question to its host. A modern server puts its questions into results.
 pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
     let owner = match &question.request.params {
-        Some(params) => tasks::owner_of_question(fleet, instance, params),
+        Some(params) => known_tasks::owner_of_question(fleet, instance, params),
         None => None,
     };
     let owner = owner.map(|(owner, params)| {
@@ -98,7 +99,7 @@ fn addressee(
 ) -> Option<Addressee> {
     let method = &question.request.method;
     let is_owner = |host: &dyn Host| owner.is_none_or(|owner| owner == host.principal());
-    let mut in_flight = fleet.in_flight.candidates(instance, question.cause);
+    let mut in_flight = fleet.calls.in_flight.candidates(instance, question.cause);
     in_flight.retain(|entry| is_owner(entry.caller.host.as_ref()));
     if in_flight.iter().any(|entry| !entry.is_parked) {
         // A parked call waits for its host, and the server does not work on it.
@@ -142,7 +143,7 @@ fn addressee(
 /// refuses them in its own words.
 fn can_answer(fleet: &Fleet, instance: Instance, caller: &Caller, method: &str) -> bool {
     let refuses_itself = caller.client.era == Era::Legacy
-        && observer::sole_of(fleet, caller) == Some(instance.server);
+        && declared::sole_of(fleet, caller) == Some(instance.server);
     if refuses_itself {
         return true;
     }

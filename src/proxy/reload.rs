@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Event, Fleet, Viewer, memory,
+    Event, Fleet, Viewer, catalogs,
     servers::{Roster, Slot, has_first_attempt},
 };
 use crate::{
@@ -121,7 +121,7 @@ fn reload_with(
     fleet.servers.replace(difference.roster.clone());
     publication.swap(after);
     drop(publication);
-    memory::seed(fleet, |server| !difference.keeps_connection(server));
+    catalogs::seed(fleet, |server| !difference.keeps_connection(server));
     hand_over(fleet, &before, &difference);
     announce_difference(fleet, &before);
     fleet.events.send(Event::Reloaded);
@@ -181,7 +181,7 @@ fn reconfigured(
         &roster.configs(),
         |id| difference.stays_live(id),
         |id, catalog, naming| {
-            memory::expose_as(fleet, id, catalog, &roster.slot(id).config, naming)
+            catalogs::expose_as(fleet, id, catalog, &roster.slot(id).config, naming)
         },
     )
 }
@@ -214,8 +214,8 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         fleet.memory.forget(*id);
         was.upstream.retire();
     }
-    fleet.logins.close_all_but(|server| difference.keeps_connection(server));
-    fleet.listings.retain(|server| difference.keeps_connection(server));
+    fleet.calls.logins.close_all_but(|server| difference.keeps_connection(server));
+    fleet.extensions.lists.retain(|server| difference.keeps_connection(server));
     fleet.servers.retire_owned(|server| difference.keeps_connection(server));
 }
 

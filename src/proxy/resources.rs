@@ -5,15 +5,13 @@ use std::sync::Arc;
 use rmcp::model::ErrorCode;
 
 use super::{
-    Caller, Event, Fleet, Host, Subscriber,
-    calls::{self, ForwardError, Outbound},
-    extensions,
+    Caller, Fleet, Subscriber,
+    calls::{self, ForwardError, Outbound, reply},
     instance::Instance,
-    notifications, tasks,
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},
-    protocol::{Era, error, method},
+    protocol::{Era, adapt, error, method},
     wire::{Outcome, Raw, edit},
 };
 
@@ -52,36 +50,13 @@ impl Fleet {
         }
         outcome
     }
-
-    /// Removes all subscriptions of a stream, without waiting for servers.
-    pub fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
-        tasks::end_task_streams(self, |of| of == subscriber);
-        let unwanted = self.audience.subscriptions().remove(|_, of| of == subscriber);
-        end_later(self, unwanted);
-    }
-
-    pub fn attach(&self, host: &Arc<dyn Host>) {
-        self.audience.attach(host);
-        self.events.send(Event::HostAttached(host.id()));
-    }
-
-    /// Forgets a session of a host with its subscriptions, without waiting for servers.
-    pub fn detach(self: &Arc<Self>, host: &dyn Host) {
-        let id = host.id();
-        if self.audience.detach(id) {
-            notifications::tell_log_level(self);
-        }
-        self.events.send(Event::HostDetached(id));
-        tasks::end_task_streams(self, |of| of.host == id);
-        let unwanted = self.audience.subscriptions().remove(|_, of| of.host == id);
-        end_later(self, unwanted);
-    }
 }
 
 pub(super) async fn read_resource(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
     let uri = uri_of(&params, method::RESOURCES_READ)?;
-    if let Some(kept) = calls::read_result(fleet, caller, &uri) {
-        return kept;
+    if let Some(kept) = fleet.calls.results.read(caller.host.principal(), &uri) {
+        return kept
+            .map(|result| adapt::own_result(method::RESOURCES_READ, caller.client.era, result));
     }
     match route_resource(fleet, caller, &uri) {
         ResourceRoute::Server(server) => {
@@ -110,7 +85,7 @@ pub(super) fn route_resource(fleet: &Fleet, caller: &Caller, uri: &str) -> Resou
     let route = fleet.board.snapshot_for(caller.viewer()).route_resource(uri);
     match route {
         ResourceRoute::Unlisted => {
-            extensions::lister_of(fleet, caller, uri).map_or(route, ResourceRoute::Server)
+            lister_of(fleet, caller, uri).map_or(route, ResourceRoute::Server)
         }
         ResourceRoute::Server(_) => route,
     }
@@ -167,7 +142,7 @@ pub(super) async fn unsubscribe_resource(fleet: &Fleet, caller: &Caller, params:
     outcome
 }
 
-fn end_later(fleet: &Arc<Fleet>, unwanted: Vec<(Instance, String)>) {
+pub(super) fn end_later(fleet: &Arc<Fleet>, unwanted: Vec<(Instance, String)>) {
     if unwanted.is_empty() {
         return;
     }
@@ -214,14 +189,6 @@ fn uri_of(params: &Raw, method: &str) -> Result<String, Raw> {
         .ok_or_else(|| error::invalid_params(format!("{method} needs a \"uri\"")))
 }
 
-/// Returns a server's answer, or a JSON-RPC error with the reason that there is none.
-pub(super) fn reply(forwarded: Result<Outcome, ForwardError>) -> Outcome {
-    forwarded.unwrap_or_else(|error| match error {
-        ForwardError::Asks(result) => Ok(result),
-        error => Err(error::internal(error.to_string())),
-    })
-}
-
 /// Returns the error for an unknown resource, with the code of the host's revision.
 fn not_found(era: Era, uri: &str) -> Raw {
     let code = match era {
@@ -229,4 +196,12 @@ fn not_found(era: Era, uri: &str) -> Raw {
         Era::Modern => ErrorCode::INVALID_PARAMS,
     };
     error::error(code, format!("unknown resource: {uri}"))
+}
+
+/// Returns the live server that has listed a URI for an extension only.
+fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
+    let having = fleet.extensions.lists.having(uri);
+    let snapshot = fleet.board.snapshot_for(caller.viewer());
+    let mut live = snapshot.live();
+    live.find(|(_, view, _)| having.contains(&view.id)).map(|(_, view, _)| view.id)
 }

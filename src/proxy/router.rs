@@ -2,16 +2,14 @@
 
 use super::{
     Caller, Fleet,
-    calls::{self, Outbound},
-    extensions,
-    lists::{self, has_cursor},
-    notifications,
-    resources::{self, reply},
+    calls::{self, Outbound, reply},
+    extensions, lists, notifications, resources,
     tasks::{self, is_of_tasks},
+    tool_calls,
 };
 use crate::{
     catalog::{ResourceRoute, ServerId},
-    protocol::{Era, adapt, error, method},
+    protocol::{Era, adapt, error, has_cursor, method},
     wire::{Outcome, Raw, edit},
 };
 
@@ -33,7 +31,7 @@ impl Fleet {
             Some(params)
                 if method == method::TOOLS_CALL && !is_left_to_sole(caller, method, &params) =>
             {
-                calls::call_tool(self, caller, &params).await
+                tool_calls::call_tool(self, caller, &params).await
             }
             params => Box::pin(handle_other(self, caller, method, params)).await,
         }
@@ -64,7 +62,7 @@ async fn handle_other(
             Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
         }
         (method::TOOLS_LIST, _) => own(lists::list_tools(fleet, caller).await?),
-        (method::TOOLS_CALL, _) => calls::call_tool(fleet, caller, &given()).await,
+        (method::TOOLS_CALL, _) => tool_calls::call_tool(fleet, caller, &given()).await,
         (method::RESOURCES_LIST, _) => own(lists::list_resources(fleet, caller).await?),
         (method::RESOURCE_TEMPLATES_LIST, _) => own(lists::list_templates(fleet, caller).await?),
         (method::RESOURCES_READ, _) => resources::read_resource(fleet, caller, given()).await,

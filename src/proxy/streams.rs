@@ -3,9 +3,9 @@
 
 use super::{
     Caller, Fleet,
-    calls::{self, AskLogin, Entry, Outbound},
+    calls::{self, AskLogin, Outbound, reply},
+    in_flight::Entry,
     instance::Instance,
-    resources::reply,
 };
 use crate::{
     config::Wrapping,
@@ -59,7 +59,7 @@ pub(super) fn relay_on_stream(
 fn stream_of(fleet: &Fleet, instance: Instance, notification: &Notification) -> Option<Entry> {
     let meta = edit::get(notification.params.as_ref()?, "_meta")?;
     let stream = edit::get(&meta, Meta::SUBSCRIPTION_ID).and_then(Id::new)?.as_u64()?;
-    let mut calls = fleet.in_flight.candidates(instance, Some(stream)).into_iter();
+    let mut calls = fleet.calls.in_flight.candidates(instance, Some(stream)).into_iter();
     calls.find(|entry| {
         entry
             .caller

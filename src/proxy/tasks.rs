@@ -4,49 +4,34 @@
 //! server, which stays awake until the host has the result. If two servers use the same id, the
 //! host gets another id for the second task.
 
-mod table;
-
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rmcp::model::ErrorCode;
 use serde_json::json;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 
 use super::{
-    Caller, Fleet, Principal, Subscriber,
+    Caller, Fleet, Subscriber,
     audience::is_sole,
-    calls::{self, Ending, Outbound},
-    calls::{ForwardError, Forwarded},
+    calls::{self, Ending, ForwardError, LeasedRequest, Outbound, reply},
     instance::Instance,
-    lists::has_cursor,
-    resources::reply,
+    known_tasks::{Cancellation, MAX_TTL, add_task, owner, unsubscribe},
+    task_table::Origin,
 };
 use crate::{
     catalog::ServerId,
     config::Mask,
-    peer::CallOptions,
-    protocol::{Era, error, extension, method, task},
+    protocol::{Era, error, extension, has_cursor, method, task},
     surface::shortened,
     upstream::Lease,
-    wire::{Notification, Outcome, Raw, edit},
+    wire::{Outcome, Raw, edit},
 };
-use table::{Added, Owner, Unheard};
-pub(super) use table::{Origin, Tasks};
 
-/// Maximum time for which a task is known, however long its server keeps it.
-const MAX_TTL: Duration = Duration::from_hours(24);
-/// The time for which a task is known after its server may have discarded it.
-const SLACK: Duration = Duration::from_mins(1);
-/// Minimum interval between two searches for expired tasks.
-const MIN_REST: Duration = Duration::from_secs(1);
 /// Maximum length of a server's error in the log, in characters.
 const MAX_LOGGED: usize = 500;
 /// Maximum time for a server to list its tasks.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time for a server to confirm that a task is cancelled.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns whether a method is about tasks in this era.
 pub(super) fn is_of_tasks(era: Era, method: &str) -> bool {
@@ -63,76 +48,16 @@ impl Fleet {
     /// known.
     pub async fn listen_to_task(&self, caller: &Caller, stream: Subscriber, shown: &str) -> bool {
         let owner = caller.host.principal();
-        if self.tasks.find(owner, shown).is_none() {
+        if self.extensions.tasks.find(owner, shown).is_none() {
             let Ok(origin) = adopt_task(self, caller, shown).await else { return false };
             // At an endpoint of one server, every host that knows the id may listen.
             add_task(self, caller, origin, None, Instant::now() + MAX_TTL);
         }
-        let Some(origin) = self.tasks.listen(owner, shown, stream) else { return false };
+        let Some(origin) = self.extensions.tasks.listen(owner, shown, stream) else { return false };
         if let Some(upstream) = self.servers.existing(origin.instance) {
             upstream.set_task_subscription(&origin.id, true);
         }
         true
-    }
-}
-
-/// Keeps the task that a result creates, if it does. Returns the result for the host.
-pub(super) fn with_task(
-    fleet: &Fleet,
-    lease: &Lease,
-    instance: Instance,
-    caller: &Caller,
-    result: Raw,
-) -> Raw {
-    let Some(created) = task::created(lease.greeting().era, &result) else { return result };
-    let ttl = created.ttl.map_or(MAX_TTL, |ttl| ttl.min(MAX_TTL));
-    let expires = Instant::now() + ttl + SLACK;
-    let origin = Origin { instance, id: created.id.clone() };
-    let shown = add_task(fleet, caller, origin, lease.another(), expires);
-    task::renamed(&result, &created.id, &shown)
-}
-
-/// Keeps a task. Returns the id under which the host knows it.
-fn add_task(
-    fleet: &Fleet,
-    caller: &Caller,
-    origin: Origin,
-    lease: Option<Lease>,
-    expires: Instant,
-) -> String {
-    let Added { shown, unheard, wants_reaper } =
-        fleet.tasks.add(owner(caller), origin, lease, expires);
-    unsubscribe(fleet, unheard);
-    if wants_reaper {
-        reap_tasks(fleet);
-    }
-    shown
-}
-
-/// Starts to forget expired tasks, for as long as there are tasks.
-fn reap_tasks(fleet: &Fleet) {
-    let (weak, stop) = (fleet.this.clone(), fleet.context.stop.clone());
-    fleet.context.tasks.spawn(async move {
-        while let Some(fleet) = weak.upgrade() {
-            let (unheard, next) = fleet.tasks.expire();
-            unsubscribe(&fleet, unheard);
-            drop(fleet);
-            let Some(next) = next else { return };
-            // A task that is added meanwhile may expire earlier.
-            let wake = next.clamp(Instant::now() + MIN_REST, Instant::now() + SLACK);
-            if stop.run_until_cancelled(tokio::time::sleep_until(wake)).await.is_none() {
-                return;
-            }
-        }
-    });
-}
-
-/// Ends the updates of tasks to which no stream listens.
-pub(super) fn unsubscribe(fleet: &Fleet, Unheard(origins): Unheard) {
-    for Origin { instance, id } in origins {
-        if let Some(upstream) = fleet.servers.existing(instance) {
-            upstream.set_task_subscription(&id, false);
-        }
     }
 }
 
@@ -150,7 +75,7 @@ pub(super) async fn handle_task(
         return Err(error::invalid_params(format!("{method} needs a \"taskId\"")));
     };
     let owner = caller.host.principal();
-    let origin = match fleet.tasks.find(owner, &shown) {
+    let origin = match fleet.extensions.tasks.find(owner, &shown) {
         Some(origin) => origin,
         None => adopt_task(fleet, caller, &shown).await?,
     };
@@ -173,7 +98,7 @@ async fn ask_origin(
     params: Raw,
 ) -> Result<Outcome, ForwardError> {
     let server = origin.instance.server;
-    let kept = fleet.tasks.lease(caller.host.principal(), shown);
+    let kept = fleet.extensions.tasks.lease(caller.host.principal(), shown);
     let Some(lease) = kept.filter(|lease| !lease.peer().is_closed()) else {
         return calls::forward(fleet, Outbound::new(server, caller, method, Some(params))).await;
     };
@@ -187,17 +112,19 @@ async fn ask_origin(
 fn note_answer(fleet: &Fleet, caller: &Caller, method: &str, shown: &str, outcome: &Outcome) {
     let owner = caller.host.principal();
     match (method, outcome) {
-        (method::TASKS_RESULT | method::TASKS_CANCEL, Ok(_)) => fleet.tasks.settle(owner, shown),
+        (method::TASKS_RESULT | method::TASKS_CANCEL, Ok(_)) => {
+            fleet.extensions.tasks.settle(owner, shown);
+        }
         // The task contains its result.
         (method::TASKS_GET, Ok(task))
             if caller.client.era == Era::Modern && task::is_over(task) =>
         {
-            fleet.tasks.settle(owner, shown);
+            fleet.extensions.tasks.settle(owner, shown);
         }
         (method::TASKS_GET, Err(problem))
             if error::code(problem) == i64::from(ErrorCode::INVALID_PARAMS.0) =>
         {
-            unsubscribe(fleet, fleet.tasks.remove(owner, shown));
+            unsubscribe(fleet, fleet.extensions.tasks.remove(owner, shown));
         }
         _ => {}
     }
@@ -212,7 +139,7 @@ async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<Origin, 
     let unknown = || error::invalid_params(format!("unknown task: {id}"));
     let at = |instance: Instance| {
         let origin = Origin { instance, id: id.to_owned() };
-        (!fleet.tasks.is_of_another(owner(caller), &origin)).then_some(origin)
+        (!fleet.extensions.tasks.is_of_another(owner(caller), &origin)).then_some(origin)
     };
     if let Some(server) = caller.endpoint().only {
         return at(fleet.instance(server, caller)).ok_or_else(unknown);
@@ -295,67 +222,13 @@ async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
 fn as_shown(fleet: &Fleet, caller: &Caller, instance: Instance, task: &Raw) -> Option<Raw> {
     let id = edit::get_str(task, "taskId")?;
     let origin = Origin { instance, id };
-    let owners = fleet.tasks.owners(&origin);
+    let owners = fleet.extensions.tasks.owners(&origin);
     match owners.iter().find(|(owner, _)| *owner == caller.host.principal()) {
         Some((_, shown)) => Some(task::renamed(task, &origin.id, shown)),
-        None => (!fleet.tasks.is_of_another(owner(caller), &origin)).then(|| task.clone()),
-    }
-}
-
-/// Passes a status notification on to the host of the task. Returns whether the task is known.
-pub(super) fn relay_task(fleet: &Fleet, instance: Instance, notification: &Notification) -> bool {
-    let Notification { method, params: Some(params) } = notification else { return false };
-    let Some(id) = edit::get_str(params, "taskId") else { return false };
-    let owners = fleet.tasks.owners(&Origin { instance, id: id.clone() });
-    for (owner, shown) in &owners {
-        let params = task::renamed(params, &id, shown);
-        for host in fleet.audience.sessions_of(*owner) {
-            match host.client().map(|client| client.era) {
-                Some(Era::Legacy) => host.peer().notify(method, Some(params.clone())),
-                Some(Era::Modern) => host.task_updated(shown, &params),
-                None => {}
-            }
+        None => {
+            (!fleet.extensions.tasks.is_of_another(owner(caller), &origin)).then(|| task.clone())
         }
     }
-    !owners.is_empty()
-}
-
-/// Returns the host of the task to which a server's question belongs, and the `params` with the
-/// host's id; `None` if the question belongs to no task.
-pub(super) fn owner_of_question(
-    fleet: &Fleet,
-    instance: Instance,
-    params: &Raw,
-) -> Option<(Principal, Raw)> {
-    let origin = Origin { instance, id: task::related(params)? };
-    let (owner, shown) = fleet.tasks.owners(&origin).into_iter().next()?;
-    Some((owner, task::renamed(params, &origin.id, &shown)))
-}
-
-/// Removes streams from those that listen to tasks.
-pub(super) fn end_task_streams(fleet: &Fleet, is_meant: impl Fn(&Subscriber) -> bool) {
-    unsubscribe(fleet, fleet.tasks.leave(is_meant));
-}
-
-fn owner(caller: &Caller) -> Owner {
-    Owner { principal: caller.host.principal(), user: caller.host.user() }
-}
-
-/// Returns the `params` of a call as a task, if the tool accepts nothing else and the caller has
-/// not requested a task.
-pub(super) fn as_required_task(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
-    let snapshot = fleet.board.snapshot();
-    let catalog = &snapshot.view(server)?.exposed()?.catalog;
-    let name = edit::get_str(params, "name").unwrap_or_default();
-    let tool = catalog.tools.iter().find(|tool| tool.name == name);
-    let support = tool.and_then(|tool| edit::get(&tool.raw, "execution"));
-    let is_required = support
-        .and_then(|execution| edit::get_str(&execution, "taskSupport"))
-        .is_some_and(|support| support == "required");
-    let can_be_task = catalog.greeting.era == Era::Legacy
-        && catalog.greeting.offers("tasks")
-        && edit::get(params, "task").is_none();
-    (is_required && can_be_task).then(|| edit::set(params, "task", &Raw::empty_object()))
 }
 
 /// Returns the result of a task that dormouse made of a call, when the task is done.
@@ -366,19 +239,21 @@ pub(super) async fn await_task(
     created: Raw,
 ) -> Outcome {
     let Some(task) = task::created(Era::Legacy, &created) else {
-        return calls::called(fleet, caller, server, Ok(Ok(created)));
+        return calls::answered_call(fleet, caller, server, Ok(Ok(created)));
     };
     let owner = caller.host.principal();
-    let id = fleet.tasks.find(owner, &task.id).map_or_else(|| task.id.clone(), |origin| origin.id);
+    let id = fleet
+        .extensions
+        .tasks
+        .find(owner, &task.id)
+        .map_or_else(|| task.id.clone(), |origin| origin.id);
     let (instance, lease) = match calls::lease(fleet, server, caller).await {
         Ok(leased) => leased,
         Err(error) => return reply(Err(error)),
     };
     let params = Raw::encode(&json!({"taskId": id}));
-    let cancellation = Cancellation {
-        tasks: fleet.context.tasks.clone(),
-        armed: lease.another().map(|lease| (lease, params.clone())),
-    };
+    let armed = lease.another().map(|lease| (lease, params.clone()));
+    let cancellation = Cancellation::new(fleet.context.tasks.clone(), armed);
     // If the server asks something, a modern host leaves; its retry gets the result.
     let (here, parked) = match caller.client.era {
         Era::Legacy => (Some(cancellation), None),
@@ -386,37 +261,13 @@ pub(super) async fn await_task(
     };
     let ending = Ending { answered_as: Some(method::TOOLS_CALL), cancellation: parked };
     let method = method::TASKS_RESULT;
-    let forwarded = Forwarded { fleet, lease, instance, caller, method };
-    let answered = calls::send_forwarded(fleet, forwarded, Some(params), ending).await;
+    let forwarded = LeasedRequest { fleet, lease, instance, caller, method };
+    let answered = calls::send_leased(fleet, forwarded, Some(params), ending).await;
     if let Some(cancellation) = here {
         cancellation.disarm();
     }
-    unsubscribe(fleet, fleet.tasks.remove(owner, &task.id));
+    unsubscribe(fleet, fleet.extensions.tasks.remove(owner, &task.id));
     let name = fleet.servers.config(server).name.clone();
     let answered = answered.map_err(|cause| ForwardError::new(name, cause));
-    calls::called(fleet, caller, server, answered)
-}
-
-/// Cancels a task when the caller that waits for it is gone.
-pub(super) struct Cancellation {
-    tasks: TaskTracker,
-    /// The server of the task, and the `params` that name it.
-    armed: Option<(Lease, Raw)>,
-}
-
-impl Cancellation {
-    pub(super) fn disarm(mut self) {
-        self.armed = None;
-    }
-}
-
-impl Drop for Cancellation {
-    fn drop(&mut self) {
-        let Some((lease, params)) = self.armed.take() else { return };
-        self.tasks.spawn(async move {
-            let options = CallOptions::silent_for(CANCEL_TIMEOUT);
-            let cancelled = lease.peer().request(method::TASKS_CANCEL, Some(params), options).await;
-            tracing::debug!(?cancelled, "cancelled a task whose caller has gone");
-        });
-    }
+    calls::answered_call(fleet, caller, server, answered)
 }

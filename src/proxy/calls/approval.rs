@@ -3,11 +3,11 @@
 //! The catalog of such a server may change with each connection. The host's request is therefore
 //! evaluated again when the server is awake, and sent on that connection or not at all.
 
-use super::{forward::ForwardError, lease::upstream};
+use super::{forward_error::ForwardError, lease::upstream};
 use crate::{
     catalog::ServerId,
     config::Pin,
-    proxy::{Caller, Fleet, calls, instance::Instance},
+    proxy::{Caller, Fleet, instance::Instance},
     surface::Action,
     wire::{Raw, edit},
 };
@@ -20,7 +20,7 @@ pub(in crate::proxy) struct Approval<'a> {
 }
 
 /// Returns whether a server's tools must be compared with their pins before a call.
-pub(super) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
+pub(in crate::proxy) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
     fleet.servers.config(server).pin == Pin::Block
 }
 
@@ -36,7 +36,9 @@ pub(super) async fn check_approval(
     instance: Instance,
 ) -> Result<(), ForwardError> {
     let Action::Forward { server, params } = approval.action else { return Ok(()) };
-    if calls::evaluate(fleet, caller, approval.params).await != *approval.action {
+    let evaluated =
+        fleet.board.evaluate(caller.viewer(), approval.params, &fleet.context.tasks).await;
+    if evaluated != *approval.action {
         return Err(ForwardError::Superseded);
     }
     let tool = edit::get_str(params, "name").unwrap_or_default();

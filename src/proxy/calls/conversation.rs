@@ -7,10 +7,8 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use super::{
-    forward::ForwardError,
-    in_flight::{Entered, Entry},
-    lease::upstream,
-    send::Forwarded,
+    answers::answered_request, forward_error::ForwardError, lease::upstream,
+    leased_request::LeasedRequest,
 };
 use crate::{
     base::Lock,
@@ -20,8 +18,8 @@ use crate::{
     proxy::{
         Caller, Fleet,
         asking::{Continuation, HostQuestion, is_declared},
-        calls,
-        tasks::Cancellation,
+        in_flight::{Entered, Entry},
+        known_tasks::Cancellation,
     },
     upstream::{Lease, Question},
     wire::{Outcome, Raw, edit},
@@ -45,10 +43,7 @@ pub(in crate::proxy) struct Ending {
 /// A call to a legacy server, with the questions that it has asked.
 pub(in crate::proxy) struct Conversation {
     call: Pin<Box<dyn Future<Output = Result<Outcome, CallError>> + Send>>,
-    questions: mpsc::UnboundedReceiver<Question>,
-    /// Open questions, by the key under which the host knows them.
-    open: Vec<(String, Question)>,
-    asked: usize,
+    questions: CallQuestions,
     pulse: Pulse,
     /// The caller that gets progress.
     audience: Arc<Lock<Caller>>,
@@ -62,7 +57,7 @@ pub(in crate::proxy) struct Conversation {
 
 /// Sends the request. The outcome may be a result that asks the host.
 pub(in crate::proxy) async fn begin(
-    request: Forwarded<'_>,
+    request: LeasedRequest<'_>,
     params: Option<Raw>,
     ending: Ending,
 ) -> Result<Outcome, CallError> {
@@ -75,7 +70,7 @@ pub(in crate::proxy) async fn begin(
         progress: request.caller.progress_token.is_some().then(|| progress_to(audience.clone())),
     };
     let call = request.lease.peer().prepare(options);
-    let (gathered, questions) = mpsc::unbounded_channel();
+    let (gathered, arriving) = mpsc::unbounded_channel();
     let pulse = call.pulse();
     let entry = Entry {
         call: call.id(),
@@ -85,13 +80,11 @@ pub(in crate::proxy) async fn begin(
         questions: Some(gathered),
         is_parked: false,
     };
-    let entered = request.fleet.in_flight.enter(request.instance, entry);
+    let entered = request.fleet.calls.in_flight.enter(request.instance, entry);
     let (method, params) = (request.method.to_owned(), request.adapted(params));
     let conversation = Conversation {
         call: Box::pin(async move { call.send(&method, params).await }),
-        questions,
-        open: Vec::new(),
-        asked: 0,
+        questions: CallQuestions { arriving, open: Vec::new(), asked: 0 },
         pulse,
         audience,
         entered,
@@ -129,31 +122,50 @@ async fn go_on(
                 let (from, to) = (Era::Legacy, caller.client.era);
                 return Ok(adapt::outcome(&conversation.method, from, to, outcome?));
             }
-            Some(question) = conversation.questions.recv() => {
-                conversation.take(question, caller);
-                let more = async {
-                    while let Some(question) = conversation.questions.recv().await {
-                        conversation.take(question, caller);
-                    }
-                };
-                let _ = tokio::time::timeout(GATHERING, more).await;
+            Some(question) = conversation.questions.arriving.recv() => {
+                conversation.questions.gather(question, caller).await;
             }
         }
-        conversation.open.retain(|(_, question)| !question.cancelled.is_cancelled());
-        if !conversation.open.is_empty() {
+        if conversation.questions.are_open() {
             return Ok(Ok(park(fleet, conversation, caller)));
         }
     }
 }
 
-impl Conversation {
-    fn take(&mut self, question: Question, caller: &Caller) {
+/// The questions of one call.
+struct CallQuestions {
+    arriving: mpsc::UnboundedReceiver<Question>,
+    /// Open questions, by the key under which the host knows them.
+    open: Vec<(String, Question)>,
+    /// The number of questions so far.
+    asked: usize,
+}
+
+impl CallQuestions {
+    /// Opens a question, and those that follow at once.
+    async fn gather(&mut self, first: Question, caller: &Caller) {
+        self.open(first, caller);
+        let more = async {
+            while let Some(question) = self.arriving.recv().await {
+                self.open(question, caller);
+            }
+        };
+        let _ = tokio::time::timeout(GATHERING, more).await;
+    }
+
+    fn open(&mut self, question: Question, caller: &Caller) {
         if is_declared(&caller.client, &question.request.method) != Some(true) {
             let refusal = error::method_not_found(&question.request.method);
             return question.answer(Err(refusal));
         }
         self.asked += 1;
         self.open.push((format!("q{}", self.asked), question));
+    }
+
+    /// Forgets the questions that the server has cancelled, and returns whether others are open.
+    fn are_open(&mut self) -> bool {
+        self.open.retain(|(_, question)| !question.cancelled.is_cancelled());
+        !self.open.is_empty()
     }
 
     /// Gives the server the answers that have arrived; other questions stay open.
@@ -167,7 +179,7 @@ impl Conversation {
     }
 
     /// Returns the open questions under their keys.
-    fn questions(&self) -> Vec<(String, HostQuestion)> {
+    fn for_host(&self) -> Vec<(String, HostQuestion)> {
         let open = self.open.iter();
         open.map(|(key, Question { request, .. })| {
             let (method, params) = (request.method.clone(), request.params.clone());
@@ -180,7 +192,7 @@ impl Conversation {
 /// Keeps the call until the host comes back with answers. Returns the result that asks for them.
 fn park(fleet: &Fleet, conversation: Conversation, caller: &Caller) -> Raw {
     conversation.entered.park();
-    let (questions, fleet_later) = (conversation.questions(), fleet.this.clone());
+    let (questions, fleet_later) = (conversation.questions.for_host(), fleet.this.clone());
     let then: Continuation = Box::new(move |caller, responses| {
         Box::pin(async move {
             let fleet = fleet_later.upgrade()?;
@@ -200,8 +212,8 @@ async fn resume(
     conversation.pulse.beat();
     conversation.entered.pass_to(caller);
     *conversation.audience.lock() = caller.clone();
-    conversation.answer(responses);
-    if !conversation.open.is_empty() {
+    conversation.questions.answer(responses);
+    if !conversation.questions.open.is_empty() {
         return Ok(park(fleet, conversation, caller));
     }
     let server = conversation.server;
@@ -209,5 +221,5 @@ async fn resume(
     let answered = go_on(fleet, conversation, caller).await;
     let name = || fleet.servers.config(server).name.clone();
     let answered = answered.map_err(|cause| ForwardError::new(name(), cause));
-    calls::answered(fleet, caller, server, &method, answered)
+    answered_request(fleet, caller, server, &method, answered)
 }

@@ -1,54 +1,20 @@
 //! One request to one server, in stages: authorize, lease, approve, send, record.
 
-use super::approval;
-use super::lease;
-use super::send;
 use tokio::time::Instant;
 
-use super::{approval::Approval, lease::AskLogin};
+use super::{
+    approval::{Approval, check_approval},
+    forward_error::ForwardError,
+    lease::lease,
+    logins::{self, AskLogin, LoginOutcome},
+    send,
+};
 use crate::{
     catalog::ServerId,
     peer::CallError,
-    proxy::{CallEnding, Caller, EndedCall, Event, Fleet, logins, logins::LoginOutcome},
-    upstream::LoadError,
+    proxy::{CallEnding, Caller, EndedCall, Event, Fleet},
     wire::{Outcome, Raw, credentials::CredentialError, edit},
 };
-
-/// The reason that a request has no answer from its server.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(in crate::proxy) enum ForwardError {
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error("server {server:?} ended before it answered; the request may have been executed")]
-    Died { server: String },
-    #[error("the {feature} of server {server:?} are switched off by the config of dormouse")]
-    SwitchedOff { server: String, feature: &'static str },
-    #[error("server {server:?}: {cause}")]
-    Call { server: String, cause: CallError },
-    /// The tool differs from what was approved.
-    #[error("tool {tool:?} of server {server:?} is not what was approved")]
-    Blocked { server: String, tool: String },
-    /// The request came to something else when the server was awake; nothing was sent.
-    #[error("the request has to be evaluated again")]
-    Superseded,
-    /// The host has to ask its user first, with this result.
-    #[error("its user has to log in first")]
-    Asks(Raw),
-    /// A user was asked to log in and has not.
-    #[error(
-        "server {server:?} wants a login, which has not come about ({why}): run `{command}` in a terminal, then try again"
-    )]
-    NotLoggedIn { server: String, why: String, command: String },
-}
-
-impl ForwardError {
-    pub(in crate::proxy) fn new(server: String, cause: CallError) -> Self {
-        match cause {
-            CallError::Closed => Self::Died { server },
-            cause => Self::Call { server, cause },
-        }
-    }
-}
 
 /// Maximum number of connections for one request: a server may end whenever it is woken.
 const MAX_CONNECTIONS: usize = 3;
@@ -72,6 +38,11 @@ impl<'a> Outbound<'a> {
     ) -> Self {
         Self { server, caller, method, params, approval: None }
     }
+
+    /// Adds a check that is made when the server is awake.
+    pub(in crate::proxy) fn approved_by(self, approval: Option<Approval<'a>>) -> Self {
+        Self { approval, ..self }
+    }
 }
 
 /// Sends a request to a server, which is woken or loaded for it. Returns the server's answer.
@@ -93,9 +64,9 @@ async fn attempt(fleet: &Fleet, outbound: &Outbound<'_>) -> Result<Outcome, Forw
     let failed = |cause| ForwardError::new(fleet.servers.config(server).name.clone(), cause);
     let mut last = CallError::NotSent;
     for _ in 0..MAX_CONNECTIONS {
-        let (instance, lease) = lease::lease(fleet, server, caller).await?;
+        let (instance, lease) = lease(fleet, server, caller).await?;
         if let Some(approval) = approval {
-            Box::pin(approval::check_approval(fleet, approval, caller, instance)).await?;
+            Box::pin(check_approval(fleet, approval, caller, instance)).await?;
         }
         match send::request(fleet, lease, instance, caller, method, params.clone()).await {
             Err(cause) if can_repeat(fleet, server, caller, &cause).await? => last = cause,

@@ -1,34 +1,20 @@
 //! The lease of an instance for a request: the server is woken or loaded, and a user logs in if
 //! needed.
 
-use std::{sync::atomic::Ordering, time::Duration};
-
-use serde_json::json;
-
-use super::forward::ForwardError;
+use super::{
+    forward_error::ForwardError,
+    heartbeat::with_beats,
+    logins::{self, AskLogin, LoginOutcome},
+};
 use crate::{
     catalog::{Presence, ServerId},
-    protocol::method,
-    proxy::{Caller, Fleet, instance::Instance, logins, logins::LoginOutcome},
+    proxy::{Caller, Fleet, instance::Instance},
     upstream::{Lease, LoadError, Upstream},
-    wire::{Raw, edit},
 };
 
 /// Maximum number of logins for one request: some servers demand another login as soon as one is
 /// used.
 const MAX_LOGINS: usize = 2;
-
-/// The interval at which a waiting host is told that its request goes on.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-
-/// The user that may be asked to log in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::proxy) enum AskLogin {
-    /// The host's user, through the host or in a browser.
-    ThroughHost,
-    /// A user at this machine, in a browser: hosts list at their start and must not ask then.
-    InBrowser,
-}
 
 /// Returns the caller's instance of a server, awake. If the server demands a login, the caller's
 /// user is asked for it if possible.
@@ -105,32 +91,4 @@ pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream 
         }
     }
     upstream
-}
-
-/// Waits for `work`, and sends a host that wants progress a message at each interval.
-pub(in crate::proxy) async fn with_beats<T>(
-    caller: &Caller,
-    message: &str,
-    work: impl Future<Output = T>,
-) -> T {
-    let mut work = std::pin::pin!(work);
-    loop {
-        if let Ok(done) = tokio::time::timeout(HEARTBEAT_INTERVAL, &mut work).await {
-            return done;
-        }
-        beat(caller, message);
-    }
-}
-
-/// Sends progress. The values rise from -1 towards 0, so that those of the server still rise after
-/// them.
-fn beat(caller: &Caller, message: &str) {
-    let Some(token) = &caller.progress_token else { return };
-    let beats = caller.beats.fetch_add(1, Ordering::Relaxed) + 1;
-    let params = Raw::encode(&json!({
-        "progress": -1.0 / f64::from(beats),
-        "message": message,
-    }));
-    let params = edit::set(&params, "progressToken", token);
-    caller.peer.notify(method::PROGRESS, Some(params));
 }

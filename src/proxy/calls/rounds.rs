@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::send::Forwarded;
+use super::leased_request::LeasedRequest;
 use crate::{
     peer::CallError,
     protocol::{adapt, error, method},
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Sends the request, and again with the host's answers while the server asks.
 pub(in crate::proxy) async fn play(
-    request: &Forwarded<'_>,
+    request: &LeasedRequest<'_>,
     params: Option<Raw>,
 ) -> Result<Outcome, CallError> {
     let first = params.unwrap_or_else(Raw::empty_object);
@@ -59,7 +59,7 @@ fn retry(first: &Raw, result: &Raw, answers: &Raw) -> Raw {
 ///
 /// # Errors
 /// The reason that there is no answer, as a sentence.
-async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, String> {
+async fn answers(request: &LeasedRequest<'_>, result: &Raw) -> Result<Raw, String> {
     let wanted = edit::get(result, "inputRequests").map(|wanted| edit::entries(&wanted));
     let wanted = wanted.unwrap_or_default();
     if wanted.len() > MAX_QUESTIONS {
@@ -73,7 +73,7 @@ async fn answers(request: &Forwarded<'_>, result: &Raw) -> Result<Raw, String> {
     Ok(answers)
 }
 
-async fn ask(request: &Forwarded<'_>, question: &Raw) -> Result<Raw, String> {
+async fn ask(request: &LeasedRequest<'_>, question: &Raw) -> Result<Raw, String> {
     let Some(method) = edit::get_str(question, "method") else {
         return Err("it asks something that has no method".to_owned());
     };

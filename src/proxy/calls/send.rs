@@ -1,16 +1,14 @@
 //! Requests to servers that are awake, translated into the era of the server.
 
-use std::time::Duration;
-
 use super::{
     conversation::{self, Ending},
-    in_flight::Entry,
+    leased_request::LeasedRequest,
     rounds,
 };
 use crate::{
-    peer::{CallError, CallOptions},
-    protocol::{Era, adapt, method},
-    proxy::{Caller, Fleet, instance::Instance, tasks},
+    peer::CallError,
+    protocol::{Era, adapt},
+    proxy::{Caller, Fleet, instance::Instance},
     upstream::Lease,
     wire::{Outcome, Raw},
 };
@@ -24,14 +22,14 @@ pub(in crate::proxy) async fn request(
     method: &str,
     params: Option<Raw>,
 ) -> Result<Outcome, CallError> {
-    let forwarded = Forwarded { fleet, lease, instance, caller, method };
-    send_forwarded(fleet, forwarded, params, Ending::default()).await
+    let forwarded = LeasedRequest { fleet, lease, instance, caller, method };
+    send_leased(fleet, forwarded, params, Ending::default()).await
 }
 
 /// As [`request`], for a call to a legacy server that may outlive this future: see [`Ending`].
-pub(in crate::proxy) async fn send_forwarded(
+pub(in crate::proxy) async fn send_leased(
     fleet: &Fleet,
-    request: Forwarded<'_>,
+    request: LeasedRequest<'_>,
     params: Option<Raw>,
     ending: Ending,
 ) -> Result<Outcome, CallError> {
@@ -57,69 +55,5 @@ pub(in crate::proxy) async fn send_forwarded(
             }
             Ok(outcome.map(|result| request.with_task(result)))
         }
-    }
-}
-
-/// A request of a host on its way to a server that is awake.
-pub(in crate::proxy) struct Forwarded<'a> {
-    pub(in crate::proxy) fleet: &'a Fleet,
-    pub(in crate::proxy) lease: Lease,
-    pub(in crate::proxy) instance: Instance,
-    pub(in crate::proxy) caller: &'a Caller,
-    pub(in crate::proxy) method: &'a str,
-}
-
-impl Forwarded<'_> {
-    /// Returns how long the server may be silent.
-    pub(in crate::proxy) fn silence(&self) -> Duration {
-        let timeouts = self.fleet.servers.config(self.instance.server).timeouts;
-        // `tasks/result` is answered when the work is done.
-        let is_work = matches!(self.method, method::TOOLS_CALL | method::TASKS_RESULT);
-        if is_work { timeouts.call } else { timeouts.request }
-    }
-
-    /// Returns the `params` in the server's era.
-    pub(in crate::proxy) fn adapted(&self, params: Option<Raw>) -> Option<Raw> {
-        let era = self.lease.greeting().era;
-        let client = &self.caller.client;
-        // A modern server is told with each request what a legacy host has set once.
-        let crosses = (client.era, era) == (Era::Legacy, Era::Modern);
-        let level =
-            crosses.then(|| self.fleet.audience.levels().of(self.caller.host.id())).flatten();
-        adapt::params(client, era, level, params)
-    }
-
-    /// Returns the result for the host if it creates a task.
-    fn with_task(&self, result: Raw) -> Raw {
-        match self.method {
-            method::TOOLS_CALL => {
-                tasks::with_task(self.fleet, &self.lease, self.instance, self.caller, result)
-            }
-            _ => result,
-        }
-    }
-
-    /// Returns the answer in the host's era.
-    pub(in crate::proxy) fn answered(&self, outcome: Outcome) -> Outcome {
-        let era = self.lease.greeting().era;
-        adapt::outcome(self.method, era, self.caller.client.era, outcome)
-    }
-
-    /// Sends the request once, and waits for the answer.
-    pub(in crate::proxy) async fn send(&self, params: Option<Raw>) -> Result<Outcome, CallError> {
-        let options =
-            CallOptions { silence: self.silence(), progress: self.caller.progress_sink() };
-        let call = self.lease.peer().prepare(options);
-        let entry = Entry {
-            call: call.id(),
-            upstream: self.lease.peer().clone(),
-            caller: self.caller.clone(),
-            pulse: call.pulse(),
-            questions: None,
-            is_parked: false,
-        };
-        let _entered = self.fleet.in_flight.enter(self.instance, entry);
-        let outcome = call.send(self.method, self.adapted(params)).await?;
-        Ok(self.answered(outcome))
     }
 }

@@ -56,9 +56,9 @@ struct Left {
 
 /// The host of a task, and its user.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owner {
-    pub(super) principal: Principal,
-    pub(super) user: User,
+pub(in crate::proxy) struct Owner {
+    pub(in crate::proxy) principal: Principal,
+    pub(in crate::proxy) user: User,
 }
 
 /// The instance that works on a task, and its id there.
@@ -72,20 +72,20 @@ pub(in crate::proxy) struct Origin {
 /// Tasks to which no stream listens any more.
 #[must_use = "their servers are still asked for updates"]
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::proxy) struct Unheard(pub(super) Vec<Origin>);
+pub(in crate::proxy) struct Unheard(pub(in crate::proxy) Vec<Origin>);
 
 /// The outcome of adding a task.
-pub(super) struct Added {
+pub(in crate::proxy) struct Added {
     /// The id for the host: the server's, or another if the host knows a task of another server by
     /// that id.
-    pub(super) shown: String,
-    pub(super) unheard: Unheard,
+    pub(in crate::proxy) shown: String,
+    pub(in crate::proxy) unheard: Unheard,
     /// True if the caller has to start the removal of expired tasks.
-    pub(super) wants_reaper: bool,
+    pub(in crate::proxy) wants_reaper: bool,
 }
 
 impl Tasks {
-    pub(super) fn add(
+    pub(in crate::proxy) fn add(
         &self,
         owner: Owner,
         origin: Origin,
@@ -112,18 +112,18 @@ impl Tasks {
     }
 
     /// Returns the origin of the task that a host knows by this id.
-    pub(super) fn find(&self, owner: Principal, shown: &str) -> Option<Origin> {
+    pub(in crate::proxy) fn find(&self, owner: Principal, shown: &str) -> Option<Origin> {
         self.0.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
     }
 
     /// Returns another lease on the connection on which a task was created, while that lives.
-    pub(super) fn lease(&self, owner: Principal, shown: &str) -> Option<Lease> {
+    pub(in crate::proxy) fn lease(&self, owner: Principal, shown: &str) -> Option<Lease> {
         let table = self.0.lock();
         table.known.get(&Key::new(owner, shown))?.lease.as_ref()?.another()
     }
 
     /// Returns whether a task is another host's, or belongs to an ended session of another user.
-    pub(super) fn is_of_another(&self, host: Owner, origin: &Origin) -> bool {
+    pub(in crate::proxy) fn is_of_another(&self, host: Owner, origin: &Origin) -> bool {
         let table = self.0.lock();
         let Owner { principal: owner, user } = host;
         let mut known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
@@ -134,21 +134,21 @@ impl Tasks {
     }
 
     /// Returns the hosts that know a task, with the id of each.
-    pub(super) fn owners(&self, origin: &Origin) -> Vec<(Principal, String)> {
+    pub(in crate::proxy) fn owners(&self, origin: &Origin) -> Vec<(Principal, String)> {
         let table = self.0.lock();
         let known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         known.map(|(key, _)| (key.owner, key.shown.clone())).collect()
     }
 
     /// Lets the server of a task sleep, since the host has the result.
-    pub(super) fn settle(&self, owner: Principal, shown: &str) {
+    pub(in crate::proxy) fn settle(&self, owner: Principal, shown: &str) {
         if let Some(task) = self.0.lock().known.get_mut(&Key::new(owner, shown)) {
             task.lease = None;
         }
     }
 
     /// Forgets a task that its server no longer knows.
-    pub(super) fn remove(&self, owner: Principal, shown: &str) -> Unheard {
+    pub(in crate::proxy) fn remove(&self, owner: Principal, shown: &str) -> Unheard {
         let mut table = self.0.lock();
         let removed = table.known.remove(&Key::new(owner, shown));
         table.unheard(removed.into_iter().collect())
@@ -171,7 +171,7 @@ impl Tasks {
 
     /// Forgets expired tasks. Returns the time of the next expiry, or `None` if there are no tasks
     /// left.
-    pub(super) fn expire(&self) -> (Unheard, Option<Instant>) {
+    pub(in crate::proxy) fn expire(&self) -> (Unheard, Option<Instant>) {
         let mut table = self.0.lock();
         let now = Instant::now();
         let over = table.known.extract_if(|_, task| task.expires <= now);
@@ -184,7 +184,7 @@ impl Tasks {
     }
 
     /// Adds a stream that listens to a task.
-    pub(super) fn listen(
+    pub(in crate::proxy) fn listen(
         &self,
         owner: Principal,
         shown: &str,
@@ -197,7 +197,7 @@ impl Tasks {
     }
 
     /// Removes streams.
-    pub(super) fn leave(&self, is_meant: impl Fn(&Subscriber) -> bool) -> Unheard {
+    pub(in crate::proxy) fn leave(&self, is_meant: impl Fn(&Subscriber) -> bool) -> Unheard {
         let mut table = self.0.lock();
         let mut left = Vec::new();
         for task in table.known.values_mut().filter(|task| !task.listeners.is_empty()) {

@@ -1,18 +1,59 @@
-//! The handshake of a host that talks directly to one server.
+//! What hosts are told in their handshake.
+
+use std::collections::HashMap;
 
 use super::{
-    Caller, Fleet,
+    Caller, Fleet, Host, Viewer,
     calls::{self, AskLogin, ForwardError},
+    declared::with_missing,
+    publishing,
 };
 use crate::{
     catalog::{Presence, ServerId},
     config::Isolation,
-    protocol::{Greeting, introduced},
+    protocol::{Greeting, introduced, offered_capabilities, routed_capabilities},
     upstream::LoadError,
-    wire::{Outcome, Raw},
+    wire::{Outcome, Raw, edit},
 };
 
+/// Maximum number of extensions of all servers that a host is told of.
+const MAX_EXTENSIONS: usize = 1000;
+
 impl Fleet {
+    /// Returns the `instructions` for a host that connects now.
+    pub fn instructions(&self, host: &dyn Host) -> String {
+        let viewer = Viewer::of(host);
+        self.board.view(viewer, &self.board.snapshot_for(viewer)).instructions()
+    }
+
+    /// Returns the capabilities for a host that connects now and requests the revision `version`:
+    /// the common ones, and those beyond them of servers whose catalog is known.
+    pub fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
+        let mut offered = Raw::encode(&offered_capabilities());
+        let snapshot = self.board.snapshot_for(Viewer::of(host));
+        if host.endpoint().only.is_some() {
+            for exposed in snapshot.servers.iter().filter_map(|server| server.exposed()) {
+                offered = with_missing(&offered, &exposed.catalog.greeting.capabilities);
+            }
+            return offered;
+        }
+        offered = with_missing(&offered, &Raw::encode(&routed_capabilities(version)));
+        let live = snapshot.live();
+        let of_servers = live.map(|(_, _, exposed)| &exposed.catalog.greeting.capabilities);
+        let extensions: HashMap<String, Raw> = of_servers
+            .filter_map(|capabilities| edit::get(capabilities, "extensions"))
+            .flat_map(|extensions| edit::entries(&extensions))
+            .take(MAX_EXTENSIONS)
+            .collect();
+        let mut extensions: Vec<(&str, &Raw)> =
+            extensions.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        extensions.sort_unstable_by_key(|(name, _)| *name);
+        if extensions.is_empty() {
+            return offered;
+        }
+        edit::set_within(&offered, "extensions", &extensions)
+    }
+
     /// Answers a host's `initialize` or `server/discover` in the words of its only server, which is
     /// started for that unless they are known. Returns `None` if dormouse has to answer itself,
     /// because the endpoint has several servers or its server cannot be reached.
@@ -52,7 +93,7 @@ async fn greeting_of_started(
     // Hosts connect at their start, and must not ask their users then.
     match calls::lease_asking(fleet, server, caller, AskLogin::InBrowser).await {
         Ok((_, lease)) => {
-            fleet.loaded_by(caller.host.principal(), server);
+            publishing::loaded_by(fleet, caller.host.principal(), server);
             Some(Ok(lease.greeting().clone()))
         }
         Err(error) => refused_handshake(&error).map(Err),

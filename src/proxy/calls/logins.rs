@@ -1,37 +1,24 @@
 //! Logins that requests of hosts need: the host's user is asked to open a page, and the request
 //! goes on after the login (MCP 2025-11-25, client/elicitation, URL mode).
 
-mod page;
+use std::time::Duration;
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
-
-use futures_util::{
-    FutureExt as _,
-    future::{BoxFuture, Shared},
-};
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Caller, Event, Fleet,
-    asking::{Continuation, HostQuestion},
-    calls::{self, AskLogin, ForwardError, with_beats},
-};
+use super::{answers::answered_request, forward_error::ForwardError, heartbeat::with_beats};
 use crate::{
     auth::can_open_browser,
-    base::Lock,
     catalog::ServerId,
     config::Browser,
     protocol::{Era, method},
+    proxy::{
+        Caller, Event, Fleet,
+        asking::{Continuation, HostQuestion},
+        open_logins::{CLOSED, DECLINED, Opening, Page, Waiter, is_accepted},
+    },
     wire::{Outcome, Raw, edit},
 };
-use page::{CLOSED, DECLINED, Page, Waiter, is_accepted};
 
 /// Maximum time for which a modern host's retry waits before the host is asked to retry again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(25);
@@ -41,24 +28,6 @@ const QUESTION_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The key of the question in `inputRequests`.
 const KEY: &str = "login";
-
-/// Logins in progress.
-pub(super) struct Logins {
-    /// The open page of each server, shared by all requests that need it.
-    open: Lock<HashMap<ServerId, Opening>>,
-    /// The number of pages opened so far.
-    opened: AtomicU64,
-    /// Cancelled when dormouse ends: no user is waited for any more.
-    ending: CancellationToken,
-}
-
-/// A page that is being opened or is open.
-#[derive(Clone)]
-struct Opening {
-    number: u64,
-    page: Shared<BoxFuture<'static, Result<Arc<Page>, String>>>,
-    closing: CancellationToken,
-}
 
 /// The way in which a user is brought to log in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,13 +47,6 @@ pub(super) enum LoginOutcome {
     /// No user has logged in.
     Failed(ForwardError),
     NobodyToAsk,
-}
-
-impl Fleet {
-    /// Ends all logins in progress: requests that wait for them fail.
-    pub fn end_logins(&self) {
-        self.logins.ending.cancel();
-    }
 }
 
 /// Has somebody log in to a server in this way, if there is one.
@@ -151,13 +113,11 @@ fn way_without_host(fleet: &Fleet) -> Option<Way> {
 
 /// Returns the open login page of a server, or a new one.
 async fn login_page(fleet: &Fleet, server: ServerId) -> Result<Waiter, String> {
-    let opening = {
-        let mut open = fleet.logins.open.lock();
-        open.entry(server).or_insert_with(|| open_page(fleet, server)).clone()
-    };
+    let begin = |number, closing| open_page(fleet, server, number, closing);
+    let opening = fleet.calls.logins.opening(server, begin);
     let opened = opening.page.await;
     if opened.is_err() {
-        fleet.logins.forget(server, opening.number);
+        fleet.calls.logins.forget(server, opening.number);
     }
     opened.map(Waiter::of)
 }
@@ -207,14 +167,13 @@ async fn resume_login(
         }
     };
     let failed = not_logged_in(fleet, server, finished.err()?);
-    Some(calls::answered(fleet, caller, server, &request.method, Err(failed)))
+    Some(answered_request(fleet, caller, server, &request.method, Err(failed)))
 }
 
 /// Begins a login, which continues even if all requests that need it are cancelled.
-fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
+fn open_page(fleet: &Fleet, server: ServerId, number: u64, closing: CancellationToken) -> Opening {
     let (auth, config) = (fleet.context.auth.clone(), fleet.servers.config(server));
-    let (tasks, closing) = (fleet.context.tasks.clone(), fleet.logins.ending.child_token());
-    let number = fleet.logins.opened.fetch_add(1, Ordering::Relaxed);
+    let tasks = fleet.context.tasks.clone();
     let fleet = fleet.this.clone();
     let opening = tasks.clone().spawn({
         let closing = closing.clone();
@@ -226,7 +185,7 @@ fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
             let forget = move || {
                 if let Some(fleet) = fleet.upgrade() {
                     // Later requests begin another login.
-                    fleet.logins.forget(server, number);
+                    fleet.calls.logins.forget(server, number);
                 }
             };
             Ok(Page::of(config.name.clone(), login, closing, &tasks, forget))
@@ -236,28 +195,11 @@ fn open_page(fleet: &Fleet, server: ServerId) -> Opening {
     Opening { number, page: page.boxed().shared(), closing }
 }
 
-impl Logins {
-    pub(super) fn new() -> Self {
-        let (open, opened, ending) = Default::default();
-        Self { open, opened, ending }
-    }
-
-    /// Closes the pages of servers whose connection is not kept.
-    pub(super) fn close_all_but(&self, is_kept: impl Fn(ServerId) -> bool) {
-        self.open.lock().retain(|server, opening| {
-            let is_kept = is_kept(*server);
-            if !is_kept {
-                opening.closing.cancel();
-            }
-            is_kept
-        });
-    }
-
-    /// Removes an opening that has ended, and no later one.
-    fn forget(&self, server: ServerId, number: u64) {
-        let mut open = self.open.lock();
-        if open.get(&server).is_some_and(|opening| opening.number == number) {
-            open.remove(&server);
-        }
-    }
+/// The user that may be asked to log in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proxy) enum AskLogin {
+    /// The host's user, through the host or in a browser.
+    ThroughHost,
+    /// A user at this machine, in a browser: hosts list at their start and must not ask then.
+    InBrowser,
 }

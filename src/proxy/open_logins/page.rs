@@ -40,14 +40,14 @@ const DIALOG_TIMEOUT: Duration = Duration::from_hours(24);
 /// The end of a login, with the reason if it failed.
 type Finished = Result<(), String>;
 
-pub(super) const CLOSED: &str =
+pub(in crate::proxy) const CLOSED: &str =
     "its page was closed: its config has changed, or dormouse is shutting down";
-pub(super) const DECLINED: &str = "its user was asked, and has not agreed";
+pub(in crate::proxy) const DECLINED: &str = "its user was asked, and has not agreed";
 
 type Dialog = BoxFuture<'static, DialogEnd>;
 
 /// An open login page.
-pub(super) struct Page {
+pub(in crate::proxy) struct Page {
     server: String,
     address: Url,
     /// The sentence that names the scopes.
@@ -83,12 +83,12 @@ enum DialogEnd {
 }
 
 /// A request that needs the login and keeps the page open.
-pub(super) struct Waiter(Arc<Page>);
+pub(in crate::proxy) struct Waiter(Arc<Page>);
 
 impl Page {
     /// Makes a page that no one has been shown yet. It waits for a browser until `closing` is
     /// cancelled.
-    pub(super) fn of(
+    pub(in crate::proxy) fn of(
         server: String,
         login: Login,
         closing: CancellationToken,
@@ -112,12 +112,12 @@ impl Page {
     }
 
     /// Resolves when a user has logged in, here or elsewhere.
-    pub(super) fn finished(&self) -> Shared<BoxFuture<'static, Finished>> {
+    pub(in crate::proxy) fn finished(&self) -> Shared<BoxFuture<'static, Finished>> {
         self.finished.clone()
     }
 
     /// Returns the question that has a host show the page.
-    pub(super) fn question(&self) -> HostQuestion {
+    pub(in crate::proxy) fn question(&self) -> HostQuestion {
         self.question_with(&json!({}))
     }
 
@@ -191,20 +191,20 @@ impl Page {
     }
 }
 
-pub(super) fn is_accepted(answer: &Raw) -> bool {
+pub(in crate::proxy) fn is_accepted(answer: &Raw) -> bool {
     edit::get_str(answer, "action").as_deref() == Some("accept")
 }
 
 impl Waiter {
     /// Adds a request that needs the login, and gives its user the full time again.
-    pub(super) fn of(page: Arc<Page>) -> Self {
+    pub(in crate::proxy) fn of(page: Arc<Page>) -> Self {
         page.waiting.fetch_add(1, Ordering::Relaxed);
         *page.until.lock() = Instant::now() + LOGIN_TIMEOUT;
         Self(page)
     }
 
     /// Asks a legacy host to show the page, and waits. All requests of the host share one question.
-    pub(super) async fn finished_at(&self, caller: &Caller) -> Finished {
+    pub(in crate::proxy) async fn finished_at(&self, caller: &Caller) -> Finished {
         loop {
             let place = Place::Host(caller.host.id());
             let (dialog, is_ours) = self.dialog(place, || self.ask(caller));
@@ -221,7 +221,7 @@ impl Waiter {
     }
 
     /// Opens the page in a browser, unless it is open for another request, and waits.
-    pub(super) async fn finished_in_browser(&self) -> Finished {
+    pub(in crate::proxy) async fn finished_in_browser(&self) -> Finished {
         let (dialog, _) = self.dialog(Place::Browser, || self.browse());
         match dialog.await {
             DialogEnd::Finished(finished) => finished,
@@ -235,7 +235,7 @@ impl Waiter {
 
     /// Notes that the user will not log in. Closes the page if no other request waits for it, so
     /// that a login in a terminal can use its port.
-    pub(super) fn decline(&self) {
+    pub(in crate::proxy) fn decline(&self) {
         if self.waiting.load(Ordering::Relaxed) == 1 {
             self.closing.cancel();
         }

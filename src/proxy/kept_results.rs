@@ -5,11 +5,11 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::json;
 
+use super::Principal;
 use crate::{
     base::Lock,
-    catalog::ServerId,
-    protocol::{adapt, error, method, random_token},
-    proxy::{Caller, Fleet, Principal},
+    config::ServerConfig,
+    protocol::{error, random_token},
     wire::{Outcome, Raw, edit},
 };
 
@@ -20,83 +20,78 @@ const MAX_RESULTS: usize = 64;
 const MAX_RESULT_BYTES: usize = 32 * 1024 * 1024;
 
 #[derive(Default)]
-pub(in crate::proxy) struct Results {
-    by_principal: Lock<HashMap<Principal, VecDeque<Rest>>>,
+pub(super) struct KeptResults {
+    by_principal: Lock<HashMap<Principal, VecDeque<CutText>>>,
 }
 
 /// The part of a result's text that the host has not got.
-struct Rest {
+struct CutText {
     id: String,
     text: String,
     /// Maximum length of a page, in bytes.
     page: usize,
 }
 
-impl Results {
-    fn keep(&self, principal: Principal, rest: Rest) {
+impl KeptResults {
+    fn keep(&self, principal: Principal, rest: CutText) {
         let mut all = self.by_principal.lock();
         let kept = all.entry(principal).or_default();
         kept.push_back(rest);
-        let bytes = |kept: &VecDeque<Rest>| kept.iter().map(|rest| rest.text.len()).sum::<usize>();
+        let bytes =
+            |kept: &VecDeque<CutText>| kept.iter().map(|rest| rest.text.len()).sum::<usize>();
         while kept.len() > 1 && (kept.len() > MAX_RESULTS || bytes(kept) > MAX_RESULT_BYTES) {
             kept.pop_front();
         }
     }
 
-    pub(in crate::proxy) fn forget(&self, principal: Principal) {
+    /// Returns a tool's result with at most as much text as the server's config allows. The rest
+    /// is kept for the principal.
+    pub(super) fn bound(&self, principal: Principal, config: &ServerConfig, result: Raw) -> Raw {
+        let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
+            return result;
+        };
+        if edit::get(&result, "structuredContent").is_some() {
+            tracing::info!(
+                server = config.name,
+                bytes = result.len(),
+                "a structured result above maxResultBytes passes whole"
+            );
+            return result;
+        }
+        let id = random_token::<9>();
+        let Some((cut, rest)) = cut(&result, max, &id) else { return result };
+        self.keep(principal, rest);
+        cut
+    }
+
+    /// Answers a `resources/read` of a kept result; `None` for any other resource.
+    pub(super) fn read(&self, principal: Principal, uri: &str) -> Option<Outcome> {
+        let name = uri.strip_prefix(PLACE)?;
+        let (id, page) = match name.split_once("?page=") {
+            None => (name, Some(1)),
+            Some((id, page)) => (id, page.parse().ok().filter(|page| *page > 0)),
+        };
+        let all = self.by_principal.lock();
+        let mut kept = all.get(&principal).into_iter().flatten();
+        let Some(rest) = kept.find(|rest| rest.id == id) else {
+            let message = format!("{uri} is not kept (any more)");
+            return Some(Err(error::invalid_params(message)));
+        };
+        let Some((text, note)) = page.and_then(|page| rest.page(page)) else {
+            return Some(Err(error::invalid_params(format!("{uri}: there is no such page"))));
+        };
+        // An item of its own, so that the texts of the pages can be joined.
+        let contents =
+            [text, &note].map(|text| json!({"uri": uri, "mimeType": "text/plain", "text": text}));
+        Some(Ok(edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents))))
+    }
+
+    pub(super) fn forget(&self, principal: Principal) {
         self.by_principal.lock().remove(&principal);
     }
 }
 
-/// Returns a tool's result with at most as much text as the config allows.
-pub(in crate::proxy) fn bounded(
-    fleet: &Fleet,
-    caller: &Caller,
-    server: ServerId,
-    result: Raw,
-) -> Raw {
-    let config = fleet.servers.config(server);
-    let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
-        return result;
-    };
-    if edit::get(&result, "structuredContent").is_some() {
-        tracing::info!(
-            server = config.name,
-            bytes = result.len(),
-            "a structured result above maxResultBytes passes whole"
-        );
-        return result;
-    }
-    let id = random_token::<9>();
-    let Some((cut, rest)) = cut(&result, max, &id) else { return result };
-    fleet.results.keep(caller.host.principal(), rest);
-    cut
-}
-
-/// Answers a `resources/read` of a kept result; `None` for any other resource.
-pub(in crate::proxy) fn read_result(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<Outcome> {
-    let name = uri.strip_prefix(PLACE)?;
-    let (id, page) = match name.split_once("?page=") {
-        None => (name, Some(1)),
-        Some((id, page)) => (id, page.parse().ok().filter(|page| *page > 0)),
-    };
-    let all = fleet.results.by_principal.lock();
-    let mut kept = all.get(&caller.host.principal()).into_iter().flatten();
-    let Some(rest) = kept.find(|rest| rest.id == id) else {
-        let message = format!("{uri} is not kept (any more)");
-        return Some(Err(error::invalid_params(message)));
-    };
-    let Some((text, note)) = page.and_then(|page| rest.page(page)) else {
-        return Some(Err(error::invalid_params(format!("{uri}: there is no such page"))));
-    };
-    // An item of its own, so that the texts of the pages can be joined.
-    let contents =
-        [text, &note].map(|text| json!({"uri": uri, "mimeType": "text/plain", "text": text}));
-    let result = edit::set(&Raw::empty_object(), "contents", &Raw::encode(&contents));
-    Some(Ok(adapt::own_result(method::RESOURCES_READ, caller.client.era, result)))
-}
-
-impl Rest {
+impl CutText {
     /// Returns the page of this number, counted from 1, and the next number.
     fn page(&self, number: usize) -> Option<(&str, String)> {
         let mut rest = self.text.as_str();
@@ -124,7 +119,7 @@ impl Rest {
 }
 
 /// Cuts a result to `max` bytes of text and a note about the rest; `None` if it fits.
-fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, Rest)> {
+fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, CutText)> {
     let content = edit::elements(&edit::get(result, "content")?)?;
     let texts: Vec<Option<String>> = content.iter().map(text_of).collect();
     let all: usize = texts.iter().flatten().map(String::len).sum();
@@ -157,7 +152,7 @@ fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, Rest)> {
         kept.push(Raw::encode(&json!({"type": "text", "text": note})));
         rest.push_str(after);
     }
-    let rest = Rest { id: id.to_owned(), text: rest, page: max };
+    let rest = CutText { id: id.to_owned(), text: rest, page: max };
     Some((edit::set(result, "content", &Raw::array(&kept)), rest))
 }
 

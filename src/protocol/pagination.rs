@@ -1,0 +1,8 @@
+//! Pages of lists (2025-11-25 and 2026-07-28, server/utilities/pagination).
+
+use crate::wire::{Raw, edit};
+
+/// Returns whether a request asks for a later page of a list.
+pub fn has_cursor(params: &Raw) -> bool {
+    edit::get(params, "cursor").is_some_and(|cursor| cursor.as_bytes() != b"null")
+}

@@ -1,0 +1,39 @@
+//! The reasons that a request has no answer from its server.
+
+use crate::{peer::CallError, upstream::LoadError, wire::Raw};
+
+/// The reason that a request has no answer from its server.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(in crate::proxy) enum ForwardError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("server {server:?} ended before it answered; the request may have been executed")]
+    Died { server: String },
+    #[error("the {feature} of server {server:?} are switched off by the config of dormouse")]
+    SwitchedOff { server: String, feature: &'static str },
+    #[error("server {server:?}: {cause}")]
+    Call { server: String, cause: CallError },
+    /// The tool differs from what was approved.
+    #[error("tool {tool:?} of server {server:?} is not what was approved")]
+    Blocked { server: String, tool: String },
+    /// The request came to something else when the server was awake; nothing was sent.
+    #[error("the request has to be evaluated again")]
+    Superseded,
+    /// The host has to ask its user first, with this result.
+    #[error("its user has to log in first")]
+    Asks(Raw),
+    /// A user was asked to log in and has not.
+    #[error(
+        "server {server:?} wants a login, which has not come about ({why}): run `{command}` in a terminal, then try again"
+    )]
+    NotLoggedIn { server: String, why: String, command: String },
+}
+
+impl ForwardError {
+    pub(in crate::proxy) fn new(server: String, cause: CallError) -> Self {
+        match cause {
+            CallError::Closed => Self::Died { server },
+            cause => Self::Call { server, cause },
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The start and the end of a fleet.
+
+use std::{path::PathBuf, sync::Arc};
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Fleet,
+    asking::Asking,
+    audience::Audience,
+    board::Board,
+    catalogs,
+    events::Events,
+    fleet::{CallState, ExtensionState},
+    memory::Memory,
+    observer::InstanceObserver,
+    remembered_loads::RememberedLoads,
+    servers::{Observe, Servers, has_first_attempt},
+};
+use crate::{
+    auth::Auth,
+    catalog::{Cache, Snapshot},
+    config::{Config, Wrapping},
+    upstream::{Context, HttpClient, Watchdog},
+};
+
+/// The places for what outlives a fleet; none by default.
+#[derive(Debug, Default)]
+pub struct Storage {
+    pub catalogs: Option<Cache>,
+    /// The file with the names of loaded servers.
+    pub loads: Option<PathBuf>,
+}
+
+impl Fleet {
+    /// Creates the fleet; connects no server.
+    pub fn new(config: Config, watchdog: &Watchdog, storage: Storage, auth: Auth) -> Arc<Self> {
+        let Config { settings, servers, .. } = config;
+        let context = Context {
+            max_message_bytes: settings.max_message_bytes,
+            lineage: settings.lineage.clone(),
+            watchdog: watchdog.clone(),
+            http: HttpClient::default(),
+            auth,
+            catalog_ttl: settings.catalog_ttl,
+            reads_lists: settings.wrapping != Wrapping::Exclusive,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        };
+        let settings = Arc::new(settings);
+        let loads = storage.loads.filter(|_| settings.remember_loads);
+        let memory = Memory::new(storage.catalogs, loads.map(RememberedLoads::at));
+        let asking = Asking::new(context.tasks.clone(), context.stop.clone());
+        let fleet = Arc::new_cyclic(|this| {
+            let fleet = this.clone();
+            let observe: Observe = Box::new(move |instance| {
+                Arc::new(InstanceObserver { fleet: fleet.clone(), instance })
+            });
+            let servers = Servers::new(context.clone(), observe, servers, |id, config| {
+                memory.adopt(id, config);
+                has_first_attempt(config) && memory.was_hung(id)
+            });
+            let snapshot = Snapshot::new(settings, &servers.roster().configs());
+            Self {
+                this: this.clone(),
+                context,
+                servers,
+                board: Board::new(snapshot),
+                audience: Audience::default(),
+                asking,
+                calls: CallState::default(),
+                extensions: ExtensionState::default(),
+                memory,
+                events: Events::default(),
+            }
+        });
+        catalogs::seed(&fleet, |_| true);
+        fleet
+    }
+
+    /// Connects the eager servers in the background, learns what the hybrid ones have, and loads
+    /// again what was loaded when dormouse last ended.
+    pub fn start(&self) {
+        let remembered = self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
+        self.servers.begin(self.audience.first_era(), |name| remembered.contains(name));
+    }
+
+    /// Ends all logins in progress: requests that wait for them fail.
+    pub fn end_logins(&self) {
+        self.calls.logins.end();
+    }
+
+    /// Ends all servers, and waits until every task has ended.
+    pub async fn stop(&self) {
+        self.context.stop.cancel();
+        self.end_logins();
+        self.asking.clear();
+        self.context.tasks.close();
+        self.context.tasks.wait().await;
+        self.context.auth.end().await;
+    }
+}

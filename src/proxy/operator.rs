@@ -1,0 +1,127 @@
+//! Operations on a running dormouse, for its commands and its API.
+
+use std::sync::Arc;
+
+use tokio::sync::{broadcast, watch};
+
+use super::{Event, Fleet, Overview, overview::overview_of, reload};
+use crate::{
+    catalog::{ServerCatalog, ServerId},
+    config::ServerConfig,
+    upstream::{LoadError, Phase, StaysAwake},
+};
+
+/// The reason that an operation fails.
+#[derive(Debug, thiserror::Error)]
+pub enum OperateError {
+    #[error("there is no server {0:?}")]
+    Unknown(String),
+    #[error("{0:?} is switched off in the config: dormouse enable {0}")]
+    Disabled(String),
+    #[error("each session loads its servers itself (\"loads\": \"session\")")]
+    OfSessions,
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("{server:?} stays awake: {why}")]
+    Awake { server: String, why: StaysAwake },
+}
+
+/// The operations and reports for those who run dormouse, by its commands and its API.
+pub struct Operator<'a> {
+    fleet: &'a Fleet,
+}
+
+impl Fleet {
+    pub fn operator(&self) -> Operator<'_> {
+        Operator { fleet: self }
+    }
+}
+
+impl Operator<'_> {
+    /// Returns a receiver of all events from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.fleet.events.listen()
+    }
+
+    /// Loads a server for all hosts, or wakes it.
+    ///
+    /// # Errors
+    /// If there is no such server, or it cannot be connected.
+    pub async fn load(&self, name: &str) -> Result<(), OperateError> {
+        let server = known(self.fleet, name)?;
+        if self.fleet.board.has_loads_of_sessions() {
+            return Err(OperateError::OfSessions);
+        }
+        self.fleet.servers.shared(server).lease(self.fleet.audience.first_era()).await?;
+        Ok(())
+    }
+
+    /// Puts all instances of a server to sleep that are not in use.
+    ///
+    /// # Errors
+    /// If there is no such server, or an instance must stay awake.
+    pub async fn sleep(&self, name: &str) -> Result<(), OperateError> {
+        let server = known(self.fleet, name)?;
+        let mut outcome = Ok(());
+        for (_, upstream) in
+            self.fleet.servers.instances().into_iter().filter(|(at, _)| at.server == server)
+        {
+            if let Err(why) = upstream.sleep().await {
+                outcome = Err(OperateError::Awake { server: name.to_owned(), why });
+            }
+        }
+        outcome
+    }
+
+    /// Clears the failed loads of a server, so that an evicted server is offered again. Does
+    /// nothing to other servers. Reads from disk.
+    ///
+    /// # Errors
+    /// If there is no such server.
+    pub fn reset(&self, name: &str) -> Result<(), OperateError> {
+        let server = known(self.fleet, name)?;
+        let status = self.fleet.servers.shared(server).status();
+        if status.strikes > 0 || matches!(status.phase, Phase::Evicted | Phase::BackingOff) {
+            reload::start_anew(self.fleet, name);
+        }
+        Ok(())
+    }
+
+    /// Returns the state of all servers in config order. Reads known catalogs from disk.
+    pub fn overview(&self) -> Vec<Overview> {
+        let instances = self.fleet.servers.instances();
+        self.fleet
+            .servers
+            .roster()
+            .ids()
+            .map(|server| overview_of(self.fleet, server, &instances))
+            .collect()
+    }
+
+    /// Returns the number of attached hosts.
+    pub fn host_count(&self) -> usize {
+        self.fleet.audience.hosts().len()
+    }
+
+    /// Returns a receiver that is notified when a catalog is new or has changed.
+    pub fn learned(&self) -> watch::Receiver<u64> {
+        self.fleet.memory.learned()
+    }
+
+    /// Returns the enabled servers with their catalogs, as far as those are known.
+    pub fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
+        let roster = self.fleet.servers.roster();
+        let enabled = roster.all().filter(|(_, slot)| slot.config.enabled);
+        enabled.map(|(_, slot)| (slot.config.clone(), slot.upstream.catalog())).collect()
+    }
+}
+
+fn known(fleet: &Fleet, name: &str) -> Result<ServerId, OperateError> {
+    let roster = fleet.servers.roster();
+    let found = roster.all().find(|(_, slot)| slot.config.name == name);
+    match found {
+        Some((id, slot)) if slot.config.enabled => Ok(id),
+        Some(_) => Err(OperateError::Disabled(name.to_owned())),
+        None => Err(OperateError::Unknown(name.to_owned())),
+    }
+}
