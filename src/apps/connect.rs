@@ -1,4 +1,4 @@
-//! dormouse in the file of a host: put there, and taken out.
+//! Adds dormouse to the file of an app, and removes it again.
 
 use serde_json::{Map, Value, json};
 
@@ -11,21 +11,21 @@ use super::{
 };
 use crate::config::{Edit, EditError, Environment, Format};
 
-/// A host's file with dormouse in it.
+/// The content of an app's file after dormouse was added.
 #[derive(Debug, Default)]
 pub struct Connected {
     pub text: String,
-    /// The entries that were taken out, as they were written.
+    /// The removed entries in their original form, by server name.
     pub taken_out: Map<String, Value>,
-    /// Those of them that the host had for one project of its user alone, by the project.
+    /// The entries removed from the parts for single projects, by project directory.
     pub taken_out_of_projects: Map<String, Value>,
-    /// The servers that stay beside dormouse.
+    /// Names of the usable servers that stay in the file next to dormouse.
     pub left: Vec<String>,
-    /// Whether dormouse was in it.
+    /// Set if the file contained dormouse before.
     pub was_there: bool,
-    /// The names of all servers that were in it.
+    /// Names of all servers in the file before the change.
     pub present: Vec<String>,
-    /// Our entry.
+    /// The entry for dormouse.
     pub entry: Value,
 }
 
@@ -50,7 +50,7 @@ impl Spot {
         Format::of(&self.path).value(text).map_err(ConnectError::Unreadable)
     }
 
-    /// The servers of the file, where they are or would be.
+    /// Locates the servers of the file, or the place where the first one would be added.
     fn servers<'a>(
         &self,
         root: &'a Value,
@@ -76,11 +76,11 @@ impl Spot {
         if is_right { Ok(servers) } else { Err(ConnectError::Strange(servers.place.join("."))) }
     }
 
-    /// Puts dormouse into the text of the file, and takes out those servers that dormouse has: `carried` is what they lead
-    /// to ([`target`]).
+    /// Adds dormouse to the text of the file, and removes the servers that dormouse serves. `served`
+    /// has the [`server_identity`] of each of these.
     ///
     /// # Errors
-    /// When the text cannot be read, or not be edited without touching more.
+    /// Fails if the text cannot be parsed, or cannot be edited without changing other parts of it.
     pub fn connect(
         &self,
         text: &str,
@@ -120,7 +120,7 @@ impl Spot {
         let mut edits = if text.trim().is_empty() { self.preamble() } else { Vec::new() };
         let mut gone: Vec<&String> = connected.taken_out.keys().collect();
         if servers.get(&name) != Some(&entry) {
-            // In a list the new entry is another element.
+            // In a list, the new entry becomes another element, so the old one is removed.
             gone.extend(servers.is_in_list(&name).then_some(&name));
             edits.extend(servers.with_all(&[(&name, &entry)]));
         }
@@ -132,7 +132,8 @@ impl Spot {
         Ok(connected)
     }
 
-    /// Takes out what dormouse has of the servers for the current project alone, which the host prefers to all others.
+    /// Returns the edits that remove the servers that dormouse serves from the part for the current
+    /// project. The app would prefer these servers to those for all projects.
     fn replace_local(
         &self,
         root: &Value,
@@ -160,10 +161,11 @@ impl Spot {
         Ok(edits)
     }
 
-    /// Puts servers back that were taken out of the parts for single projects; `None` where there is nothing to do.
+    /// Restores servers that were removed from the parts for single projects. Returns `None` if
+    /// nothing changes.
     ///
     /// # Errors
-    /// As for `connect`.
+    /// Fails for the same reasons as `connect`.
     pub fn put_back(
         &self,
         text: &str,
@@ -188,10 +190,11 @@ impl Spot {
         Ok(after)
     }
 
-    /// Takes dormouse out, and puts servers back that were taken out for it; `None` where there is nothing to do.
+    /// Removes dormouse, and restores servers that were removed for it. Returns `None` if nothing
+    /// changes.
     ///
     /// # Errors
-    /// As for `connect`.
+    /// Fails for the same reasons as `connect`.
     pub fn disconnect(
         &self,
         text: &str,
@@ -212,10 +215,10 @@ impl Spot {
         Ok(Some(self.edited(text, &edits)?))
     }
 
-    /// The names of all servers in the text but dormouse.
+    /// Returns the names of all servers in the text except dormouse.
     ///
     /// # Errors
-    /// When the text cannot be read.
+    /// Fails if the text cannot be parsed.
     pub fn names(
         &self,
         text: &str,
@@ -241,11 +244,11 @@ impl Spot {
     }
 }
 
-/// The servers of a file, in a mapping or in a list.
+/// The mapping or list of servers in a file.
 struct Servers<'a> {
     root: &'a Value,
     place: Vec<String>,
-    /// Whether the host has them in a list.
+    /// Set if the app keeps its servers in a list.
     is_list: bool,
 }
 
@@ -261,7 +264,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// The last step to a server.
+    /// Returns the last component of the path to a server: its name, or its index in a list.
     fn step(&self, name: &str) -> String {
         let entries = self.all().and_then(Value::as_array);
         let position =
@@ -277,7 +280,7 @@ impl<'a> Servers<'a> {
         self.all().is_some_and(Value::is_array) && self.get(name).is_some()
     }
 
-    /// The edits after which the servers have these entries; in a list they stand behind all others.
+    /// Returns the edits that add these entries. In a list, they are appended.
     fn with_all(&self, entries: &[(&String, &Value)]) -> Vec<Edit> {
         let place: Vec<&str> = self.place.iter().map(String::as_str).collect();
         let cloned = || entries.iter().map(|(name, entry)| ((*name).clone(), (*entry).clone()));
@@ -290,7 +293,7 @@ impl<'a> Servers<'a> {
             (Some(Value::Object(_)), false) => {
                 cloned().map(|(name, value)| Edit::Set { path: self.path(name), value }).collect()
             }
-            // The first of them make the place where they are.
+            // There are no servers yet: the edit also creates the mapping or list.
             (_, true) => {
                 let all = cloned().map(|(_, value)| value).collect();
                 vec![Edit::put(self.root, &place, all)]
@@ -299,11 +302,11 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// The edits after which these servers are gone.
+    /// Returns the edits that remove these servers.
     fn without(&self, names: Vec<&String>) -> Vec<Edit> {
         let mut steps: Vec<String> = names.into_iter().map(|name| self.step(name)).collect();
         if self.all().is_some_and(Value::is_array) {
-            // From the end, so that positions stay what they are.
+            // Starts at the end, so that the other indices stay valid.
             steps.sort_by_key(|step| std::cmp::Reverse(step.parse::<usize>().unwrap_or_default()));
         }
         steps.into_iter().map(|step| Edit::Remove { path: self.path(step) }).collect()

@@ -1,4 +1,4 @@
-//! The entry of a server as other programs write it, in the keys of our config.
+//! Translates entries that other programs have written into the keys of dormouse's config.
 
 use std::path::Path;
 
@@ -11,16 +11,17 @@ use super::{
 };
 use crate::config::{has_authorization, server_keys};
 
-/// A server as it is written somewhere, in the keys of our config and with our variables.
+/// The entry of a server, translated into the keys of dormouse's config and its syntax for
+/// variables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub members: Map<String, Value>,
-    /// Whether it is switched on there.
+    /// Set if the server is enabled in the original file.
     pub is_enabled: bool,
     pub needed: Vec<Needed>,
-    /// What is not as it was.
+    /// Differences from the original entry, for the user.
     pub notes: Vec<String>,
-    /// Where it was started though it does not say so.
+    /// Directory in which the app starts the server although the entry has no `cwd`.
     pub(super) started_in: Option<String>,
 }
 
@@ -30,7 +31,7 @@ impl Entry {
         Self { members, is_enabled: true, needed, notes, started_in }
     }
 
-    /// It was started in the directory of its project.
+    /// Resolves the working directory of an entry that the app starts in its project directory.
     pub(super) fn begin_in(&mut self, project: &Path) {
         let own = self.members.get("cwd").and_then(Value::as_str).unwrap_or_default();
         if own.is_empty() {
@@ -41,7 +42,8 @@ impl Entry {
         }
     }
 
-    /// The entry, with the directory where it was started.
+    /// Returns the members, with `cwd` if the app starts the server in a directory that the entry
+    /// does not name.
     pub(super) fn in_place(&self) -> Map<String, Value> {
         let mut members = self.members.clone();
         if let Some(directory) = &self.started_in {
@@ -50,7 +52,8 @@ impl Entry {
         members
     }
 
-    /// `timeout`: what a number under that name is, where it is a deadline for calls.
+    /// Translates the members of an app's entry. `timeout` is the unit of a numeric `timeout`, or
+    /// `None` if that key does not limit calls.
     pub(super) fn read(
         members: Map<String, Value>,
         timeout: Option<Unit>,
@@ -60,7 +63,7 @@ impl Entry {
         let mut translation = Translation::default();
         for (key, mut value) in members {
             if !value.is_null() {
-                // Nothing of that is taken over.
+                // `envFile` is not imported, so the variables in it are not required.
                 if key != "envFile" {
                     meanings.normalise(&mut value, &mut findings);
                 }
@@ -81,7 +84,7 @@ impl Entry {
     }
 }
 
-/// As one would write them.
+/// The customary order of keys. All others follow.
 const ORDER: [&str; 9] =
     ["description", "type", "command", "args", "env", "cwd", "url", "headers", "startup"];
 
@@ -89,23 +92,23 @@ fn position(key: &str) -> usize {
     ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
 }
 
-/// An entry as it is put together.
+/// An entry during its translation.
 #[derive(Debug, Default)]
 struct Translation {
     entry: Map<String, Value>,
     is_disabled: bool,
-    /// Keys that mean nothing here.
+    /// Keys without an equivalent in dormouse's config.
     left_out: Vec<String>,
     notes: Vec<String>,
 }
 
-/// Whether there is a server in these members at all.
+/// Returns whether the members are an entry of a server: whether they have a command or a URL.
 pub(super) fn is_entry(members: &Map<String, Value>) -> bool {
     let is_there = |key: &&str| members.get(*key).is_some_and(|value| !value.is_null());
     ["command", "cmd", "url", "serverUrl", "httpUrl", "uri"].iter().any(is_there)
 }
 
-/// Members that say nothing that is not said elsewhere, or only something to their host.
+/// Keys that are left out without a note: they repeat other information or concern only the app.
 const ALREADY_SAID: [&str; 5] = ["name", "source", "bundled", "display_name", "id"];
 
 impl Translation {
@@ -114,14 +117,15 @@ impl Translation {
             ("command" | "cmd", Value::Array(words)) => {
                 let mut words = words.into_iter();
                 self.set("command", words.next().unwrap_or_default());
-                // Whatever else says more arguments, these stand first.
+                // The arguments in `command` precede those in `args`, in whichever order the two
+                // keys appear.
                 let later = self.entry.shift_remove("args");
                 self.extend("args", words.collect());
                 if let Some(Value::Array(later)) = later {
                     self.extend("args", later);
                 }
             }
-            // As Zed wrote it once.
+            // An older format of Zed.
             ("command", Value::Object(mut inner)) => {
                 let path = inner.remove("path").unwrap_or_default();
                 self.set("command", path);
@@ -129,7 +133,7 @@ impl Translation {
             }
             ("command" | "cmd", command) => self.set("command", command),
             ("args", Value::Array(words)) => self.extend("args", words),
-            // The one for streamable HTTP beats another.
+            // `httpUrl` is for streamable HTTP and takes precedence over `url`.
             ("httpUrl" | "serverUrl" | "uri", url) => self.set("url", url),
             ("url", url) if !self.entry.contains_key("url") => self.set("url", url),
             ("url", _) => {}
@@ -153,13 +157,13 @@ impl Translation {
         }
     }
 
-    /// Members that name variables.
+    /// Adds a member that refers to environment variables or holds a token.
     fn take_variables(&mut self, key: &str, value: Value, timeout: Option<Unit>) {
         match (key, value) {
             ("env_vars" | "env_keys", Value::Array(names)) => {
                 for name in names {
                     let name = name["name"].as_str().or(name.as_str()).unwrap_or_default();
-                    // They are passed on where they are set, and need not be.
+                    // The app passes these variables on if they are set, and does not require them.
                     self.set_in("env", name, json!(format!("${{{name}:-}}")));
                 }
             }
@@ -179,7 +183,8 @@ impl Translation {
         }
     }
 
-    /// Members that choose tools, and deadlines.
+    /// Adds a member that selects tools, sets a timeout or configures OAuth, or that dormouse's
+    /// config has under the same key.
     fn take_choices(&mut self, key: &str, value: Value, timeout: Option<Unit>) {
         match (key, value) {
             (
@@ -190,7 +195,7 @@ impl Translation {
                 if !is_all {
                     self.set_in("tools", "*", json!(false));
                     names.iter().filter_map(Value::as_str).for_each(|name| {
-                        // Gemini CLI's may have arguments behind them.
+                        // In Gemini CLI, arguments may follow the name of a tool.
                         let name = name.split('(').next().unwrap_or(name);
                         self.set_in("tools", name, json!(true));
                     });
@@ -201,7 +206,7 @@ impl Translation {
                     self.set_in("tools", name, json!(false));
                 });
             }
-            // Other programs have permissions under this name.
+            // Other objects under `tools` hold permissions of other programs.
             ("tools", Value::Object(tools))
                 if tools.values().all(|tool| tool.is_boolean() || tool["enabled"].is_boolean()) =>
             {
@@ -245,7 +250,7 @@ impl Translation {
         let ours = match kind.to_lowercase().replace(['-', '_'], "").as_str() {
             "http" | "streamablehttp" => "http",
             "sse" => "sse",
-            // What the other keys say anyway.
+            // `command` or `url` already implies these types.
             "stdio" | "local" | "remote" => return,
             _ => {
                 self.left_out.push(format!("{key} {kind:?}"));
@@ -266,7 +271,7 @@ impl Translation {
         self.set_in("timeouts", which, json!(text));
     }
 
-    /// One server is at one place.
+    /// Removes members that contradict each other: a server has either a URL or a command.
     fn settle(&mut self) {
         if self.entry.contains_key("url") {
             let headers = self.entry.get("headers").and_then(Value::as_object);
@@ -297,7 +302,7 @@ impl Translation {
 
     fn set_in(&mut self, key: &str, name: &str, value: Value) {
         let members = self.entry.entry(key).or_insert_with(|| json!({}));
-        // What is no mapping is left for the check of the whole entry.
+        // The check of the whole entry reports a value that is not a mapping.
         if let Some(members) = members.as_object_mut()
             && !name.is_empty()
             && !value.is_null()
@@ -314,7 +319,7 @@ impl Translation {
     }
 }
 
-/// Numbers and flags are texts to a program.
+/// Turns numbers and booleans into strings: arguments and headers are always text.
 fn as_text(value: Value) -> Value {
     match value {
         Value::Number(_) | Value::Bool(_) => Value::String(value.to_string()),

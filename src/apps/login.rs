@@ -1,13 +1,15 @@
-//! What hosts say of logins, in our keys.
+//! Translates the OAuth settings of apps into the keys of dormouse's config.
 
 use serde_json::{Map, Value, json};
 
-/// `oauth` of an entry of ours, and the keys that mean nothing here. Empty where everything is found out by asking.
+/// Returns `oauth` for an entry of dormouse's config, and the keys that it does not support.
+///
+/// `oauth` is empty if discovery will find everything that the login needs.
 pub(super) fn oauth(theirs: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
     let (mut ours, mut left_out) = (Map::new(), Vec::new());
     for (key, value) in theirs {
         match (key.as_str(), value) {
-            // That a server wants a login is found out by asking it.
+            // dormouse learns from the server itself whether it requires a login.
             (_, Value::Null) | ("enabled", _) => {}
             ("clientId" | "client_id" | "CLIENT_ID", id) => {
                 ours.insert("clientId".to_owned(), id);

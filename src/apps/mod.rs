@@ -1,7 +1,8 @@
-//! AI tools that are hosts of MCP servers: where each has its config, in what form, how it is read and how it is
-//! edited (DESIGN.md section 8).
+//! AI tools that use MCP servers: where each keeps its config files, in which format, and how
+//! dormouse reads and edits them.
 //!
-//! It says what there is and what would be written; it asks nobody, and knows nothing of running servers.
+//! This module returns what is there and what would be written. It asks the user nothing, and must
+//! not know about running servers.
 
 mod backups;
 mod connect;

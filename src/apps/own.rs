@@ -1,34 +1,34 @@
-//! How each host writes the entry of one server: ours.
+//! The entry for dormouse itself, in the format of each app.
 
 use serde_json::{Value, json};
 
-/// The name of our entry.
+/// The name of dormouse's entry in the files of apps.
 pub(super) const NAME: &str = "dormouse";
 
-/// How a host is to reach dormouse.
+/// The transport by which an app reaches dormouse: a command to launch or a URL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Way {
     Launch { command: String, args: Vec<String> },
     Url { url: String, token: Option<String> },
 }
 
-/// How an entry is written.
+/// The format in which an app writes the entry of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form {
-    /// A command and its arguments, or a URL under this key.
+    /// `command` and `args`, or a URL under the key `url`.
     Plain {
         url: &'static str,
     },
-    /// The same with headers under another name.
+    /// As `Plain` with the key `url`, but with headers under `http_headers`.
     Codex,
-    /// A command alone.
+    /// `command` and `args` only: the app cannot use a URL.
     LocalOnly,
-    /// With the name of the transport.
+    /// As `Plain`, with the name of the transport under `type`.
     Typed {
         local: &'static str,
         http: &'static str,
     },
-    /// And with the tools that may be used.
+    /// As `Typed`, with the list of allowed tools under `tools`.
     Copilot,
     OpenCode,
     Goose,
@@ -37,7 +37,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// `None` where it cannot say this.
+    /// Returns the entry for dormouse, or `None` if the app cannot use this transport.
     pub(super) fn entry(self, way: &Way) -> Option<Value> {
         match way {
             Way::Launch { command, args } => Some(self.launch(command, args)),
@@ -93,5 +93,6 @@ impl Form {
     }
 }
 
-/// In seconds: as long as dormouse gives its servers.
+/// Timeout in dormouse's entry for Goose, in seconds: the same as dormouse's own limit for calls to
+/// servers.
 const GOOSE_TIMEOUT: u32 = 600;

@@ -1,18 +1,18 @@
-//! Where hosts have their files, on each operating system.
+//! The locations of the apps' config files on each operating system.
 
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
 };
 
-/// Whom a file of a host is for.
+/// The users and projects that a file of an app applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// This user, in all projects.
+    /// The current user, in all projects.
     User,
-    /// This user, in one project.
+    /// The current user, in one project.
     Local,
-    /// Everybody in one project.
+    /// All users of one project.
     Project,
 }
 
@@ -23,34 +23,36 @@ pub enum Os {
     Windows,
 }
 
-/// A file of a host.
+/// The location of one file of an app.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) scope: Scope,
     pub(super) root: Root,
-    /// Below the root, with `/`; one step may be `*`.
+    /// Path below the base directory, separated by `/`. A component may begin with `*`, which
+    /// matches any prefix of a file name.
     pub(super) path: &'static str,
     pub(super) on: &'static [Os],
-    /// The ways to its servers where they are not those of the host's other files.
+    /// Key paths to the servers, if they differ from those of the app's other files.
     pub(super) servers: Option<Ways>,
-    /// Whether dormouse may be put there.
+    /// Set unless the file is only read, for example because it belongs to an older version.
     pub(super) is_written: bool,
 }
 
-/// Ways to a mapping of servers; the first that leads to one is meant.
+/// Alternative key paths to a mapping or list of servers. The first path that leads to one is used.
 pub(super) type Ways = &'static [&'static [&'static str]];
 
-/// Stands in a way for the directory of the project.
+/// A placeholder in a key path for the project directory.
 pub(super) const PROJECT: &str = "<project>";
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Root {
     Home,
-    /// What a variable says, else a directory in the home.
+    /// The value of an environment variable, or a directory below the home directory.
     Variable(&'static str, &'static str),
-    /// `~/.config`, wherever that is said to be.
+    /// `$XDG_CONFIG_HOME` or `~/.config`.
     Config,
-    /// Where programs with windows keep what is theirs: `~/.config`, `~/Library/Application Support` or `%APPDATA%`.
+    /// The directory for data of graphical programs: `~/.config`, `~/Library/Application Support`
+    /// or `%APPDATA%`.
     Application,
     /// `%LOCALAPPDATA%`.
     LocalApplication,
@@ -73,18 +75,18 @@ impl Place {
         Self { on, ..self }
     }
 
-    /// Read, and not written to.
+    /// Marks the file as one that dormouse reads but never writes.
     pub(super) const fn only_read(self) -> Self {
         Self { is_written: false, ..self }
     }
 
-    /// The same file's part for one project.
+    /// Selects the part of the same file that applies to one project.
     pub(super) const fn local(self, servers: Ways) -> Self {
         Self { scope: Scope::Local, servers: Some(servers), ..self }
     }
 }
 
-/// The directories of a user, as the hosts find them.
+/// The directories in which the apps look for their files.
 #[derive(Clone, Debug)]
 pub struct Directories {
     pub os: Os,
@@ -94,7 +96,7 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Those of whoever runs this; `None` without a home.
+    /// Returns the directories of the user who runs this process, or `None` without a home directory.
     pub fn of_process(project: PathBuf) -> Option<Self> {
         let os = if cfg!(windows) {
             Os::Windows
@@ -136,7 +138,8 @@ impl Directories {
         }
     }
 
-    /// The files that a place stands for, whether or not they are there; with `*`, those that are.
+    /// Returns the paths of a location: existing files if it contains `*`, otherwise a single path
+    /// whose file may be missing.
     pub(super) fn files(&self, place: &Place) -> Vec<PathBuf> {
         if !place.on.contains(&self.os) {
             return Vec::new();
@@ -152,7 +155,7 @@ impl Directories {
     }
 }
 
-/// What is in a directory and ends like this, by name.
+/// Returns the entries of a directory whose names end with `end`, sorted.
 fn listed(directory: &Path, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries

@@ -1,4 +1,4 @@
-//! What becomes of the servers that were found: each is taken once, under one name.
+//! Plans an import: each server that was found is added once, under one name.
 
 use serde_json::{Map, Value, json};
 
@@ -9,14 +9,14 @@ use super::{
 };
 use crate::config::{Environment, Startup, check_entry};
 
-/// What an import would do.
+/// The servers that an import would add and those that it would skip.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub servers: Vec<Planned>,
     pub skipped: Vec<Skipped>,
 }
 
-/// A server that is left where it is.
+/// A server that is not imported, with the reason.
 #[derive(Debug)]
 pub struct Skipped {
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Skipped {
     pub why: String,
 }
 
-/// What the config has.
+/// The servers of the config that receives the import.
 struct Known<'a> {
     existing: &'a Map<String, Value>,
     environment: &'a Environment,
@@ -32,7 +32,8 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The name under which the config has the server already.
+    /// Returns the name under which the config already has the server. `bare` is the identity of the
+    /// entry without the directory in which the app starts it.
     fn there(&self, entry: &Entry, bare: &Value) -> Option<&str> {
         let in_place = target(&entry.in_place(), self.environment);
         let is_same = |other: &Value| {
@@ -42,7 +43,7 @@ impl Known<'_> {
         self.existing.iter().find(|(_, other)| is_same(other)).map(|(name, _)| name.as_str())
     }
 
-    /// What becomes of a server that the config does not have.
+    /// Returns the outcome for a server that the config does not have.
     fn outcome(&self, name: &str) -> Outcome {
         if !self.existing.contains_key(name) {
             Outcome::Added
@@ -54,33 +55,33 @@ impl Known<'_> {
     }
 }
 
-/// A server that was found, maybe several times.
+/// A server that was found, possibly in several files.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub name: String,
-    /// In the keys of our config.
+    /// The entry in the keys of dormouse's config.
     pub entry: Map<String, Value>,
     pub from: Vec<Source>,
     pub outcome: Outcome,
     pub needed: Vec<Needed>,
     pub notes: Vec<String>,
-    /// What it leads to.
+    /// The [`server_identity`] of the entry.
     target: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Added,
-    /// It takes the place of another of its name.
+    /// The server replaces another server of the same name.
     Replaced,
-    /// The config has it, maybe under another name.
+    /// The config already has the server, possibly under another name.
     AlreadyThere,
-    /// The config has another of its name.
+    /// The config has another server of the same name.
     NameTaken,
 }
 
 impl Planned {
-    /// What is said of it stands first, when it starts last.
+    /// Sets the description as the first member of the entry.
     pub fn describe(&mut self, description: &str) {
         self.entry.shift_insert(0, "description".to_owned(), json!(description));
     }
@@ -97,7 +98,8 @@ impl Outcome {
 }
 
 impl Plan {
-    /// `existing`: the servers of the config; `force`: servers of the same name are replaced.
+    /// Plans the import of these servers. `existing` are the entries of the config; with `force`, the
+    /// import replaces those of the same name.
     pub fn new(
         found: Vec<Candidate>,
         existing: &Map<String, Value>,
@@ -154,7 +156,7 @@ impl Plan {
         });
     }
 
-    /// The name, unless another that was found has it.
+    /// Returns the name, or a variant with the id of the app if another server of the plan has it.
     fn free_name(&self, name: &str, app: &str, existing: &Map<String, Value>) -> String {
         let is_taken = |name: &str| self.servers.iter().any(|planned| planned.name == name);
         if !is_taken(name) {
@@ -169,7 +171,8 @@ impl Plan {
     }
 }
 
-/// What an entry leads to, whatever else it says: two with the same are one server.
+/// Returns the parts of an entry that identify its server, with variables expanded. Two entries with
+/// the same identity are the same server.
 pub fn target(entry: &Map<String, Value>, environment: &Environment) -> Value {
     let mut target = Map::new();
     for key in ["command", "args", "env", "cwd", "url", "headers"] {

@@ -1,4 +1,4 @@
-//! The servers in the files of hosts.
+//! Finds the servers in the files of apps.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,28 +16,28 @@ use super::{
 };
 use crate::config::{Format, read_text};
 
-/// A file in which a host has servers, or would have.
+/// A file in which an app keeps servers, or the part of it for one project. The file may be missing.
 #[derive(Clone, Debug)]
 pub struct Spot {
     pub app: &'static App,
     pub scope: Scope,
     pub path: PathBuf,
     pub(super) servers: Ways,
-    /// The directory of the project that it belongs to.
+    /// Directory of the project that the file or part belongs to. `None` for [`FileScope::User`].
     pub(super) project: Option<PathBuf>,
-    /// The entry that was put there for dormouse.
+    /// The entry that `dormouse connect` has written, if there is a record of it.
     pub(super) ours: Option<Value>,
 }
 
-/// Where a server was found.
+/// The file in which a server was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The host's name, or the kind of the file.
+    /// Name of the app, or of the other proxy whose config it is.
     pub app: &'static str,
-    /// As on the command line.
+    /// Id of the app on the command line.
     pub id: &'static str,
     pub path: PathBuf,
-    /// Whether the file belongs to a project.
+    /// Set if the file applies to all users of a project.
     pub is_project: bool,
 }
 
@@ -48,7 +48,8 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// Servers that a host keeps for one project of its user, in a file that holds those of other projects too.
+/// The servers that an app keeps for one project other than the current one. They stand in a file of
+/// the user that holds the servers of several projects.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
     pub app: &'static App,
@@ -71,25 +72,25 @@ pub struct Candidate {
     pub fate: Fate,
 }
 
-/// What may become of it.
+/// An entry, classified by whether it can be imported.
 #[derive(Clone, Debug)]
 pub enum Fate {
     Ready(Entry),
     Disabled,
-    /// It is dormouse.
+    /// The entry starts or connects to dormouse itself.
     Ourselves,
-    /// Why it cannot be used.
+    /// The entry cannot be used, for this reason.
     Unusable(String),
 }
 
 impl App {
-    /// The files that it may have, those that are written to first.
+    /// Returns all files that the app may read, in the order of its locations.
     pub fn spots(&'static self, directories: &Directories) -> Vec<Spot> {
         let mut spots: Vec<Spot> = Vec::new();
         for place in self.places {
             for path in directories.files(place) {
                 let spot = self.spot(place, path, directories);
-                // The home can be the working directory.
+                // If the working directory is the home directory, two locations can be one file.
                 let is_known =
                     |known: &Spot| known.path == spot.path && known.servers == spot.servers;
                 if !spots.iter().any(is_known) {
@@ -100,7 +101,8 @@ impl App {
         spots
     }
 
-    /// The file that is written to: the first that is there, else the first.
+    /// Returns the file that `connect` writes to: the first existing file of the scope, or its first
+    /// file if none exists.
     pub fn own_spot(&'static self, scope: Scope, directories: &Directories) -> Option<Spot> {
         let places = self.places_of(scope).filter(|place| place.is_written);
         let files = places.flat_map(|place| {
@@ -111,7 +113,7 @@ impl App {
         files.iter().find(is_there).or(files.first()).cloned()
     }
 
-    /// The servers that the host has for other projects than that of the working directory.
+    /// Returns the servers that the app keeps for projects other than the working directory.
     pub fn elsewhere(&'static self, directories: &Directories) -> Vec<Elsewhere> {
         let local = self.spots(directories).into_iter().filter(|spot| spot.scope == Scope::Local);
         let read = |spot: &Spot| {
@@ -135,7 +137,10 @@ impl App {
 }
 
 impl Spot {
-    /// A file that was named: one of a host's, by its place, or of any host.
+    /// Returns the apps' files and parts at this path.
+    ///
+    /// Apps are recognized by their locations, then by the end of the path, so that a copy of an
+    /// app's file elsewhere is read as that app's. All other files are read as [`ANY`].
     pub fn named(path: &Path, directories: &Directories) -> Vec<Self> {
         let is_it = |spot: &Spot| {
             spot.path
@@ -147,7 +152,7 @@ impl Spot {
         if !known.is_empty() {
             return known;
         }
-        // A file of the kind that a host has, wherever it lies.
+        // The path ends like a file of an app, but is below another directory.
         let likes = |place: &&Place| !place.path.contains('*') && path.ends_with(place.path);
         let alike = APPS.iter().find_map(|app| Some((app, app.places.iter().find(likes)?)));
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -161,7 +166,8 @@ impl Spot {
         vec![Self { app, scope: place.scope, path, servers: app.servers, project, ours: None }]
     }
 
-    /// The parts of this file that hold servers for the project of the working directory alone.
+    /// Returns the parts of this file that hold servers only for the project in the working
+    /// directory.
     pub(super) fn local_parts(&self, directories: &Directories) -> Vec<Self> {
         let all = match self.scope {
             Scope::User => self.app.spots(directories),
@@ -191,13 +197,17 @@ impl Spot {
         others.filter(|project| **project != *here).filter_map(elsewhere).collect()
     }
 
-    /// Recalls which entry was put there for dormouse: it may start it by another name, or lead elsewhere.
+    /// Loads the entry that `dormouse connect` has written into this file from the record.
+    ///
+    /// The entry may launch dormouse under another name or have the URL of another machine, so that
+    /// its content alone does not identify it.
     pub fn remember(&mut self, backups: &Backups) {
-        // What cannot be read is said when it matters.
+        // `disconnect` and `prepare` report an unreadable record.
         self.ours = backups.of(&self.path).ok().flatten().map(|connection| connection.entry);
     }
 
-    /// Whether the file is for all who work on a project, where its host has one for its user too.
+    /// Returns whether the file applies to all users of a project while the app also has a file for
+    /// the user alone.
     pub fn is_shared(&self) -> bool {
         let has_own = self.app.places_of(Scope::User).next().is_some();
         self.scope == Scope::Project && has_own
@@ -220,7 +230,7 @@ impl Spot {
         let Value::Object(members) = entry else {
             return Some(Fate::Unusable("its entry is no object".to_owned()));
         };
-        // Parts of Goose itself.
+        // Extensions that are built into Goose.
         if members.get("type").and_then(Value::as_str).is_some_and(|kind| PARTS.contains(&kind)) {
             return None;
         }
@@ -243,16 +253,17 @@ impl Spot {
     }
 }
 
-/// Extensions of Goose that are no servers.
+/// Types of Goose extensions that are not MCP servers.
 const PARTS: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"];
 
-/// What a file's entries are read with.
+/// The settings of a file that apply to each of its entries.
 struct Look<'a> {
     meanings: Meanings<'a>,
     switched_off: BTreeSet<String>,
 }
 
-/// The servers in those of the files that are there, and why others cannot be read.
+/// Returns the servers in the existing files, and the files that cannot be read, each with the
+/// reason.
 pub fn candidates(
     spots: &[Spot],
     directories: &Directories,
@@ -313,7 +324,8 @@ impl Spot {
         }
     }
 
-    /// The servers in this file alone.
+    /// Returns the servers in this file. Lists of disabled servers in the app's other files are
+    /// ignored.
     pub(super) fn all_of(&self, root: &Value, directories: &Directories) -> Vec<Candidate> {
         let switched_off = self.app.switched_off(root, directories);
         self.all(root, switched_off.into_iter().collect(), directories)
@@ -328,7 +340,7 @@ impl Spot {
         let look = Look { meanings: self.meanings(root, directories), switched_off };
         let found = servers(root, self.servers, Some(&directories.project));
         let found = found.unwrap_or_else(|| match root {
-            // One entry, named as its file is (Continue).
+            // A file with a single entry, named after the file (Continue).
             Value::Object(members) if is_entry(members) => {
                 let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
                 vec![(name.into_owned(), root.clone())]
@@ -339,7 +351,7 @@ impl Spot {
     }
 }
 
-/// The way that leads to servers, and these.
+/// Returns the first key path that leads to servers, and the mapping or list there.
 pub(super) fn place<'a>(
     root: &'a Value,
     ways: Ways,
@@ -351,7 +363,8 @@ pub(super) fn place<'a>(
     })
 }
 
-/// The servers, by name, where one of the ways leads; in a list each has its name in it.
+/// Returns the servers at the first key path that leads to some, each with its name. In a list, an
+/// entry has its name under `name`.
 pub(super) fn servers(
     root: &Value,
     ways: Ways,
@@ -369,7 +382,10 @@ pub(super) fn servers(
     })
 }
 
-/// A server may be called as the mapping of servers is elsewhere. One entry that is none does not hide the others.
+/// Returns whether a value is a mapping or list of servers.
+///
+/// An entry itself does not count, since a server can have the name of a key that holds all servers
+/// in another app (`servers`). One invalid entry does not hide the others.
 fn holds_servers(place: &Value) -> bool {
     match place {
         Value::Object(entries) => {
@@ -391,10 +407,11 @@ pub(super) fn follow<'a>(
     })
 }
 
-/// Programs that start a package by its name.
+/// Programs that run a package by name.
 const RUNNERS: [&str; 6] = ["npx", "bunx", "pnpx", "pnpm", "yarn", "npm"];
 
-/// Whether the entry starts dormouse with all its servers, or leads to one on this machine.
+/// Returns whether the entry starts dormouse with all its servers, or is named `dormouse` and has a
+/// URL on this machine.
 fn is_ourselves(name: &str, members: &Map<String, Value>) -> bool {
     let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
     let words = members.get("args").and_then(Value::as_array).into_iter().flatten();
@@ -408,11 +425,12 @@ fn is_ourselves(name: &str, members: &Map<String, Value>) -> bool {
         program == "dormouse" || RUNNERS.contains(&program) && package == Some("dormouse-mcp");
     let is_local =
         ["//127.0.0.1", "//localhost", "//[::1]"].iter().any(|app| text("url").contains(app));
-    // `dormouse -- command` is that one server.
+    // `dormouse -- command` wraps a single server and counts as that server.
     is_us && !words.contains(&"--") || name == "dormouse" && is_local
 }
 
-/// The entries of a config of ours, as candidates.
+/// Returns the entries of a config in dormouse's own keys. `kind` names the system that the config
+/// came from.
 pub fn of_config(kind: &'static str, path: &Path, entries: Map<String, Value>) -> Vec<Candidate> {
     let source = Source { app: kind, id: "file", path: path.to_owned(), is_project: false };
     let fate = |name: &str, entry: Value| {

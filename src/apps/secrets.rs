@@ -1,4 +1,4 @@
-//! Secrets that stand in a text in plain.
+//! Finds secrets that appear in plain text in entries and files, masks them, and moves them to `.env`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::config::{
     secrecy::{defaults, named, of_arguments, of_url, replaced},
 };
 
-/// A secret, and the variable that may take its place.
+/// A secret in plain text, and the variable that can replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
     pub place: Place,
@@ -18,16 +18,16 @@ pub struct Secret {
     pub variable: String,
 }
 
-/// Where in a server's entry.
+/// The location of a secret in the entry of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Env(String),
     Header(String),
-    /// What it is called in `oauth`.
+    /// A member of `oauth`, by its key.
     Login(String),
     Argument(usize),
     Url,
-    /// Somewhere else in a file.
+    /// Any other location in a file.
     Elsewhere,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// The secrets of a server's entry.
+/// Returns the secrets in the entry of a server.
 pub fn secrets(server: &str, entry: &Map<String, Value>) -> Vec<Secret> {
     let mut found = Vec::new();
     let mut push = |place: Place, value: Option<&str>, variable: &str| {
@@ -93,18 +93,19 @@ fn members<'a>(
     members.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
 }
 
-/// All that looks secret in a file, whoever wrote it: to be hidden where the file is shown.
+/// Returns all values in a text that look like secrets, so that the text can be shown with these
+/// masked. The text may be a file of any program.
 pub fn secrets_in(path: &Path, text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     if let Ok(root) = Format::of(path).value(text) {
         visit(&root, &mut found);
     }
-    // References are none, but for what they say themselves.
+    // A reference is not a secret. Secret defaults within references are found as values of their own.
     found.retain(|value| !["${", "{env:", "{file:"].iter().any(|start| value.contains(start)));
     found.into_iter().map(hidden).collect()
 }
 
-/// A secret of which only its value matters.
+/// Returns a secret that is only masked: it has no location and no variable.
 pub fn hidden(value: String) -> Secret {
     Secret { place: Place::Elsewhere, value, variable: String::new() }
 }
@@ -119,7 +120,7 @@ fn visit(value: &Value, found: &mut Vec<String>) {
                         found.extend(of_url(text).into_iter().map(|(_, value)| value));
                         found.extend(defaults(name, text));
                     }
-                    // Lists of tokens, as ours are.
+                    // Lists of tokens, such as `authTokens` in dormouse's config.
                     Value::Array(elements) if name.to_lowercase().ends_with("tokens") => {
                         found.extend(elements.iter().filter_map(Value::as_str).map(str::to_owned));
                     }
@@ -144,7 +145,7 @@ fn visit(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The entry with a reference in the place of each secret.
+/// Returns the entry with each secret replaced by a reference to its variable.
 fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String, Value> {
     let mut entry = entry.clone();
     for Secret { place, .. } in secrets {
@@ -156,7 +157,7 @@ fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String
             Place::Url => entry.get_mut("url"),
             Place::Elsewhere => None,
         };
-        // All secrets of a place are replaced at once, when its first has its turn.
+        // All secrets of one location are replaced together, at the first of them.
         if let Some(Value::String(text)) = at.filter(|text| !text.to_string().contains("${")) {
             let here = secrets.iter().filter(|other| other.place == *place);
             let here: Vec<(String, String)> =
@@ -167,8 +168,11 @@ fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String
     entry
 }
 
-/// Keeps the secrets of an entry in `.env` beside the config: the config with them, and the entry with references.
-/// `others`: the text of what else comes into the config; no variable that it speaks of is given another value.
+/// Moves the secrets of an entry to the `.env` file next to the config.
+///
+/// Returns the config with the new variables, and the entry with references to them. `others` is the
+/// text of all other entries that will be added to the config: a variable that the config or
+/// `others` refers to is not given another value.
 pub fn keep_secrets(
     file: &ConfigFile,
     server: &str,
@@ -201,12 +205,12 @@ pub fn keep_secrets(
     (file, entry)
 }
 
-/// A text in which no secret can be read.
+/// Returns the text with all secrets masked.
 pub fn masked(text: &str, secrets: &[Secret]) -> String {
     Mask::new(secrets.iter().map(|secret| secret.value.clone())).masked(text)
 }
 
-/// A value in whose texts no secret can be read; its keys stay.
+/// Returns the value with the secrets in all its strings masked. Keys are not masked.
 pub fn masked_value(value: &Value, secrets: &[Secret]) -> Value {
     match value {
         Value::String(text) => Value::String(masked(text, secrets)),
@@ -223,7 +227,7 @@ pub fn masked_value(value: &Value, secrets: &[Secret]) -> Value {
     }
 }
 
-/// The line of a `.env` file that says this.
+/// Returns the line of a `.env` file that sets this variable.
 fn line(name: &str, value: &str) -> String {
     if value.contains(['\'', '\n']) {
         let mut escaped = String::new();

@@ -1,4 +1,4 @@
-//! Entries of servers as documents show them, to be pasted.
+//! Reads snippets with server entries, as READMEs and other documents show them.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ use super::{
 };
 use crate::config::Format;
 
-/// Reads what somebody has pasted: an entry, a name with an entry, or a whole file of some host. With each the name
-/// that the text gives it.
+/// Reads a pasted text: an entry, a name with an entry, or a whole file of an app. Each entry comes
+/// with its name, if the text contains one.
 ///
 /// # Errors
-/// When it is nothing of that, or no JSON at all; why.
+/// Returns the reason if the text is not valid JSON or does not have one of these forms.
 pub fn snippets(text: &str) -> Result<Vec<(Option<String>, Entry)>, String> {
     let text = text.trim();
     let text = if text.starts_with('{') { text.to_owned() } else { format!("{{{text}}}") };

@@ -1,4 +1,4 @@
-//! The hosts that are known. Their documents are named in `docs/hosts.md`.
+//! The apps that dormouse knows. `docs/hosts.md` links to the documentation of each.
 
 use super::{
     own::Form,
@@ -6,26 +6,27 @@ use super::{
     variables::Syntax,
 };
 
-/// An AI tool that is a host of MCP servers.
+/// An AI tool that uses MCP servers.
 #[derive(Debug)]
 pub struct App {
-    /// How it is called on the command line.
+    /// Name on the command line.
     pub id: &'static str,
-    /// How else.
+    /// Alternative names on the command line.
     pub aliases: &'static [&'static str],
     pub name: &'static str,
-    /// The first of a scope that is there is written to, else the first.
+    /// Files of all scopes. dormouse writes to the first existing file of a scope, or to the
+    /// scope's first file if none exists.
     pub(super) places: &'static [Place],
     pub(super) servers: Ways,
-    /// Ways to lists of the names of servers that are switched off.
+    /// Key paths to lists of the names of disabled servers.
     pub(super) switched_off: Ways,
     pub(super) variables: Syntax,
-    /// Of a `timeout` that is a number; none where it is no deadline for calls.
+    /// Unit of a numeric `timeout` in an entry. `None` if the app's `timeout` does not limit calls.
     pub(super) timeout: Option<Unit>,
     pub(super) form: Form,
-    /// What a new file needs beside its servers.
+    /// Members that a new file needs in addition to its servers.
     pub(super) preamble: &'static [(&'static str, &'static str)],
-    /// What to know once it is connected.
+    /// Advice for the user after `dormouse connect`.
     pub hint: Option<&'static str>,
 }
 
@@ -39,7 +40,7 @@ const MCP_SERVERS: Ways = &[&["mcpServers"]];
 const LINUX_AND_MAC: &[Os] = &[Os::Linux, Os::Mac];
 const WINDOWS: &[Os] = &[Os::Windows];
 
-/// What most hosts have in common.
+/// The values that most apps share.
 const USUAL: App = App {
     id: "",
     aliases: &[],
@@ -54,7 +55,7 @@ const USUAL: App = App {
     hint: None,
 };
 
-/// A file of any host, or of none that is known.
+/// The pseudo app for files that belong to no known app.
 pub(super) static ANY: App = App {
     id: "file",
     name: "file",
@@ -252,7 +253,8 @@ pub static APPS: [App; 17] = [
             Place::project(".kilo/kilo.json"),
             Place::project(".kilocode/mcp.json").only_read(),
         ],
-        // Of its two generations, the one that is there; a new file is for the newer.
+        // Kilo Code has two generations of files: `mcpServers` is the older, `mcp` the newer. The
+        // last path is used for new files.
         servers: &[&["mcpServers"], &["mcp"]],
         timeout: None,
         form: Form::OpenCode,
@@ -308,13 +310,13 @@ pub static APPS: [App; 17] = [
 ];
 
 impl App {
-    /// The host of this name.
+    /// Returns the app with this id or alias, in any case.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.to_lowercase();
         APPS.iter().find(|app| app.id == name || app.aliases.contains(&name.as_str()))
     }
 
-    /// Whether its servers are in a list (Continue).
+    /// Returns whether the app keeps its servers in a list instead of a mapping (Continue).
     pub(super) fn has_list(&self) -> bool {
         matches!(self.form, Form::Continue)
     }

@@ -1,4 +1,4 @@
-//! Every host's way to refer to a variable, as ours: `${NAME}`.
+//! Translates the references to variables in each app's syntax into dormouse's: `${NAME}`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -6,40 +6,41 @@ use serde_json::Value;
 
 use super::places::Os;
 
-/// What a host replaces in the strings of an entry.
+/// The references that an app expands in the strings of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
-    /// Nothing.
+    /// No references.
     Literal,
-    /// What stands in braces.
+    /// References in braces, such as `${NAME}`, `${env:NAME}` and `{env:NAME}`.
     Braces,
-    /// And `$NAME`.
+    /// References in braces, and `$NAME`.
     Dollar,
 }
 
-/// What becomes a single one.
+/// A reference that expands to a single `$`.
 const A_DOLLAR: &str = "${DORMOUSE_DOLLAR:-$}";
 
-/// A variable that has to be set, and what it is for.
+/// A variable that the user has to set, and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needed {
     pub name: String,
     pub what: String,
 }
 
-/// What the names in a file stand for.
+/// The values that the references in a file can have.
 #[derive(Debug)]
 pub(super) struct Meanings<'a> {
     pub(super) syntax: Syntax,
     pub(super) os: Os,
     pub(super) home: &'a Path,
-    /// Where the file is of one project.
+    /// Directory of the project, for a file that belongs to one.
     pub(super) project: Option<&'a Path>,
-    /// What is asked of the user when the host starts, by id (VS Code, `inputs`).
+    /// Descriptions of the values that the app asks the user for at its start, by id (VS Code,
+    /// `inputs`).
     pub(super) inputs: BTreeMap<String, String>,
 }
 
-/// What was found in an entry beside its variables.
+/// The required variables and the notes that a translation has produced.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) needed: Vec<Needed>,
@@ -47,7 +48,7 @@ pub(super) struct Findings {
 }
 
 impl Meanings<'static> {
-    /// Of a text of which nothing is known.
+    /// Returns the context for a text of unknown origin.
     pub(super) fn of_any() -> Self {
         let here = Path::new("");
         Self {
@@ -61,7 +62,7 @@ impl Meanings<'static> {
 }
 
 impl Meanings<'_> {
-    /// Puts our form in the place of theirs in every string.
+    /// Translates the references in all strings of a value, and adds what it finds to `findings`.
     pub(super) fn normalise(&self, value: &mut Value, findings: &mut Findings) {
         match value {
             Value::String(text) => *text = self.text(text, findings),
@@ -90,7 +91,7 @@ impl Meanings<'_> {
                     && ours.starts_with("${")
                     && written.ends_with('$')
                 {
-                    // Two of them before a brace would say that this is no reference.
+                    // `$${` would be an escaped reference.
                     written.pop();
                     written.push_str(A_DOLLAR);
                 }
@@ -105,7 +106,9 @@ impl Meanings<'_> {
         written + rest
     }
 
-    /// How long the reference is with which the text begins, and what it is with us.
+    /// Returns the length in bytes of the reference at the beginning of the text, and its
+    /// translation, which is escaped where the app expands no references. `None` if the text does
+    /// not begin with a reference.
     fn reference(&self, text: &str, findings: &mut Findings) -> Option<(usize, String)> {
         let is_literal = self.syntax == Syntax::Literal;
         if let Some(inside) = enclosed(text, "${{", "}}") {
@@ -151,7 +154,7 @@ impl Meanings<'_> {
         is_name.then(|| (name.len() + 1, format!("${{{name}}}")))
     }
 
-    /// What stands between braces.
+    /// Translates the text between the braces of a reference.
     fn braced(&self, inside: &str, findings: &mut Findings) -> String {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let (kind, argument) = inside.split_once(':').unwrap_or((inside, ""));
@@ -181,19 +184,19 @@ impl Meanings<'_> {
             "command" | "config" => {
                 need(argument, format!("what the host has as {inside:?}"), findings)
             }
-            // As with us, with or without a default.
+            // `NAME` and `NAME:-default` are the same in dormouse.
             _ => format!("${{{inside}}}"),
         }
     }
 }
 
-/// What stands between an opening with which the text begins and the next closing.
+/// Returns the text between `opening`, with which the text must begin, and the next `closing`.
 fn enclosed<'a>(text: &'a str, opening: &str, closing: &str) -> Option<&'a str> {
     let rest = text.strip_prefix(opening)?;
     Some(&rest[..rest.find(closing)?])
 }
 
-/// A reference to a variable that somebody has to set.
+/// Records that the user has to set a variable, and returns a reference to it.
 fn need(id: &str, what: String, findings: &mut Findings) -> String {
     let name = variable_name(id);
     let needed = Needed { name, what };
@@ -204,7 +207,7 @@ fn need(id: &str, what: String, findings: &mut Findings) -> String {
     reference
 }
 
-/// As variables are usually called.
+/// Turns a text into the customary form of a variable name: upper case, with `_` as separator.
 pub(super) fn variable_name(text: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = text.chars().map(upper).collect();
