@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::Connected;
+use super::ConnectedFile;
 use crate::config::{create_file, hex, make_private_directory, place_fingerprint};
 
 /// A directory with dated copies, and one record for each file that contains dormouse.
@@ -21,9 +21,9 @@ pub struct Backups {
 
 /// The record of a change that `dormouse connect` has made to a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Connection {
+pub struct ConnectRecord {
     pub path: PathBuf,
-    pub before: Before,
+    pub before: OriginalFile,
     /// Hash of the written text.
     after: String,
     /// The entry for dormouse in the file.
@@ -38,7 +38,7 @@ pub struct Connection {
 /// The content of a file before dormouse was added to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Before {
+pub enum OriginalFile {
     /// The file did not exist.
     Nothing,
     /// The path of a copy.
@@ -48,9 +48,9 @@ pub enum Before {
     Mixed,
 }
 
-impl Connection {
+impl ConnectRecord {
     /// Returns whether the file has not changed since dormouse wrote it.
-    pub fn is_untouched(&self, text: &[u8]) -> bool {
+    pub fn is_unchanged(&self, text: &[u8]) -> bool {
         self.after == hash(text)
     }
 }
@@ -58,13 +58,13 @@ impl Connection {
 /// A record that is saved once the file has been written.
 #[derive(Debug)]
 #[must_use]
-pub struct Pending {
-    connection: Connection,
+pub struct PendingRecord {
+    connection: ConnectRecord,
     record: PathBuf,
 }
 
-impl Pending {
-    pub fn before(&self) -> &Before {
+impl PendingRecord {
+    pub fn before(&self) -> &OriginalFile {
         &self.connection.before
     }
 
@@ -72,7 +72,7 @@ impl Pending {
     ///
     /// # Errors
     /// Fails if the record cannot be written.
-    pub fn finish(self) -> io::Result<()> {
+    pub fn save(self) -> io::Result<()> {
         let directory = self.record.parent().unwrap_or(Path::new("."));
         let mut record = tempfile::NamedTempFile::new_in(directory)?;
         serde_json::to_writer_pretty(&mut record, &self.connection)?;
@@ -90,7 +90,7 @@ impl Backups {
     ///
     /// # Errors
     /// Fails if the copy cannot be written.
-    pub fn keep(&self, path: &Path, text: &[u8]) -> io::Result<PathBuf> {
+    pub fn save_copy(&self, path: &Path, text: &[u8]) -> io::Result<PathBuf> {
         make_private_directory(&self.directory)?;
         let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let date = date.replace(':', "-");
@@ -109,7 +109,7 @@ impl Backups {
     }
 
     /// Returns the copies of this file, the newest first.
-    pub fn last_copies(&self, path: &Path) -> Vec<PathBuf> {
+    pub fn copies_of(&self, path: &Path) -> Vec<PathBuf> {
         let place = &place_fingerprint(path)[..8];
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let is_copy = |name: &str| name.contains(&format!("-{place}-")) && name.ends_with(&*file);
@@ -127,8 +127,8 @@ impl Backups {
     ///
     /// # Errors
     /// Fails if the record cannot be read.
-    pub fn of(&self, path: &Path) -> io::Result<Option<Connection>> {
-        match fs::read(self.record(path)) {
+    pub fn read_record(&self, path: &Path) -> io::Result<Option<ConnectRecord>> {
+        match fs::read(self.record_path(path)) {
             Ok(record) => Ok(Some(serde_json::from_slice(&record)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -144,36 +144,36 @@ impl Backups {
     ///
     /// # Errors
     /// Fails if the copy cannot be written, or if an earlier record cannot be read.
-    pub fn prepare(
+    pub fn prepare_record(
         &self,
         path: &Path,
         before: Option<&[u8]>,
-        connected: &Connected,
-    ) -> io::Result<Pending> {
+        connected: &ConnectedFile,
+    ) -> io::Result<PendingRecord> {
         make_private_directory(&self.directory)?;
-        let copy = before.map(|text| self.keep(path, text)).transpose()?;
-        let mut earlier = self.of(path)?;
+        let copy = before.map(|text| self.save_copy(path, text)).transpose()?;
+        let mut earlier = self.read_record(path)?;
         if let Some(earlier) = &mut earlier {
-            earlier.taken_out.retain(|name, _| !connected.present.contains(name));
+            earlier.taken_out.retain(|name, _| !connected.server_names.contains(name));
         }
-        let has_taken_out = |earlier: &Connection| {
+        let has_taken_out = |earlier: &ConnectRecord| {
             !earlier.taken_out.is_empty() || !earlier.taken_out_of_projects.is_empty()
         };
-        let earlier = earlier.filter(|earlier| connected.was_there || has_taken_out(earlier));
-        let is_untouched =
-            |earlier: &Connection| before.is_some_and(|text| earlier.is_untouched(text));
-        let record = self.record(path);
-        let mut connection = Connection {
+        let earlier = earlier.filter(|earlier| connected.was_connected || has_taken_out(earlier));
+        let is_unchanged =
+            |earlier: &ConnectRecord| before.is_some_and(|text| earlier.is_unchanged(text));
+        let record = self.record_path(path);
+        let mut connection = ConnectRecord {
             path: path.to_owned(),
-            before: copy.map_or(Before::Nothing, Before::Copy),
+            before: copy.map_or(OriginalFile::Nothing, OriginalFile::Copy),
             after: hash(connected.text.as_bytes()),
             entry: connected.entry.clone(),
             taken_out: Map::new(),
             taken_out_of_projects: Map::new(),
         };
         if let Some(earlier) = earlier {
-            let is_untouched = is_untouched(&earlier);
-            connection.before = if is_untouched { earlier.before } else { Before::Mixed };
+            let is_unchanged = is_unchanged(&earlier);
+            connection.before = if is_unchanged { earlier.before } else { OriginalFile::Mixed };
             connection.taken_out = earlier.taken_out;
             connection.taken_out_of_projects = earlier.taken_out_of_projects;
         }
@@ -185,16 +185,16 @@ impl Backups {
                 _ => drop(known.insert(project.clone(), servers.clone())),
             }
         }
-        Ok(Pending { connection, record })
+        Ok(PendingRecord { connection, record })
     }
 
     /// Deletes the record for this file. The copies stay.
-    pub fn forget(&self, path: &Path) {
+    pub fn delete_record(&self, path: &Path) {
         // The file may have no record.
-        let _ = fs::remove_file(self.record(path));
+        let _ = fs::remove_file(self.record_path(path));
     }
 
-    fn record(&self, path: &Path) -> PathBuf {
+    fn record_path(&self, path: &Path) -> PathBuf {
         self.directory.join(format!("{}.json", place_fingerprint(path)))
     }
 }

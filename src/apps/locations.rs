@@ -7,7 +7,7 @@ use std::{
 
 /// The users and projects that a file of an app applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum FileScope {
     /// The current user, in all projects.
     User,
     /// The current user, in one project.
@@ -25,27 +25,27 @@ pub enum Os {
 
 /// The location of one file of an app.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) scope: Scope,
-    pub(super) root: Root,
+pub(super) struct FileLocation {
+    pub(super) scope: FileScope,
+    pub(super) root: BaseDir,
     /// Path below the base directory, separated by `/`. A component may begin with `*`, which
     /// matches any prefix of a file name.
     pub(super) path: &'static str,
     pub(super) on: &'static [Os],
     /// Key paths to the servers, if they differ from those of the app's other files.
-    pub(super) servers: Option<Ways>,
+    pub(super) servers: Option<KeyPaths>,
     /// Set unless the file is only read, for example because it belongs to an older version.
-    pub(super) is_written: bool,
+    pub(super) is_writable: bool,
 }
 
 /// Alternative key paths to a mapping or list of servers. The first path that leads to one is used.
-pub(super) type Ways = &'static [&'static [&'static str]];
+pub(super) type KeyPaths = &'static [&'static [&'static str]];
 
 /// A placeholder in a key path for the project directory.
-pub(super) const PROJECT: &str = "<project>";
+pub(super) const PROJECT_KEY: &str = "<project>";
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Root {
+pub(super) enum BaseDir {
     Home,
     /// The value of an environment variable, or a directory below the home directory.
     Variable(&'static str, &'static str),
@@ -61,14 +61,14 @@ pub(super) enum Root {
 
 const EVERYWHERE: &[Os] = &[Os::Linux, Os::Mac, Os::Windows];
 
-impl Place {
-    pub(super) const fn user(root: Root, path: &'static str) -> Self {
-        Self { scope: Scope::User, root, path, on: EVERYWHERE, servers: None, is_written: true }
+impl FileLocation {
+    pub(super) const fn user(root: BaseDir, path: &'static str) -> Self {
+        Self { scope: FileScope::User, root, path, on: EVERYWHERE, servers: None, is_writable: true }
     }
 
     pub(super) const fn project(path: &'static str) -> Self {
-        let (scope, root) = (Scope::Project, Root::Project);
-        Self { scope, root, path, on: EVERYWHERE, servers: None, is_written: true }
+        let (scope, root) = (FileScope::Project, BaseDir::Project);
+        Self { scope, root, path, on: EVERYWHERE, servers: None, is_writable: true }
     }
 
     pub(super) const fn on(self, on: &'static [Os]) -> Self {
@@ -76,13 +76,13 @@ impl Place {
     }
 
     /// Marks the file as one that dormouse reads but never writes.
-    pub(super) const fn only_read(self) -> Self {
-        Self { is_written: false, ..self }
+    pub(super) const fn read_only(self) -> Self {
+        Self { is_writable: false, ..self }
     }
 
     /// Selects the part of the same file that applies to one project.
-    pub(super) const fn local(self, servers: Ways) -> Self {
-        Self { scope: Scope::Local, servers: Some(servers), ..self }
+    pub(super) const fn local(self, servers: KeyPaths) -> Self {
+        Self { scope: FileScope::Local, servers: Some(servers), ..self }
     }
 }
 
@@ -115,7 +115,7 @@ impl Directories {
         self.variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    fn root(&self, root: Root) -> PathBuf {
+    fn root(&self, root: BaseDir) -> PathBuf {
         let config =
             || self.variable("XDG_CONFIG_HOME").unwrap_or_else(|| self.home.join(".config"));
         let roaming = || {
@@ -123,29 +123,29 @@ impl Directories {
             self.variable("APPDATA").unwrap_or_else(usual)
         };
         match (root, self.os) {
-            (Root::Home, _) => self.home.clone(),
-            (Root::Variable(name, usual), _) => {
+            (BaseDir::Home, _) => self.home.clone(),
+            (BaseDir::Variable(name, usual), _) => {
                 self.variable(name).unwrap_or_else(|| self.home.join(usual))
             }
-            (Root::Config, _) | (Root::Application, Os::Linux) => config(),
-            (Root::Application, Os::Mac) => self.home.join("Library").join("Application Support"),
-            (Root::Application, Os::Windows) => roaming(),
-            (Root::LocalApplication, _) => {
+            (BaseDir::Config, _) | (BaseDir::Application, Os::Linux) => config(),
+            (BaseDir::Application, Os::Mac) => self.home.join("Library").join("Application Support"),
+            (BaseDir::Application, Os::Windows) => roaming(),
+            (BaseDir::LocalApplication, _) => {
                 let usual = || self.home.join("AppData").join("Local");
                 self.variable("LOCALAPPDATA").unwrap_or_else(usual)
             }
-            (Root::Project, _) => self.project.clone(),
+            (BaseDir::Project, _) => self.project.clone(),
         }
     }
 
     /// Returns the paths of a location: existing files if it contains `*`, otherwise a single path
     /// whose file may be missing.
-    pub(super) fn files(&self, place: &Place) -> Vec<PathBuf> {
-        if !place.on.contains(&self.os) {
+    pub(super) fn files(&self, location: &FileLocation) -> Vec<PathBuf> {
+        if !location.on.contains(&self.os) {
             return Vec::new();
         }
-        let mut found = vec![self.root(place.root)];
-        for step in place.path.split('/') {
+        let mut found = vec![self.root(location.root)];
+        for step in location.path.split('/') {
             found = match step.strip_prefix('*') {
                 Some(end) => found.iter().flat_map(|directory| listed(directory, end)).collect(),
                 None => found.into_iter().map(|directory| directory.join(step)).collect(),

@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 
 /// The name of dormouse's entry in the files of apps.
-pub(super) const NAME: &str = "dormouse";
+pub(super) const ENTRY_NAME: &str = "dormouse";
 
 /// The transport by which an app reaches dormouse: a command to launch or a URL.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Way {
+pub enum DormouseTransport {
     Launch { command: String, args: Vec<String> },
     Url { url: String, token: Option<String> },
 }
 
 /// The format in which an app writes the entry of a server.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum EntryFormat {
     /// `command` and `args`, or a URL under the key `url`.
     Plain {
         url: &'static str,
@@ -36,12 +36,12 @@ pub(super) enum Form {
     Continue,
 }
 
-impl Form {
+impl EntryFormat {
     /// Returns the entry for dormouse, or `None` if the app cannot use this transport.
-    pub(super) fn entry(self, way: &Way) -> Option<Value> {
-        match way {
-            Way::Launch { command, args } => Some(self.launch(command, args)),
-            Way::Url { url, token } => self.remote(url, token.as_deref()),
+    pub(super) fn entry(self, transport: &DormouseTransport) -> Option<Value> {
+        match transport {
+            DormouseTransport::Launch { command, args } => Some(self.launch(command, args)),
+            DormouseTransport::Url { url, token } => self.remote(url, token.as_deref()),
         }
     }
 
@@ -61,9 +61,9 @@ impl Form {
             }
             Self::Goose => {
                 let timeout = GOOSE_TIMEOUT;
-                json!({"enabled": true, "type": "stdio", "name": NAME, "cmd": command, "args": args, "timeout": timeout})
+                json!({"enabled": true, "type": "stdio", "name": ENTRY_NAME, "cmd": command, "args": args, "timeout": timeout})
             }
-            Self::Continue => json!({"name": NAME, "command": command, "args": args}),
+            Self::Continue => json!({"name": ENTRY_NAME, "command": command, "args": args}),
         }
     }
 
@@ -77,9 +77,9 @@ impl Form {
             Self::OpenCode => json!({"type": "remote", "url": url, "enabled": true}),
             Self::Goose => {
                 let timeout = GOOSE_TIMEOUT;
-                json!({"enabled": true, "type": "streamable_http", "name": NAME, "uri": url, "timeout": timeout})
+                json!({"enabled": true, "type": "streamable_http", "name": ENTRY_NAME, "uri": url, "timeout": timeout})
             }
-            Self::Continue => json!({"name": NAME, "type": "streamable-http", "url": url}),
+            Self::Continue => json!({"name": ENTRY_NAME, "type": "streamable-http", "url": url}),
         };
         if let Some(token) = token {
             let headers = json!({"Authorization": format!("Bearer {token}")});
