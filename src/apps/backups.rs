@@ -1,4 +1,4 @@
-//! What the files of hosts were before dormouse was put into them.
+//! Copies of the apps' files from before `dormouse connect`, and records of its changes.
 
 use std::{
     fs, io,
@@ -10,68 +10,69 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::Connected;
+use super::ConnectedFile;
 use crate::config::{create_file, hex, make_private_directory, place_fingerprint};
 
-/// A directory of dated copies, and of a record for each file that dormouse is in.
+/// A directory with dated copies, and one record for each file that contains dormouse.
 #[derive(Clone, Debug)]
 pub struct Backups {
     directory: PathBuf,
 }
 
-/// What was done to a file.
+/// The record of a change that `dormouse connect` has made to a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Connection {
+pub struct ConnectRecord {
     pub path: PathBuf,
-    pub before: Before,
-    /// The hash of what was written.
+    pub before: OriginalFile,
+    /// Hash of the written text.
     after: String,
-    /// Our entry in it.
+    /// The entry for dormouse in the file.
     pub entry: Value,
-    /// The entries that were taken out.
+    /// The removed entries, by server name.
     pub taken_out: Map<String, Value>,
-    /// Those that were taken out of the parts for single projects, by the project.
+    /// The entries removed from the parts for single projects, by project directory.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub taken_out_of_projects: Map<String, Value>,
 }
 
-/// What a file was before dormouse was put into it.
+/// The content of a file before dormouse was added to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Before {
-    /// There was none.
+pub enum OriginalFile {
+    /// The file did not exist.
     Nothing,
-    /// This is a copy.
+    /// The path of a copy.
     Copy(PathBuf),
-    /// Others have changed it between two connections, so that there is nothing to go back to.
+    /// Another program or the user has edited the file between two runs of `dormouse connect`, so no
+    /// copy is the right one to restore.
     Mixed,
 }
 
-impl Connection {
-    /// Whether the file is as it was written then.
-    pub fn is_untouched(&self, text: &[u8]) -> bool {
+impl ConnectRecord {
+    /// Returns whether the file has not changed since dormouse wrote it.
+    pub fn is_unchanged(&self, text: &[u8]) -> bool {
         self.after == hash(text)
     }
 }
 
-/// A connection that is about to be made.
+/// A record that is saved once the file has been written.
 #[derive(Debug)]
 #[must_use]
-pub struct Pending {
-    connection: Connection,
+pub struct PendingRecord {
+    connection: ConnectRecord,
     record: PathBuf,
 }
 
-impl Pending {
-    pub fn before(&self) -> &Before {
+impl PendingRecord {
+    pub fn before(&self) -> &OriginalFile {
         &self.connection.before
     }
 
-    /// Records that it was made.
+    /// Saves the record.
     ///
     /// # Errors
-    /// When that cannot be written.
-    pub fn finish(self) -> io::Result<()> {
+    /// Fails if the record cannot be written.
+    pub fn save(self) -> io::Result<()> {
         let directory = self.record.parent().unwrap_or(Path::new("."));
         let mut record = tempfile::NamedTempFile::new_in(directory)?;
         serde_json::to_writer_pretty(&mut record, &self.connection)?;
@@ -85,11 +86,11 @@ impl Backups {
         Self { directory: directory.into() }
     }
 
-    /// Keeps a copy of a file, named by the date.
+    /// Saves a copy of a file under a name that begins with the date, and returns the copy's path.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn keep(&self, path: &Path, text: &[u8]) -> io::Result<PathBuf> {
+    /// Fails if the copy cannot be written.
+    pub fn save_copy(&self, path: &Path, text: &[u8]) -> io::Result<PathBuf> {
         make_private_directory(&self.directory)?;
         let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let date = date.replace(':', "-");
@@ -107,8 +108,8 @@ impl Backups {
         unreachable!("there is no end to numbers")
     }
 
-    /// The copies that were kept of this file, the newest first.
-    pub fn last_copies(&self, path: &Path) -> Vec<PathBuf> {
+    /// Returns the copies of this file, the newest first.
+    pub fn copies_of(&self, path: &Path) -> Vec<PathBuf> {
         let place = &place_fingerprint(path)[..8];
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let is_copy = |name: &str| name.contains(&format!("-{place}-")) && name.ends_with(&*file);
@@ -117,58 +118,62 @@ impl Backups {
             .map(|entry| entry.path())
             .filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_copy))
             .collect();
-        // Their names begin with the date.
+        // The names begin with the date.
         copies.sort_by(|a, b| b.cmp(a));
         copies
     }
 
-    /// What was done to this file, if anything.
+    /// Reads the record for this file. Returns `None` if there is none.
     ///
     /// # Errors
-    /// When the record of it cannot be read.
-    pub fn of(&self, path: &Path) -> io::Result<Option<Connection>> {
-        match fs::read(self.record(path)) {
+    /// Fails if the record cannot be read.
+    pub fn read_record(&self, path: &Path) -> io::Result<Option<ConnectRecord>> {
+        match fs::read(self.record_path(path)) {
             Ok(record) => Ok(Some(serde_json::from_slice(&record)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Prepares to write what `connected` says where `before` was. A copy is kept, and of a connection that is only changed
-    /// the first one; what was taken out before stays known while it is not there again.
+    /// Prepares to replace `before`, the current text of the file, by `connected`, and saves a copy
+    /// of `before`.
+    ///
+    /// If dormouse is in the file already and its entry is only updated, the record keeps the copy
+    /// from before the first change. Servers that were removed earlier stay in the record until the
+    /// file contains them again.
     ///
     /// # Errors
-    /// When that cannot be written, or the record of an earlier connection cannot be read.
-    pub fn prepare(
+    /// Fails if the copy cannot be written, or if an earlier record cannot be read.
+    pub fn prepare_record(
         &self,
         path: &Path,
         before: Option<&[u8]>,
-        connected: &Connected,
-    ) -> io::Result<Pending> {
+        connected: &ConnectedFile,
+    ) -> io::Result<PendingRecord> {
         make_private_directory(&self.directory)?;
-        let copy = before.map(|text| self.keep(path, text)).transpose()?;
-        let mut earlier = self.of(path)?;
+        let copy = before.map(|text| self.save_copy(path, text)).transpose()?;
+        let mut earlier = self.read_record(path)?;
         if let Some(earlier) = &mut earlier {
-            earlier.taken_out.retain(|name, _| !connected.present.contains(name));
+            earlier.taken_out.retain(|name, _| !connected.server_names.contains(name));
         }
-        let has_taken_out = |earlier: &Connection| {
+        let has_taken_out = |earlier: &ConnectRecord| {
             !earlier.taken_out.is_empty() || !earlier.taken_out_of_projects.is_empty()
         };
-        let earlier = earlier.filter(|earlier| connected.was_there || has_taken_out(earlier));
-        let is_untouched =
-            |earlier: &Connection| before.is_some_and(|text| earlier.is_untouched(text));
-        let record = self.record(path);
-        let mut connection = Connection {
+        let earlier = earlier.filter(|earlier| connected.was_connected || has_taken_out(earlier));
+        let is_unchanged =
+            |earlier: &ConnectRecord| before.is_some_and(|text| earlier.is_unchanged(text));
+        let record = self.record_path(path);
+        let mut connection = ConnectRecord {
             path: path.to_owned(),
-            before: copy.map_or(Before::Nothing, Before::Copy),
+            before: copy.map_or(OriginalFile::Nothing, OriginalFile::Copy),
             after: hash(connected.text.as_bytes()),
             entry: connected.entry.clone(),
             taken_out: Map::new(),
             taken_out_of_projects: Map::new(),
         };
         if let Some(earlier) = earlier {
-            let is_untouched = is_untouched(&earlier);
-            connection.before = if is_untouched { earlier.before } else { Before::Mixed };
+            let is_unchanged = is_unchanged(&earlier);
+            connection.before = if is_unchanged { earlier.before } else { OriginalFile::Mixed };
             connection.taken_out = earlier.taken_out;
             connection.taken_out_of_projects = earlier.taken_out_of_projects;
         }
@@ -180,16 +185,16 @@ impl Backups {
                 _ => drop(known.insert(project.clone(), servers.clone())),
             }
         }
-        Ok(Pending { connection, record })
+        Ok(PendingRecord { connection, record })
     }
 
-    /// Forgets what was done to this file; the copies stay.
-    pub fn forget(&self, path: &Path) {
-        // There may be none.
-        let _ = fs::remove_file(self.record(path));
+    /// Deletes the record for this file. The copies stay.
+    pub fn delete_record(&self, path: &Path) {
+        // The file may have no record.
+        let _ = fs::remove_file(self.record_path(path));
     }
 
-    fn record(&self, path: &Path) -> PathBuf {
+    fn record_path(&self, path: &Path) -> PathBuf {
         self.directory.join(format!("{}.json", place_fingerprint(path)))
     }
 }

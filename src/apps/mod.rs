@@ -1,29 +1,36 @@
-//! AI tools that are hosts of MCP servers: where each has its config, in what form, how it is read and how it is
-//! edited (DESIGN.md section 8).
+//! AI tools that use MCP servers: where each keeps its config files, in which format, and how
+//! dormouse reads and edits them.
 //!
-//! It says what there is and what would be written; it asks nobody, and knows nothing of running servers.
+//! This module returns what is there and what would be written. It asks the user nothing, and must
+//! not know about running servers.
 
+mod app;
+mod app_file;
 mod backups;
-mod connect;
+mod connected_file;
+mod dormouse_entry;
 mod entry;
-mod login;
-mod own;
-mod places;
+mod locations;
+mod oauth;
 mod plan;
-mod read;
 mod secrets;
 mod snippet;
-mod table;
 mod variables;
 
-pub use backups::{Backups, Before, Connection};
-pub use connect::{ConnectError, Connected};
-pub use entry::Entry;
-pub use own::Way;
-pub use places::{Directories, Os, Scope};
-pub use plan::{Outcome, Plan, Planned, Skipped, target};
-pub use read::{Candidate, Elsewhere, Fate, Source, Spot, candidates, of_config};
-pub use secrets::{Secret, hidden, keep_secrets, masked, masked_value, secrets, secrets_in};
-pub use snippet::snippets;
-pub use table::{APPS, App};
-pub use variables::Needed;
+pub use app::{APPS, App};
+pub use app_file::{
+    AppFile, FoundEntry, FoundServer, OtherProjectServers, ServerSource, find_servers,
+    servers_of_config,
+};
+pub use backups::{Backups, ConnectRecord, OriginalFile};
+pub use connected_file::{ConnectError, ConnectedFile};
+pub use dormouse_entry::DormouseTransport;
+pub use entry::TranslatedEntry;
+pub use locations::{Directories, FileScope, Os};
+pub use plan::{ImportPlan, PlannedOutcome, PlannedServer, SkippedServer, server_identity};
+pub use secrets::{
+    PlaintextSecret, bare_secret, find_secrets, find_secrets_in_text, mask_secrets,
+    mask_secrets_in_value, move_secrets,
+};
+pub use snippet::parse_snippets;
+pub use variables::RequiredVariable;

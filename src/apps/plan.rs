@@ -1,87 +1,88 @@
-//! What becomes of the servers that were found: each is taken once, under one name.
+//! Plans an import: each server that was found is added once, under one name.
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    entry::Entry,
-    read::{Candidate, Fate, Source},
-    variables::Needed,
+    app_file::{FoundEntry, FoundServer, ServerSource},
+    entry::TranslatedEntry,
+    variables::RequiredVariable,
 };
 use crate::config::{Environment, Startup, check_entry};
 
-/// What an import would do.
+/// The servers that an import would add and those that it would skip.
 #[derive(Debug, Default)]
-pub struct Plan {
-    pub servers: Vec<Planned>,
-    pub skipped: Vec<Skipped>,
+pub struct ImportPlan {
+    pub servers: Vec<PlannedServer>,
+    pub skipped: Vec<SkippedServer>,
 }
 
-/// A server that is left where it is.
+/// A server that is not imported, with the reason.
 #[derive(Debug)]
-pub struct Skipped {
+pub struct SkippedServer {
     pub name: String,
-    pub source: Source,
+    pub source: ServerSource,
     pub why: String,
 }
 
-/// What the config has.
-struct Known<'a> {
+/// The servers of the config that receives the import.
+struct ExistingServers<'a> {
     existing: &'a Map<String, Value>,
     environment: &'a Environment,
     force: bool,
 }
 
-impl Known<'_> {
-    /// The name under which the config has the server already.
-    fn there(&self, entry: &Entry, bare: &Value) -> Option<&str> {
-        let in_place = target(&entry.in_place(), self.environment);
+impl ExistingServers<'_> {
+    /// Returns the name under which the config already has the server. `bare` is the identity of the
+    /// entry without the directory in which the app starts it.
+    fn existing_name(&self, entry: &TranslatedEntry, bare: &Value) -> Option<&str> {
+        let members_with_cwd = server_identity(&entry.members_with_cwd(), self.environment);
         let is_same = |other: &Value| {
-            let other = other.as_object().map(|other| target(other, self.environment));
-            other.is_some_and(|other| other == *bare || other == in_place)
+            let other = other.as_object().map(|other| server_identity(other, self.environment));
+            other.is_some_and(|other| other == *bare || other == members_with_cwd)
         };
         self.existing.iter().find(|(_, other)| is_same(other)).map(|(name, _)| name.as_str())
     }
 
-    /// What becomes of a server that the config does not have.
-    fn outcome(&self, name: &str) -> Outcome {
+    /// Returns the outcome for a server that the config does not have.
+    fn outcome(&self, name: &str) -> PlannedOutcome {
         if !self.existing.contains_key(name) {
-            Outcome::Added
+            PlannedOutcome::Added
         } else if self.force {
-            Outcome::Replaced
+            PlannedOutcome::Replaced
         } else {
-            Outcome::NameTaken
+            PlannedOutcome::NameTaken
         }
     }
 }
 
-/// A server that was found, maybe several times.
+/// A server that was found, possibly in several files.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedServer {
     pub name: String,
-    /// In the keys of our config.
+    /// The entry in the keys of dormouse's config.
     pub entry: Map<String, Value>,
-    pub from: Vec<Source>,
-    pub outcome: Outcome,
-    pub needed: Vec<Needed>,
+    pub from: Vec<ServerSource>,
+    pub outcome: PlannedOutcome,
+    pub required: Vec<RequiredVariable>,
     pub notes: Vec<String>,
-    /// What it leads to.
-    target: Value,
+    /// The [`server_identity`] of the entry.
+    identity: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PlannedOutcome {
     Added,
-    /// It takes the place of another of its name.
+    /// The server replaces another server of the same name.
     Replaced,
-    /// The config has it, maybe under another name.
+    /// The config already has the server, possibly under another name.
     AlreadyThere,
-    /// The config has another of its name.
+    /// The config has another server of the same name.
     NameTaken,
 }
 
-impl Planned {
-    /// What is said of it stands first, when it starts last.
-    pub fn describe(&mut self, description: &str) {
+impl PlannedServer {
+    /// Sets the description as the first member of the entry.
+    pub fn set_description(&mut self, description: &str) {
         self.entry.shift_insert(0, "description".to_owned(), json!(description));
     }
 
@@ -90,71 +91,79 @@ impl Planned {
     }
 }
 
-impl Outcome {
+impl PlannedOutcome {
     pub fn is_written(self) -> bool {
         matches!(self, Self::Added | Self::Replaced)
     }
 }
 
-impl Plan {
-    /// `existing`: the servers of the config; `force`: servers of the same name are replaced.
+impl ImportPlan {
+    /// Plans the import of these servers. `existing` are the entries of the config; with `force`, the
+    /// import replaces those of the same name.
     pub fn new(
-        found: Vec<Candidate>,
+        found: Vec<FoundServer>,
         existing: &Map<String, Value>,
         environment: &Environment,
         force: bool,
     ) -> Self {
         let mut plan = Self::default();
-        let known = Known { existing, environment, force };
-        for Candidate { name, source, fate } in found {
-            let why = match fate {
-                Fate::Ready(entry) => match check_entry(&name, &entry.members) {
+        let known = ExistingServers { existing, environment, force };
+        for FoundServer { name, source, entry } in found {
+            let why = match entry {
+                FoundEntry::Ready(entry) => match check_entry(&name, &entry.members) {
                     Ok(()) => {
-                        plan.take(&name, source, entry, &known);
+                        plan.add_server(&name, source, entry, &known);
                         continue;
                     }
                     Err(why) => why,
                 },
-                Fate::Disabled => "it is switched off there".to_owned(),
-                Fate::Ourselves => "it is dormouse itself".to_owned(),
-                Fate::Unusable(why) => why,
+                FoundEntry::Disabled => "it is switched off there".to_owned(),
+                FoundEntry::Dormouse => "it is dormouse itself".to_owned(),
+                FoundEntry::Unusable(why) => why,
             };
-            plan.skipped.push(Skipped { name, source, why });
+            plan.skipped.push(SkippedServer { name, source, why });
         }
         plan
     }
 
-    fn take(&mut self, name: &str, source: Source, entry: Entry, known: &Known<'_>) {
-        let target = target(&entry.members, known.environment);
-        if let Some(same) = self.servers.iter_mut().find(|planned| planned.target == target) {
+    fn add_server(
+        &mut self,
+        name: &str,
+        source: ServerSource,
+        entry: TranslatedEntry,
+        known: &ExistingServers<'_>,
+    ) {
+        let identity = server_identity(&entry.members, known.environment);
+        if let Some(same) = self.servers.iter_mut().find(|planned| planned.identity == identity) {
             if same.name != name {
                 same.notes.push(format!("is {name:?} in {}", source.app));
             }
             same.from.push(source);
             return;
         }
-        let there = known.there(&entry, &target);
+        let there = known.existing_name(&entry, &identity);
         let own_name =
             there.map_or_else(|| self.free_name(name, source.id, known.existing), str::to_owned);
         let is_there = there.is_some();
-        let outcome = if is_there { Outcome::AlreadyThere } else { known.outcome(&own_name) };
-        let in_place = entry.in_place();
+        let outcome =
+            if is_there { PlannedOutcome::AlreadyThere } else { known.outcome(&own_name) };
+        let members_with_cwd = entry.members_with_cwd();
         let mut notes = entry.notes;
         if own_name != name && !is_there {
             notes.push(format!("is called {name:?} in {}, as another server is", source.app));
         }
-        self.servers.push(Planned {
+        self.servers.push(PlannedServer {
             name: own_name,
-            entry: in_place,
+            entry: members_with_cwd,
             from: vec![source],
             outcome,
-            needed: entry.needed,
+            required: entry.required,
             notes,
-            target,
+            identity,
         });
     }
 
-    /// The name, unless another that was found has it.
+    /// Returns the name, or a variant with the id of the app if another server of the plan has it.
     fn free_name(&self, name: &str, app: &str, existing: &Map<String, Value>) -> String {
         let is_taken = |name: &str| self.servers.iter().any(|planned| planned.name == name);
         if !is_taken(name) {
@@ -169,9 +178,10 @@ impl Plan {
     }
 }
 
-/// What an entry leads to, whatever else it says: two with the same are one server.
-pub fn target(entry: &Map<String, Value>, environment: &Environment) -> Value {
-    let mut target = Map::new();
+/// Returns the parts of an entry that identify its server, with variables expanded. Two entries with
+/// the same identity are the same server.
+pub fn server_identity(entry: &Map<String, Value>, environment: &Environment) -> Value {
+    let mut identity = Map::new();
     for key in ["command", "args", "env", "cwd", "url", "headers"] {
         let value = entry.get(key).map(|value| environment.expanded(value));
         let is_empty = |value: &Value| *value == json!([]) || *value == json!({});
@@ -181,8 +191,8 @@ pub fn target(entry: &Map<String, Value>, environment: &Environment) -> Value {
             None => continue,
         };
         if !is_empty(&value) {
-            target.insert(key.to_owned(), value);
+            identity.insert(key.to_owned(), value);
         }
     }
-    Value::Object(target)
+    Value::Object(identity)
 }

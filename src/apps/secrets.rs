@@ -1,4 +1,4 @@
-//! Secrets that stand in a text in plain.
+//! Finds secrets that appear in plain text in entries and files, masks them, and moves them to `.env`.
 
 use std::path::Path;
 
@@ -10,28 +10,28 @@ use crate::config::{
     secrecy::{defaults, named, of_arguments, of_url, replaced},
 };
 
-/// A secret, and the variable that may take its place.
+/// A secret in plain text, and the variable that can replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Secret {
-    pub place: Place,
+pub struct PlaintextSecret {
+    pub location: SecretLocation,
     pub value: String,
     pub variable: String,
 }
 
-/// Where in a server's entry.
+/// The location of a secret in the entry of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SecretLocation {
     Env(String),
     Header(String),
-    /// What it is called in `oauth`.
+    /// A member of `oauth`, by its key.
     Login(String),
     Argument(usize),
     Url,
-    /// Somewhere else in a file.
+    /// Any other location in a file.
     Elsewhere,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SecretLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Env(name) => write!(f, "env.{name}"),
@@ -44,43 +44,47 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// The secrets of a server's entry.
-pub fn secrets(server: &str, entry: &Map<String, Value>) -> Vec<Secret> {
+/// Returns the secrets in the entry of a server.
+pub fn find_secrets(server: &str, entry: &Map<String, Value>) -> Vec<PlaintextSecret> {
     let mut found = Vec::new();
-    let mut push = |place: Place, value: Option<&str>, variable: &str| {
+    let mut push = |location: SecretLocation, value: Option<&str>, variable: &str| {
         if let Some(value) = value.filter(|value| !value.contains("${")) {
             let variable = variable_name(variable);
-            found.push(Secret { place, value: value.to_owned(), variable });
+            found.push(PlaintextSecret { location, value: value.to_owned(), variable });
         }
     };
     for (name, value) in members(entry, "env") {
-        push(Place::Env(name.to_owned()), named(name, value), name);
+        push(SecretLocation::Env(name.to_owned()), named(name, value), name);
     }
     for (name, value) in members(entry, "headers") {
-        push(Place::Header(name.to_owned()), named(name, value), &format!("{server}_{name}"));
+        push(
+            SecretLocation::Header(name.to_owned()),
+            named(name, value),
+            &format!("{server}_{name}"),
+        );
     }
     for (name, value) in members(entry, "oauth") {
         let is_elsewhere = value.starts_with("keychain:");
         let value = named(name, value).filter(|_| !is_elsewhere);
-        push(Place::Login(name.to_owned()), value, &format!("{server}_{name}"));
+        push(SecretLocation::Login(name.to_owned()), value, &format!("{server}_{name}"));
     }
     let args = entry.get("args").and_then(Value::as_array);
     let args: Vec<&str> =
         args.into_iter().flatten().map(|arg| arg.as_str().unwrap_or("")).collect();
     let by_name = of_arguments(&args);
     for (position, (name, value)) in &by_name {
-        push(Place::Argument(*position), Some(value), &format!("{server}_{name}"));
+        push(SecretLocation::Argument(*position), Some(value), &format!("{server}_{name}"));
     }
     for (position, argument) in args.iter().enumerate() {
         if by_name.iter().all(|(known, _)| *known != position) {
             for (name, value) in of_url(argument) {
-                push(Place::Argument(position), Some(&value), &format!("{server}_{name}"));
+                push(SecretLocation::Argument(position), Some(&value), &format!("{server}_{name}"));
             }
         }
     }
     let url = entry.get("url").and_then(Value::as_str).unwrap_or_default();
     for (name, value) in of_url(url) {
-        push(Place::Url, Some(&value), &format!("{server}_{name}"));
+        push(SecretLocation::Url, Some(&value), &format!("{server}_{name}"));
     }
     found
 }
@@ -93,23 +97,24 @@ fn members<'a>(
     members.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
 }
 
-/// All that looks secret in a file, whoever wrote it: to be hidden where the file is shown.
-pub fn secrets_in(path: &Path, text: &str) -> Vec<Secret> {
+/// Returns all values in a text that look like secrets, so that the text can be shown with these
+/// masked. The text may be a file of any program.
+pub fn find_secrets_in_text(path: &Path, text: &str) -> Vec<PlaintextSecret> {
     let mut found = Vec::new();
     if let Ok(root) = Format::of(path).value(text) {
-        visit(&root, &mut found);
+        collect_secrets(&root, &mut found);
     }
-    // References are none, but for what they say themselves.
+    // A reference is not a secret. Secret defaults within references are found as values of their own.
     found.retain(|value| !["${", "{env:", "{file:"].iter().any(|start| value.contains(start)));
-    found.into_iter().map(hidden).collect()
+    found.into_iter().map(bare_secret).collect()
 }
 
-/// A secret of which only its value matters.
-pub fn hidden(value: String) -> Secret {
-    Secret { place: Place::Elsewhere, value, variable: String::new() }
+/// Returns a secret that is only masked: it has no location and no variable.
+pub fn bare_secret(value: String) -> PlaintextSecret {
+    PlaintextSecret { location: SecretLocation::Elsewhere, value, variable: String::new() }
 }
 
-fn visit(value: &Value, found: &mut Vec<String>) {
+fn collect_secrets(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
@@ -119,11 +124,11 @@ fn visit(value: &Value, found: &mut Vec<String>) {
                         found.extend(of_url(text).into_iter().map(|(_, value)| value));
                         found.extend(defaults(name, text));
                     }
-                    // Lists of tokens, as ours are.
+                    // Lists of tokens, such as `authTokens` in dormouse's config.
                     Value::Array(elements) if name.to_lowercase().ends_with("tokens") => {
                         found.extend(elements.iter().filter_map(Value::as_str).map(str::to_owned));
                     }
-                    value => visit(value, found),
+                    value => collect_secrets(value, found),
                 }
             }
         }
@@ -137,28 +142,32 @@ fn visit(value: &Value, found: &mut Vec<String>) {
                 name = word;
             }
             for element in elements {
-                visit(element, found);
+                collect_secrets(element, found);
             }
         }
         _ => {}
     }
 }
 
-/// The entry with a reference in the place of each secret.
-fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String, Value> {
+/// Returns the entry with each secret replaced by a reference to its variable.
+fn replace_secrets(entry: &Map<String, Value>, secrets: &[PlaintextSecret]) -> Map<String, Value> {
     let mut entry = entry.clone();
-    for Secret { place, .. } in secrets {
-        let at = match place {
-            Place::Env(name) => entry.get_mut("env").and_then(|env| env.get_mut(name)),
-            Place::Header(name) => entry.get_mut("headers").and_then(|all| all.get_mut(name)),
-            Place::Login(name) => entry.get_mut("oauth").and_then(|all| all.get_mut(name)),
-            Place::Argument(index) => entry.get_mut("args").and_then(|args| args.get_mut(index)),
-            Place::Url => entry.get_mut("url"),
-            Place::Elsewhere => None,
+    for PlaintextSecret { location, .. } in secrets {
+        let at = match location {
+            SecretLocation::Env(name) => entry.get_mut("env").and_then(|env| env.get_mut(name)),
+            SecretLocation::Header(name) => {
+                entry.get_mut("headers").and_then(|all| all.get_mut(name))
+            }
+            SecretLocation::Login(name) => entry.get_mut("oauth").and_then(|all| all.get_mut(name)),
+            SecretLocation::Argument(index) => {
+                entry.get_mut("args").and_then(|args| args.get_mut(index))
+            }
+            SecretLocation::Url => entry.get_mut("url"),
+            SecretLocation::Elsewhere => None,
         };
-        // All secrets of a place are replaced at once, when its first has its turn.
+        // All secrets of one location are replaced together, at the first of them.
         if let Some(Value::String(text)) = at.filter(|text| !text.to_string().contains("${")) {
-            let here = secrets.iter().filter(|other| other.place == *place);
+            let here = secrets.iter().filter(|other| other.location == *location);
             let here: Vec<(String, String)> =
                 here.map(|s| (s.value.clone(), format!("${{{}}}", s.variable))).collect();
             *text = replaced(text, here, |_, _| true);
@@ -167,13 +176,16 @@ fn with_references(entry: &Map<String, Value>, secrets: &[Secret]) -> Map<String
     entry
 }
 
-/// Keeps the secrets of an entry in `.env` beside the config: the config with them, and the entry with references.
-/// `others`: the text of what else comes into the config; no variable that it speaks of is given another value.
-pub fn keep_secrets(
+/// Moves the secrets of an entry to the `.env` file next to the config.
+///
+/// Returns the config with the new variables, and the entry with references to them. `others` is the
+/// text of all other entries that will be added to the config: a variable that the config or
+/// `others` refers to is not given another value.
+pub fn move_secrets(
     file: &ConfigFile,
     server: &str,
     entry: &Map<String, Value>,
-    secrets: &[Secret],
+    secrets: &[PlaintextSecret],
     others: &str,
 ) -> (ConfigFile, Map<String, Value>) {
     let mut file = file.clone();
@@ -193,38 +205,40 @@ pub fn keep_secrets(
         };
         let variable = names.find(is_free).expect("there is no end to numbers");
         if file.variable(&variable).is_none() {
-            file = file.with_variables(&line(&variable, &secret.value));
+            file = file.with_variables(&env_line(&variable, &secret.value));
         }
-        kept.push(Secret { variable, ..secret.clone() });
+        kept.push(PlaintextSecret { variable, ..secret.clone() });
     }
-    let entry = with_references(entry, &kept);
+    let entry = replace_secrets(entry, &kept);
     (file, entry)
 }
 
-/// A text in which no secret can be read.
-pub fn masked(text: &str, secrets: &[Secret]) -> String {
+/// Returns the text with all secrets masked.
+pub fn mask_secrets(text: &str, secrets: &[PlaintextSecret]) -> String {
     Mask::new(secrets.iter().map(|secret| secret.value.clone())).masked(text)
 }
 
-/// A value in whose texts no secret can be read; its keys stay.
-pub fn masked_value(value: &Value, secrets: &[Secret]) -> Value {
+/// Returns the value with the secrets in all its strings masked. Keys are not masked.
+pub fn mask_secrets_in_value(value: &Value, secrets: &[PlaintextSecret]) -> Value {
     match value {
-        Value::String(text) => Value::String(masked(text, secrets)),
+        Value::String(text) => Value::String(mask_secrets(text, secrets)),
         Value::Array(elements) => {
-            elements.iter().map(|element| masked_value(element, secrets)).collect()
+            elements.iter().map(|element| mask_secrets_in_value(element, secrets)).collect()
         }
         Value::Object(members) => {
             let members = members.iter();
             Value::Object(
-                members.map(|(key, value)| (key.clone(), masked_value(value, secrets))).collect(),
+                members
+                    .map(|(key, value)| (key.clone(), mask_secrets_in_value(value, secrets)))
+                    .collect(),
             )
         }
         other => other.clone(),
     }
 }
 
-/// The line of a `.env` file that says this.
-fn line(name: &str, value: &str) -> String {
+/// Returns the line of a `.env` file that sets this variable.
+fn env_line(name: &str, value: &str) -> String {
     if value.contains(['\'', '\n']) {
         let mut escaped = String::new();
         for c in value.chars() {
@@ -248,14 +262,14 @@ mod tests {
 
     fn found(entry: Value) -> Vec<String> {
         let Value::Object(entry) = entry else { panic!("no object") };
-        let found = secrets("s", &entry).into_iter();
+        let found = find_secrets("s", &entry).into_iter();
         found
-            .map(|secret| format!("{} {} {}", secret.place, secret.value, secret.variable))
+            .map(|secret| format!("{} {} {}", secret.location, secret.value, secret.variable))
             .collect()
     }
 
     #[test]
-    fn secrets_are_known_by_their_names_and_by_their_looks() {
+    fn secrets_are_found_by_name_and_by_form() {
         let env = json!({
             "TOKEN": "abc", "DB_PASSWORD": "correct horse", "AWS_SECRET_ACCESS_KEY": "wJa/K7",
             "SSH_KEY_PATH": "/home/u/.ssh/id", "API_KEY": "true", "KEYBOARD_LAYOUT": "dvorak-programmer",
@@ -291,10 +305,10 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_of_a_file_can_be_read_where_it_is_shown() {
+    fn all_secrets_in_a_file_are_masked() {
         let text = r#"{"globalApiKey": "sk-ant-0", "token": "${TOKEN}", "authTokens": ["t1-long"], "mcpServers": {"off": {
             "disabled": true, "env": {"API_KEY": "DISABLED"}, "args": ["--token", "a\"b"]}}}"#;
-        let shown = masked(text, &secrets_in(Path::new("x.json"), text));
+        let shown = mask_secrets(text, &find_secrets_in_text(Path::new("x.json"), text));
         for secret in ["sk-ant-0", "t1-long", "DISABLED", "a\\\"b"] {
             assert!(!shown.contains(secret), "{secret}: {shown}");
         }
@@ -302,36 +316,36 @@ mod tests {
     }
 
     #[test]
-    fn references_stand_where_the_secrets_stood_and_nowhere_else() {
+    fn only_the_secret_parts_become_references() {
         let file = ConfigFile::unwritten("/nowhere/dormouse.json".into(), "{}");
         let Value::Object(entry) = json!({"url": "https://u:abc@h/mcp?token=abcdef&api_key=S"})
         else {
             panic!("no object")
         };
-        let (_, entry) = keep_secrets(&file, "s", &entry, &secrets("s", &entry), "");
+        let (_, entry) = move_secrets(&file, "s", &entry, &find_secrets("s", &entry), "");
         let url = "https://u:${S_PASSWORD}@h/mcp?token=${S_TOKEN}&api_key=${S_API_KEY}";
         assert_eq!(entry["url"], url);
     }
 
     #[test]
-    fn masking_leaves_what_only_looks_like_it() {
-        let short = [hidden("postgres".to_owned()), hidden("e".to_owned())];
+    fn masking_leaves_similar_words() {
+        let short = [bare_secret("postgres".to_owned()), bare_secret("e".to_owned())];
         assert_eq!(
-            masked("postgres-mcp --env 'e' postgres", &short),
+            mask_secrets("postgres-mcp --env 'e' postgres", &short),
             "postgres-mcp --env '•••' •••"
         );
-        let block = [hidden("-----BEGIN KEY-----\nMIIabc\n".to_owned())];
-        let shown = masked("  KEY: |\n    -----BEGIN KEY-----\n    MIIabc\n", &block);
+        let block = [bare_secret("-----BEGIN KEY-----\nMIIabc\n".to_owned())];
+        let shown = mask_secrets("  KEY: |\n    -----BEGIN KEY-----\n    MIIabc\n", &block);
         assert_eq!(shown, "  KEY: |\n    •••\n    •••\n");
     }
 
     #[test]
-    fn a_variable_that_others_speak_of_keeps_its_value() {
+    fn variable_that_is_referenced_keeps_its_value() {
         let file = ConfigFile::unwritten("/nowhere/dormouse.json".into(), "{\"a\": \"${TOKEN}\"}");
         let Value::Object(entry) = json!({"env": {"TOKEN": "it's $x"}}) else {
             panic!("no object")
         };
-        let (file, entry) = keep_secrets(&file, "s", &entry, &secrets("s", &entry), "");
+        let (file, entry) = move_secrets(&file, "s", &entry, &find_secrets("s", &entry), "");
         assert_eq!(entry["env"]["TOKEN"], "${S_TOKEN}");
         assert_eq!(file.variable("S_TOKEN").as_deref(), Some("it's $x"));
     }

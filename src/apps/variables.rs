@@ -1,57 +1,58 @@
-//! Every host's way to refer to a variable, as ours: `${NAME}`.
+//! Translates the references to variables in each app's syntax into dormouse's: `${ENTRY_NAME}`.
 
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 
-use super::places::Os;
+use super::locations::Os;
 
-/// What a host replaces in the strings of an entry.
+/// The references that an app expands in the strings of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Syntax {
-    /// Nothing.
+pub(super) enum VariableSyntax {
+    /// No references.
     Literal,
-    /// What stands in braces.
+    /// References in braces, such as `${ENTRY_NAME}`, `${env:ENTRY_NAME}` and `{env:ENTRY_NAME}`.
     Braces,
-    /// And `$NAME`.
+    /// References in braces, and `$ENTRY_NAME`.
     Dollar,
 }
 
-/// What becomes a single one.
-const A_DOLLAR: &str = "${DORMOUSE_DOLLAR:-$}";
+/// A reference that expands to a single `$`.
+const DOLLAR_REFERENCE: &str = "${DORMOUSE_DOLLAR:-$}";
 
-/// A variable that has to be set, and what it is for.
+/// A variable that the user has to set, and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Needed {
+pub struct RequiredVariable {
     pub name: String,
-    pub what: String,
+    pub purpose: String,
 }
 
-/// What the names in a file stand for.
+/// The values that the references in a file can have.
 #[derive(Debug)]
-pub(super) struct Meanings<'a> {
-    pub(super) syntax: Syntax,
+pub(super) struct VariableContext<'a> {
+    pub(super) syntax: VariableSyntax,
     pub(super) os: Os,
     pub(super) home: &'a Path,
-    /// Where the file is of one project.
+    /// Directory of the project, for a file that belongs to one.
     pub(super) project: Option<&'a Path>,
-    /// What is asked of the user when the host starts, by id (VS Code, `inputs`).
+    /// Descriptions of the values that the app asks the user for at its start, by id (VS Code,
+    /// `inputs`).
     pub(super) inputs: BTreeMap<String, String>,
 }
 
-/// What was found in an entry beside its variables.
+/// The required variables and the notes that a translation has produced.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub(super) needed: Vec<Needed>,
+pub(super) struct VariableFindings {
+    pub(super) required: Vec<RequiredVariable>,
     pub(super) notes: Vec<String>,
 }
 
-impl Meanings<'static> {
-    /// Of a text of which nothing is known.
-    pub(super) fn of_any() -> Self {
+impl VariableContext<'static> {
+    /// Returns the context for a text of unknown origin.
+    pub(super) fn for_unknown_file() -> Self {
         let here = Path::new("");
         Self {
-            syntax: Syntax::Braces,
+            syntax: VariableSyntax::Braces,
             os: Os::Linux,
             home: here,
             project: None,
@@ -60,39 +61,39 @@ impl Meanings<'static> {
     }
 }
 
-impl Meanings<'_> {
-    /// Puts our form in the place of theirs in every string.
-    pub(super) fn normalise(&self, value: &mut Value, findings: &mut Findings) {
+impl VariableContext<'_> {
+    /// Translates the references in all strings of a value, and adds what it finds to `findings`.
+    pub(super) fn translate(&self, value: &mut Value, findings: &mut VariableFindings) {
         match value {
-            Value::String(text) => *text = self.text(text, findings),
+            Value::String(text) => *text = self.translate_text(text, findings),
             Value::Array(values) => {
                 for value in values {
-                    self.normalise(value, findings);
+                    self.translate(value, findings);
                 }
             }
             Value::Object(members) => {
                 for value in members.values_mut() {
-                    self.normalise(value, findings);
+                    self.translate(value, findings);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn text(&self, text: &str, findings: &mut Findings) -> String {
+    fn translate_text(&self, text: &str, findings: &mut VariableFindings) -> String {
         let mut written = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find(['$', '{']) {
             written.push_str(&rest[..at]);
             rest = &rest[at..];
-            let length = if let Some((length, ours)) = self.reference(rest, findings) {
-                if self.syntax != Syntax::Literal
+            let length = if let Some((length, ours)) = self.translate_reference(rest, findings) {
+                if self.syntax != VariableSyntax::Literal
                     && ours.starts_with("${")
                     && written.ends_with('$')
                 {
-                    // Two of them before a brace would say that this is no reference.
+                    // `$${` would be an escaped reference.
                     written.pop();
-                    written.push_str(A_DOLLAR);
+                    written.push_str(DOLLAR_REFERENCE);
                 }
                 written.push_str(&ours);
                 length
@@ -105,31 +106,37 @@ impl Meanings<'_> {
         written + rest
     }
 
-    /// How long the reference is with which the text begins, and what it is with us.
-    fn reference(&self, text: &str, findings: &mut Findings) -> Option<(usize, String)> {
-        let is_literal = self.syntax == Syntax::Literal;
-        if let Some(inside) = enclosed(text, "${{", "}}") {
+    /// Returns the length in bytes of the reference at the beginning of the text, and its
+    /// translation, which is escaped where the app expands no references. `None` if the text does
+    /// not begin with a reference.
+    fn translate_reference(
+        &self,
+        text: &str,
+        findings: &mut VariableFindings,
+    ) -> Option<(usize, String)> {
+        let is_literal = self.syntax == VariableSyntax::Literal;
+        if let Some(inside) = text_between(text, "${{", "}}") {
             let name = inside.trim().rsplit('.').next().unwrap_or_default();
             let ours = if is_literal {
                 format!("${}", &text[..inside.len() + 5])
             } else {
-                need(name, format!("{} of Continue", inside.trim()), findings)
+                require_variable(name, format!("{} of Continue", inside.trim()), findings)
             };
             return Some((inside.len() + 5, ours));
         }
-        if let Some(inside) = enclosed(text, "${", "}") {
+        if let Some(inside) = text_between(text, "${", "}") {
             let length = inside.len() + 3;
             let ours = if is_literal {
                 format!("${}", &text[..length])
             } else {
-                self.braced(inside, findings)
+                self.translate_braced(inside, findings)
             };
             return Some((length, ours));
         }
         if is_literal {
             return None;
         }
-        if let Some(inside) = enclosed(text, "{{", "}}") {
+        if let Some(inside) = text_between(text, "{{", "}}") {
             let length = inside.len() + 4;
             let placeholder = &text[..length];
             findings
@@ -139,37 +146,45 @@ impl Meanings<'_> {
         }
         for kind in ["env", "file"] {
             let opening = format!("{{{kind}:");
-            if let Some(inside) = enclosed(text, &opening, "}") {
+            if let Some(inside) = text_between(text, &opening, "}") {
                 let inside = format!("{kind}:{inside}");
-                return Some((inside.len() + 2, self.braced(&inside, findings)));
+                return Some((inside.len() + 2, self.translate_braced(&inside, findings)));
             }
         }
-        let name = text.strip_prefix('$').filter(|_| self.syntax == Syntax::Dollar)?;
+        let name = text.strip_prefix('$').filter(|_| self.syntax == VariableSyntax::Dollar)?;
         let length = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         let name = &name[..length.unwrap_or(name.len())];
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         is_name.then(|| (name.len() + 1, format!("${{{name}}}")))
     }
 
-    /// What stands between braces.
-    fn braced(&self, inside: &str, findings: &mut Findings) -> String {
+    /// Translates the text between the braces of a reference.
+    fn translate_braced(&self, inside: &str, findings: &mut VariableFindings) -> String {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let (kind, argument) = inside.split_once(':').unwrap_or((inside, ""));
-        let of_project = |part: fn(&Path) -> &Path, findings: &mut Findings| match self.project {
-            Some(project) => path(part(project)),
-            None => need("WORKSPACE_FOLDER", "the directory of the project".to_owned(), findings),
-        };
+        let of_project =
+            |part: fn(&Path) -> &Path, findings: &mut VariableFindings| match self.project {
+                Some(project) => path(part(project)),
+                None => require_variable(
+                    "WORKSPACE_FOLDER",
+                    "the directory of the project".to_owned(),
+                    findings,
+                ),
+            };
         match kind {
             "env" => format!("${{{argument}}}"),
             "input" => {
-                let what = self.inputs.get(argument).cloned().unwrap_or_default();
-                let what =
-                    if what.is_empty() { format!("what was asked as {argument:?}") } else { what };
-                need(argument, what, findings)
+                let purpose = self.inputs.get(argument).cloned().unwrap_or_default();
+                let purpose = if purpose.is_empty() {
+                    format!("what was asked as {argument:?}")
+                } else {
+                    purpose
+                };
+                require_variable(argument, purpose, findings)
             }
             "file" => {
                 let file = argument.rsplit(['/', '\\']).next().unwrap_or_default();
-                need(file, format!("the content of {argument}"), findings)
+                require_variable(file, format!("the content of {argument}"), findings)
             }
             "userHome" if self.home.as_os_str().is_empty() => "${HOME}".to_owned(),
             "userHome" => path(self.home),
@@ -179,32 +194,32 @@ impl Meanings<'_> {
             }
             "pathSeparator" | "/" => if self.os == Os::Windows { "\\" } else { "/" }.to_owned(),
             "command" | "config" => {
-                need(argument, format!("what the host has as {inside:?}"), findings)
+                require_variable(argument, format!("what the host has as {inside:?}"), findings)
             }
-            // As with us, with or without a default.
+            // `ENTRY_NAME` and `ENTRY_NAME:-default` are the same in dormouse.
             _ => format!("${{{inside}}}"),
         }
     }
 }
 
-/// What stands between an opening with which the text begins and the next closing.
-fn enclosed<'a>(text: &'a str, opening: &str, closing: &str) -> Option<&'a str> {
+/// Returns the text between `opening`, with which the text must begin, and the next `closing`.
+fn text_between<'a>(text: &'a str, opening: &str, closing: &str) -> Option<&'a str> {
     let rest = text.strip_prefix(opening)?;
     Some(&rest[..rest.find(closing)?])
 }
 
-/// A reference to a variable that somebody has to set.
-fn need(id: &str, what: String, findings: &mut Findings) -> String {
+/// Records that the user has to set a variable, and returns a reference to it.
+fn require_variable(id: &str, purpose: String, findings: &mut VariableFindings) -> String {
     let name = variable_name(id);
-    let needed = Needed { name, what };
-    let reference = format!("${{{}}}", needed.name);
-    if !findings.needed.contains(&needed) {
-        findings.needed.push(needed);
+    let required = RequiredVariable { name, purpose };
+    let reference = format!("${{{}}}", required.name);
+    if !findings.required.contains(&required) {
+        findings.required.push(required);
     }
     reference
 }
 
-/// As variables are usually called.
+/// Turns a text into the customary form of a variable name: upper case, with `_` as separator.
 pub(super) fn variable_name(text: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = text.chars().map(upper).collect();
@@ -220,23 +235,23 @@ pub(super) fn variable_name(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn normalised(syntax: Syntax, text: &str) -> (String, Vec<String>) {
+    fn translated(syntax: VariableSyntax, text: &str) -> (String, Vec<String>) {
         let inputs = BTreeMap::from([("gh-token".to_owned(), "GitHub token".to_owned())]);
-        let meanings = Meanings {
+        let variables = VariableContext {
             syntax,
             os: Os::Linux,
             home: Path::new("/home/u"),
             project: Some(Path::new("/work/p")),
             inputs,
         };
-        let mut findings = Findings::default();
-        let text = meanings.text(text, &mut findings);
-        let needed = findings.needed.into_iter().map(|n| format!("{}: {}", n.name, n.what));
-        (text, needed.chain(findings.notes).collect())
+        let mut findings = VariableFindings::default();
+        let text = variables.translate_text(text, &mut findings);
+        let required = findings.required.into_iter().map(|n| format!("{}: {}", n.name, n.purpose));
+        (text, required.chain(findings.notes).collect())
     }
 
     #[test]
-    fn every_form_of_a_variable_becomes_ours() {
+    fn each_syntax_becomes_that_of_dormouse() {
         for (theirs, ours, said) in [
             ("${env:A}/x", "${A}/x", ""),
             ("{env:A}{env:B}", "${A}${B}", ""),
@@ -256,16 +271,16 @@ mod tests {
             ("é${env:A}é", "é${A}é", ""),
             ("$${env:A}", "${DORMOUSE_DOLLAR:-$}${A}", ""),
         ] {
-            let (found, told) = normalised(Syntax::Braces, theirs);
+            let (found, told) = translated(VariableSyntax::Braces, theirs);
             assert_eq!((found.as_str(), told.join("; ").as_str()), (ours, said), "{theirs}");
         }
-        assert_eq!(normalised(Syntax::Dollar, "$A-${B} $5 $").0, "${A}-${B} $5 $");
+        assert_eq!(translated(VariableSyntax::Dollar, "$A-${B} $5 $").0, "${A}-${B} $5 $");
     }
 
     #[test]
-    fn what_is_no_variable_there_is_none_here() {
+    fn literal_text_stays_literal() {
         for (theirs, ours) in [("${A} $A {env:A}", "$${A} $A {env:A}"), ("${{ a }}", "$${{ a }}")] {
-            assert_eq!(normalised(Syntax::Literal, theirs).0, ours);
+            assert_eq!(translated(VariableSyntax::Literal, theirs).0, ours);
         }
     }
 }

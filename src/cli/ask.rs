@@ -7,7 +7,7 @@ use similar::TextDiff;
 
 use super::arguments::Consent;
 use crate::{
-    apps::{Secret, masked, secrets_in},
+    apps::{PlaintextSecret, find_secrets_in_text, mask_secrets},
     config::visible,
 };
 
@@ -56,11 +56,13 @@ pub(super) fn text(question: &str, proposal: Option<&str>) -> anyhow::Result<Str
 }
 
 /// Prints what would become of a file. No secret of it can be read, nor any of `more`.
-pub(super) fn print_difference(path: &Path, before: &str, after: &str, more: &[Secret]) {
-    let secrets = [&secrets_in(path, before)[..], &secrets_in(path, after), more].concat();
+pub(super) fn print_difference(path: &Path, before: &str, after: &str, more: &[PlaintextSecret]) {
+    let secrets =
+        [&find_secrets_in_text(path, before)[..], &find_secrets_in_text(path, after), more]
+            .concat();
     let difference = TextDiff::from_lines(before, after);
     let name = path.display().to_string();
-    let hunks = masked(&difference.unified_diff().header(&name, &name).to_string(), &secrets);
+    let hunks = mask_secrets(&difference.unified_diff().header(&name, &name).to_string(), &secrets);
     print_hunks(&hunks);
 }
 

@@ -1,4 +1,4 @@
-//! What a shell completes: commands and options, and the names of servers and hosts.
+//! Completion for shells: commands and options, and the names of servers and apps.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -7,10 +7,10 @@ use clap_complete::{CompleteEnv, CompletionCandidate, Shell, env::Shells};
 use super::{arguments::Options, options, settings};
 use crate::apps::APPS;
 
-/// Set by the script for the shell when it asks what can be typed.
+/// Environment variable that the completion script sets when it asks for candidates.
 const VARIABLE: &str = "DORMOUSE_COMPLETE";
 
-/// Answers a shell that asks what can be typed. Returns whether one did.
+/// Prints the candidates if a completion script asks for them. Returns whether it did.
 pub(super) fn answer(arguments: &[OsString]) -> Result<bool, clap::Error> {
     if std::env::var_os(VARIABLE).is_none_or(|shell| shell.is_empty()) {
         return Ok(false);
@@ -20,7 +20,7 @@ pub(super) fn answer(arguments: &[OsString]) -> Result<bool, clap::Error> {
     complete.try_complete(arguments.iter().cloned(), directory.as_deref())
 }
 
-/// The script that makes a shell ask.
+/// Returns the completion script for a shell.
 pub(super) fn script(shell: Shell) -> std::io::Result<Vec<u8>> {
     let mut script = Vec::new();
     let name = shell.to_string();
@@ -30,17 +30,17 @@ pub(super) fn script(shell: Shell) -> std::io::Result<Vec<u8>> {
     Ok(script)
 }
 
-/// The servers of the config that a command would use here.
+/// Returns the names of the servers in the config that the command would use.
 pub(super) fn servers() -> Vec<CompletionCandidate> {
     let file = settings::find(&Options { config: typed_config(), ..Options::default() });
     let entries = file.ok().and_then(|file| file.entries().ok());
     let names = entries.into_iter().flatten().map(|(name, _)| name);
-    // A name in a config that was only found must not control the terminal.
+    // A config found in the working directory is untrusted: its names must not control the terminal.
     let names = names.filter(|name| !name.contains(char::is_control));
     names.map(CompletionCandidate::new).collect()
 }
 
-/// The config that the line which is completed names so far.
+/// Returns the config that `--config` names in the command line being completed.
 fn typed_config() -> Option<PathBuf> {
     let words: Vec<_> = std::env::args_os().collect();
     let joined = words.iter().find_map(|word| word.to_str()?.strip_prefix("--config="));
@@ -49,7 +49,7 @@ fn typed_config() -> Option<PathBuf> {
     joined.map(PathBuf::from).or(behind)
 }
 
-/// The AI tools.
+/// Returns the ids of all apps.
 pub(super) fn apps() -> Vec<CompletionCandidate> {
     let candidate =
         |app: &crate::apps::App| CompletionCandidate::new(app.id).help(Some(app.name.into()));

@@ -20,7 +20,10 @@ use super::{
     settings::{self, directories},
 };
 use crate::{
-    apps::{APPS, Backups, Before, Connected, Directories, Scope, Spot, Way, hidden, target},
+    apps::{
+        APPS, AppFile, Backups, ConnectedFile, Directories, DormouseTransport, FileScope,
+        OriginalFile, bare_secret, server_identity,
+    },
     config::{self, Config, ConfigFile, create_file, remove_file, replace_file, visible},
 };
 
@@ -80,7 +83,7 @@ struct Reported {
 
 /// What is put into the files of hosts, and how.
 struct Connecting<'a> {
-    spots: Vec<Spot>,
+    spots: Vec<AppFile>,
     reach: Reach,
     /// What the servers lead to that dormouse has.
     carried: Vec<Value>,
@@ -91,14 +94,14 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    fn report(&self, spot: &Spot) -> Reported {
+    fn report(&self, spot: &AppFile) -> Reported {
         let (app, path) = (spot.app.id, spot.path.clone());
         match self.connect(spot) {
             Ok((outcome, connected)) => {
                 let of_projects = connected.taken_out_of_projects.values();
                 let of_projects = of_projects.filter_map(Value::as_object).flat_map(Map::keys);
                 let taken_out = connected.taken_out.keys().chain(of_projects).cloned().collect();
-                Reported { app, path, outcome, taken_out, left: connected.left, error: None }
+                Reported { app, path, outcome, taken_out, left: connected.kept, error: None }
             }
             Err(error) => {
                 let error = Some(format!("{error:#}"));
@@ -107,11 +110,11 @@ impl Connecting<'_> {
         }
     }
 
-    fn connect(&self, spot: &Spot) -> anyhow::Result<(&'static str, Connected)> {
+    fn connect(&self, spot: &AppFile) -> anyhow::Result<(&'static str, ConnectedFile)> {
         let way = self.reach.way(spot)?;
         let token = match &way {
-            Way::Url { token, .. } => token.as_ref(),
-            Way::Launch { .. } => None,
+            DormouseTransport::Url { token, .. } => token.as_ref(),
+            DormouseTransport::Launch { .. } => None,
         };
         let before = read(spot)?;
         let text = before.as_deref().unwrap_or_default();
@@ -134,11 +137,11 @@ impl Connecting<'_> {
         }
         if change.is_agreed(self.typed.consent)? {
             let before = change.before.map(str::as_bytes);
-            let pending = self.backups.prepare(&spot.path, before, &connected);
+            let pending = self.backups.prepare_record(&spot.path, before, &connected);
             let pending = pending.context("cannot keep a copy of the file as it was")?;
             change.write()?;
             let before = pending.before().clone();
-            pending.finish().context("dormouse is in it, but how to undo that cannot be kept")?;
+            pending.save().context("dormouse is in it, but how to undo that cannot be kept")?;
             if !self.typed.json {
                 self.say(spot, &connected, &before);
             }
@@ -147,10 +150,10 @@ impl Connecting<'_> {
         Ok(("not written", connected))
     }
 
-    fn say(&self, spot: &Spot, connected: &Connected, before: &Before) {
+    fn say(&self, spot: &AppFile, connected: &ConnectedFile, before: &OriginalFile) {
         let (app, path) = (spot.app, spot.path.display());
         outln!("{}: dormouse is in {path}", app.name);
-        if let Before::Copy(copy) = before {
+        if let OriginalFile::Copy(copy) = before {
             outln!("  as it was: {}", copy.display());
         }
         if !connected.taken_out.is_empty() {
@@ -162,16 +165,16 @@ impl Connecting<'_> {
             let names = visible(&names.cloned().collect::<Vec<_>>().join(", "));
             outln!("  taken out of what it has for {}: {names}", visible(project));
         }
-        if !connected.left.is_empty() {
+        if !connected.kept.is_empty() {
             let why = if self.typed.replace {
                 "dormouse does not have them, or cannot use them yet: see dormouse check and status"
             } else {
                 "--replace takes out what dormouse has"
             };
-            outln!("  still there beside it: {} ({why})", visible(&connected.left.join(", ")));
+            outln!("  still there beside it: {} ({why})", visible(&connected.kept.join(", ")));
         }
-        if spot.scope == Scope::User {
-            for elsewhere in app.elsewhere(&self.directories) {
+        if spot.scope == FileScope::User {
+            for elsewhere in app.servers_of_other_projects(&self.directories) {
                 let elsewhere = visible(&elsewhere.to_string());
                 outln!("  {elsewhere}; --replace, run there, takes out what dormouse has");
             }
@@ -185,7 +188,7 @@ impl Connecting<'_> {
 }
 
 /// Does it for each of the files, whatever becomes of the others.
-fn for_each(spots: &[Spot], mut each: impl FnMut(&Spot) -> anyhow::Result<()>) -> ExitCode {
+fn for_each(spots: &[AppFile], mut each: impl FnMut(&AppFile) -> anyhow::Result<()>) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for spot in spots {
         if let Err(error) = each(spot) {
@@ -202,22 +205,22 @@ fn chosen(
     typed: &AppArguments,
     directories: &Directories,
     backups: &Backups,
-) -> anyhow::Result<Vec<Spot>> {
+) -> anyhow::Result<Vec<AppFile>> {
     if typed.names.is_empty() && !typed.all {
         return Err(UsageError("name a host, or say --all".to_owned()).into());
     }
     let mut spots = own_spots(typed, directories)?;
     for spot in &mut spots {
-        spot.remember(backups);
+        spot.load_dormouse_entry(backups);
     }
     Ok(spots)
 }
 
-fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<Vec<Spot>> {
-    let scope = if typed.project { Scope::Project } else { Scope::User };
+fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<Vec<AppFile>> {
+    let scope = if typed.project { FileScope::Project } else { FileScope::User };
     if typed.all {
-        let spots = APPS.iter().filter_map(|app| app.own_spot(scope, directories));
-        let spots: Vec<Spot> = spots.filter(|spot| spot.path.is_file()).collect();
+        let spots = APPS.iter().filter_map(|app| app.writable_file(scope, directories));
+        let spots: Vec<AppFile> = spots.filter(|spot| spot.path.is_file()).collect();
         if spots.is_empty() {
             bail!("no host was found");
         }
@@ -227,7 +230,7 @@ fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<
         let app = app(name)?;
         let elsewhere = if typed.project { "its user's" } else { "a project's; say --project" };
         let none = || UsageError(format!("{} has no file but {elsewhere}", app.name));
-        Ok(app.own_spot(scope, directories).ok_or_else(none)?)
+        Ok(app.writable_file(scope, directories).ok_or_else(none)?)
     };
     typed.names.iter().map(of_name).collect()
 }
@@ -241,11 +244,12 @@ fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
     };
     let entries = file.entries()?;
     let served = entries.iter().filter(|(name, _)| is_to_be_had(name));
-    let targets = served.filter_map(|(_, entry)| Some(target(entry.as_object()?, &environment)));
+    let targets =
+        served.filter_map(|(_, entry)| Some(server_identity(entry.as_object()?, &environment)));
     Ok(targets.collect())
 }
 
-fn read(spot: &Spot) -> anyhow::Result<Option<String>> {
+fn read(spot: &AppFile) -> anyhow::Result<Option<String>> {
     match config::read_text(&spot.path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -255,7 +259,7 @@ fn read(spot: &Spot) -> anyhow::Result<Option<String>> {
 
 /// What becomes of a file.
 struct Change<'a> {
-    spot: &'a Spot,
+    spot: &'a AppFile,
     /// `None` where there is no file, or is none afterwards.
     before: Option<&'a str>,
     after: Option<&'a str>,
@@ -264,7 +268,7 @@ struct Change<'a> {
 impl Change<'_> {
     fn show(&self, token: Option<&String>) {
         let (before, after) = (self.before.unwrap_or_default(), self.after.unwrap_or_default());
-        let more: Vec<_> = token.cloned().into_iter().map(hidden).collect();
+        let more: Vec<_> = token.cloned().into_iter().map(bare_secret).collect();
         ask::print_difference(&self.spot.path, before, after, &more);
     }
 

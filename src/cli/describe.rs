@@ -9,7 +9,7 @@ use super::{
     ask, probe, refresh, runtime, settings,
 };
 use crate::{
-    apps::{Plan, Planned},
+    apps::{ImportPlan, PlannedServer},
     auth::Auth,
     catalog::ServerCatalog,
     config::{ConfigFile, Startup, visible},
@@ -35,7 +35,7 @@ pub(super) enum Probing {
 /// Gives each new server a description, or says when it is to be connected instead. Servers that are probed
 /// are connected, and say themselves what they are.
 pub(super) fn describe(
-    plan: &mut Plan,
+    plan: &mut ImportPlan,
     file: &ConfigFile,
     options: &Options,
     probing: Probing,
@@ -43,7 +43,7 @@ pub(super) fn describe(
 ) -> anyhow::Result<()> {
     let startup = options.startup.chosen();
     let new = plan.servers.iter_mut().filter(|planned| planned.outcome.is_written());
-    let mut new: Vec<&mut Planned> = new.collect();
+    let mut new: Vec<&mut PlannedServer> = new.collect();
     if let Some(startup) = startup {
         for planned in &mut new {
             planned.set_startup(startup);
@@ -53,12 +53,12 @@ pub(super) fn describe(
     if startup == Some(Startup::Eager) || new.is_empty() {
         return Ok(());
     }
-    let is_probed = |planned: &Planned| match probing {
+    let is_probed = |planned: &PlannedServer| match probing {
         Probing::None => false,
         Probing::OwnFiles => planned.from.iter().any(|source| !source.is_project),
         Probing::All => true,
     };
-    let probed: Vec<&Planned> =
+    let probed: Vec<&PlannedServer> =
         new.iter().map(|planned| &**planned).filter(|p| is_probed(p)).collect();
     let auth = settings::auth(Some(file), options);
     let proposals =
@@ -79,7 +79,7 @@ pub(super) fn describe(
             proposal.unwrap_or_default().to_owned()
         };
         if !description.is_empty() {
-            planned.describe(&description);
+            planned.set_description(&description);
         } else if !planned.entry.contains_key("startup") {
             planned.set_startup(Startup::Hybrid);
         }
@@ -93,7 +93,7 @@ fn has_description(entry: &Map<String, Value>) -> bool {
 
 /// What the servers say of themselves; those that cannot be connected say nothing, and that is noted.
 fn proposals(
-    planned: &[&Planned],
+    planned: &[&PlannedServer],
     file: &ConfigFile,
     auth: Auth,
 ) -> anyhow::Result<HashMap<String, String>> {

@@ -13,7 +13,7 @@ use super::{
     lineage, settings,
 };
 use crate::{
-    apps::{Entry, Needed, snippets},
+    apps::{RequiredVariable, TranslatedEntry, parse_snippets},
     config::{
         self, ConfigEdit, ConfigError, ConfigFile, ReplaceError, ServerConfig, Unchanged,
         create_file, visible,
@@ -107,13 +107,13 @@ fn entries(
             format!("what is {name:?}? Write: dormouse add NAME COMMAND… or add NAME URL");
         return Err(UsageError(message).into());
     }
-    let read =
-        snippets(text).map_err(|why| UsageError(format!("cannot read the snippet: {why}")))?;
+    let read = parse_snippets(text)
+        .map_err(|why| UsageError(format!("cannot read the snippet: {why}")))?;
     if read.is_empty() || given.is_some() && read.len() > 1 {
         let message = format!("the snippet has {} servers", read.len());
         return Err(UsageError(message).into());
     }
-    let entry = |(name, entry): (Option<String>, Entry)| {
+    let entry = |(name, entry): (Option<String>, TranslatedEntry)| {
         let name = given.cloned().or(name);
         let name = name.ok_or_else(|| {
             UsageError("the snippet has no name: write dormouse add NAME '{…}'".to_owned())
@@ -121,8 +121,8 @@ fn entries(
         for note in entry.notes {
             errln!("{}: {}", visible(&name), visible(&note));
         }
-        for Needed { name: variable, what } in entry.needed {
-            errln!("{}: set {variable}: {}", visible(&name), visible(&what));
+        for RequiredVariable { name: variable, purpose } in entry.required {
+            errln!("{}: set {variable}: {}", visible(&name), visible(&purpose));
         }
         let mut members = entry.members;
         if !entry.is_enabled {

@@ -1,4 +1,5 @@
-//! The first run of a YAML config that says nothing of tools writes them into it, to be switched there.
+//! At the first run with a YAML config that names no tools, writes the tools of all servers into it,
+//! so that the user can switch them on and off there.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -12,11 +13,11 @@ use crate::{
     proxy::Fleet,
 };
 
-/// Servers that are learned soon after each other are written together.
+/// Delay after a catalog becomes known, so that several catalogs are written together.
 const GATHER: Duration = Duration::from_millis(500);
-/// Somebody else may be editing the config at the same time.
+/// Maximum number of attempts, since another program may be editing the config at the same time.
 const MAX_TRIES: usize = 10;
-/// Until what somebody is editing may be valid again.
+/// Delay before the next attempt, during which an edit by the user may become valid.
 const AGAIN: Duration = Duration::from_secs(2);
 
 pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
@@ -25,7 +26,8 @@ pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
         && config.servers.iter().all(|server| server.tools.is_empty())
 }
 
-/// Writes the tools of each server once they are known, until all are written or `stop`.
+/// Writes the tools of each server once its catalog is known. Returns when all are written, or at
+/// `stop`.
 pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: CancellationToken) {
     let mut written = BTreeSet::new();
     let mut learned = fleet.operator().learned();
@@ -57,11 +59,11 @@ pub(super) async fn write_tools(fleet: Arc<Fleet>, file: ConfigFile, stop: Cance
 }
 
 enum Progress {
-    /// Whose tools are in the file.
+    /// The tools of these servers are in the file.
     Written(BTreeSet<String>),
-    /// The file cannot be used at this moment.
+    /// The file cannot be edited at the moment.
     Later,
-    /// There is nothing more to do, or nothing that can be done.
+    /// All tools are written, or writing has failed for good.
     Done,
 }
 
@@ -100,8 +102,9 @@ fn write(file: &ConfigFile, fleet: &Fleet, written: &BTreeSet<String>) -> Progre
 
 type Known = (Arc<ServerConfig>, Option<Arc<ServerCatalog>>);
 
-/// The file with the tools of those servers that are known by now and have not been written. Where somebody has named
-/// tools meanwhile, they stay as they are. `None` while somebody is in the middle of editing it.
+/// Returns the file with the tools of those servers whose catalogs are known and not yet written.
+/// Tools that the user has named in the meantime stay unchanged. Returns `None` while the file is
+/// invalid, for example during an edit by the user.
 fn with_tools(
     before: &ConfigFile,
     known: &[Known],

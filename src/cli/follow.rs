@@ -1,4 +1,4 @@
-//! A running dormouse follows its config: whatever is written into it is in force at once.
+//! Follows the config of a running dormouse: each change of the file takes effect at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::{
 
 const AFTER_START: Duration = Duration::from_millis(200);
 
-/// Takes over every change of the config until `stop`, on every hangup what it is then, and makes the changes that are
-/// wanted.
+/// Applies each change of the config file until `stop`, reloads the file on each hangup signal, and
+/// makes the changes that other commands request.
 pub(super) async fn follow(
     fleet: Arc<Fleet>,
     file: ConfigFile,
@@ -26,7 +26,7 @@ pub(super) async fn follow(
 ) {
     tokio::select! {
         () = stop.cancelled() => return,
-        // Whoever waits for the first answer is served first.
+        // Lets the first request be answered before the watch is set up.
         () = tokio::time::sleep(AFTER_START) => {}
     }
     let beside = file.path.with_file_name(".env");
@@ -40,7 +40,7 @@ pub(super) async fn follow(
     let mut hangups = Hangups::new();
     let mut follower =
         Follower { fleet, seen: content(&file, &options), file, options, said: None };
-    // It may have been written between the start and the watch.
+    // The file may have changed between the start of the process and that of the watch.
     let mut occasion = Occasion::Changed;
     loop {
         let working = run_blocking(move || {
@@ -64,12 +64,12 @@ pub(super) async fn follow(
     }
 }
 
-/// Why to look at the config.
+/// A reason to read the config file again.
 enum Occasion {
-    /// It may be another.
+    /// One of the config's files may have changed.
     Changed,
     Hangup,
-    /// Somebody wants it to be another.
+    /// Another command requests a change or a reload.
     Wanted(ChangeRequest),
 }
 
@@ -77,9 +77,9 @@ struct Follower {
     fleet: Arc<Fleet>,
     file: ConfigFile,
     options: Options,
-    /// What was looked at last.
+    /// The content that was last read, valid or not.
     seen: Vec<u8>,
-    /// What is wrong with that, or waits for the next start.
+    /// The last logged problem, or the keys that take effect at the next start.
     said: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Follower {
                 let now = self.file.read_again();
                 let is_new = |now: &ConfigFile| content(now, &self.options) != self.seen;
                 if now.as_ref().map_or(true, is_new) {
-                    // It has said what is wrong.
+                    // `reload` has logged the error.
                     let _ = self.look(now);
                 }
             }
@@ -103,7 +103,7 @@ impl Follower {
                     ConfigChange::Reload => Ok(()),
                     ConfigChange::Edit(edit) => self.make(edit),
                 };
-                // Whoever wanted it may have gone away.
+                // The requester may have disconnected.
                 let _ = answer.send(made.and_then(|()| self.look(self.file.read_again())));
             }
         }
@@ -152,7 +152,7 @@ impl Follower {
         }
     }
 
-    /// Once.
+    /// Logs a problem, unless it was the last one logged.
     fn say(&mut self, problem: String) {
         if self.said.as_ref() != Some(&problem) {
             tracing::error!("{problem}");
@@ -167,7 +167,7 @@ fn changed(reloaded: Reloaded) -> AppliedChange {
     AppliedChange { added, restarted: changed, shown_otherwise, removed, at_next_start }
 }
 
-/// All that the config is made of.
+/// Returns the content of all files that make up the config.
 fn content(file: &ConfigFile, options: &Options) -> Vec<u8> {
     let more = options.env_file.as_ref().and_then(|path| read_text(path).ok());
     [file.content(), more.unwrap_or_default().into_bytes()].join(&0)
@@ -186,7 +186,7 @@ fn tell(reloaded: &Reloaded) {
     );
 }
 
-/// The signal by which daemons are told to read their config.
+/// SIGHUP, which asks a daemon to reload its config.
 struct Hangups {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,

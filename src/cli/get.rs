@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{arguments::Options, settings};
 use crate::{
-    apps::{masked_value, secrets, secrets_in},
+    apps::{find_secrets, find_secrets_in_text, mask_secrets_in_value},
     config::visible,
 };
 
@@ -16,8 +16,9 @@ pub(super) fn run(options: &Options, name: &str, is_json: bool) -> anyhow::Resul
     settings::server(&config, name)?;
     let entry = file.entries()?.remove(name).unwrap_or_default();
     let members = entry.as_object().cloned().unwrap_or_default();
-    let of_any = secrets_in(&file.path.with_extension("json"), &entry.to_string());
-    let entry: Value = masked_value(&entry, &[of_any, secrets(name, &members)].concat());
+    let of_any = find_secrets_in_text(&file.path.with_extension("json"), &entry.to_string());
+    let entry: Value =
+        mask_secrets_in_value(&entry, &[of_any, find_secrets(name, &members)].concat());
     if is_json {
         let shown = json!({"server": name, "config": file.path, "entry": entry});
         outln!("{}", super::json(&shown)?);

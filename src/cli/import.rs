@@ -26,8 +26,8 @@ use super::{
 };
 use crate::{
     apps::{
-        APPS, App, Candidate, Directories, Elsewhere, Plan, Scope, Secret, Spot, candidates,
-        keep_secrets, of_config, secrets,
+        APPS, App, AppFile, Directories, FileScope, FoundServer, ImportPlan, OtherProjectServers,
+        PlaintextSecret, find_secrets, find_servers, move_secrets, servers_of_config,
     },
     config::{self, ConfigEdit, ConfigFile, Converted, visible},
     surface::counted,
@@ -41,7 +41,7 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     let Gathered { found, unreadable, settings, of_project, elsewhere } =
         gather(typed, &directories)?;
     let file = settings::target(options)?;
-    let mut plan = Plan::new(found, &file.entries()?, &file.environment(), typed.force);
+    let mut plan = ImportPlan::new(found, &file.entries()?, &file.environment(), typed.force);
     for (path, why) in &unreadable {
         errln!("cannot read {}: {}", path.display(), visible(why));
     }
@@ -92,14 +92,14 @@ pub(super) fn app(name: &str) -> Result<&'static App, UsageError> {
 /// What there is to import.
 #[derive(Default)]
 struct Gathered {
-    found: Vec<Candidate>,
+    found: Vec<FoundServer>,
     unreadable: Vec<(PathBuf, String)>,
     /// What the config of another system says beside its servers.
     settings: Map<String, Value>,
     /// Files of the project that are left out.
     of_project: Vec<PathBuf>,
     /// Servers for other projects, which are left out.
-    elsewhere: Vec<Elsewhere>,
+    elsewhere: Vec<OtherProjectServers>,
 }
 
 /// What became of an import.
@@ -115,7 +115,7 @@ enum Ended {
 
 fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<Gathered> {
     let mut gathered = Gathered::default();
-    let mut spots: Vec<Spot> = Vec::new();
+    let mut spots: Vec<AppFile> = Vec::new();
     let mut apps: Vec<&'static App> = Vec::new();
     if typed.all {
         apps.extend(&APPS);
@@ -128,11 +128,11 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
             apps.push(app(word).map_err(unknown)?);
         }
     }
-    let elsewhere = apps.iter().flat_map(|app| app.elsewhere(directories));
+    let elsewhere = apps.iter().flat_map(|app| app.servers_of_other_projects(directories));
     gathered.elsewhere.extend(elsewhere);
-    for spot in apps.into_iter().flat_map(|app| app.spots(directories)) {
+    for spot in apps.into_iter().flat_map(|app| app.files(directories)) {
         // A project's file may be anybody's: without being asked about it nobody takes its commands over.
-        if spot.scope == Scope::Project && typed.consent.yes && !typed.project {
+        if spot.scope == FileScope::Project && typed.consent.yes && !typed.project {
             gathered.of_project.extend(spot.path.is_file().then_some(spot.path));
         } else {
             spots.push(spot);
@@ -140,9 +140,9 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
     }
     let backups = settings::backups()?;
     for spot in &mut spots {
-        spot.remember(&backups);
+        spot.load_dormouse_entry(&backups);
     }
-    let (found, unreadable) = candidates(&spots, directories);
+    let (found, unreadable) = find_servers(&spots, directories);
     gathered.found.extend(found);
     gathered.unreadable.extend(unreadable);
     Ok(gathered)
@@ -153,19 +153,19 @@ fn gather_file(
     path: &Path,
     directories: &Directories,
     gathered: &mut Gathered,
-    spots: &mut Vec<Spot>,
+    spots: &mut Vec<AppFile>,
 ) -> anyhow::Result<()> {
     let text =
         config::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
     let Some(Converted { system, servers, settings, warnings }) = config::convert(&text, path)?
     else {
-        spots.extend(Spot::named(path, directories));
+        spots.extend(AppFile::at_path(path, directories));
         return Ok(());
     };
     for warning in warnings {
         errln!("{}", visible(&warning.to_string()));
     }
-    gathered.found.extend(of_config(system, path, servers));
+    gathered.found.extend(servers_of_config(system, path, servers));
     gathered.settings.extend(settings);
     Ok(())
 }
@@ -185,15 +185,15 @@ struct Importable {
 
 /// The files of hosts on this machine that have servers.
 fn importable(directories: &Directories) -> Vec<Importable> {
-    let spots = APPS.iter().flat_map(|app| app.spots(directories));
+    let spots = APPS.iter().flat_map(|app| app.files(directories));
     let all = spots.filter(|spot| spot.path.is_file()).map(|spot| {
-        let (found, unreadable) = candidates(std::slice::from_ref(&spot), directories);
+        let (found, unreadable) = find_servers(std::slice::from_ref(&spot), directories);
         Importable {
             app: spot.app.id,
             scope: match spot.scope {
-                Scope::User => "user",
-                Scope::Local => "local",
-                Scope::Project => "project",
+                FileScope::User => "user",
+                FileScope::Local => "local",
+                FileScope::Project => "project",
             },
             path: spot.path,
             servers: found.into_iter().map(|candidate| candidate.name).collect(),
@@ -222,14 +222,14 @@ fn list_apps(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCod
     }
     numbers(&mut shown, &[1]);
     outln!("{}", rendered(shown));
-    for elsewhere in APPS.iter().flat_map(|app| app.elsewhere(directories)) {
+    for elsewhere in APPS.iter().flat_map(|app| app.servers_of_other_projects(directories)) {
         outln!("{}", how_to_get(&elsewhere));
     }
     outln!("\nnext: dormouse import HOST, or dormouse import --all");
     Ok(ExitCode::SUCCESS)
 }
 
-fn how_to_get(elsewhere: &Elsewhere) -> String {
+fn how_to_get(elsewhere: &OtherProjectServers) -> String {
     let id = elsewhere.app.id;
     visible(&format!("{elsewhere}; to import them, run dormouse import {id} there"))
 }
@@ -244,14 +244,17 @@ pub(super) fn home_path(path: &Path, directories: &Directories) -> String {
 /// The secrets that stand in plain text in what would be written.
 struct Secrets {
     /// Of each server of the plan.
-    of: Vec<Vec<Secret>>,
-    all: Vec<Secret>,
+    of: Vec<Vec<PlaintextSecret>>,
+    all: Vec<PlaintextSecret>,
 }
 
 impl Secrets {
-    fn of(plan: &Plan) -> Self {
-        let of: Vec<Vec<Secret>> =
-            plan.servers.iter().map(|planned| secrets(&planned.name, &planned.entry)).collect();
+    fn of(plan: &ImportPlan) -> Self {
+        let of: Vec<Vec<PlaintextSecret>> = plan
+            .servers
+            .iter()
+            .map(|planned| find_secrets(&planned.name, &planned.entry))
+            .collect();
         let written = plan.servers.iter().zip(&of).filter(|(it, _)| it.outcome.is_written());
         let all = written.flat_map(|(_, secrets)| secrets).cloned().collect();
         Self { of, all }
@@ -270,7 +273,7 @@ impl Secrets {
 /// All that is to be written.
 struct Import<'a> {
     options: &'a Options,
-    plan: Plan,
+    plan: ImportPlan,
     settings: Map<String, Value>,
     secrets: Secrets,
     is_moving: bool,
@@ -326,7 +329,7 @@ impl Import<'_> {
             }
             let entry = if self.is_moving {
                 let (kept, entry) =
-                    keep_secrets(&after, &planned.name, &planned.entry, secrets, &others);
+                    move_secrets(&after, &planned.name, &planned.entry, secrets, &others);
                 after = kept;
                 entry
             } else {

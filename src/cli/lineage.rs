@@ -1,4 +1,5 @@
-//! Refuses a dormouse that an ancestor with the same config has started: it would start itself without end.
+//! Refuses to run a dormouse that an ancestor with the same config has started: otherwise dormouse
+//! would start itself endlessly.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +8,17 @@ use crate::config::{
     self, ConfigFile, Launch, ServerConfig, Transport, TrustStore, place_fingerprint,
 };
 
-/// Names the config to a dormouse that is started without `--config`.
+/// Environment variable with the path of the config, used if `--config` is not given.
 const CONFIG: &str = "DORMOUSE_CONFIG";
 
-/// Names the configs that are served by those who started this process, to all servers: `fingerprint@process`, with
-/// colons in between, the first ancestor first.
+/// Environment variable of all servers with the configs that the ancestor dormouse processes serve:
+/// `fingerprint@process-id`, separated by colons, the oldest ancestor first.
 const VARIABLE: &str = crate::upstream::LINEAGE_VARIABLE;
 
-/// A longer line of ancestors is taken for an endless one.
+/// Maximum number of ancestors. A longer line counts as endless.
 const MAX_ANCESTORS: usize = 16;
 
-/// The lineage of what is started with this config.
+/// Returns the lineage for servers that are started with this config.
 pub(super) fn of(file: &ConfigFile) -> String {
     let own = format!("{}@{}", file.fingerprint(), std::process::id());
     let ancestors = ancestors().into_iter().map(|(config, id)| format!("{config}@{id}"));
@@ -27,7 +28,7 @@ pub(super) fn of(file: &ConfigFile) -> String {
 /// Checks that no ancestor of this process serves the same config.
 ///
 /// # Errors
-/// When one does, or when there are too many of them.
+/// Fails if an ancestor does, or if there are more than [`MAX_ANCESTORS`].
 pub(super) fn check(file: &ConfigFile) -> Result<(), UsageError> {
     let (ancestors, own) = (ancestors(), file.fingerprint());
     let path = file.path.display();
@@ -44,8 +45,8 @@ pub(super) fn check(file: &ConfigFile) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// The configs of those that still run, and their processes. What outlives the dormouse that started it may serve the
-/// same config again.
+/// Returns the fingerprints of the configs and the process ids of the ancestors that still run. An
+/// ancestor that has ended does not count: the process may serve its config.
 fn ancestors() -> Vec<(String, u32)> {
     let lineage = std::env::var(VARIABLE).unwrap_or_default();
     let read = |ancestor: &str| {
@@ -66,7 +67,7 @@ fn is_running(_: u32) -> bool {
     true
 }
 
-/// Whether the server would start dormouse with the config that it stands in.
+/// Returns whether the server would start dormouse with the config that contains the server.
 pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
     let Ok(Transport::Stdio(launch)) = &server.transport else { return false };
     let Launch { command, args, env, cwd, .. } = launch;
@@ -90,7 +91,7 @@ pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
     is_serving && found.is_some_and(|it| place_fingerprint(&it.path) == place_fingerprint(config))
 }
 
-/// Why it is refused, before it is started.
+/// Returns the reason for refusing such a server before it is started.
 pub(super) fn refusal(name: &str) -> String {
     format!(
         "server {name:?} runs dormouse with the config that it stands in; it would start itself, and is refused"

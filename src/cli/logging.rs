@@ -1,4 +1,4 @@
-//! The log on standard error. Standard output belongs to the protocol.
+//! Sets up the log on standard error. Standard output belongs to the protocol.
 
 use std::{
     fmt,
@@ -28,12 +28,12 @@ use super::{
 };
 use crate::config::visible;
 
-/// Lines that wait for a reader of our standard error; more are dropped. A host that does not read it
-/// must not stop the protocol.
+/// Maximum number of log lines that wait to be written. Further lines are dropped: a host that does
+/// not read standard error must not block the protocol.
 const LINES_WAITING: usize = 1024;
 
-/// Writes one field of an event on one line: what servers say must neither begin a line of the log nor control the
-/// terminal that shows it.
+/// Writes a field of an event without line breaks and control characters: text from servers must
+/// neither forge a line of the log nor control the terminal.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let value = visible(&format!("{value:?}")).replace('\n', "\\n").replace('\t', " ");
     match field.name() {
@@ -42,7 +42,7 @@ fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -
     }
 }
 
-/// A writer that blocks nobody; one that does where the system starts no thread for it.
+/// Returns a writer that does not block, or a blocking one if the system cannot start a thread.
 fn writer() -> (BoxMakeWriter, Option<WorkerGuard>) {
     let can_start_threads = std::thread::Builder::new().spawn(|| {}).is_ok();
     if !can_start_threads {
@@ -55,11 +55,12 @@ fn writer() -> (BoxMakeWriter, Option<WorkerGuard>) {
     (BoxMakeWriter::new(writer), Some(guard))
 }
 
-/// Writes lines of JSON without characters that cannot be seen, and that a terminal might obey.
+/// A writer for lines of JSON that escapes invisible characters, including those that control a
+/// terminal.
 struct Visible<W>(W);
 
 impl<W: io::Write> io::Write for Visible<W> {
-    /// Takes a whole line, as the layer for JSON writes them.
+    /// Writes one whole line: the JSON layer makes one call per line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.write_all(with_escapes(&String::from_utf8_lossy(line)).as_bytes())?;
         Ok(line.len())
@@ -80,14 +81,14 @@ impl<'a> MakeWriter<'a> for MakeVisible {
     }
 }
 
-/// Starts logging at the level asked for: `--log-level`, else `DORMOUSE_LOG`, else `usual`. What waits
-/// is written when the guard is dropped.
+/// Starts logging at the level of `--log-level`, `DORMOUSE_LOG` or `default`, in this order. Waiting
+/// lines are written when the returned guard is dropped.
 pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<WorkerGuard>> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
     let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);
     let is_bare_word = !level.contains(['=', ',', ':']);
     let targets = Targets::from_str(level).ok().filter(|targets| {
-        // A word that is no level would be taken for a target of all levels.
+        // `Targets` would parse a word that is not a level as a target with all levels enabled.
         !is_bare_word || targets.default_level().is_some()
     });
     let targets = targets.ok_or_else(|| {
@@ -95,7 +96,7 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<Wor
             "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"
         ))
     })?;
-    // Below that it says the codes that tokens are given for, whatever is asked for.
+    // At lower levels, rmcp logs authorization codes. Hence these are off at every log level.
     let is_no_secret = |metadata: &tracing::Metadata<'_>| {
         !metadata.target().starts_with("rmcp") || *metadata.level() <= tracing::Level::WARN
     };
@@ -104,7 +105,7 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<Wor
     std::panic::set_hook(Box::new(|panic| {
         let panic = visible(&panic.to_string());
         if tracing::enabled!(tracing::Level::ERROR) {
-            // One task has failed; whoever waits for it is told so.
+            // Only one task has failed. Its caller receives an error.
             tracing::error!(%panic, "a task panicked");
         } else {
             errln!("dormouse: {panic}");

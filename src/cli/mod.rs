@@ -1,11 +1,13 @@
-//! The command line: what was typed, what it means, and the only wiring of all the parts.
+//! The command line: parses the arguments and runs one command. Only this module wires all parts
+//! together.
 
-/// Prints a line on standard output. Where nobody takes it the program goes on, and fails at its end.
+/// Prints a line on standard output. If the line cannot be written, the program continues, but
+/// fails at its end.
 macro_rules! outln {
     ($($line:tt)*) => { $crate::cli::print_line(&mut anstream::stdout(), format_args!($($line)*)) };
 }
 
-/// The same on standard error.
+/// Prints a line on standard error, as `outln!` does on standard output.
 macro_rules! errln {
     ($($line:tt)*) => { $crate::cli::print_line(&mut anstream::stderr(), format_args!($($line)*)) };
 }
@@ -68,19 +70,19 @@ use crate::{
 use arguments::{Arguments, Command};
 use operate::Deed;
 
-/// Usage or config (DESIGN.md section 7).
+/// Exit code for errors in the arguments or in the config.
 const USAGE: u8 = 2;
 
-/// Something typed that the argument parser cannot judge.
+/// An error in the arguments that the argument parser cannot detect.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct UsageError(String);
 
-/// Runs the program and says how it ended.
+/// Runs the program and returns its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     match arguments.get(1).and_then(|argument| argument.to_str()) {
-        // The hidden modes in which this program starts itself.
+        // Hidden modes: dormouse starts itself with these arguments.
         Some(watchdog::ARGUMENT) => {
             let mark = arguments.get(2).and_then(|mark| mark.to_str()).unwrap_or_default();
             watchdog::run(mark, std::io::stdin().lock());
@@ -98,7 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return ExitCode::SUCCESS,
         Err(usage) => {
-            // Nothing is left to do where even this cannot be written.
+            // If standard error is closed, the error cannot be reported anywhere.
             let _ = usage.print();
             if let Some(near) = near_command(&usage) {
                 errln!("did you mean `dormouse {near}`?");
@@ -107,13 +109,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let done = dispatch(arguments);
-    // The log is over: a panic from here on is printed.
+    // The log has ended: from here on, the default hook prints panics.
     drop(std::panic::take_hook());
     match done {
         Ok(_) if IS_OUTPUT_LOST.load(Ordering::Relaxed) => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
-            // As above.
+            // If standard error is closed, the error cannot be reported anywhere.
+            // (The exit code still tells of it.)
             let _ = writeln!(std::io::stderr(), "{}", reported(&error));
             let is_usage = error.is::<ConfigError>() || error.is::<UsageError>();
             ExitCode::from(if is_usage { USAGE } else { 1 })
@@ -121,7 +124,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The text of an error for the terminal.
+/// Returns the text of an error for the terminal.
 fn reported(error: &anyhow::Error) -> String {
     let Some(ConfigError::Invalid(problems)) = error.downcast_ref() else {
         return format!("dormouse: {}", visible(&format!("{error:#}")));
@@ -137,7 +140,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&matches)
 }
 
-/// The command that is most like a word that stands where no word can.
+/// Returns the command whose name is most similar to an unexpected word.
 fn near_command(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
     if error.kind() != ErrorKind::UnknownArgument || typed.starts_with('-') {
@@ -163,7 +166,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let message = "a command given after `--` has no config: take --config away".to_owned();
         return Err(UsageError(message).into());
     }
-    // Only what serves says in its log what it does; what others find they print themselves.
+    // Only `serve` logs its work. All other commands print their results.
     let _log = match command {
         Command::Serve => logging::start(&options, "info")?,
         _ => logging::start(&options, "error,dormouse::catalog=warn,dormouse::config::find=warn")?,
@@ -213,7 +216,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whether something that was to be printed could not be.
+/// Set once a line could not be printed.
 static IS_OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 
 fn print_line(to: &mut impl Write, line: fmt::Arguments<'_>) {
@@ -222,12 +225,12 @@ fn print_line(to: &mut impl Write, line: fmt::Arguments<'_>) {
     }
 }
 
-/// As JSON, in which what cannot be seen is escaped; it only stands in strings.
+/// Serializes a value as pretty JSON, with invisible characters escaped.
 fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(with_escapes(&serde_json::to_string_pretty(value)?))
 }
 
-/// JSON in which what cannot be seen is escaped; it only stands in strings.
+/// Escapes the invisible characters in a JSON text. Outside of strings, JSON has none but `\n`.
 fn with_escapes(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -242,7 +245,7 @@ fn with_escapes(text: &str) -> String {
     shown
 }
 
-/// A runtime of one thread: the work is moving bytes, and this is the leanest way to do it.
+/// Builds a runtime with one thread: dormouse mainly moves bytes, which needs no more threads.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

@@ -1,4 +1,4 @@
-//! The problems of a config as a person reads them: each with its line and a caret, and how many there are.
+//! Renders the problems of a config for the user: each with its line and a caret, then their number.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -7,13 +7,13 @@ use crate::{
     surface::counted,
 };
 
-/// A config above this size is not read again for the sake of its lines.
+/// Maximum size of a config, in bytes, that is read again to show its lines.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What begins a hint in a message.
+/// The text in a problem's message that precedes a hint.
 const HINT: &str = "; did you mean ";
 
-/// Returns the text that reports the problems of a config.
+/// Returns the report of the problems of a config.
 pub(super) fn report(problems: &[Problem]) -> String {
     let has_colours = console::colors_enabled_stderr();
     let renderer = if has_colours { Renderer::styled() } else { Renderer::plain() };
@@ -67,7 +67,7 @@ fn group<'a>(problem: &Problem, line: Option<&'a str>, title: &'a str) -> Group<
     }
 }
 
-/// The bytes of a word, or of a quoted text, that begins in this column.
+/// Returns the byte range of the word or quoted text that begins in this column.
 fn marked(line: &str, column: usize) -> std::ops::Range<usize> {
     let start = line.char_indices().nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at);
     let text = &line[start..];
@@ -79,13 +79,15 @@ fn marked(line: &str, column: usize) -> std::ops::Range<usize> {
     start..start + length.max(least)
 }
 
-/// The lines of the file that is wrong.
+/// The lines of the config file, read when they are first needed.
 #[derive(Default)]
 struct Lines(Option<Vec<String>>);
 
 impl Lines {
-    /// The problem's line as it may be shown; `None` if the file is too large, or says something else in this place: an
-    /// edit that would make it invalid has not been written.
+    /// Returns the problem's line without secrets.
+    ///
+    /// Returns `None` if the file is too large, or if the line does not contain the key: the problem
+    /// may be that of an edit which was rejected and not written.
     fn of(&mut self, problem: &Problem) -> Option<String> {
         let lines = self.0.get_or_insert_with(|| {
             let text = read_bounded(&problem.file, MAX_BYTES).unwrap_or_default();

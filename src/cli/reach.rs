@@ -1,22 +1,24 @@
-//! How AI tools are to reach dormouse: what `connect` writes into their files.
+//! Decides by which transport apps reach dormouse. `connect` writes it into their files.
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum as _;
 
 use super::{UsageError, arguments::Options};
 use crate::{
-    apps::{Spot, Way},
+    apps::{AppFile, DormouseTransport},
     config::{self, Config, ConfigFile, Surface},
 };
 
-/// A URL, or a command with the options that were typed.
+/// The transport for apps, not yet adapted to a single file: a URL, or a command with the options
+/// from the command line.
 pub(super) enum Reach {
     Url { url: String, token: Option<String> },
     Launch { file: ConfigFile, arguments: Vec<String> },
 }
 
 impl Reach {
-    /// The address that was typed or that the config listens on; else a command.
+    /// Returns the URL of the address from the command line or the config, or a command if dormouse
+    /// does not listen on HTTP.
     pub(super) fn new(
         options: &Options,
         file: &ConfigFile,
@@ -54,14 +56,17 @@ impl Reach {
         Ok(Self::Launch { file: file.clone(), arguments: typed(options)? })
     }
 
-    /// What to write into one file. A file that a team shares names no place of this user's.
-    pub(super) fn way(&self, spot: &Spot) -> anyhow::Result<Way> {
+    /// Returns the transport for one file. A file that a team shares must not contain paths or tokens
+    /// of this user.
+    pub(super) fn way(&self, spot: &AppFile) -> anyhow::Result<DormouseTransport> {
         let is_shared = spot.is_shared();
         match self {
             Self::Url { token: Some(_), .. } if is_shared => {
                 bail!("the token would stand in a file that others share: leave --project out")
             }
-            Self::Url { url, token } => Ok(Way::Url { url: url.clone(), token: token.clone() }),
+            Self::Url { url, token } => {
+                Ok(DormouseTransport::Url { url: url.clone(), token: token.clone() })
+            }
             Self::Launch { arguments, .. }
                 if is_shared && arguments.iter().any(|argument| argument == "--env-file") =>
             {
@@ -73,13 +78,14 @@ impl Reach {
                 let mut args = config_argument(file, is_shared)?;
                 args.extend(arguments.iter().cloned());
                 let command = if is_shared { "dormouse".to_owned() } else { own_command()? };
-                Ok(Way::Launch { command, args })
+                Ok(DormouseTransport::Launch { command, args })
             }
         }
     }
 }
 
-/// The argument that names the config. Where each member of a team has their own, none does.
+/// Returns the arguments that name the config. They are empty in a shared file, since each member of
+/// the team has a config of their own.
 fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<String>> {
     let is_own = config::own_place().is_some_and(|own| own == file.path);
     match (file.needs_trust(), is_shared) {
@@ -87,7 +93,8 @@ fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<Str
             let message = "the config is that of the project in the working directory: run it with --project, or name the config with --config";
             Err(UsageError(message.to_owned()).into())
         }
-        // The one is found in the working directory and used while it is trusted, the other is each user's own.
+        // dormouse finds the project's config in the working directory and uses it while the user
+        // trusts it. Otherwise, it uses each user's own config.
         (true, true) => Ok(Vec::new()),
         (false, true) if is_own => Ok(Vec::new()),
         (false, true) => bail!(
@@ -101,12 +108,12 @@ fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<Str
     }
 }
 
-/// The surface as it is typed.
+/// Returns the name of the surface on the command line.
 fn name(surface: Surface) -> String {
     surface.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// The options that were typed and that hold for a host's dormouse too.
+/// Returns the given options that also apply to the dormouse that an app launches, as arguments.
 fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
     let mut arguments = Vec::new();
     let mut push = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
@@ -128,7 +135,7 @@ fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// `:8080`, `127.0.0.1:8080`, or the URL itself.
+/// Returns the URL for an address such as `:8080` or `127.0.0.1:8080`. A URL is returned unchanged.
 fn url(address: &str) -> Result<String, UsageError> {
     let wrong = || {
         let message = format!("{address:?} is no address that a host could reach: write HOST:PORT");
@@ -140,7 +147,7 @@ fn url(address: &str) -> Result<String, UsageError> {
     }
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
-    // What is listened on everywhere is reached here.
+    // A server that listens on all interfaces is reachable on loopback.
     let host = match host {
         "" | "0.0.0.0" => "127.0.0.1",
         "[::]" => "[::1]",
@@ -150,19 +157,22 @@ fn url(address: &str) -> Result<String, UsageError> {
     if url::Url::parse(&url).is_ok() { Ok(url) } else { Err(wrong()) }
 }
 
-/// Whether a dormouse that listens there is reached from this machine alone.
+/// Returns whether an address is only reachable from this machine.
 fn is_local(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or("", |(host, _)| host);
     let url = url::Url::parse(&format!("http://{host}/"));
     host.is_empty() || url.is_ok_and(|url| config::is_loopback(&url))
 }
 
-/// Whether nothing was typed that decides how hosts reach dormouse.
+/// Returns whether no given option affects how apps reach dormouse.
 pub(super) fn is_plain(options: &Options) -> bool {
     options.http.is_none() && typed(options).is_ok_and(|typed| typed.is_empty())
 }
 
-/// Where this program is, by a way that outlives an update. Hosts with windows may not have our `PATH`.
+/// Returns the absolute path of this program.
+///
+/// A path in a directory of `PATH` is preferred, since it stays valid after an update. The name alone
+/// is not enough, since graphical apps may have another `PATH`.
 fn own_command() -> anyhow::Result<String> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let name = own.file_name().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `dormouse serve`: one host on standard input and output, and all servers behind it.
+//! `dormouse serve`: serves hosts on standard input and output or over HTTP.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -31,7 +31,7 @@ use crate::{
     upstream::Watchdog,
 };
 
-/// Ending the servers takes less; this is for what nobody has thought of.
+/// Time in which all servers must end. Stopping them normally takes less; this is a safeguard.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
@@ -55,23 +55,23 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         stdio: options.stdio || http.is_none(),
     };
     let runtime = runtime()?;
-    // As a task of its own: waking the future that `block_on` polls costs a system call each time.
+    // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system call.
     let origin = file.map(|file| (file, options.clone()));
     let served = runtime.block_on(async { tokio::spawn(serve(config, origin, auth, ways)).await });
-    // A thread may be left that waits for a terminal's input and cannot be woken.
+    // A thread may still be blocked on input from a terminal.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
     Ok(ExitCode::SUCCESS)
 }
 
-/// How hosts reach us.
+/// The transports on which hosts are served.
 struct Ways {
-    /// The addresses to listen on; the first that can be used is.
+    /// Addresses to try; dormouse listens on the first that can be bound.
     http: Option<Vec<SocketAddr>>,
     stdio: bool,
 }
 
-/// Reads `HOST:PORT`, `:PORT` for loopback, or a port alone.
+/// Parses `HOST:PORT`, `:PORT` or `PORT`. The latter two mean loopback.
 fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     let loopback = |port: &str| port.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port).into());
     if let Some(address) = loopback(text.strip_prefix(':').unwrap_or(text)) {
@@ -85,7 +85,8 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
-/// `origin`: the file of the config, and what was typed beside it.
+/// Serves hosts until `stop` is requested by a signal or the host on standard input disconnects.
+/// `origin` is the config file and the options from the command line, unless dormouse wraps a command.
 async fn serve(
     config: Config,
     origin: Option<(ConfigFile, Options)>,
@@ -113,11 +114,12 @@ async fn serve(
             serve_http(fleet.clone(), listener, api, stop).await
         }
         (Some(listener), true) => {
-            // Either of them goes on when the other has ended by itself, but for a host that closes its
-            // end of the pipes: it has started us, and is done.
+            // The host on standard input has started this process, so its disconnection ends both
+            // transports. If HTTP ends by itself, standard input is still served.
             let over_http = serve_http(fleet.clone(), listener, api, stop.clone());
             let on_stdio = async {
-                // A task of its own, so that a panic in it ends no host over HTTP before its time.
+                // A separate task, so that after a panic the hosts on HTTP are still disconnected
+                // in good order.
                 let served = tokio::spawn(stdio_host::serve(fleet.clone(), stop.clone())).await;
                 stop.cancel();
                 served.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
@@ -134,7 +136,7 @@ async fn serve(
     Ok(served?)
 }
 
-/// What goes on beside the serving of hosts.
+/// The tasks that run while hosts are served.
 struct Companions {
     tasks: TaskTracker,
     control: Control,
@@ -200,9 +202,9 @@ async fn serve_http(
     let address = listener.local_addr()?;
     let HttpSettings { auth_tokens, api_tokens, allowed_hosts, allowed_origins, .. } =
         fleet.settings().http.clone();
-    // Also where the config has tokens now: it may lose them while hosts are served.
+    // Also generated if the config has tokens, since a reload may remove these.
     let fallback = (!address.ip().is_loopback()).then(random_token::<32>);
-    // Where servers have tokens of their own those open them, and nothing is to open all.
+    // If single servers have tokens of their own, no token may give access to all servers.
     if let Some(token) = &fallback
         && auth_tokens.is_empty()
         && fleet.tokens_of_servers().is_empty()

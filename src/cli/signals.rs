@@ -1,8 +1,11 @@
-//! Signals that ask a command to end. It does so in good order: a token that is being renewed is kept first.
+//! Handles signals that ask a command to end. The command shuts down in good order: for example, it
+//! saves a token that is being renewed.
 
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-/// Cancels `stop` when the process is asked to end, until this is dropped. `has_config`: a hangup is a word about that.
+/// Cancels `stop` when a signal asks the process to end, until the returned handle is dropped.
+///
+/// With `has_config`, SIGHUP does not end the process, since it asks for a reload of the config.
 #[must_use = "nobody listens when it is dropped"]
 pub(super) fn cancel_when_asked(
     stop: CancellationToken,
@@ -15,7 +18,7 @@ pub(super) fn cancel_when_asked(
     }))
 }
 
-/// Whether it is asked, and not unable to listen.
+/// Waits for a signal. Returns `false` if signals cannot be received.
 #[cfg(unix)]
 async fn asked_to_end(has_config: bool) -> bool {
     use tokio::signal::unix::{SignalKind, signal};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::settings;
 use crate::{
-    apps::{masked_value, secrets_in},
+    apps::{find_secrets_in_text, mask_secrets_in_value},
     config::{self, visible},
 };
 
@@ -17,8 +17,8 @@ pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     // An invalid config is not trusted: nobody can tell what it would run.
     file.parse(&file.environment())?;
     let entries = Value::Object(file.entries()?);
-    let secrets = secrets_in(Path::new("entries.json"), &entries.to_string());
-    let entries = masked_value(&entries, &secrets);
+    let secrets = find_secrets_in_text(Path::new("entries.json"), &entries.to_string());
+    let entries = mask_secrets_in_value(&entries, &secrets);
     let variables = file.variable_names();
     file.trust(&settings::trust_store()?)?;
     outln!("trusted {} as it is now; it may run:", file.path.display());

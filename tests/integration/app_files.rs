@@ -4,15 +4,15 @@ use std::path::Path;
 
 use dormouse::{
     apps::{
-        APPS, Backups, Before, Candidate, Connected, Directories, Fate, Os, Scope, Spot, Way,
-        candidates, target,
+        APPS, AppFile, Backups, ConnectedFile, Directories, DormouseTransport, FileScope,
+        FoundEntry, FoundServer, OriginalFile, Os, find_servers, server_identity,
     },
     config::{Environment, Format},
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::support::{AppFile, app_files};
+use crate::support::{AppFixture, app_files};
 
 fn directories(os: Os, home: &Path) -> Directories {
     let (home, project) = (home.to_owned(), home.join("project"));
@@ -70,14 +70,14 @@ impl Layout {
 }
 
 /// The spots of a file into which dormouse writes its entry.
-fn spots(file: &AppFile, directories: &Directories) -> Vec<Spot> {
-    let scopes = [Scope::User, Scope::Local, Scope::Project];
-    let all = APPS.iter().flat_map(|app| scopes.map(|scope| app.own_spot(scope, directories)));
+fn spots(file: &AppFixture, directories: &Directories) -> Vec<AppFile> {
+    let scopes = [FileScope::User, FileScope::Local, FileScope::Project];
+    let all = APPS.iter().flat_map(|app| scopes.map(|scope| app.writable_file(scope, directories)));
     all.flatten().filter(|spot| spot.path == directories.home.join(&file.path)).collect()
 }
 
 /// Returns the value of a file, with the servers of a list sorted by name.
-fn meaning(spot: &Spot, text: &str) -> Value {
+fn meaning(spot: &AppFile, text: &str) -> Value {
     let mut value = Format::of(&spot.path).value(text).unwrap();
     if let Some(servers) = value["mcpServers"].as_array_mut() {
         servers.sort_by_key(|server| server["name"].to_string());
@@ -86,11 +86,11 @@ fn meaning(spot: &Spot, text: &str) -> Value {
 }
 
 /// Returns the targets of the servers in a file that dormouse could take over.
-fn targets(spot: &Spot, directories: &Directories, environment: &Environment) -> Vec<Value> {
-    let (found, unreadable) = candidates(std::slice::from_ref(spot), directories);
+fn targets(spot: &AppFile, directories: &Directories, environment: &Environment) -> Vec<Value> {
+    let (found, unreadable) = find_servers(std::slice::from_ref(spot), directories);
     assert_eq!(unreadable, []);
-    let target = |candidate: Candidate| match candidate.fate {
-        Fate::Ready(entry) => Some(target(&entry.members, environment)),
+    let target = |candidate: FoundServer| match candidate.entry {
+        FoundEntry::Ready(entry) => Some(server_identity(&entry.members, environment)),
         _ => None,
     };
     found.into_iter().filter_map(target).collect()
@@ -104,7 +104,7 @@ proptest! {
         let home = tempfile::tempdir().unwrap();
         let directories = directories(Os::Linux, home.path());
         let environment = Environment::default();
-        let way = Way::Launch { command: "/bin/dormouse".to_owned(), args: vec!["--config".to_owned()] };
+        let way = DormouseTransport::Launch { command: "/bin/dormouse".to_owned(), args: vec!["--config".to_owned()] };
         for file in app_files() {
             let path = home.path().join(&file.path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -125,11 +125,11 @@ proptest! {
                 // First undo: the file is untouched, so the copy is put back.
                 let backups = Backups::new(tempfile::tempdir_in(&home).unwrap().keep());
                 let after = connected.text.as_bytes();
-                let pending = backups.prepare(&path, Some(text.as_bytes()), &connected).unwrap();
-                pending.finish().unwrap();
-                let record = backups.of(&path).unwrap().unwrap();
-                prop_assert!(record.is_untouched(after));
-                let Before::Copy(copy) = record.before else { panic!("no copy") };
+                let pending = backups.prepare_record(&path, Some(text.as_bytes()), &connected).unwrap();
+                pending.save().unwrap();
+                let record = backups.read_record(&path).unwrap().unwrap();
+                prop_assert!(record.is_unchanged(after));
+                let OriginalFile::Copy(copy) = record.before else { panic!("no copy") };
                 prop_assert_eq!(std::fs::read_to_string(copy).unwrap(), text.as_str());
                 // Second undo: the file was edited, so the servers are put back one by one.
                 let disconnected = spot.disconnect(&connected.text, &record.taken_out, &directories);
@@ -150,20 +150,20 @@ fn foreign_edits_between_connections_lose_no_servers() {
     let home = tempfile::tempdir().unwrap();
     let backups = Backups::new(home.path().join("backups"));
     let path = home.path().join("mcp.json");
-    let out = |name: &str, was_there| Connected {
+    let out = |name: &str, was_connected| ConnectedFile {
         text: format!("without {name}"),
         taken_out: Map::from_iter([(name.to_owned(), json!({"command": name}))]),
-        was_there,
-        ..Connected::default()
+        was_connected,
+        ..ConnectedFile::default()
     };
     for (before, connected) in
         [("first", out("a", false)), ("changed", out("b", true)), ("by hand", out("c", false))]
     {
-        let pending = backups.prepare(&path, Some(before.as_bytes()), &connected).unwrap();
-        pending.finish().unwrap();
+        let pending = backups.prepare_record(&path, Some(before.as_bytes()), &connected).unwrap();
+        pending.save().unwrap();
     }
-    let record = backups.of(&path).unwrap().unwrap();
-    assert!(matches!(record.before, Before::Mixed));
+    let record = backups.read_record(&path).unwrap().unwrap();
+    assert!(matches!(record.before, OriginalFile::Mixed));
     assert_eq!(record.taken_out.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
 }
 
@@ -173,7 +173,7 @@ fn each_app_has_its_files_on_each_system() {
     for (os, home) in [(Os::Linux, "/home/u"), (Os::Mac, "/Users/u"), (Os::Windows, "C:/Users/u")] {
         shown.push_str(&format!("{os:?}\n"));
         for app in &APPS {
-            for spot in app.spots(&directories(os, Path::new(home))) {
+            for spot in app.files(&directories(os, Path::new(home))) {
                 let path = spot.path.to_string_lossy();
                 shown.push_str(&format!("  {:<15} {:?} {path}\n", app.id, spot.scope));
             }

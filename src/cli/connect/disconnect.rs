@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use super::{Change, chosen, for_each, read};
 use crate::{
-    apps::{Backups, Before, Connection, Directories, Spot},
+    apps::{AppFile, Backups, ConnectRecord, Directories, OriginalFile},
     cli::{
         arguments::{DisconnectArguments, Options},
         settings::{self, directories},
@@ -34,13 +34,13 @@ struct Disconnecting<'a> {
 }
 
 impl Disconnecting<'_> {
-    fn disconnect(&self, spot: &Spot) -> anyhow::Result<()> {
+    fn disconnect(&self, spot: &AppFile) -> anyhow::Result<()> {
         let (name, path) = (spot.app.name, spot.path.display());
         let Some(before) = read(spot)? else {
             outln!("{name}: there is no {path}");
             return Ok(());
         };
-        let connection = self.backups.of(&spot.path).unwrap_or_else(|error| {
+        let connection = self.backups.read_record(&spot.path).unwrap_or_else(|error| {
             errln!("{name}: cannot read the record of what dormouse replaced: {error}");
             None
         });
@@ -57,25 +57,25 @@ impl Disconnecting<'_> {
         let lost =
             if is_on_record { None } else { self.lost(spot, undone.text().unwrap_or_default()) };
         if matches!(undone, Undone::Edited(_)) {
-            let copy = self.backups.keep(&spot.path, before.as_bytes());
+            let copy = self.backups.save_copy(&spot.path, before.as_bytes());
             let copy = copy.context("cannot keep a copy of the file as it was")?;
             outln!("  as it was: {}", copy.display());
         }
         change.write()?;
-        self.backups.forget(&spot.path);
+        self.backups.delete_record(&spot.path);
         outln!("{name}: {path} {}", undone.says(is_on_record));
         lost.map_or(Ok(()), |lost| bail!("there is no record of what dormouse replaced; {lost}"))
     }
 
     /// What may have stood in the file before dormouse, and does not now.
-    fn lost(&self, spot: &Spot, text: &str) -> Option<String> {
-        let names = |text: &str| spot.names(text, &self.directories).unwrap_or_default();
+    fn lost(&self, spot: &AppFile, text: &str) -> Option<String> {
+        let names = |text: &str| spot.server_names(text, &self.directories).unwrap_or_default();
         let present = names(text);
         let absent = |mut names: Vec<String>| {
             names.retain(|name| !present.contains(name));
             (!names.is_empty()).then(|| names.join(", "))
         };
-        let earlier = self.backups.last_copies(&spot.path).into_iter().find_map(|copy| {
+        let earlier = self.backups.copies_of(&spot.path).into_iter().find_map(|copy| {
             let text = config::read_text(&copy).ok()?;
             let is_connected =
                 spot.disconnect(&text, &Map::new(), &self.directories).ok()?.is_some();
@@ -125,27 +125,27 @@ impl Undone {
 
 /// `None` where there is nothing to do.
 fn undone(
-    spot: &Spot,
+    spot: &AppFile,
     text: &str,
-    connection: Option<Connection>,
+    connection: Option<ConnectRecord>,
     directories: &Directories,
 ) -> anyhow::Result<Option<Undone>> {
     let Some(connection) = connection else {
         let edited = spot.disconnect(text, &Map::new(), directories)?;
         return Ok(edited.map(Undone::Edited));
     };
-    if connection.is_untouched(text.as_bytes()) {
+    if connection.is_unchanged(text.as_bytes()) {
         match &connection.before {
-            Before::Nothing => return Ok(Some(Undone::Restored(None))),
-            Before::Copy(copy) => match std::fs::read_to_string(copy) {
+            OriginalFile::Nothing => return Ok(Some(Undone::Restored(None))),
+            OriginalFile::Copy(copy) => match std::fs::read_to_string(copy) {
                 Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
                 Err(error) => errln!("the copy of it is gone ({}: {error})", copy.display()),
             },
-            Before::Mixed => {}
+            OriginalFile::Mixed => {}
         }
     }
     let edited = spot.disconnect(text, &connection.taken_out, directories)?;
     let text = edited.as_deref().unwrap_or(text);
-    let put_back = spot.put_back(text, &connection.taken_out_of_projects, directories)?;
+    let put_back = spot.restore_projects(text, &connection.taken_out_of_projects, directories)?;
     Ok(put_back.or(edited).map(Undone::Edited))
 }

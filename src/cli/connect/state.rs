@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use serde::Serialize;
 
 use crate::{
-    apps::{APPS, App, Directories, Fate, Scope, Spot, candidates},
+    apps::{APPS, App, AppFile, Directories, FileScope, FoundEntry, find_servers},
     cli::{
         json, settings,
         table::{numbers, rendered, table},
@@ -28,19 +28,19 @@ struct AppState {
 }
 
 impl AppState {
-    fn of(app: &'static App, mut spot: Spot, directories: &Directories) -> Self {
+    fn of(app: &'static App, mut spot: AppFile, directories: &Directories) -> Self {
         if let Ok(backups) = settings::backups() {
-            spot.remember(&backups);
+            spot.load_dormouse_entry(&backups);
         }
-        let (found, unreadable) = candidates(std::slice::from_ref(&spot), directories);
-        let is_ours = |fate: &Fate| matches!(fate, Fate::Ourselves);
+        let (found, unreadable) = find_servers(std::slice::from_ref(&spot), directories);
+        let is_ours = |fate: &FoundEntry| matches!(fate, FoundEntry::Dormouse);
         let state = match (spot.path.is_file(), unreadable.is_empty()) {
             (false, _) => "no file",
             (true, false) => "unreadable",
-            _ if found.iter().any(|candidate| is_ours(&candidate.fate)) => "connected",
+            _ if found.iter().any(|candidate| is_ours(&candidate.entry)) => "connected",
             _ => "not connected",
         };
-        let others = found.into_iter().filter(|candidate| !is_ours(&candidate.fate));
+        let others = found.into_iter().filter(|candidate| !is_ours(&candidate.entry));
         let servers = others.map(|candidate| candidate.name).collect();
         let error = unreadable.into_iter().next().map(|(_, why)| why);
         Self { app: app.id, path: spot.path, state, servers, error }
@@ -50,8 +50,8 @@ impl AppState {
 pub(super) fn list(is_json: bool) -> anyhow::Result<ExitCode> {
     let directories = settings::directories()?;
     let own_spot = |app: &'static App| {
-        let of_user = app.own_spot(Scope::User, &directories);
-        of_user.or_else(|| app.own_spot(Scope::Project, &directories))
+        let of_user = app.writable_file(FileScope::User, &directories);
+        of_user.or_else(|| app.writable_file(FileScope::Project, &directories))
     };
     let state = |app| Some(AppState::of(app, own_spot(app)?, &directories));
     let states: Vec<AppState> = APPS.iter().filter_map(state).collect();

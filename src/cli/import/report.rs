@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::Import;
 use crate::{
     apps::{
-        Needed, Outcome, Plan, Planned, Skipped, Source, masked, masked_value, secrets, secrets_in,
+        ImportPlan, PlannedOutcome, PlannedServer, RequiredVariable, ServerSource, SkippedServer,
+        find_secrets, find_secrets_in_text, mask_secrets, mask_secrets_in_value,
     },
     cli::table::{rendered, table, wrapped},
     config::{ConfigFile, visible},
@@ -22,8 +23,8 @@ impl Import<'_> {
         let written = counted(written.count(), "server");
         outln!("\nwrote {}: {written}", file.path.display());
         let variables = file.path.with_file_name(".env");
-        for Needed { name, what } in self.missing(file) {
-            outln!("set {name} ({}) in {}", visible(&what), variables.display());
+        for RequiredVariable { name, purpose } in self.missing(file) {
+            outln!("set {name} ({}) in {}", visible(&purpose), variables.display());
         }
         let count = self.secrets.all.len();
         let secrets = counted(count, "secret");
@@ -40,11 +41,11 @@ impl Import<'_> {
     }
 
     /// Variables that nothing defines.
-    fn missing(&self, file: &ConfigFile) -> Vec<Needed> {
+    fn missing(&self, file: &ConfigFile) -> Vec<RequiredVariable> {
         let environment = file.environment();
         let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
-        let needed = written.flat_map(|planned| &planned.needed);
-        let mut missing: Vec<Needed> =
+        let needed = written.flat_map(|planned| &planned.required);
+        let mut missing: Vec<RequiredVariable> =
             needed.filter(|needed| environment.get(&needed.name).is_none()).cloned().collect();
         missing.sort();
         missing.dedup();
@@ -60,8 +61,8 @@ impl Import<'_> {
         let hide = |entry: &Map<String, Value>| {
             let entry = json!(entry);
             let path = file.path.with_extension("json");
-            let secrets = [&secrets_in(&path, &entry.to_string())[..], &self.secrets.all];
-            masked_value(&entry, &secrets.concat())
+            let secrets = [&find_secrets_in_text(&path, &entry.to_string())[..], &self.secrets.all];
+            mask_secrets_in_value(&entry, &secrets.concat())
         };
         let of_plan =
             self.plan.servers.iter().zip(&self.secrets.of).map(|(planned, secrets)| Reported {
@@ -70,8 +71,8 @@ impl Import<'_> {
                 outcome: says(planned.outcome),
                 entry: Some(hide(&planned.entry)),
                 notes: planned.notes.clone(),
-                set: planned.needed.iter().map(|needed| needed.name.clone()).collect(),
-                secrets: secrets.iter().map(|secret| secret.place.to_string()).collect(),
+                set: planned.required.iter().map(|needed| needed.name.clone()).collect(),
+                secrets: secrets.iter().map(|secret| secret.location.to_string()).collect(),
             });
         let skipped = self.plan.skipped.iter().map(|skipped| Reported {
             name: skipped.name.clone(),
@@ -92,12 +93,12 @@ impl Import<'_> {
     }
 }
 
-fn says(outcome: Outcome) -> &'static str {
+fn says(outcome: PlannedOutcome) -> &'static str {
     match outcome {
-        Outcome::Added => "added",
-        Outcome::Replaced => "replaced",
-        Outcome::AlreadyThere => "already there",
-        Outcome::NameTaken => "name taken",
+        PlannedOutcome::Added => "added",
+        PlannedOutcome::Replaced => "replaced",
+        PlannedOutcome::AlreadyThere => "already there",
+        PlannedOutcome::NameTaken => "name taken",
     }
 }
 
@@ -134,22 +135,22 @@ struct Origin {
     path: PathBuf,
 }
 
-impl From<&Source> for Origin {
-    fn from(source: &Source) -> Self {
+impl From<&ServerSource> for Origin {
+    fn from(source: &ServerSource) -> Self {
         Self { app: source.app, path: source.path.clone() }
     }
 }
 
 /// `is_whole`: commands are not cut, since the user is going to be asked whether to run them.
-pub(super) fn show(plan: &Plan, file: &ConfigFile, is_whole: bool) {
+pub(super) fn show(plan: &ImportPlan, file: &ConfigFile, is_whole: bool) {
     let mut shown = table(&["SERVER", "FROM", "RUNS", ""]);
     for planned in &plan.servers {
         let from: Vec<String> = planned.from.iter().map(ToString::to_string).collect();
         let becomes = match planned.outcome {
-            Outcome::Added => "is added",
-            Outcome::Replaced => "replaces the one there",
-            Outcome::AlreadyThere => "is there already",
-            Outcome::NameTaken => "name is taken",
+            PlannedOutcome::Added => "is added",
+            PlannedOutcome::Replaced => "replaces the one there",
+            PlannedOutcome::AlreadyThere => "is there already",
+            PlannedOutcome::NameTaken => "name is taken",
         };
         let runs = visible(&runs(planned));
         shown.add_row([visible(&planned.name), from.join(", "), runs, becomes.to_owned()]);
@@ -159,10 +160,10 @@ pub(super) fn show(plan: &Plan, file: &ConfigFile, is_whole: bool) {
     } else {
         outln!("{}\n", if is_whole { wrapped(shown) } else { rendered(shown) });
     }
-    if plan.servers.iter().any(|planned| planned.outcome == Outcome::NameTaken) {
+    if plan.servers.iter().any(|planned| planned.outcome == PlannedOutcome::NameTaken) {
         errln!("--force replaces servers whose name is taken");
     }
-    for Skipped { name, source, why } in &plan.skipped {
+    for SkippedServer { name, source, why } in &plan.skipped {
         errln!("{} of {source} is left out: {}", visible(name), visible(why));
     }
     for planned in &plan.servers {
@@ -173,10 +174,10 @@ pub(super) fn show(plan: &Plan, file: &ConfigFile, is_whole: bool) {
 }
 
 /// The command or the URL, without secrets.
-fn runs(planned: &Planned) -> String {
+fn runs(planned: &PlannedServer) -> String {
     let text = |key: &str| planned.entry.get(key).and_then(Value::as_str);
     let words = planned.entry.get("args").and_then(Value::as_array).into_iter().flatten();
     let words = text("url").or(text("command")).into_iter().chain(words.filter_map(Value::as_str));
     let runs = words.collect::<Vec<_>>().join(" ");
-    masked(&runs, &secrets(&planned.name, &planned.entry))
+    mask_secrets(&runs, &find_secrets(&planned.name, &planned.entry))
 }

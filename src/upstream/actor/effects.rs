@@ -31,7 +31,7 @@ impl ServerActor {
         match effect {
             Effect::StartAttempt(purpose) => self.start_attempt(purpose),
             Effect::Close(owned) => {
-                self.end(owned.must_end_before_next(), owned.end(ShutdownPolicy::SLEEP))
+                self.end(owned.must_end_before_next(), owned.end(ShutdownPolicy::SLEEP));
             }
             Effect::Bury(owned) => {
                 let server = self.name().to_owned();

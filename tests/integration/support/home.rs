@@ -106,20 +106,20 @@ fn collect(directory: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
 }
 
 /// A config file of an app, from `tests/apps`.
-pub struct AppFile {
+pub struct AppFixture {
     /// Path relative to the home.
     pub path: String,
     pub content: String,
 }
 
-impl AppFile {
+impl AppFixture {
     /// Returns the content with `<project>` replaced by this path.
     pub fn text(&self, project: &Path) -> String {
         self.content.replace("<project>", &project.to_string_lossy())
     }
 }
 
-pub fn app_files() -> Vec<AppFile> {
+pub fn app_files() -> Vec<AppFixture> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/apps");
     let mut files = Vec::new();
     collect(&root, &mut files);
@@ -127,7 +127,7 @@ pub fn app_files() -> Vec<AppFile> {
     let file = |(path, content): (PathBuf, Vec<u8>)| {
         let path = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
         let path = path.strip_prefix("home/").unwrap_or(&path).to_owned();
-        AppFile { path, content: String::from_utf8(content).unwrap() }
+        AppFixture { path, content: String::from_utf8(content).unwrap() }
     };
     files.into_iter().map(file).collect()
 }

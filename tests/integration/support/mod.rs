@@ -21,7 +21,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub use authority::{Authority, Behaviour, SECRET, form};
-pub use home::{AppFile, Home, USER_CONFIG, app_files};
+pub use home::{AppFixture, Home, USER_CONFIG, app_files};
 pub use host::{Host, ModernHost, text_of};
 pub use http::client as http_client;
 pub use processes::{descendants, eventually, is_alive, peak_memory};

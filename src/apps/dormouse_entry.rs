@@ -1,34 +1,34 @@
-//! How each host writes the entry of one server: ours.
+//! The entry for dormouse itself, in the format of each app.
 
 use serde_json::{Value, json};
 
-/// The name of our entry.
-pub(super) const NAME: &str = "dormouse";
+/// The name of dormouse's entry in the files of apps.
+pub(super) const ENTRY_NAME: &str = "dormouse";
 
-/// How a host is to reach dormouse.
+/// The transport by which an app reaches dormouse: a command to launch or a URL.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Way {
+pub enum DormouseTransport {
     Launch { command: String, args: Vec<String> },
     Url { url: String, token: Option<String> },
 }
 
-/// How an entry is written.
+/// The format in which an app writes the entry of a server.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
-    /// A command and its arguments, or a URL under this key.
+pub(super) enum EntryFormat {
+    /// `command` and `args`, or a URL under the key `url`.
     Plain {
         url: &'static str,
     },
-    /// The same with headers under another name.
+    /// As `Plain` with the key `url`, but with headers under `http_headers`.
     Codex,
-    /// A command alone.
+    /// `command` and `args` only: the app cannot use a URL.
     LocalOnly,
-    /// With the name of the transport.
+    /// As `Plain`, with the name of the transport under `type`.
     Typed {
         local: &'static str,
         http: &'static str,
     },
-    /// And with the tools that may be used.
+    /// As `Typed`, with the list of allowed tools under `tools`.
     Copilot,
     OpenCode,
     Goose,
@@ -36,12 +36,12 @@ pub(super) enum Form {
     Continue,
 }
 
-impl Form {
-    /// `None` where it cannot say this.
-    pub(super) fn entry(self, way: &Way) -> Option<Value> {
-        match way {
-            Way::Launch { command, args } => Some(self.launch(command, args)),
-            Way::Url { url, token } => self.remote(url, token.as_deref()),
+impl EntryFormat {
+    /// Returns the entry for dormouse, or `None` if the app cannot use this transport.
+    pub(super) fn entry(self, transport: &DormouseTransport) -> Option<Value> {
+        match transport {
+            DormouseTransport::Launch { command, args } => Some(self.launch(command, args)),
+            DormouseTransport::Url { url, token } => self.remote(url, token.as_deref()),
         }
     }
 
@@ -61,9 +61,9 @@ impl Form {
             }
             Self::Goose => {
                 let timeout = GOOSE_TIMEOUT;
-                json!({"enabled": true, "type": "stdio", "name": NAME, "cmd": command, "args": args, "timeout": timeout})
+                json!({"enabled": true, "type": "stdio", "name": ENTRY_NAME, "cmd": command, "args": args, "timeout": timeout})
             }
-            Self::Continue => json!({"name": NAME, "command": command, "args": args}),
+            Self::Continue => json!({"name": ENTRY_NAME, "command": command, "args": args}),
         }
     }
 
@@ -77,9 +77,9 @@ impl Form {
             Self::OpenCode => json!({"type": "remote", "url": url, "enabled": true}),
             Self::Goose => {
                 let timeout = GOOSE_TIMEOUT;
-                json!({"enabled": true, "type": "streamable_http", "name": NAME, "uri": url, "timeout": timeout})
+                json!({"enabled": true, "type": "streamable_http", "name": ENTRY_NAME, "uri": url, "timeout": timeout})
             }
-            Self::Continue => json!({"name": NAME, "type": "streamable-http", "url": url}),
+            Self::Continue => json!({"name": ENTRY_NAME, "type": "streamable-http", "url": url}),
         };
         if let Some(token) = token {
             let headers = json!({"Authorization": format!("Bearer {token}")});
@@ -93,5 +93,6 @@ impl Form {
     }
 }
 
-/// In seconds: as long as dormouse gives its servers.
+/// Timeout in dormouse's entry for Goose, in seconds: the same as dormouse's own limit for calls to
+/// servers.
 const GOOSE_TIMEOUT: u32 = 600;

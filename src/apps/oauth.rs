@@ -1,13 +1,15 @@
-//! What hosts say of logins, in our keys.
+//! Translates the OAuth settings of apps into the keys of dormouse's config.
 
 use serde_json::{Map, Value, json};
 
-/// `oauth` of an entry of ours, and the keys that mean nothing here. Empty where everything is found out by asking.
-pub(super) fn oauth(theirs: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+/// Returns `oauth` for an entry of dormouse's config, and the keys that it does not support.
+///
+/// `oauth` is empty if discovery will find everything that the login needs.
+pub(super) fn translate_oauth(theirs: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
     let (mut ours, mut left_out) = (Map::new(), Vec::new());
     for (key, value) in theirs {
         match (key.as_str(), value) {
-            // That a server wants a login is found out by asking it.
+            // dormouse learns from the server itself whether it requires a login.
             (_, Value::Null) | ("enabled", _) => {}
             ("clientId" | "client_id" | "CLIENT_ID", id) => {
                 ours.insert("clientId".to_owned(), id);
@@ -22,12 +24,12 @@ pub(super) fn oauth(theirs: Map<String, Value>) -> (Map<String, Value>, Vec<Stri
             ("scopes", scopes @ Value::Array(_)) => {
                 ours.insert("scopes".to_owned(), scopes);
             }
-            ("redirectUri" | "redirect_uri", place) => {
-                ours.insert("redirectUri".to_owned(), place);
+            ("redirectUri" | "redirect_uri", uri) => {
+                ours.insert("redirectUri".to_owned(), uri);
             }
             ("callbackPort", Value::Number(port)) => {
-                let place = format!("http://localhost:{port}/callback");
-                ours.insert("redirectUri".to_owned(), json!(place));
+                let uri = format!("http://localhost:{port}/callback");
+                ours.insert("redirectUri".to_owned(), json!(uri));
             }
             ("authServerMetadataUrl", address) => {
                 ours.insert("authServer".to_owned(), address);
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_each_app_calls_it_is_called_as_here() {
+    fn keys_of_each_app_are_translated() {
         for (theirs, expected) in [
             (json!({}), json!({})),
             (
@@ -60,7 +62,7 @@ mod tests {
             ),
         ] {
             let Value::Object(theirs) = theirs else { unreachable!() };
-            let (ours, left_out) = oauth(theirs);
+            let (ours, left_out) = translate_oauth(theirs);
             assert_eq!(Value::Object(ours), expected);
             assert!(left_out.iter().all(|key| key == "oauth.tokenParamName"));
         }
