@@ -1,4 +1,4 @@
-//! One outgoing request from its registration to its answer, its deadline or its cancellation.
+//! One outgoing request, from its registration to its answer, its deadline or its cancellation.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::{
     wire::{Outcome, Raw, credentials::CredentialError, edit},
 };
 
-/// Receives the `params` of each progress notification of a request, in order, before its result.
+/// Receives the `params` of each progress notification of a request, in order, before the result.
 pub type ProgressSink = Box<dyn Fn(Raw) + Send>;
 
-/// How a request is made.
+/// The options of a request.
 pub struct CallOptions {
-    /// The request fails after this long without an answer or progress; zero means never.
+    /// Maximum time without an answer or progress; zero means no limit.
     pub silence: Duration,
-    /// Asks for progress: the request carries a token of ours in place of the caller's.
+    /// The sink for progress. The request carries a token of dormouse in place of the caller's.
     pub progress: Option<ProgressSink>,
 }
 
@@ -27,15 +27,15 @@ impl CallOptions {
     }
 }
 
-/// Why a request has no answer.
+/// The reason that a request has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
-    /// It was never send_state, so that it can be tried elsewhere.
+    /// The request was not sent, and can be sent on another connection.
     #[error("the connection was closed already")]
     NotSent,
     #[error("the connection closed before the answer")]
     Closed,
-    /// The exchange broke off on its way; other requests are not concerned.
+    /// The exchange was interrupted; other requests are not affected.
     #[error("the connection broke before the answer ({0}); the request may have been executed")]
     Broken(String),
     /// The other side cannot be reached, so that the request was not executed.
@@ -44,10 +44,11 @@ pub enum CallError {
     /// This machine is out of descriptors or memory, so that the request was not executed.
     #[error("cannot be reached, since this machine is at its limits: {0}")]
     Exhausted(String),
-    /// The transport was refused; `detail` is the start of what came with it.
+    /// The other side refused the transport; `detail` is the start of its response.
     #[error("HTTP status {status}{detail}")]
     Refused { status: u16, detail: String },
-    /// There is nothing to show that the server would accept, so that the request was not executed.
+    /// No authorization is available that the server would accept, so that the request was not
+    /// executed.
     #[error(transparent)]
     Unauthorized(#[from] CredentialError),
     #[error("no answer for {0:?}")]
@@ -58,14 +59,14 @@ pub enum CallError {
     Oversized { size: usize, limit: usize },
     #[error("its answer is no JSON-RPC response: {0}")]
     Malformed(&'static str),
-    /// What it asks before it answers cannot be asked.
+    /// A question that the server asks before it answers cannot be relayed.
     #[error("{0}")]
     Unaskable(String),
 }
 
-/// A request with an id that is still to be send_state, or waits for its answer.
+/// A request with an id, before it is sent or while it waits for its answer.
 ///
-/// Dropping it cancels the request on the other side, where it was send_state.
+/// Dropping it cancels the request on the other side if it was sent.
 pub struct Call {
     peer: Peer,
     registered: RegisteredRequest,
@@ -74,12 +75,12 @@ pub struct Call {
     send_state: SendState,
 }
 
-/// What has to be told to the other side when nobody waits any more.
+/// The message that the other side gets when the caller stops waiting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SendState {
     NotSent,
     Cancellable,
-    /// MCP forbids to cancel `initialize` (2025-11-25, basic/utilities/cancellation).
+    /// MCP forbids cancelling `initialize` (2025-11-25, basic/utilities/cancellation).
     Uncancellable,
 }
 
@@ -91,20 +92,19 @@ impl Call {
         Self { peer, registered, silence, wants_progress, send_state: SendState::NotSent }
     }
 
-    /// The id under which the other side sees the request.
+    /// Returns the id that the other side sees.
     pub fn id(&self) -> u64 {
         self.registered.id
     }
 
-    /// What keeps the request from timing out, for whoever knows that it is being worked on.
+    /// Returns a handle that keeps the request from timing out while something works on it.
     pub fn pulse(&self) -> Pulse {
         self.registered.pulse.clone()
     }
 
     /// Sends the request and waits for its answer.
     ///
-    /// # Errors
-    /// As [`Peer::request`].
+    /// # Errors As [`Peer::request`].
     pub async fn send(mut self, method: &str, params: Option<Raw>) -> Result<Outcome, CallError> {
         if self.peer.is_closed() {
             return Err(CallError::NotSent);
@@ -148,7 +148,7 @@ fn with_progress_token(params: Option<Raw>, id: u64) -> Raw {
 }
 
 impl Drop for Call {
-    /// Tells the other side when nobody waits any more.
+    /// Cancels the request on the other side when the caller stops waiting.
     fn drop(&mut self) {
         let id = self.registered.id;
         let unanswered = self.peer.forget(id);
@@ -166,7 +166,7 @@ mod tests {
 
     const SILENCE: Duration = Duration::from_secs(10);
 
-    /// A request that wants progress, to a side that says what the test has it say.
+    /// Starts a request that wants progress, to a side whose messages the test writes.
     fn requested(peer: &Peer) -> tokio::task::JoinHandle<Result<Outcome, CallError>> {
         let peer = peer.clone();
         tokio::spawn(async move {

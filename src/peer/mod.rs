@@ -1,8 +1,8 @@
-//! A JSON-RPC peer over any wire: request ids, what is pending, deadlines, cancellation both ways,
-//! and progress in order before its result.
+//! A JSON-RPC peer over any wire: request ids, pending requests, deadlines, cancellation in both
+//! directions, and progress in order before its result.
 //!
-//! The same peer stands towards a host and towards a server. It must not know which of the two it
-//! is, nor what a method does, but for the two notifications that belong to requests themselves:
+//! The same type serves connections to hosts and to servers, and does not know which one it has. Of
+//! MCP's methods it knows only the two notifications that belong to requests themselves:
 //! `notifications/progress` and `notifications/cancelled` (MCP, basic utilities).
 
 mod call;
@@ -24,19 +24,19 @@ use crate::{
 };
 use pending::PendingRequests;
 
-/// A handle on one inner. Cheap to clone; requests on it run concurrently.
+/// A handle on one connection. Clones are cheap; requests run concurrently.
 #[derive(Clone)]
 pub struct Peer {
     inner: Arc<PeerInner>,
-    /// Where messages leave. A inner may have several ways out: over HTTP each response is one.
+    /// The queue of outgoing messages. A connection over HTTP has several, one for each response.
     outbox: Outbox,
 }
 
 struct PeerInner {
     pending: Lock<PendingRequests>,
-    /// Cancelled once no further request can be made.
+    /// Cancelled when no further request can be made.
     closed: CancellationToken,
-    /// Whenever nothing is pending any more.
+    /// Notified whenever no request is pending.
     settled: Notify,
 }
 
@@ -50,7 +50,7 @@ impl Peer {
         Self { inner, outbox }
     }
 
-    /// The same peer, reached by another way out.
+    /// Returns the same peer with another queue for outgoing messages.
     #[must_use]
     pub fn through(&self, outbox: Outbox) -> Self {
         Self { inner: self.inner.clone(), outbox }
@@ -58,10 +58,10 @@ impl Peer {
 
     /// Sends a request and waits for its answer.
     ///
-    /// Dropping the future cancels the request on the other side, so does the deadline.
+    /// Dropping the future, and reaching the deadline, cancel the request on the other side.
     ///
-    /// # Errors
-    /// When no answer came: see [`CallError`]. An answer that is an error is the `Err` of [`Outcome`].
+    /// # Errors If no answer arrived: see [`CallError`]. An answer that is an error is the `Err` of
+    /// [`Outcome`].
     pub async fn request(
         &self,
         method: &str,
@@ -71,27 +71,27 @@ impl Peer {
         self.prepare(options).send(method, params).await
     }
 
-    /// A request that has its id already, before it is sent.
+    /// Registers a request, which has its id before it is sent.
     pub fn prepare(&self, options: CallOptions) -> Call {
         Call::new(self.clone(), options)
     }
 
-    /// Fails one request of ours, by its id; `false` when it was answered before.
+    /// Fails one pending request by its id. Returns `false` if it was answered before.
     pub fn fail(&self, id: u64, cause: CallError) -> bool {
         self.answer(Some(&Id::from(id)), Err(cause))
     }
 
-    /// Answers one request of ours, by its id; `false` when it was answered before.
+    /// Answers one pending request by its id. Returns `false` if it was answered before.
     pub fn settle(&self, id: u64, outcome: Outcome) -> bool {
         self.answer(Some(&Id::from(id)), Ok(outcome))
     }
 
-    /// Whether a request of ours still waits for its answer.
+    /// Returns whether a request still waits for its answer.
     pub fn is_waiting(&self, id: u64) -> bool {
         self.inner.pending.lock().is_waiting(id)
     }
 
-    /// Sends a notification; lost where the inner is closed, as notifications are.
+    /// Sends a notification, which is lost if the connection is closed.
     pub fn notify(&self, method: &str, params: Option<Raw>) {
         let method = method.to_owned();
         self.outbox.push(Message::Notification(Notification { method, params }));
@@ -102,7 +102,7 @@ impl Peer {
         self.outbox.push(Message::Response(Response { id: Some(id), outcome }));
     }
 
-    /// Answers something whose id could not be read.
+    /// Answers a message whose id could not be read.
     pub fn respond_to_unreadable(&self, id: Option<Id>, error: Raw) {
         self.outbox.push(Message::Response(Response { id, outcome: Err(error) }));
     }
@@ -111,17 +111,17 @@ impl Peer {
         self.inner.closed.is_cancelled()
     }
 
-    /// Resolves when the other side has closed the inner, or its process is gone.
+    /// Resolves when the other side has closed the connection, or its process has ended.
     pub async fn closed(&self) {
         self.inner.closed.cancelled().await;
     }
 
-    /// A token that is cancelled with the inner, or before it by whoever holds it.
+    /// Returns a token that is cancelled with the connection, or earlier by its holder.
     pub fn token(&self) -> CancellationToken {
         self.inner.closed.child_token()
     }
 
-    /// Fails everything pending at once, and lets the writer finish what is queued.
+    /// Fails everything pending at once, and lets the writer finish the queue.
     pub fn close(&self) {
         self.inner.closed.cancel();
         self.outbox.close();
@@ -129,12 +129,12 @@ impl Peer {
         self.inner.settled.notify_waiters();
     }
 
-    /// Takes no further requests; those in flight may still be answered.
+    /// Accepts no further requests; pending ones may still be answered.
     pub fn retire(&self) {
         self.inner.closed.cancel();
     }
 
-    /// Waits until no request of ours is pending.
+    /// Waits until no request is pending.
     pub async fn settled(&self) {
         loop {
             let mut settled = std::pin::pin!(self.inner.settled.notified());
@@ -146,24 +146,24 @@ impl Peer {
         }
     }
 
-    /// Whether more waits to be sent than those who cause it should add to.
+    /// Returns whether the queue is so long that producers should add nothing.
     pub fn is_full(&self) -> bool {
         self.outbox.is_full()
     }
 
-    /// Whether those who cause messages are to wait for the other side; else it loses some.
+    /// Returns whether producers have to wait for the other side; otherwise it loses messages.
     pub fn holds_up(&self) -> bool {
         self.outbox.holds_up()
     }
 
-    /// Whether the other side has stopped reading.
+    /// Returns whether the other side has stopped reading.
     pub fn is_stalled(&self) -> bool {
         self.outbox.is_stalled()
     }
 
-    /// Waits until the other side has read enough of what was sent to it, or `patience` is over.
+    /// Waits until the other side has read enough of the queue, or `patience` has passed.
     pub async fn ready(&self, patience: Duration) {
-        // A reader that waited for ever would let one stuck peer stop all others.
+        // A reader that waits forever would let one stuck peer stop all others.
         let _ = tokio::time::timeout(patience, self.outbox.ready()).await;
     }
 
@@ -172,7 +172,7 @@ impl Peer {
         self.outbox.push(Message::Request(request))
     }
 
-    /// Forgets a request; `false` when it was answered before.
+    /// Forgets a request. Returns `false` if it was answered before.
     fn forget(&self, id: u64) -> bool {
         let mut pending = self.inner.pending.lock();
         let was_waiting = pending.forget(id);
@@ -182,7 +182,7 @@ impl Peer {
         was_waiting
     }
 
-    /// Hands an answer to the request that waits for it; `false` when none does.
+    /// Gives an answer to its waiting request. Returns `false` if no request waits for it.
     fn answer(&self, id: Option<&Id>, answer: Result<Outcome, CallError>) -> bool {
         let mut pending = self.inner.pending.lock();
         let is_awaited = pending.answer(id, answer);

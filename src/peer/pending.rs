@@ -22,7 +22,8 @@ struct PendingRequest {
     pulse: Pulse,
 }
 
-/// When the other side last showed that it works on a request; its deadline counts from there.
+/// The time at which the other side last showed that it works on a request. The request's deadline
+/// counts from there.
 #[derive(Clone)]
 pub struct Pulse(Arc<Lock<Instant>>);
 
@@ -31,7 +32,7 @@ impl Pulse {
         Self(Arc::new(Lock::new(Instant::now())))
     }
 
-    /// The other side has shown a sign of life.
+    /// Notes that the other side still works on the request.
     pub fn beat(&self) {
         *self.0.lock() = Instant::now();
     }
@@ -41,7 +42,7 @@ impl Pulse {
     }
 }
 
-/// What the caller keeps of a request that was registered.
+/// The caller's part of a registered request.
 pub(super) struct RegisteredRequest {
     pub(super) id: u64,
     pub(super) answer: oneshot::Receiver<Result<Outcome, CallError>>,
@@ -66,12 +67,13 @@ impl PendingRequests {
         self.waiting.contains_key(&id)
     }
 
-    /// Forgets a request; `false` when it was answered before.
+    /// Forgets a request. Returns `false` if it was answered before.
     pub(super) fn forget(&mut self, id: u64) -> bool {
         self.waiting.remove(&id).is_some()
     }
 
-    /// Hands over an answer; `false` when nobody waits for it (a late or repeated reply).
+    /// Passes on an answer. Returns `false` if no request waits for it, because the reply is late
+    /// or repeated.
     pub(super) fn answer(&mut self, id: Option<&Id>, answer: Result<Outcome, CallError>) -> bool {
         let Some(waiting) = id.and_then(Id::as_u64).and_then(|id| self.waiting.remove(&id)) else {
             return false;
@@ -79,7 +81,7 @@ impl PendingRequests {
         waiting.answer.send(answer).is_ok()
     }
 
-    /// Passes progress on to the request that it names; `false` when there is none.
+    /// Passes progress on to the request that it names. Returns `false` if there is none.
     pub(super) fn progress(&mut self, params: &Raw) -> bool {
         let token = edit::get(params, "progressToken").and_then(Id::new);
         let waiting = token.as_ref().and_then(Id::as_u64).and_then(|id| self.waiting.get(&id));
@@ -93,7 +95,7 @@ impl PendingRequests {
 
     pub(super) fn fail_all(&mut self) {
         for (_, waiting) in self.waiting.drain() {
-            // The caller may have gone away in the meantime.
+            // The caller may have stopped waiting.
             let _ = waiting.answer.send(Err(CallError::Closed));
         }
     }

@@ -1,4 +1,4 @@
-//! The receiving half of a connection: every line is answered, handed over, or counted.
+//! The receiving half of a connection: every line is answered, passed on, or counted.
 
 use std::{io, sync::Arc};
 
@@ -14,22 +14,22 @@ use crate::{
     },
 };
 
-/// What the owner of a connection does with what the other side sends of its own accord.
+/// The owner's handler of messages that answer no request.
 pub trait MessageHandler: Send + Sync + 'static {
-    /// Takes a request. Must not block: whoever works on it answers with [`Peer::respond`].
+    /// Handles a request without blocking. Its answer is sent with [`Peer::respond`].
     fn request(&self, request: Request);
 
-    /// Takes a notification, in the order of arrival.
+    /// Handles a notification, in the order of arrival.
     fn notification(&self, notification: Notification);
 
-    /// Takes note of what cannot be read. A host is answered, a server's noise is counted.
+    /// Handles an unreadable message. A host gets an error; messages of a server are counted.
     fn unexpected(&self, what: UnexpectedMessage);
 
-    /// Waits while those that receive what this side sends cannot take more.
+    /// Waits while the receivers of this side's messages cannot accept more.
     fn ready(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// What arrived and was no message that anybody waits for.
+/// Input that is not a message, or that no request waits for.
 #[derive(Debug)]
 pub enum UnexpectedMessage {
     Invalid(InvalidMessage),
@@ -42,11 +42,10 @@ pub enum UnexpectedMessage {
     Stray(Response),
 }
 
-/// Reads until the stream ends. What is pending then can be answered by nobody any more; whether the
-/// other direction stays open is the owner's to say, with [`Peer::close`].
+/// Reads until the stream ends. Requests that are pending then will not be answered; the owner
+/// decides whether the other direction stays open, with [`Peer::close`].
 ///
-/// # Errors
-/// When reading fails.
+/// # Errors If reading fails.
 pub async fn read_messages<R, H>(
     mut lines: LineReader<R>,
     limit: usize,
@@ -70,14 +69,14 @@ where
     }
 }
 
-/// Takes the messages of one line: answers what is pending, and hands the rest to `handler`.
+/// Handles the messages of one line: answers pending requests, and passes the rest to `handler`.
 pub fn receive<H: MessageHandler>(line: &Bytes, peer: &Peer, handler: &H) {
     for message in parse_line(line) {
         receive_message(message, peer, handler);
     }
 }
 
-/// Takes one message, or what should have been one.
+/// Handles one message, or input that is not one.
 pub fn receive_message<H: MessageHandler>(
     message: Result<Message, InvalidMessage>,
     peer: &Peer,
@@ -105,7 +104,7 @@ pub fn receive_message<H: MessageHandler>(
 
 fn receive_response<H: MessageHandler>(response: Response, peer: &Peer, handler: &H) {
     let Response { id, outcome } = response;
-    // Cloning is two reference counts; it buys that a stray reply can be shown.
+    // A clone costs two reference counts, and keeps a stray reply for its report.
     if !peer.answer(id.as_ref(), Ok(outcome.clone())) {
         handler.unexpected(UnexpectedMessage::Stray(Response { id, outcome }));
     }

@@ -1,4 +1,4 @@
-//! Whether anything uses a connection, and since when nothing does.
+//! The uses of a connection, and the time since the last one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ enum ActivityState {
     Unused {
         since: Instant,
     },
-    /// The connection is being closed, and must not be used any more.
+    /// The connection is being closed, and accepts no further use.
     Closed,
 }
 
-/// One use; the connection is not idle while this lives.
+/// One use. The connection is not idle while this lives.
 #[derive(Debug)]
 pub(super) struct ActivityGuard(Arc<Activity>);
 
@@ -33,7 +33,7 @@ impl Activity {
         Arc::new(Self { state, unused: Notify::new() })
     }
 
-    /// Begins a use; `None` when the connection is being closed.
+    /// Begins a use; `None` if the connection is being closed.
     pub(super) fn begin(self: &Arc<Self>) -> Option<ActivityGuard> {
         let mut state = self.state.lock();
         *state = match *state {
@@ -44,7 +44,7 @@ impl Activity {
         Some(ActivityGuard(self.clone()))
     }
 
-    /// Bars new uses, unless there is one at this moment.
+    /// Refuses further uses, unless the connection is in use now. Returns whether it did.
     pub(super) fn try_close(&self) -> bool {
         let mut state = self.state.lock();
         let is_in_use = matches!(*state, ActivityState::InUse(_));
@@ -54,12 +54,12 @@ impl Activity {
         !is_in_use
     }
 
-    /// Bars new uses.
+    /// Refuses further uses.
     pub(super) fn close(&self) {
         *self.state.lock() = ActivityState::Closed;
     }
 
-    /// Resolves once nothing has used the connection for `timeout`.
+    /// Resolves when nothing has used the connection for `timeout`.
     pub(super) async fn idle_for(&self, timeout: Duration) {
         loop {
             let due = match *self.state.lock() {

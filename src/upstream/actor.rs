@@ -1,4 +1,4 @@
-//! The one task that owns a server's life: it waits for whatever can happen next, lets the pure
+//! The one task that owns a server's life: it waits for the next event, lets the pure
 //! [`ServerState`] decide, and performs the effects.
 
 mod effects;
@@ -33,19 +33,19 @@ use crate::{
 };
 
 pub(super) enum ActorCommand {
-    /// Somebody needs the server and waits for it.
+    /// A caller needs the server and waits for it.
     Want { host_era: Era, reply: oneshot::Sender<Result<Lease, LoadError>> },
-    /// Connect, though nobody waits.
+    /// Connects the server although no caller waits.
     Begin { host_era: Era },
-    /// Find out what it has, though nobody needs it.
+    /// Reads the server's lists although no caller needs them.
     Learn,
-    /// It was loaded in another run.
+    /// Treats the server as loaded, as in an earlier run.
     Restore,
-    /// Something that this task cannot wait for has changed.
+    /// A condition that this task cannot await has changed.
     Reevaluate,
-    /// Go to sleep now, if nothing speaks against it.
+    /// Puts the server to sleep now, unless it must stay awake.
     Sleep { reply: oneshot::Sender<Result<(), StaysAwake>> },
-    /// Another takes its place: end as soon as nothing is in flight.
+    /// Another instance replaces this one, which ends as soon as nothing is in flight.
     Retire,
 }
 
@@ -65,7 +65,7 @@ enum ActorEvent {
 
 type AttemptFuture<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>> + Send>>;
 
-/// A server that changes its lists whenever they are read must not keep us announced_before_refresh them.
+/// A server that changes its lists whenever they are read must not keep dormouse reading them.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct ServerActor {
     shared: Arc<UpstreamInner>,
@@ -76,22 +76,24 @@ pub(super) struct ServerActor {
     state: Option<ServerState<OwnedConnection>>,
     waiters: Vec<(Era, oneshot::Sender<Result<Lease, LoadError>>)>,
     attempt: Option<AttemptFuture<ConnectedServer>>,
-    /// The end of the previous process; a new one waits for it, since they may share a lock or a port.
+    /// The end of the previous process. A new process waits for it, since both may use the same
+    /// lock or port.
     ending: Option<AbortOnDropHandle<()>>,
     refresh: Option<AttemptFuture<FetchedLists>>,
     refresh_not_before: Instant,
-    /// The era in which the last attempt was begun.
+    /// The era in which the last attempt began.
     attempted_era: Era,
-    /// How often the server had said that its lists had changed when the last announced_before_refresh of them began.
+    /// The number of announced list changes when the last refresh began.
     announced_before_refresh: u64,
     /// The era of the host that last needed the server.
     host_era: Era,
-    /// `None` before anybody has looked at what other runs have seen.
+    /// The eras and framings known from other runs; `None` before they were read from disk.
     spoken: Option<ProtocolSupport>,
     freshness: Freshness,
     is_first_attempt_over: bool,
     is_retiring: bool,
-    /// The cause that was logged when the server could not be reached, while it has not been since.
+    /// The cause of the last failure that was logged; `None` once the server has been reached
+    /// again.
     logged: Option<String>,
 }
 
@@ -218,7 +220,7 @@ impl ServerActor {
         match command {
             ActorCommand::Want { host_era, reply } => {
                 if self.has_ended() {
-                    // Noticed here before the event of it came up.
+                    // Noticed here before the event for it was handled.
                     self.handle_death();
                 }
                 if self.should_reconnect(host_era) {
@@ -229,7 +231,7 @@ impl ServerActor {
                 if let Some(ServerState::Awake { connection: owned, .. }) = &self.state
                     && let Some(lease) = Lease::on(&owned.connection)
                 {
-                    // Whoever asked may have gone away.
+                    // The caller may have stopped waiting.
                     let _ = reply.send(Ok(lease.mark_used()));
                     return;
                 }
@@ -247,7 +249,7 @@ impl ServerActor {
             }
             ActorCommand::Reevaluate => {}
             ActorCommand::Sleep { reply } => {
-                // Whoever asked may have gone away.
+                // The caller may have stopped waiting.
                 let _ = reply.send(self.sleep());
             }
             ActorCommand::Retire => self.is_retiring = true,
@@ -270,7 +272,7 @@ impl ServerActor {
         }
     }
 
-    /// A hybrid server's catalog is on disk, or it is connected for it.
+    /// Reads a hybrid server's catalog from disk, or connects the server for it.
     fn learn(&mut self) {
         if self.take_recalled(Origin::OwnAccord) {
             self.first_attempt_over();
@@ -279,7 +281,8 @@ impl ServerActor {
         }
     }
 
-    /// Takes over what the server had in another run, if that is known and it has not been loaded in this one.
+    /// Adopts the catalog of another run, if one is known and the server has not been loaded in
+    /// this run.
     fn take_recalled(&mut self, origin: Origin) -> bool {
         if !matches!(self.state, Some(ServerState::Unloaded { .. })) {
             return false;
@@ -291,18 +294,19 @@ impl ServerActor {
         true
     }
 
-    /// Whether the connection was made for no host in particular, and its first host would do better with another: one
-    /// in its own era, where the server speaks that, or one for which all is declared that the host declares.
+    /// Returns whether the connection was made for no particular host, and another would suit its
+    /// first host better: in the host's era, if the server speaks it, or with all capabilities that
+    /// the host declares.
     fn should_reconnect(&self, host_era: Era) -> bool {
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return false };
         let connection = &owned.connection;
         !connection.is_used()
             && (self.is_in_another_era(connection, host_era) || self.declares_too_little(connection))
-            // A request of dormouse itself may be in flight; then it stays as it is.
+            // A request of dormouse itself may be in flight; the connection stays then.
             && connection.activity.try_close()
     }
 
-    /// Whether the server could speak this era, and the connection is in the other.
+    /// Returns whether the server may speak this era although the connection uses the other.
     fn is_in_another_era(&self, connection: &ServerConnection, host_era: Era) -> bool {
         let connected = connection.greeting.era;
         let protocol = self.setup.config.protocol;
@@ -316,8 +320,8 @@ impl ServerActor {
         observer.declares_more(&connection.terms.declared, connection.greeting.era)
     }
 
-    /// Returns the era of the first waiters host if the connection suits none of those that wait. An attempt that was
-    /// begun in that era is not made again: the server speaks no other.
+    /// Returns the era of the first waiting host if the connection suits none of the waiting hosts.
+    /// An attempt that was begun in that era is not repeated: the server does not speak it.
     fn better_era(&self, owned: &OwnedConnection) -> Option<Era> {
         let (first, _) = self.waiters.first()?;
         let connection = &owned.connection;
@@ -349,7 +353,7 @@ impl ServerActor {
                 self.apply(ServerEvent::Connected(owned));
             }
             Err(error) => {
-                // It may be another server by now, one that speaks another era.
+                // The program behind the config may have changed, and speak another era.
                 self.spoken = Some(ProtocolSupport::default());
                 self.shared.status.lock().last_error = Some(error.to_string());
                 self.apply(ServerEvent::Failed(Arc::new(error)));
@@ -358,7 +362,7 @@ impl ServerActor {
         }
     }
 
-    /// If it was time to look at what is known, that has come to nothing.
+    /// Notes that a due refresh has failed.
     fn postpone_expiry(&mut self) {
         if let Some(known) = self.shared.catalog.load_full() {
             self.freshness.postpone(&known);
@@ -384,7 +388,7 @@ impl ServerActor {
         }
     }
 
-    /// Closes the connection for further use, unless a use has begun since the clock ran out.
+    /// Closes the connection for further use, unless a use has begun since the timeout.
     fn is_closed_for_use(&self) -> bool {
         match &self.state {
             Some(ServerState::Awake { connection: owned, .. }) => {
@@ -414,7 +418,7 @@ impl ServerActor {
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return };
         let (connection, not_before) = (owned.connection.clone(), self.refresh_not_before);
         let config = self.setup.config.clone();
-        // What the server says from here on may be missing in what is read.
+        // Changes that the server announces from here on may be missing in the lists that are read.
         self.announced_before_refresh = self.setup.stale.announced_count();
         self.refresh = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
@@ -428,7 +432,8 @@ impl ServerActor {
         self.refresh_not_before = Instant::now() + MIN_REFRESH_INTERVAL;
         match outcome {
             Ok(lists) => {
-                // Whether the server has said so, or is read for another reason.
+                // True if the server has announced a change; false if the lists are read for
+                // another reason.
                 let is_announced =
                     self.announced_before_refresh > self.setup.stale.last_read_count();
                 let audience = if is_announced { Audience::Unaware } else { Audience::All };
@@ -454,13 +459,13 @@ impl ServerActor {
     async fn stop(mut self) {
         self.first_attempt_over();
         if self.is_retiring {
-            // The handle may be kept long after.
+            // The handle may be held long after this.
             self.shared.catalog.store(None);
         }
         if !self.waiters.is_empty() {
             self.refuse(&LoadRefusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
         }
-        // An attempt that is dropped kills what it started.
+        // Dropping an attempt kills the process that it started.
         self.attempt = None;
         if let Some(ServerState::Awake { connection: owned, .. }) = self.state.take() {
             owned.end(ShutdownPolicy::QUICK).await;
@@ -473,7 +478,7 @@ impl ServerActor {
     }
 }
 
-/// The work's outcome; for ever pending where there is none.
+/// Returns the outcome of the work; never resolves if there is none.
 async fn poll_work<T>(work: &mut Option<AttemptFuture<T>>) -> Result<Box<T>, AttemptError> {
     match work {
         Some(work) => work.await,
@@ -481,7 +486,7 @@ async fn poll_work<T>(work: &mut Option<AttemptFuture<T>>) -> Result<Box<T>, Att
     }
 }
 
-/// The future made of `subject`; for ever pending where there is none.
+/// Awaits the future made of `subject`; never resolves if there is none.
 async fn poll_with<S, F: Future<Output = ()>>(subject: Option<S>, make: impl FnOnce(S) -> F) {
     match subject {
         Some(subject) => make(subject).await,

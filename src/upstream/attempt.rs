@@ -1,6 +1,7 @@
-//! One attempt to connect: a fresh process or HTTP exchange, a handshake in the right era, and the catalog.
+//! One attempt to connect: a new process or HTTP exchange, a handshake in a suitable era, and the
+//! catalog.
 //!
-//! An attempt that fails leaves nothing behind: not a process, not a reader, not a registration.
+//! A failed attempt leaves nothing behind: no process, no reader, no registration.
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -28,29 +29,30 @@ use crate::{
     wire::{LineReader, Outbox, Raw, credentials::Credentials, edit, write_messages},
 };
 
-/// How long a process that has exited, or reads no more, is still read from.
+/// Maximum time for which the output of a process is read after it has exited or closed its input.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What an attempt needs to know beside the server's config.
+/// The context of an attempt in addition to the server's config.
 #[derive(Clone)]
 pub(super) struct ConnectSetup {
     pub(super) config: Arc<ServerConfig>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) stale: Arc<StaleLists>,
-    /// What is known of the server, for transports that repeat some of it.
+    /// The known catalog, for transports that repeat parts of it in headers.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    /// Where the server may want a login.
+    /// The authorization, for servers that may demand a login.
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) context: Context,
 }
 
-/// What an attempt fetched_catalog.
+/// The outcome of a successful attempt.
 pub(super) struct ConnectedServer {
     pub(super) owned: OwnedConnection,
     pub(super) timing: ConnectTiming,
 }
 
-/// Connects, and reads the catalog if that is asked for. `host_era` is the era of whoever needs it.
+/// Connects, and reads the catalog if requested. `host_era` is the era of the host that needs the
+/// server.
 pub(super) async fn connect(
     setup: ConnectSetup,
     host_era: Era,
@@ -67,10 +69,11 @@ pub(super) async fn connect(
             let spoken =
                 ProtocolSupport { framing: Some(Framing::Sse), modern: Some(false), ..spoken };
             let older = attempt.run(HandshakePlan::Only(Era::Legacy), spoken, with_catalog).await;
-            // Where that fails as well, the first refusal says more.
+            // If that fails as well, the first refusal is more helpful.
             older.map_err(|error| if error.is_refusal() { refusal } else { error })
         }
-        // Some legacy servers exit at a probe. Starting them anew is part of the same attempt.
+        // Some legacy servers exit when they are probed. Starting them again is part of the same
+        // attempt.
         Err(AttemptError::Exited { phase: method::SERVER_DISCOVER, .. })
             if plan == HandshakePlan::First(Era::Modern) =>
         {
@@ -81,19 +84,19 @@ pub(super) async fn connect(
     };
     let mask = Mask::of(&attempt.setup.config);
     connected.map_err(|failure| match failure.masked(&mask) {
-        // In which phase that was noticed is nobody's concern.
+        // The phase does not matter for a demanded login.
         AttemptError::Call { cause: CallError::Unauthorized(cause), .. } => cause.into(),
         failure => failure,
     })
 }
 
-/// How long each phase of an attempt took.
+/// The duration of each phase of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectTiming {
-    /// The start of the process, or the opened of the HTTP exchange.
+    /// The start of the process, or the first HTTP exchange.
     pub opening: Duration,
     pub handshake: Duration,
-    /// `None` for a wake, which does not wait for them.
+    /// `None` for a wake, which does not wait for the lists.
     pub lists: Option<Duration>,
 }
 
@@ -103,7 +106,7 @@ impl ConnectTiming {
     }
 }
 
-/// Measures the phases of an attempt as it goes on.
+/// Measures the phases of an attempt as it proceeds.
 struct PhaseClock {
     last: Instant,
     timing: ConnectTiming,
@@ -120,7 +123,7 @@ impl PhaseClock {
     }
 }
 
-/// The names of declared capabilities, in alphabetical order.
+/// Returns the names of declared capabilities, in alphabetical order.
 pub fn declared_names(capabilities: &Raw) -> Vec<String> {
     let mut names: Vec<String> =
         edit::entries(capabilities).into_iter().map(|(name, _)| name).collect();
@@ -130,11 +133,11 @@ pub fn declared_names(capabilities: &Raw) -> Vec<String> {
 
 struct ConnectAttempt {
     setup: ConnectSetup,
-    /// `None` for never.
+    /// `None` for no deadline.
     deadline: Option<tokio::time::Instant>,
 }
 
-/// A connection that has been opened, on which nobody has greeted yet.
+/// An open connection, before the handshake.
 struct OpenedConnection {
     peer: Peer,
     carrier: Carrier,
@@ -143,7 +146,8 @@ struct OpenedConnection {
 }
 
 impl OpenedConnection {
-    /// What it said that was no message, as the end of a sentence.
+    /// Returns the lines that the server wrote and that were not messages, as the end of a
+    /// sentence.
     fn describe_output(&self) -> String {
         let noise = self.noise.describe().map(|noise| format!("; {noise}"));
         self.carrier.stderr_quote() + &noise.unwrap_or_default()
@@ -184,7 +188,8 @@ impl ConnectAttempt {
         Err(failure)
     }
 
-    /// Whether the refusal is such that a server of the older framing would give it, and that may be tried.
+    /// Returns whether a server of the older framing may refuse in this way, and the config allows
+    /// that framing.
     fn is_older_framing(&self, refusal: &AttemptError) -> bool {
         let may_try = matches!(&self.setup.config.transport,
             Ok(Transport::Http(remote)) if remote.framing == Framing::Either);
@@ -291,14 +296,15 @@ fn run_process(
     let (process, StdioPipes { stdin, stdout }) =
         ServerProcess::spawn(inbound.server(), launch, mask, lineage.as_deref(), watchdog, tasks)?;
     let lines = LineReader::new(stdout, *max_message_bytes);
-    // Both end with the pipes: the writer when the outbox closes, the reader when the process is gone.
+    // Both tasks end with the pipes: the writer when the outbox closes, the reader when the process
+    // is gone.
     let reading = read_messages(lines, *max_message_bytes, peer.clone(), Arc::new(inbound));
     let reader = CloseOnDrop(peer.clone());
     tasks.spawn(async move {
         tokio::select! {
-            // A grandchild may hold the pipe open after the connection was given up.
+            // A grandchild may hold the pipe open after dormouse has given up the connection.
             () = reader.0.closed() => {}
-            // The end of the stream, or an error in reading it, is the end of the connection; so is a panic.
+            // The end of the stream, a read error or a panic ends the connection.
             _ = reading => {}
         }
     });
@@ -306,15 +312,15 @@ fn run_process(
     let exited = process.exited();
     tasks.spawn(async move {
         exited.await;
-        // What it said last is read first. The stream itself may never end, since what the process
-        // started may hold it open.
+        // The last output is read first. The stream may never end, since children of the process
+        // may hold it open.
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
         peer.close();
     });
     Ok(process)
 }
 
-/// Closes the connection when the task ends that carries it, in whatever way it ends.
+/// Closes the connection when its task ends, even by a panic.
 struct CloseOnDrop(Peer);
 
 impl Drop for CloseOnDrop {
@@ -327,12 +333,12 @@ async fn write_until_closed(outbox: Outbox, stdin: tokio::process::ChildStdin, p
     tokio::select! {
         written = write_messages(outbox.clone(), stdin) => {
             if written.is_err() {
-                // As where the process has exited: what it said last is read first.
+                // As after an exit of the process, the last output is read first.
                 let _ = tokio::time::timeout(DRAIN_TIMEOUT, peer.closed()).await;
                 peer.close();
             }
         }
-        // What is queued at the end is given a moment; a server that does not read is not waited for.
+        // The queue is written for a moment; a server that does not read is not waited for.
         () = async {
             peer.closed().await;
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -1,4 +1,4 @@
-//! Why a server could not be connected.
+//! The reasons that a server could not be connected.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     wire::{Raw, credentials::CredentialError},
 };
 
-/// Why one attempt to connect failed.
+/// The reason that one attempt to connect failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AttemptError {
     #[error(transparent)]
@@ -28,7 +28,7 @@ pub enum AttemptError {
     #[error("{phase} failed: {cause}")]
     Call { phase: &'static str, cause: CallError },
     #[error("{phase} was refused: {message}")]
-    /// `code`: of the JSON-RPC error.
+    /// The server refused. `code` is that of the JSON-RPC error.
     Refused { phase: &'static str, code: i64, message: String },
     #[error(transparent)]
     Unauthorized(#[from] CredentialError),
@@ -41,7 +41,7 @@ pub enum AttemptError {
 }
 
 impl AttemptError {
-    /// The same without what the server was given and repeats.
+    /// Returns the error without secrets that the server has repeated.
     pub(super) fn masked(self, mask: &Mask) -> Self {
         match self {
             Self::Exited { phase, status, said } => {
@@ -58,13 +58,13 @@ impl AttemptError {
         }
     }
 
-    /// Whether the server was reached, and would not have us.
+    /// Returns whether the server was reached and refused the connection.
     pub(super) fn is_refusal(&self) -> bool {
         let is_http = matches!(self, Self::Call { cause: CallError::Refused { .. }, .. });
         is_http || matches!(self, Self::Refused { .. })
     }
 
-    /// The error with which the server has answered `initialize`.
+    /// Returns the error with which the server answered `initialize`.
     pub fn refused_handshake(&self) -> Option<Raw> {
         match self {
             Self::Refused { phase, code, message } if *phase == method::INITIALIZE => {
@@ -75,12 +75,13 @@ impl AttemptError {
         }
     }
 
-    /// Whether nothing is wrong but that somebody has to log in.
+    /// Returns whether a user only has to log in.
     pub(super) fn wants_login(&self) -> bool {
         matches!(self, Self::Unauthorized(CredentialError::LoginRequired { .. }))
     }
 
-    /// Whether it says nothing of the server itself, but of who may use it or of this machine.
+    /// Returns whether the failure is due to access rights or to this machine, and not to the
+    /// server.
     pub(super) fn is_no_strike(&self) -> bool {
         match self {
             Self::Unauthorized(_) | Self::Call { cause: CallError::Exhausted(_), .. } => true,
@@ -89,8 +90,8 @@ impl AttemptError {
         }
     }
 
-    /// Without what the server said on the way, which is in `said`: for texts that a model reads unasked, and
-    /// that stay the same as long as the cause does.
+    /// Returns the error without the server's output (`said`): for texts that a model reads
+    /// unasked, and that are stable as long as the cause is.
     pub(super) fn in_short(&self) -> String {
         match self {
             Self::Exited { phase, status, .. } => format!("it ended{status} during {phase}"),
@@ -100,36 +101,36 @@ impl AttemptError {
     }
 }
 
-/// The beginning of what a server says: it stands in logs and in errors for models.
+/// Returns the beginning of a server's text, for logs and for errors that models read.
 fn bounded(message: &str) -> String {
     const MAX_SAID: usize = 500;
     message.chars().take(MAX_SAID).collect()
 }
 
-/// What those who wanted a server are told when they cannot have it.
+/// The error for callers that cannot have a server.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
     /// A load failed; `attempts_left` more may be tried.
     #[error("failed to load {server:?}: {cause} ({attempts_left} {} left)", if *.attempts_left == 1 { "attempt" } else { "attempts" })]
     Failed { server: String, cause: Arc<AttemptError>, attempts_left: u8 },
-    /// The third load in a row failed.
+    /// The third consecutive load failed.
     #[error(
         "failed to load {server:?} after 3 attempts; the server will no longer be offered. Underlying error: {cause}"
     )]
     GivenUp { server: String, cause: Arc<AttemptError> },
-    /// A server whose catalog is known, or an eager one, cannot be reached now.
+    /// A server that is eager, or whose catalog is known, cannot be reached now.
     #[error("server {server:?} cannot be reached: {cause}")]
     Unreachable { server: String, cause: Arc<AttemptError> },
-    /// Somebody has to log in first.
+    /// A user has to log in first.
     #[error("server {server:?} is not connected: {cause}")]
     LoginRequired { server: String, cause: Arc<AttemptError> },
-    /// It was evicted or switched off before.
+    /// The server was evicted or switched off before.
     #[error("server {server:?} is not available")]
     Gone { server: String },
 }
 
 impl LoadError {
-    /// Why the last attempt failed, where one was made.
+    /// Returns the reason that the last attempt failed, if one was made.
     pub fn cause(&self) -> Option<&AttemptError> {
         match self {
             Self::Failed { cause, .. }

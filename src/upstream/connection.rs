@@ -1,4 +1,4 @@
-//! A live connection, and what carries it.
+//! A live connection, and the process or HTTP exchange that carries it.
 
 use std::sync::{
     Arc,
@@ -17,26 +17,29 @@ use crate::{
     protocol::Greeting,
 };
 
-/// A live connection to a server. Shared by all that use it.
+/// A live connection to a server, shared by all its users.
 pub(super) struct ServerConnection {
     pub(super) peer: Peer,
     pub(super) greeting: Greeting,
-    /// What it was declared, and what it has been seen to speak.
+    /// The declared capabilities, and the eras and framings that the server was seen to use.
     pub(super) terms: ConnectionTerms,
     pub(super) activity: Arc<Activity>,
     pub(super) noise: Arc<Noise>,
-    /// Whether a host has used it. Before that nothing is lost when it is made anew in another era.
+    /// True once a host has used the connection. Before that, it can be replaced by one in another
+    /// era without loss.
     pub(super) is_used: AtomicBool,
 }
 
 impl ServerConnection {
-    /// Whether a host has used it: it is not replaced by one that would suit another host better.
+    /// Returns whether a host has used the connection, so that it is not replaced by one that suits
+    /// another host better.
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
     }
 }
 
-/// What a server was told of its host, and how it is spoken to: what it lists may depend on that.
+/// The capabilities declared to a server, and the era and framing in use. The server's lists may
+/// depend on them.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionTerms {
     /// Names of the declared capabilities.
@@ -44,41 +47,41 @@ pub(super) struct ConnectionTerms {
     pub(super) spoken: ProtocolSupport,
 }
 
-/// A connection with what carries it, which only the actor holds.
+/// A connection with its carrier, which only the actor holds.
 pub(super) struct OwnedConnection {
     pub(super) connection: Arc<ServerConnection>,
     pub(super) carrier: Carrier,
-    /// What the server listed when it was connected, until the actor takes it; `None` for a wake, which
-    /// does not wait for the lists.
+    /// The lists that the server gave when it was connected, until the actor takes them; `None` for
+    /// a wake, which does not wait for the lists.
     pub(super) fetched_catalog: Option<ServerCatalog>,
 }
 
-/// The process behind a connection, or the HTTP exchanges that it consists of.
+/// The process behind a connection, or its HTTP exchanges.
 pub(super) enum Carrier {
     Process(ServerProcess),
     Http(http::HttpCarrier),
 }
 
 impl OwnedConnection {
-    /// Closes the connection, which fails what is in flight, and ends what carries it.
+    /// Closes the connection, which fails the requests in flight, and ends its carrier.
     pub(super) async fn end(self, policy: ShutdownPolicy) {
         self.connection.activity.close();
         self.carrier.end(&self.connection.peer, policy).await;
     }
 
-    /// How it ended and what it said last; for a server that is about to be gone.
+    /// Describes the end of the server and its last output.
     pub(super) async fn describe_end(&self) -> String {
         let status = self.carrier.describe_exit().await;
         format!("{status}{}", self.carrier.stderr_quote())
     }
 
-    /// Whether it ended only because its session did, so that the next one follows at once.
+    /// Returns whether only the session has expired, so that a new connection follows at once.
     pub(super) fn is_expired(&self) -> bool {
         matches!(&self.carrier, Carrier::Http(carrier) if carrier.is_expired())
     }
 
-    /// Whether the next connection has to wait for the end of this one: two processes may share a lock
-    /// or a port.
+    /// Returns whether the next connection has to wait for the end of this one: two processes may
+    /// use the same lock or port.
     pub(super) fn must_end_before_next(&self) -> bool {
         matches!(self.carrier, Carrier::Process(_))
     }
@@ -99,7 +102,7 @@ impl Carrier {
         }
     }
 
-    /// ` with exit status …`, or nothing where there is none.
+    /// Returns ` with exit status …`, or an empty text if there is none.
     pub(super) async fn describe_exit(&self) -> String {
         match self {
             Self::Process(process) => process.describe_exit().await,
@@ -107,7 +110,7 @@ impl Carrier {
         }
     }
 
-    /// The end of its standard error, as the end of a sentence.
+    /// Returns the end of standard error, as the end of a sentence.
     pub(super) fn stderr_quote(&self) -> String {
         match self {
             Self::Process(process) => process.stderr_quote(),

@@ -19,7 +19,7 @@ use crate::{
     wire::{Raw, edit},
 };
 
-/// Which lists of a server are meant.
+/// A set of lists of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -30,7 +30,7 @@ impl Kinds {
     pub const PROMPTS: Self = Self(8);
     pub const ALL: Self = Self(15);
 
-    /// The lists that a notification of a server says to have changed.
+    /// Returns the lists that a server's notification announces as changed.
     pub(super) fn changed_by(method: &str) -> Option<Self> {
         match method {
             method::TOOLS_LIST_CHANGED => Some(Self::TOOLS),
@@ -49,18 +49,18 @@ impl Kinds {
     }
 }
 
-/// Remembers which lists a server has said to have changed; a burst is remembered once.
+/// The lists that a server has announced as changed. A burst of announcements counts once.
 #[derive(Default)]
 pub(super) struct StaleLists {
     kinds: AtomicU8,
     marked: Notify,
-    /// How often the server has said so, and how often of these the lists have been read since.
+    /// The number of announcements, and how many of them the last reading covers.
     announced: AtomicU64,
     read: watch::Sender<u64>,
 }
 
 impl StaleLists {
-    /// The server has said that these lists have changed.
+    /// Notes that the server has announced a change of these lists.
     pub(super) fn announce(&self, kinds: Kinds) {
         self.announced.fetch_add(1, Ordering::Relaxed);
         self.mark(kinds);
@@ -71,29 +71,30 @@ impl StaleLists {
         self.marked.notify_one();
     }
 
-    /// How often the server has said so by now: a reading that begins now is of these.
+    /// Returns the number of announcements. A reading that begins now covers them.
     pub(super) fn announced_count(&self) -> u64 {
         self.announced.load(Ordering::Relaxed)
     }
 
-    /// How often the server had said so when the lists were last read.
+    /// Returns the number of announcements that the last reading covers.
     pub(super) fn last_read_count(&self) -> u64 {
         *self.read.borrow()
     }
 
-    /// Tells those who wait that the lists have been read after the server had said so this often, or are given up.
+    /// Tells waiting tasks that a reading that covers this many announcements has ended, with or
+    /// without success.
     pub(super) fn note_read(&self, announced: u64) {
         self.read.send_replace(announced);
     }
 
-    /// Resolves when all has been read of which the server has said so by now.
+    /// Resolves when a reading covers all announcements made so far.
     pub(super) async fn wait_until_read(&self) {
         let announced = self.announced_count();
-        // An error cannot be, since this has the sender.
+        // Cannot fail, since `self` holds the sender.
         let _ = self.read.subscribe().wait_for(|read| *read >= announced).await;
     }
 
-    /// Waits until something is marked, and takes it.
+    /// Waits until a list is marked as changed, and takes the marks.
     pub(super) async fn take(&self) -> Kinds {
         loop {
             match self.kinds.swap(0, Ordering::Relaxed) {
@@ -104,33 +105,33 @@ impl StaleLists {
     }
 }
 
-/// More pages than this are a server that never comes to an end.
+/// Maximum number of pages: a server with more may never end its list.
 const MAX_PAGES: usize = 1000;
-/// The most bytes of all pages of one list.
+/// Maximum size of all pages of one list, in bytes.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
-/// Items of a list: each host's list is put together of them.
+/// Maximum number of items of a list: each host's list is composed of them.
 const MAX_ITEMS: usize = 20_000;
-/// The same of resources, which are listed and looked up, and no more.
+/// Maximum number of resources, which are only listed and looked up.
 const MAX_RESOURCES: usize = 100_000;
-/// The most bytes of a cursor, each of which is remembered until the list ends.
+/// Maximum length of a cursor, in bytes. All cursors are kept until the list ends.
 const MAX_CURSOR_BYTES: usize = 64 * 1024;
 
-/// The lists of a server that were asked for, as it has them now.
+/// The requested lists of a server.
 #[derive(Debug)]
 pub(super) struct FetchedLists {
-    /// Of the connection that gave them; it may be another than the known catalog's.
+    /// The greeting of the connection, which may differ from that of the known catalog.
     greeting: Greeting,
     terms: ConnectionTerms,
     tools: Option<Vec<Tool>>,
     resources: Option<Vec<Resource>>,
     templates: Option<Vec<Template>>,
     prompts: Option<Vec<Prompt>>,
-    /// The shortest of what the server says of its lists.
+    /// The shortest lifetime that the server states for its lists.
     fresh_for: Option<Duration>,
 }
 
 impl FetchedLists {
-    /// `known` with these lists in place of its own.
+    /// Returns `known` with these lists in place of its own.
     pub(super) fn merged_into(self, known: ServerCatalog) -> ServerCatalog {
         let fresh_for = self.fresh_for.or(known.discovery.fresh_for);
         let ConnectionTerms { declared, spoken } = self.terms;
@@ -146,8 +147,8 @@ impl FetchedLists {
     }
 }
 
-/// Reads the lists in `kinds`, all at once. `silence`: how long each page may take; zero for ever. Errors do not repeat
-/// what the server was given.
+/// Reads the lists in `kinds`, all at once. `silence` is the maximum time for each page; zero means
+/// no limit. Errors do not repeat secrets of the config.
 pub(super) async fn fetch_lists(
     server: &ServerConfig,
     peer: &Peer,
@@ -195,7 +196,8 @@ async fn fetch_all(
     })
 }
 
-/// Reads one more list to its last page: a `method`, and the `member` of its result that holds the items.
+/// Reads one more list to its last page: a `method`, and the `member` of its result that holds the
+/// items.
 pub(super) async fn fetch_list(
     peer: &Peer,
     greeting: &Greeting,
@@ -206,12 +208,12 @@ pub(super) async fn fetch_list(
     reader.pages(method, member).await
 }
 
-/// Whether calls to `server` repeat parameters in headers.
+/// Returns whether calls to `server` repeat parameters in headers.
 fn repeats_in_headers(server: &ServerConfig, era: Era) -> bool {
     era == Era::Modern && matches!(server.transport, Ok(Transport::Http(_)))
 }
 
-/// A page of `tools/list` as `server` gave it, without the tools that must not be offered.
+/// Returns a page of `tools/list` from `server` without the tools that must not be offered.
 pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
     if !repeats_in_headers(server, era) {
         return page;
@@ -227,8 +229,9 @@ pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
     edit::set(&page, "tools", &Raw::array(offered))
 }
 
-/// A tool whose parameters cannot be repeated in headers as it wants must not be offered (2026-07-28,
-/// basic/transports/streamable-http, Schema Extension).
+/// Returns whether the parameters of a tool can be repeated in headers as the tool demands.
+/// Otherwise it must not be offered (2026-07-28, basic/transports/streamable-http, Schema
+/// Extension).
 fn has_proper_marks(server: &str, tool: &Tool) -> bool {
     let checked = request_headers::check_parameters(&tool.raw);
     if let Err(problem) = &checked {
@@ -250,7 +253,7 @@ struct ListReader<'a> {
 }
 
 impl ListReader<'_> {
-    /// `None` when the list is not wanted.
+    /// `None` if the list is not requested.
     async fn list<I: Item>(
         &self,
         method: &'static str,
@@ -320,9 +323,10 @@ impl ListReader<'_> {
         }
     }
 
-    /// A server may declare a capability without every method of it: what it does not know is empty.
+    /// Logs that the server lacks a method of a capability that it declares. The list is then
+    /// empty.
     fn log_unknown_method(&self, method: &str) {
-        // Many servers with resources know no templates.
+        // Many servers with resources have no templates.
         if method != method::RESOURCE_TEMPLATES_LIST {
             tracing::warn!(
                 server = self.server,
@@ -331,7 +335,7 @@ impl ListReader<'_> {
         }
     }
 
-    /// Zero says no more than that the server promises nothing.
+    /// Zero means that the server promises nothing.
     fn note_ttl(&self, page: &Raw) {
         let ttl = edit::get(page, "ttlMs").and_then(|ttl| ttl.read::<u64>().ok());
         let Some(ttl) = ttl.filter(|ttl| *ttl > 0).map(Duration::from_millis) else { return };

@@ -1,5 +1,5 @@
-//! When what is known of a server is so old that it is looked at once more: asked, if it is awake, and connected only for
-//! that, if it sleeps and is a hybrid one.
+//! The age at which a catalog is refreshed: an awake server is asked again, and a sleeping hybrid
+//! server is connected for it.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use tokio::time::Instant;
 use super::Recalled;
 use crate::catalog::ServerCatalog;
 
-/// What is old is learned anew only once the start is over: whoever waits for that is served first.
+/// Delay of the first refresh after the start, so that requests of the start are served first.
 const STARTUP_DELAY: Duration = Duration::from_secs(2);
-/// After an attempt to do so that failed.
+/// Delay after a failed refresh.
 const RETRY_DELAY: Duration = Duration::from_mins(10);
-/// Whatever a server says, it is not connected more often than this only to look.
+/// Minimum lifetime of a catalog, whatever lifetime the server states.
 const MIN_LIFETIME: Duration = Duration::from_mins(1);
 
 pub(super) struct Freshness {
-    /// Only what hybrid servers have is learned though nobody needs it.
+    /// True for hybrid servers, the only ones that are connected just for a refresh.
     is_hybrid: bool,
-    /// For hybrid servers that do not say how long their lists are good for; `None` for ever.
+    /// The lifetime for hybrid servers that state none; `None` for no expiry.
     ttl: Option<Duration>,
     until: Option<Instant>,
 }
@@ -28,30 +28,30 @@ impl Freshness {
         Self { is_hybrid, ttl, until: None }
     }
 
-    /// When the server is to be looked at, in whichever of the two states it is; `None` for never.
+    /// Returns when the catalog expires, in either state of the server; `None` for never.
     pub(super) fn expires_at(&self, is_awake: bool) -> Option<Instant> {
         self.until.filter(|_| is_awake || self.is_hybrid)
     }
 
-    /// The server has just shown what it has.
+    /// Notes that the server has just listed everything.
     pub(super) fn renew(&mut self, catalog: &ServerCatalog) {
         self.until = self.lifetime(catalog).map(|lifetime| Instant::now() + lifetime);
     }
 
-    /// What it had in another run is taken over.
+    /// Notes that the catalog of another run is in use.
     pub(super) fn restore(&mut self, recalled: &Recalled) {
         let left = self.lifetime(&recalled.catalog).map(|all| all.saturating_sub(recalled.age));
-        // What was learned for a host that can do less may lack something.
+        // A catalog that was read for a host with fewer capabilities may be incomplete.
         let left = if recalled.is_sufficient { left } else { Some(Duration::ZERO) };
         self.until = left.map(|left| Instant::now() + left.max(STARTUP_DELAY));
     }
 
-    /// It is over, and the server is being looked at.
+    /// Notes that the catalog has expired and is being refreshed.
     pub(super) fn clear(&mut self) {
         self.until = None;
     }
 
-    /// That has failed.
+    /// Notes that a refresh has failed.
     pub(super) fn postpone(&mut self, catalog: &ServerCatalog) {
         if self.until.is_none() && self.lifetime(catalog).is_some() {
             self.until = Some(Instant::now() + RETRY_DELAY);

@@ -1,4 +1,4 @@
-//! The handshake with a server, in the era that suits its host_era as far as the server can speak it.
+//! The handshake with a server, in the era of the host if the server speaks it.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -14,10 +14,10 @@ use crate::{
     wire::{Outcome, Raw},
 };
 
-/// How long a probe may stay unanswered before `initialize` follows it (DESIGN.md section 5).
+/// Maximum time for a probe before `initialize` follows it (docs/design/eras.md).
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Which handshakes to try, in which order.
+/// The handshakes to try, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakePlan {
     Only(Era),
@@ -25,7 +25,7 @@ pub(super) enum HandshakePlan {
 }
 
 impl HandshakePlan {
-    /// The era of the host_era that needs the server, where the server can speak it.
+    /// Chooses the era of the host that needs the server, if the server can speak it.
     pub(super) fn choose(protocol: Protocol, host_era: Era, spoken: ProtocolSupport) -> Self {
         match protocol {
             Protocol::Legacy => Self::Only(Era::Legacy),
@@ -46,8 +46,8 @@ impl HandshakePlan {
 /// One handshake with a server, on one connection.
 pub(super) struct Handshake<'a> {
     peer: &'a Peer,
-    /// What is declared in each era, and who is said to be the client: as it is when the handshake begins, since hosts
-    /// come and go meanwhile.
+    /// The capabilities declared in each era, and the client information. Both are fixed when the
+    /// handshake begins, since hosts come and go.
     legacy: Raw,
     modern: Raw,
     client_info: Option<Raw>,
@@ -63,7 +63,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// What was declared to a server that speaks this era.
+    /// Returns the capabilities declared to a server that speaks this era.
     pub(super) fn declared(&self, era: Era) -> &Raw {
         match era {
             Era::Legacy => &self.legacy,
@@ -73,7 +73,7 @@ impl<'a> Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    /// Shakes hands, and takes note of what the server has shown to speak.
+    /// Performs the handshake, and notes the eras that the server was seen to speak.
     pub(super) async fn greet(
         &self,
         plan: HandshakePlan,
@@ -101,7 +101,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Tries `server/discover` with a server that would not shake hands.
+    /// Tries `server/discover` with a server that has refused `initialize`.
     async fn discover_after(
         &self,
         refusal: Outcome,
@@ -113,12 +113,12 @@ impl Handshake<'_> {
                 spoken.legacy = Some(false);
                 Ok(accept_modern(greeting, spoken))
             }
-            // It is the refusal that says what is wrong.
+            // The refusal of `initialize` says what is wrong.
             _ => accept_initialize(self.peer, refusal, spoken),
         }
     }
 
-    /// `server/discover` first; after a silence `initialize` too, and the first answer decides.
+    /// Sends `server/discover`, and after a timeout `initialize` as well. The first answer decides.
     async fn probe(&self, spoken: &mut ProtocolSupport) -> Result<Greeting, AttemptError> {
         let mut discover = std::pin::pin!(self.discover());
         let answer = match tokio::time::timeout(PROBE_TIMEOUT, &mut discover).await {
@@ -135,7 +135,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Goes on with `initialize` while the probe is still unanswered.
+    /// Sends `initialize` while the probe is still unanswered.
     async fn initialize_alongside(
         &self,
         mut discover: Pin<&mut impl Future<Output = Result<Outcome, AttemptError>>>,
@@ -143,7 +143,7 @@ impl Handshake<'_> {
     ) -> Result<Greeting, AttemptError> {
         let mut initialize = std::pin::pin!(self.initialize());
         tokio::select! {
-            // When the connection ends both fail at once, and it is the probe that a server may not bear.
+            // If the connection ends, both fail at once, and the probe is the likely cause.
             biased;
             answer = &mut discover => {
                 if let DiscoverAnswer::Modern(greeting) = read_discover(&answer?) {
@@ -154,7 +154,7 @@ impl Handshake<'_> {
             }
             answer = &mut initialize => {
                 let greeting = accept_initialize(self.peer, answer?, spoken)?;
-                // It answers the later request and not the earlier: it will never know that one.
+                // A server that answers the later request first will never answer the probe.
                 spoken.modern = Some(false);
                 spoken.is_guessed = true;
                 Ok(greeting)
@@ -170,7 +170,7 @@ impl Handshake<'_> {
     async fn discover_once(&self) -> Result<Outcome, AttemptError> {
         let params = discover_params(&self.modern, self.client_info.clone());
         match call(self.peer, method::SERVER_DISCOVER, params).await {
-            // A legacy server behind a URL may refuse what it does not know before it reads it.
+            // A legacy server behind a URL may refuse an unknown method before it reads the body.
             Err(AttemptError::Call { cause: CallError::Refused { status, .. }, .. })
                 if is_not_understood(status) =>
             {
@@ -186,12 +186,13 @@ impl Handshake<'_> {
     }
 }
 
-/// Whether an HTTP status says that the request was not understood, rather than not allowed.
+/// Returns whether an HTTP status means that the request was not understood, rather than not
+/// allowed.
 fn is_not_understood(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 429)
 }
 
-/// The deadline is the attempt's.
+/// Sends a request without a deadline of its own; the attempt has one.
 async fn call(peer: &Peer, phase: &'static str, params: Raw) -> Result<Outcome, AttemptError> {
     peer.request(phase, Some(params), CallOptions::silent_for(Duration::ZERO))
         .await

@@ -1,4 +1,4 @@
-//! The handle on a server that everyone but its actor holds.
+//! The handle on a server, for everyone but its actor.
 
 use std::{
     collections::BTreeSet,
@@ -31,22 +31,22 @@ use crate::{
     wire::{Outcome, Raw},
 };
 
-/// A handle on one server. Cheap to clone. Calls do not pass through the actor.
+/// A handle on one server. Clones are cheap. Calls do not pass through the actor.
 #[derive(Clone)]
 pub struct Upstream(Arc<UpstreamInner>);
 
-/// What every server of the process is started with.
+/// The context that all servers of the process share.
 #[derive(Clone)]
 pub struct Context {
     pub max_message_bytes: usize,
-    /// The configs that are served by this process and its ancestors, for `LINEAGE_VARIABLE`.
+    /// The configs that this process and its ancestors serve, for `LINEAGE_VARIABLE`.
     pub lineage: Option<String>,
     pub watchdog: Watchdog,
     pub http: HttpClient,
     pub auth: Auth,
-    /// How long a hybrid server's catalog is good for, where the server does not say; `None` for ever.
+    /// The lifetime of a hybrid server's catalog if the server states none; `None` for no expiry.
     pub catalog_ttl: Option<Duration>,
-    /// Whether catalogs are read, rather than left to the hosts.
+    /// True if dormouse reads the catalogs, false if it leaves the lists to the hosts.
     pub reads_lists: bool,
     pub tasks: TaskTracker,
     pub stop: CancellationToken,
@@ -57,19 +57,19 @@ pub(super) struct UpstreamInner {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) current: ArcSwapOption<ServerConnection>,
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    /// Held while lists are merged: a refresh and a host's list request may do so at once.
+    /// Held while lists are merged: a refresh and a host's list request may happen at once.
     merging: Lock<()>,
     pub(super) subscriptions: Arc<Subscriptions>,
-    /// The lists that the server has said to have changed.
+    /// The lists that the server has announced as changed.
     pub(super) stale: Arc<StaleLists>,
-    /// Of the log messages that hosts want; a connection made later is told as well.
+    /// The level of the log messages that hosts want. Later connections are told as well.
     log_level: Lock<Option<LogLevel>>,
     pub(super) status: Lock<Status>,
     commands: mpsc::UnboundedSender<ActorCommand>,
     stop: CancellationToken,
 }
 
-/// A server that is awake, and stays so while this lives.
+/// A server that is awake, and stays awake while this lives.
 pub struct Lease {
     connection: Arc<ServerConnection>,
     _in_use: ActivityGuard,
@@ -81,21 +81,20 @@ impl Lease {
         Some(Self { connection: connection.clone(), _in_use: in_use })
     }
 
-    /// Used by a host from now on, which settles the era of the connection.
+    /// Marks the connection as used by a host, which fixes its era.
     pub(super) fn mark_used(self) -> Self {
         self.connection.is_used.store(true, Ordering::Relaxed);
         self
     }
 
-    /// One more lease on the same connection; `None` when that is being closed.
+    /// Returns one more lease on the same connection; `None` if that is being closed.
     pub fn another(&self) -> Option<Self> {
         Self::on(&self.connection)
     }
 
     /// Reads a list of the server that is not part of its catalog, to its last page.
     ///
-    /// # Errors
-    /// When the server refuses or does not answer, or the list is too long.
+    /// # Errors If the server refuses or does not answer, or the list is too long.
     pub async fn list(
         &self,
         method: &'static str,
@@ -115,7 +114,7 @@ impl Lease {
     }
 }
 
-/// What hosts want to hear of.
+/// The resources and tasks that hosts have subscribed to.
 #[derive(Default)]
 pub(super) struct Subscriptions {
     wanted: Lock<SubscriptionSet>,
@@ -168,8 +167,8 @@ impl Subscriptions {
 }
 
 impl Upstream {
-    /// Starts the actor of a server. It connects nothing until it is asked to. `known`: its catalog, where
-    /// another instance of the server has shown it.
+    /// Starts the actor of a server, which connects nothing before it is asked to. `known` is the
+    /// catalog, if another instance of the server has shown it.
     pub fn start(
         config: Arc<ServerConfig>,
         observer: Arc<dyn Observer>,
@@ -205,13 +204,13 @@ impl Upstream {
         Self(shared)
     }
 
-    /// Hosts want to hear of a resource; the server is told when it is connected.
+    /// Adds a subscription to a resource. The server is told when it is connected.
     pub fn want(&self, uri: &str) {
         self.0.subscriptions.set(uri, true);
     }
 
-    /// Ends the server for good once nothing is in flight on it, and does not wait for that. Whoever waits for it to be
-    /// connected is refused.
+    /// Ends the server for good once nothing is in flight, without waiting for that. Callers that
+    /// wait for a connection are refused.
     pub fn retire(&self) {
         self.send(ActorCommand::Retire);
     }
@@ -232,42 +231,40 @@ impl Upstream {
 
     /// Puts the server to sleep, unless it has to stay awake.
     ///
-    /// # Errors
-    /// Why it has to.
+    /// # Errors The reason that it has to.
     pub async fn sleep(&self) -> Result<(), StaysAwake> {
         let (reply, answer) = oneshot::channel();
         self.send(ActorCommand::Sleep { reply });
-        // One that has ended is not awake.
+        // An actor that has ended is not awake.
         answer.await.unwrap_or(Ok(()))
     }
 
-    /// Learns what the server has, in the background: from disk, or by connecting it. For hybrid servers.
+    /// Learns the catalog of a hybrid server in the background: from disk, or by connecting it.
     pub fn learn(&self) {
         self.send(ActorCommand::Learn);
     }
 
-    /// Takes what the server had when it was last connected for loaded, if that is known.
+    /// Treats the server as loaded with the catalog of its last connection, if that is known.
     pub fn restore(&self) {
         self.send(ActorCommand::Restore);
     }
 
-    /// All that is known of what it has.
+    /// Returns the known catalog.
     pub fn catalog(&self) -> Option<Arc<ServerCatalog>> {
         self.0.catalog.load_full()
     }
 
-    /// How it is at this moment.
+    /// Returns the present status.
     pub fn status(&self) -> Status {
         let noise =
             self.0.current.load().as_ref().and_then(|connection| connection.noise.describe());
         Status { noise, ..self.0.status.lock().clone() }
     }
 
-    /// The server, awake: connected already, or woken or loaded for this, in one attempt that everyone
-    /// who asks in the meantime shares. `host` is the era of the host that needs it.
+    /// Returns the server awake: connected already, or woken or loaded now, in one attempt that all
+    /// concurrent callers share. `host_era` is the era of the host that needs it.
     ///
-    /// # Errors
-    /// When it cannot be had; see [`LoadError`].
+    /// # Errors If it cannot be connected; see [`LoadError`].
     pub async fn lease(&self, host_era: Era) -> Result<Lease, LoadError> {
         if let Some(lease) = self.awake().filter(|lease| lease.connection.is_used()) {
             return Ok(lease.mark_used());
@@ -278,15 +275,15 @@ impl Upstream {
         answer.await.unwrap_or(Err(gone))
     }
 
-    /// The server, if it is connected at this moment.
+    /// Returns the server if it is connected now.
     pub fn awake(&self) -> Option<Lease> {
         let connection = self.0.current.load_full()?;
         if connection.peer.is_closed() { None } else { Lease::on(&connection) }
     }
 
-    /// Asks an awake server for the lists in `kinds` and publishes what it has. Hosts are told of it
-    /// only after `quiet_until`: the one that asked waits for the lists until then.
-    /// A server that is asleep, or fails to answer, keeps the catalog that is known.
+    /// Asks an awake server for the lists in `kinds`, and publishes them. Hosts are told only after
+    /// `quiet_until`, since the requesting host waits for the lists until then. A server that
+    /// sleeps, or does not answer, keeps its known catalog.
     pub async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
@@ -302,7 +299,7 @@ impl Upstream {
         }
     }
 
-    /// Resolves when the lists that an awake server has said to have changed have been read; at once where it has not.
+    /// Resolves when the lists that an awake server has announced as changed have been read.
     pub async fn caught_up(&self) {
         if self.awake().is_some() {
             self.0.stale.wait_until_read().await;
@@ -314,7 +311,7 @@ impl Upstream {
         *self.0.log_level.lock() = Some(level);
     }
 
-    /// Tells the server what is wanted, if it is awake.
+    /// Tells the server the wanted level, if it is awake.
     pub async fn tell_log_level(&self) {
         if let Some(lease) = self.awake() {
             self.0.tell_log_level(&lease.connection).await;
@@ -330,11 +327,10 @@ impl Upstream {
         }
     }
 
-    /// Subscribes to a resource in the server's era, and keeps the server awake from now on. `params`
-    /// are those of the host's request.
+    /// Subscribes to a resource in the server's era, and keeps the server awake from now on.
+    /// `params` are those of the host's request.
     ///
-    /// # Errors
-    /// When the server does not answer; its refusal is the `Err` of [`Outcome`].
+    /// # Errors If the server does not answer; its refusal is the `Err` of [`Outcome`].
     pub async fn subscribe(
         &self,
         lease: &Lease,
@@ -349,17 +345,16 @@ impl Upstream {
         Ok(outcome)
     }
 
-    /// Takes `subscribe` back.
+    /// Ends a subscription.
     ///
-    /// # Errors
-    /// As `subscribe`.
+    /// # Errors As `subscribe`.
     pub async fn unsubscribe(
         &self,
         lease: &Lease,
         uri: &str,
         params: Option<Raw>,
     ) -> Result<Outcome, CallError> {
-        // Whatever it answers, nobody wants to hear of it any more.
+        // The subscription is gone whatever the server answers.
         self.forget_subscription(uri);
         self.request_subscription(lease, method::RESOURCES_UNSUBSCRIBE, uri, params).await
     }
@@ -378,29 +373,29 @@ impl Upstream {
                 let options = CallOptions::silent_for(self.0.config.timeouts.request);
                 lease.peer().request(method, Some(params), options).await
             }
-            // What is wanted is part of the one stream that its actor keeps open.
+            // The one stream that the actor keeps open covers all subscriptions.
             Era::Modern => Ok(Ok(Raw::empty_object())),
         }
     }
 
-    /// Drops a subscription of a server that is not connected any more.
+    /// Removes a subscription of a server that is not connected any more.
     pub fn forget_subscription(&self, uri: &str) {
         self.set_subscription(uri, false);
     }
 
     fn set_subscription(&self, uri: &str, wanted: bool) {
         self.0.subscriptions.set(uri, wanted);
-        // The actor looks anew at whether the server may be idle.
+        // The actor checks again whether the server may be idle.
         self.send(ActorCommand::Reevaluate);
     }
 
-    /// Has a modern server tell what becomes of a task, or not any more.
+    /// Subscribes to the updates of a task of a modern server, or ends the subscription.
     pub fn set_task_subscription(&self, id: &str, wanted: bool) {
         self.0.subscriptions.set_task(id, wanted);
     }
 
     fn send(&self, command: ActorCommand) {
-        // The actor is gone only when everything ends.
+        // The actor is gone only when dormouse ends.
         let _ = self.0.commands.send(command);
     }
 }
@@ -441,7 +436,7 @@ impl UpstreamInner {
         self.observer.learned(&catalog);
     }
 
-    /// Stores and publishes a catalog of another time.
+    /// Stores and publishes a catalog of another run.
     pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
         self.catalog.store(Some(catalog.clone()));
         self.observer.live(catalog, origin, Audience::All);

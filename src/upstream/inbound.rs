@@ -1,4 +1,4 @@
-//! What a server sends of its own accord: questions, notifications, and noise.
+//! Messages that a server sends unasked: questions, notifications, and noise.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -17,12 +17,12 @@ use crate::{
     wire::{Id, InvalidMessage, Notification, Outcome, Raw, Request, edit},
 };
 
-/// A request of a server to a host: sampling, elicitation, roots, or something newer.
+/// A request of a server to a host: sampling, elicitation, roots, or a newer one.
 pub struct Question {
     pub request: Request,
-    /// The id of our request on whose stream it came, where the transport tells.
+    /// The id of dormouse's request on whose stream the question arrived, if the transport tells.
     pub cause: Option<u64>,
-    /// Cancelled when the server takes the question back, or is gone.
+    /// Cancelled when the server withdraws the question, or is gone.
     pub cancelled: CancellationToken,
     peer: Peer,
     open_questions: Arc<OpenQuestions>,
@@ -39,7 +39,7 @@ impl Question {
 }
 
 impl Drop for Question {
-    /// A server must not wait for an answer that nobody will give.
+    /// Refuses the question, since the server must not wait for an answer that never comes.
     fn drop(&mut self) {
         self.open_questions.remove(&self.request.id);
         if !self.is_answered && !self.cancelled.is_cancelled() {
@@ -49,9 +49,9 @@ impl Drop for Question {
     }
 }
 
-/// Questions of one server that may be open at once.
+/// Maximum number of open questions of one server.
 const MAX_QUESTIONS: usize = 256;
-/// How long a server that does not read our answers may go on sending.
+/// Maximum time for which a server that does not read the answers may go on sending.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The questions that a server waits for.
@@ -59,7 +59,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 struct OpenQuestions(Lock<HashMap<Id, CancellationToken>>);
 
 impl OpenQuestions {
-    /// `false` when the id is in use, or too many questions are open already.
+    /// Returns `false` if the id is in use, or too many questions are open.
     fn insert(&self, id: &Id, token: &CancellationToken) -> bool {
         let mut open_questions = self.0.lock();
         let is_new = open_questions.len() < MAX_QUESTIONS && !open_questions.contains_key(id);
@@ -74,7 +74,7 @@ impl OpenQuestions {
     }
 }
 
-/// What arrives from one server: all of it, or what comes on the stream of one request.
+/// Handles the messages of one server: all of them, or those on the stream of one request.
 #[derive(Clone)]
 pub(super) struct ServerInbound {
     context: Arc<InboundContext>,
@@ -113,7 +113,7 @@ impl ServerInbound {
         Self { context, cause: None }
     }
 
-    /// What arrives on the stream of our request `id`.
+    /// Returns a handler for the stream of dormouse's request `id`.
     pub(super) fn caused_by(&self, id: u64) -> Self {
         Self { context: self.context.clone(), cause: Some(id) }
     }
@@ -175,12 +175,12 @@ impl MessageHandler for ServerInbound {
                     token.cancel();
                 }
             }
-            // The server tells us of changes from now on; of what it changed since it was listed it has not.
+            // The server announces changes from now on, but not those since its lists were read.
             method::SUBSCRIPTIONS_ACKNOWLEDGED => {
                 stale.mark(Kinds::ALL);
                 observer.notification(notification, self.cause);
             }
-            // No request of ours open_questions for it.
+            // No pending request wants this progress.
             method::PROGRESS => {}
             _ => observer.notification(notification, self.cause),
         }

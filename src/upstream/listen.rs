@@ -1,5 +1,6 @@
-//! What hosts want to hear from a server, on each of its connections: a modern server's `subscriptions/listen` is kept
-//! open (2026-07-28, basic/patterns, Subscribe and Notify), a legacy one is asked for each resource.
+//! The subscriptions of hosts at a server, on each of its connections: a modern server's
+//! `subscriptions/listen` is kept open (2026-07-28, basic/patterns, Subscribe and Notify), a legacy
+//! one gets a request for each resource.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,12 +18,12 @@ use crate::{
     wire::Raw,
 };
 
-/// How long to wait before listening again when a server has ended the stream; doubled as long as streams last no
-/// longer than that.
+/// Delay before listening again after a server has ended the stream; doubled while streams last no
+/// longer than the delay.
 const INITIAL_DELAY: Duration = Duration::from_secs(2);
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
-/// Takes up again, on a new connection, what hosts have subscribed to and the log level that they have set.
+/// Restores the hosts' subscriptions and log level on a new connection.
 pub(super) fn resume(
     shared: &Arc<UpstreamInner>,
     tasks: &TaskTracker,
@@ -56,14 +57,14 @@ async fn renew_subscription(peer: &Peer, uri: String, silence: Duration) {
     }
 }
 
-/// Listens until the connection closes, anew whenever the wanted resources change.
+/// Listens until the connection closes, and again whenever the subscribed resources change.
 async fn listen(connection: Arc<ServerConnection>, subscriptions: Arc<Subscriptions>) {
     let peer = &connection.peer;
     let mut delay = INITIAL_DELAY;
     loop {
         let changed = subscriptions.changed();
         let Some(params) = listen_params(&connection.greeting, &subscriptions.wanted()) else {
-            // It has nothing to tell that anybody wants to know.
+            // The server has no event to which a host subscribes.
             tokio::select! {
                 () = peer.closed() => return,
                 () = changed => continue,
@@ -78,7 +79,7 @@ async fn listen(connection: Arc<ServerConnection>, subscriptions: Arc<Subscripti
             // Dropping the request tells the server that this stream is over.
             () = changed => delay = INITIAL_DELAY,
             ended = request => {
-                // A stream that breaks off, as at a proxy's deadline, was not refused.
+                // A stream that is interrupted, for example at a proxy's deadline, was not refused.
                 let is_refused = matches!(ended, Ok(Err(_)));
                 tracing::debug!(?ended, "subscriptions/listen ended");
                 if began.elapsed() > delay {
@@ -97,7 +98,7 @@ async fn listen(connection: Arc<ServerConnection>, subscriptions: Arc<Subscripti
     }
 }
 
-/// `None` when there is nothing to listen to.
+/// `None` if there is nothing to listen to.
 fn listen_params(greeting: &Greeting, subscribed: &SubscriptionSet) -> Option<Raw> {
     let mut wanted = serde_json::Map::new();
     for (capability, member) in [
@@ -116,7 +117,8 @@ fn listen_params(greeting: &Greeting, subscribed: &SubscriptionSet) -> Option<Ra
     }
     if !tasks.is_empty() {
         wanted.insert("taskIds".to_owned(), json!(tasks));
-        // A server must refuse those who do not declare that they know tasks (SEP-2663, Task Status Notifications).
+        // A server must refuse clients that do not declare the extension for tasks (SEP-2663, Task
+        // Status Notifications).
         client.capabilities = Raw::encode(&json!({"extensions": {extension::TASKS: {}}}));
     }
     let params = Raw::encode(&json!({"notifications": wanted}));

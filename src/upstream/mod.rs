@@ -1,8 +1,8 @@
-//! One MCP server: when it is connected, how, and what becomes of it.
+//! One MCP server: its life, its connections, and its lists.
 //!
-//! `state` is the life of a server as a pure function; `actor` is the one task that performs its
-//! effects; everyone else holds an [`Upstream`] handle. This layer must not know who asks or how a
-//! catalog is shown: it tells an [`Observer`].
+//! `server_state` is the life of a server as a pure function; `actor` is the one task that performs
+//! its effects; all other code holds an [`Upstream`] handle. This layer must not know hosts or how
+//! a catalog is shown: it tells an [`Observer`].
 
 mod activity;
 mod actor;
@@ -43,72 +43,76 @@ use crate::{
     wire::{Notification, Raw},
 };
 
-/// A catalog from another time.
+/// A catalog of another run.
 pub struct Recalled {
     pub catalog: Arc<ServerCatalog>,
-    /// How long ago the server had it.
+    /// The time since the server listed it.
     pub age: Duration,
-    /// Whether the server had been declared then all that it would be declared now.
+    /// True if the server was then declared all capabilities that it would be declared now.
     pub is_sufficient: bool,
 }
 
-/// Which hosts are told that a catalog has changed.
+/// The hosts that are told of a changed catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     All,
-    /// The server has just said so itself: those that hear what it says know it already.
+    /// The server has just announced the change itself: hosts that get its notifications know it
+    /// already.
     Unaware,
-    /// Hosts have just asked for the list: they get what is new with it, and are not to be told to ask again.
+    /// Hosts have just requested the list. They get the change with it, and must not be told to
+    /// request it again.
     NotListing,
 }
 
-/// Who is told what becomes of one server, and answers what it asks.
+/// Is told of the events of one server, and answers its questions.
 pub trait Observer: Send + Sync + 'static {
-    /// The server's catalog is live, for the first time or with new content. `origin` says whose doing
-    /// that was.
+    /// The server's catalog is live, for the first time or with new content. `origin` tells who
+    /// caused that.
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: Audience);
 
-    /// The server has just shown this catalog.
+    /// The server has just listed this catalog.
     fn learned(&self, catalog: &Arc<ServerCatalog>);
 
-    /// What it had when it was last connected, in whatever run that was.
+    /// Returns the catalog of the server's last connection, in any run.
     fn recall(&self) -> Option<Recalled>;
 
-    /// What stands in the way of a server that may not be known yet, as a phrase; `None` when nothing does any more.
+    /// The server, whose catalog may be unknown, cannot be connected for the reason `trouble`, a
+    /// phrase; `None` if it can be again.
     fn troubled(&self, trouble: Option<String>);
 
-    /// A load that somebody asked for failed.
+    /// A load that a caller requested failed.
     fn failed(&self, cause: String);
 
-    /// Three loads in a row failed.
+    /// Three consecutive loads failed.
     fn evicted(&self);
 
-    /// The server is in another phase of its life, or failed once more.
+    /// The server is in another phase of its life, or failed again.
     fn moved(&self);
 
-    /// The first attempt of an eager or hybrid server is over, however it ended.
+    /// The first attempt of an eager or hybrid server is over, with or without success.
     fn first_attempt_over(&self);
 
-    /// The server notifies hosts of something. `cause`: the id of the request on whose stream it came,
-    /// where the transport tells.
+    /// The server sends a notification. `cause` is the id of the request on whose stream it
+    /// arrived, if the transport tells.
     fn notification(&self, notification: Notification, cause: Option<u64>);
 
-    /// The server asks a host something; whoever takes the question answers it.
+    /// The server asks a host. The observer answers the question.
     fn question(&self, question: Question);
 
-    /// The capabilities to declare in this era, from those of the attached hosts.
+    /// Returns the capabilities to declare in this era, from those of the attached hosts.
     fn capabilities(&self, era: Era) -> Raw;
 
-    /// Whether the hosts that have the server for themselves declare more than `declared`, which a connection was made
-    /// with for no host in particular.
+    /// Returns whether the hosts that have the server for themselves declare more than `declared`,
+    /// the capabilities of a connection that was made for no particular host.
     fn declares_more(&self, declared: &[String], era: Era) -> bool;
 
-    /// What the host says of itself for which alone the server is connected; `None` where it is for several.
+    /// Returns the client information of the only host for which the server is connected; `None` if
+    /// there are several.
     fn client_info(&self) -> Option<Raw>;
 
-    /// Whether some host does not keep up with what servers send.
+    /// Returns whether some host reads slower than servers send.
     fn is_congested(&self) -> bool;
 
-    /// Waits until hosts can take more, but not for ever.
+    /// Waits until hosts can take more, with a time limit.
     fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

@@ -1,12 +1,12 @@
-//! What a server writes where its messages belong, and is none.
+//! Output of a server in its message stream that is not a message.
 
 use crate::{base::Lock, config::Mask};
 
-/// Counted, and the first of it kept: it mostly tells what is wrong.
+/// The count of such lines and the first one, which usually tells the cause.
 #[derive(Debug, Default)]
 pub(super) struct Noise {
     summary: Lock<NoiseSummary>,
-    /// Takes out what the server was given and repeats.
+    /// Removes secrets that the server repeats.
     mask: Mask,
 }
 
@@ -21,7 +21,7 @@ impl Noise {
         Self { summary: Lock::default(), mask }
     }
 
-    /// Counts it; returns what may be logged of it, and whether it is the first.
+    /// Counts a line. Returns the text for the log, and whether the line is the first.
     pub(super) fn record(&self, what: &str) -> (String, bool) {
         let what = self.mask.masked(what);
         let mut summary = self.summary.lock();
@@ -31,7 +31,7 @@ impl Noise {
         (what, is_first)
     }
 
-    /// What was summary, in a few words.
+    /// Returns a short description of the output; `None` if there was none.
     pub(super) fn describe(&self) -> Option<String> {
         let summary = self.summary.lock();
         let first = summary.first.as_ref()?;

@@ -1,4 +1,4 @@
-//! A server's process: started in a group of its own, and ended with everything it started.
+//! A server's process: started in its own process group, and ended with everything that it started.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ use crate::{
     wire::standard_streams,
 };
 
-/// Variables that programs need to run at all; everything else is the entry's to name.
+/// Variables that programs need to run at all; all others must be named by the server's config.
 const INHERITED_VARIABLES: [&str; 44] = [
     "PATH",
     "HOME",
@@ -76,26 +76,27 @@ const INHERITED_VARIABLES: [&str; 44] = [
 /// The environment variable in which a dormouse finds the configs that its ancestors serve.
 pub const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
 
-/// How long each step of ending a process may take before the next, harder one.
+/// Maximum time for each step of ending a process before the next, more forceful one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShutdownPolicy {
     /// After its input was closed.
     pub(super) end_of_input: Duration,
     /// After SIGTERM.
     pub(super) terminate: Duration,
-    /// Whether what has left its group ends too. A server that goes to sleep may have opened the user's browser, or
-    /// started a daemon that it finds again.
+    /// True if processes that have left the group end too. A server that goes to sleep may have
+    /// opened the user's browser, or started a daemon that it finds again.
     pub(super) ends_strays: bool,
 }
 
 impl ShutdownPolicy {
-    /// For a server that goes to sleep: nobody waits for it.
+    /// For a server that goes to sleep, which no caller waits for.
     pub(super) const SLEEP: Self = Self {
         end_of_input: Duration::from_secs(3),
         terminate: Duration::from_secs(3),
         ends_strays: false,
     };
-    /// For a failed attempt, or when dormouse itself ends: somebody waits, or will kill us soon.
+    /// For a failed attempt, or when dormouse itself ends: a caller waits, or will kill dormouse
+    /// soon.
     pub(super) const QUICK: Self = Self {
         end_of_input: Duration::from_millis(400),
         terminate: Duration::from_millis(400),
@@ -108,15 +109,15 @@ pub(super) struct ServerProcess {
     group: Option<u32>,
     /// Set when the leader has exited.
     exit: watch::Receiver<Option<ExitStatus>>,
-    /// Has the task that owns the child kill what is left.
+    /// Cancelled to have the task that owns the child kill the rest of the group.
     kill: CancellationToken,
     watchdog: Watchdog,
-    /// By which its processes are known that have left the group.
+    /// The mark of the server's processes, by which those that have left the group are found.
     mark: String,
     stderr: StderrReader,
 }
 
-/// The streams to speak MCP over.
+/// The streams for MCP messages.
 pub(super) struct StdioPipes {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
@@ -161,7 +162,7 @@ impl ServerProcess {
         Ok((process, StdioPipes { stdin, stdout }))
     }
 
-    /// Resolves when the leader has exited, or nobody owns the process any more.
+    /// Resolves when the leader has exited, or the process has no owner any more.
     pub(super) fn exited(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut exit = self.exit.clone();
         async move {
@@ -170,7 +171,7 @@ impl ServerProcess {
         }
     }
 
-    /// ` with exit status …`, or nothing where it has not exited.
+    /// Returns ` with exit status …`, or an empty text if the process has not exited.
     pub(super) async fn describe_exit(&self) -> String {
         let _ = timeout(Duration::from_millis(200), self.exited()).await;
         match *self.exit.borrow() {
@@ -179,7 +180,7 @@ impl ServerProcess {
         }
     }
 
-    /// The telling lines of its standard error, as the end of a sentence.
+    /// Returns the relevant lines of standard error, as the end of a sentence.
     pub(super) fn stderr_quote(&self) -> String {
         self.stderr.quote()
     }
@@ -189,10 +190,10 @@ impl ServerProcess {
         let exited = timeout(policy.end_of_input, self.exited()).await.is_ok();
         let alive = self.signal_term();
         if alive && !exited {
-            // The group is killed below in any case; this only lets the leader end in order.
+            // The group is killed below in any case; this only lets the leader end by itself.
             let _ = timeout(policy.terminate, self.exited()).await;
         } else if alive {
-            // A polite leader left something behind. It has as long to go.
+            // A leader that ended by itself has left other processes, which get as much time.
             self.group_gone(policy.terminate).await;
         }
         self.kill();
@@ -201,7 +202,8 @@ impl ServerProcess {
             return;
         }
         let mark = std::mem::take(&mut self.mark);
-        // What it has left behind outside its group. Without an outcome everything ends, and the watchdog does it.
+        // Ends processes outside the group. If this has no outcome, dormouse is ending, and the
+        // watchdog does it.
         let _ = run_blocking(move || strays::end(&mark, policy.terminate)).await;
     }
 
@@ -244,7 +246,8 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Owns the child until it has been killed: the leader may exit long before what it started does.
+/// Owns the child until it has been killed: the leader may exit long before the processes that it
+/// started.
 async fn own_child(
     mut child: Box<dyn ChildWrapper>,
     exited: watch::Sender<Option<ExitStatus>>,
@@ -264,7 +267,7 @@ async fn own_child(
     }
 }
 
-/// Sends `signal` to a process group; whether there was anything left to receive it.
+/// Sends `signal` to a process group. Returns whether the group had any process left.
 #[cfg(unix)]
 pub(super) fn signal_group(group: u32, signal: nix::sys::signal::Signal) -> bool {
     let Ok(group) = i32::try_from(group) else { return false };
@@ -299,7 +302,8 @@ fn build_command(launch: &Launch, lineage: Option<&str>) -> Command {
     command
 }
 
-/// On Windows a bare `npx` is a script that only `PATHEXT` leads to.
+/// Resolves the program, since on Windows a bare `npx` is a script that is found only through
+/// `PATHEXT`.
 #[cfg(windows)]
 fn resolve_program(command: &str) -> std::path::PathBuf {
     which::which(command).unwrap_or_else(|_| command.into())

@@ -1,12 +1,12 @@
-//! How long to wait before an eager server is tried again.
+//! The delay before an eager server is tried again.
 
 use std::time::Duration;
 
 const INITIAL_DELAY: Duration = Duration::from_secs(1);
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
-/// The wait after `failures` failed attempts in a row: a random part (`random` in 0..1) of 1, 2, 4,
-/// 8 s … 5 min. Full jitter keeps many servers from trying at the same moment.
+/// Returns the delay after `failures` consecutive failures: a random part (`random` in 0..1) of 1,
+/// 2, 4, 8 s … 5 min. Full jitter keeps many servers from retrying at the same moment.
 pub(super) fn retry_delay(failures: u32, random: f64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let ceiling = INITIAL_DELAY.saturating_mul(1 << doublings).min(MAX_DELAY);

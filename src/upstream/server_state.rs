@@ -1,5 +1,5 @@
-//! The life of a server (DESIGN.md section 2): one enum, and a pure function from state and event to
-//! the next state and what is to be done.
+//! The life of a server (docs/design/lifecycle.md): one enum, and a pure function from state and
+//! event to the next state and its effects.
 
 use std::{
     sync::Arc,
@@ -9,27 +9,28 @@ use std::{
 use super::{AttemptError, retry_delay::retry_delay};
 use crate::config::Startup;
 
-/// Failed loads in a row after which a server is no longer offered.
+/// Consecutive failed loads after which a server is no longer offered.
 pub(super) const MAX_STRIKES: u8 = 3;
-/// A server that stayed connected for this long has got over what made it fail before.
+/// Time connected after which earlier failures of a server are forgotten.
 const MIN_STABLE_UPTIME: Duration = Duration::from_mins(1);
-/// A server that failed less than this ago is not tried again for a call.
+/// Time since a failure within which a call does not try the server again.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// `C` is the connection, so that it can exist in no other state than `Awake`.
+/// The state of a server. `C` is the connection, so that only `Awake` can have one.
 #[derive(Debug)]
 pub(super) enum ServerState<C> {
     /// Never loaded in this run.
     Unloaded { strikes: u8 },
-    /// One purpose is under way; everyone who wants the server shares it.
+    /// An attempt is in progress; all callers that want the server share it.
     Loading(AttemptPurpose),
-    /// Connected, and its catalog is live. `failures`: attempts and short lives in a row before this one.
+    /// Connected, and its catalog is live. `failures`: consecutive failed attempts and short lives
+    /// before this one.
     Awake { connection: C, since: Instant, failures: u32 },
-    /// Its catalog is live, and nothing is connected.
+    /// Its catalog is live, and it is not connected.
     Asleep { last_failure: Option<FailedAttempt> },
-    /// Eager, and cannot be reached now; it is tried again at `until`.
+    /// An eager server that cannot be reached now; the next attempt is at `until`.
     BackingOff { failures: u32, until: Instant, last_failure: Option<FailedAttempt> },
-    /// It wants a login, and nobody is logged in. `purpose`: what is to be done when somebody is.
+    /// The server demands a login. `purpose`: the attempt to make after the login.
     AwaitingLogin { purpose: AttemptPurpose },
     /// Too many loads failed.
     Evicted,
@@ -37,28 +38,29 @@ pub(super) enum ServerState<C> {
     Disabled,
 }
 
-/// What an purpose is for, which decides what its failure means.
+/// The purpose of an attempt, which decides what its failure means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptPurpose {
     /// The first load of a lazy server: a failure is a strike.
     Load { strikes: u8 },
-    /// The catalog is live already: a failure is an error for those who asked, and no more.
+    /// The catalog is live already: a failure is only an error for the callers.
     Wake,
-    /// An eager server: a failure is followed by another purpose, for ever.
+    /// An eager server: every failure is followed by another attempt.
     Eager { failures: u32 },
-    /// What a hybrid server has is not known: it is connected once to learn it. A failure is a strike.
+    /// The catalog of a hybrid server is unknown: it is connected once to learn it. A failure is a
+    /// strike.
     Learn { strikes: u8 },
-    /// What is known of a hybrid server is old: it is connected to compare.
+    /// The catalog of a hybrid server has expired: it is connected to compare.
     Relearn,
 }
 
 impl AttemptPurpose {
-    /// Whether the server's lists are read before anybody is given the connection.
+    /// Returns whether the server's lists are read before any caller gets the connection.
     pub(super) fn reads_lists(self) -> bool {
         self != Self::Wake
     }
 
-    /// In a row, as far as they are counted for ever.
+    /// Returns the consecutive failures, for servers that are retried indefinitely.
     fn failures_before(self) -> u32 {
         match self {
             Self::Eager { failures } => failures,
@@ -66,13 +68,13 @@ impl AttemptPurpose {
         }
     }
 
-    /// Whether nobody needs the server, but only what it says of itself.
+    /// Returns whether only the server's lists are needed.
     pub(super) fn is_learning(self) -> bool {
         matches!(self, Self::Learn { .. } | Self::Relearn)
     }
 }
 
-/// An purpose that failed.
+/// An attempt that failed.
 #[derive(Clone, Debug)]
 pub(super) struct FailedAttempt {
     pub(super) at: Instant,
@@ -81,43 +83,44 @@ pub(super) struct FailedAttempt {
 
 #[derive(Debug)]
 pub(super) enum ServerEvent<C> {
-    /// Somebody needs the server.
+    /// A caller needs the server.
     Wanted,
-    /// What it has is not known, or what is known is old.
+    /// The server's catalog is unknown or has expired.
     Studied,
-    /// What it has is known from another run.
+    /// The server's catalog is known from another run.
     Recalled,
     Connected(C),
-    /// Connected, in a way that suits no waiting host: in the other era, or with too little declared.
+    /// Connected, in a way that suits no waiting host: in the other era, or with too few declared
+    /// capabilities.
     Mismatched(C),
     Failed(Arc<AttemptError>),
     /// The process exited, or closed its output.
     Died,
-    /// Nothing has used it for long enough.
+    /// The connection has been unused for long enough.
     Idled,
-    /// It is time to try an eager server again.
+    /// The next attempt of an eager server is due.
     RetryDue,
-    /// Somebody has logged in, here or elsewhere.
+    /// A user has logged in, here or elsewhere.
     LoggedIn,
     /// The connection is not the one that its first host needs.
     Unsuitable,
 }
 
-/// What the actor has to do, in this order.
+/// The effects that the actor performs, in this order.
 #[derive(Debug)]
 pub(super) enum Effect<C> {
     StartAttempt(AttemptPurpose),
     /// End this connection.
     Close(C),
-    /// End what is left of a connection that ended by itself, and say how it ended.
+    /// Clean up a connection that ended by itself, and report how it ended.
     Bury(C),
-    /// Publish the catalog, then let those who wait have the connection.
+    /// Publish the catalog, then give the connection to the waiting callers.
     Admit(AttemptPurpose),
-    /// Tell those who wait that they cannot have it.
+    /// Refuse the waiting callers.
     Refuse(LoadRefusal),
     PublishUnreachable(Arc<AttemptError>),
     PublishAwaitingLogin(Arc<AttemptError>),
-    /// Nothing speaks against it any more.
+    /// The server can be offered again.
     PublishOffered,
     PublishEvicted(Arc<AttemptError>),
 }
@@ -132,7 +135,7 @@ pub(super) enum LoadRefusal {
 }
 
 impl<C> ServerState<C> {
-    /// `is_known`: its catalog is live already, from another instance of the server.
+    /// Returns the first state. `is_known`: another instance of the server has shown its catalog.
     pub(super) fn initial(enabled: bool, is_known: bool) -> Self {
         match (enabled, is_known) {
             (false, _) => Self::Disabled,
@@ -141,7 +144,7 @@ impl<C> ServerState<C> {
         }
     }
 
-    /// `random` in 0..1 spreads retries.
+    /// Applies an event. `random` in 0..1 spreads retries.
     pub(super) fn step(
         self,
         event: ServerEvent<C>,
@@ -197,7 +200,7 @@ impl<C> ServerState<C> {
             (state @ (Self::Evicted | Self::Disabled), Wanted) => {
                 (state, vec![Effect::Refuse(LoadRefusal::Gone)])
             }
-            // A connection that nobody waits for any more must not be left open.
+            // A connection that no caller waits for must not stay open.
             (state, Connected(connection) | Mismatched(connection)) => {
                 (state, vec![Effect::Close(connection)])
             }
@@ -210,13 +213,13 @@ impl<C> ServerState<C> {
     }
 }
 
-/// Another connection in the place of one that is not what is needed.
+/// Replaces a connection that does not suit its host.
 fn reconnect<C>(connection: C, purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
     let effects = vec![Effect::Close(connection), Effect::StartAttempt(purpose)];
     (ServerState::Loading(purpose), effects)
 }
 
-/// The purpose for a server whose catalog is live.
+/// Returns the purpose of an attempt for a server whose catalog is live.
 fn reconnect_purpose(startup: Startup, failures: u32) -> AttemptPurpose {
     match startup {
         Startup::Lazy | Startup::Hybrid => AttemptPurpose::Wake,
@@ -228,7 +231,7 @@ fn start<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
     (ServerState::Loading(purpose), vec![Effect::StartAttempt(purpose)])
 }
 
-/// A lazy server still waits to be wanted; others take up what a missing login has stopped.
+/// Resumes the attempt that a missing login has stopped; a lazy server waits to be wanted.
 fn after_login<C>(purpose: AttemptPurpose) -> (ServerState<C>, Vec<Effect<C>>) {
     match purpose {
         AttemptPurpose::Load { strikes } => {
@@ -330,7 +333,7 @@ mod tests {
     use crate::wire::credentials::CredentialError;
     use proptest::prelude::*;
 
-    /// Plays events against a server and keeps what became visible.
+    /// Plays events against a server and keeps the visible effects.
     struct Life {
         state: Option<ServerState<u32>>,
         startup: Startup,

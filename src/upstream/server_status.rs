@@ -1,4 +1,4 @@
-//! How a server is, for people who ask.
+//! The status of a server, for reports.
 
 use std::time::{Instant, SystemTime};
 
@@ -10,7 +10,7 @@ use super::{
     server_state::{AttemptPurpose, MAX_STRIKES, ServerState},
 };
 
-/// The variants of the life of a server, without what belongs to them.
+/// The variants of [`ServerState`](super::server_state::ServerState), without their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -27,15 +27,16 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 pub struct Status {
     pub phase: Phase,
-    /// Failed loads in a row.
+    /// Consecutive failed loads.
     pub strikes: u8,
-    /// When it was last connected, and how long that took.
+    /// The time of the last connection, and how long connecting took.
     pub last_wake: Option<(SystemTime, ConnectTiming)>,
-    /// Why it could not be connected, or how it ended, since it was last connected.
+    /// The reason that the server could not be connected, or how it ended, since the last
+    /// connection.
     pub last_error: Option<String>,
-    /// What it has sent, since it was last connected, that was no message.
+    /// Output since the last connection that was not a message.
     pub noise: Option<String>,
-    /// When it is tried again.
+    /// The time of the next attempt.
     pub retry_at: Option<Instant>,
 }
 
@@ -45,7 +46,7 @@ impl Status {
         Self { phase: Phase::Unloaded, strikes: 0, last_wake, last_error, noise, retry_at }
     }
 
-    /// Takes note of a new state.
+    /// Notes a new state.
     pub(super) fn update<C>(&mut self, state: &ServerState<C>) {
         self.retry_at = None;
         self.phase = match state {
@@ -79,7 +80,7 @@ impl Status {
     }
 }
 
-/// Why a server cannot be put to sleep.
+/// The reason that a server cannot be put to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StaysAwake {
     #[error("it is eager, which means always awake")]

@@ -1,4 +1,4 @@
-//! A server's standard error: logged as it comes, within limits, and kept to say why a server failed.
+//! A server's standard error: logged within limits as it arrives, and kept to explain a failure.
 
 use std::{
     collections::VecDeque,
@@ -14,15 +14,15 @@ use crate::{
     wire::{Line, LineReader},
 };
 
-/// StderrLines kept of the beginning, and as many of the end.
+/// Number of lines that are kept of the beginning, and of the end.
 const MAX_KEPT_LINES: usize = 20;
-/// StderrLines that an error quotes.
+/// Maximum number of lines that an error quotes.
 const MAX_QUOTED_LINES: usize = 5;
-/// The most characters of a quoted line.
+/// Maximum length of a quoted line, in characters.
 const MAX_QUOTED_CHARS: usize = 300;
-/// A longer line is counted and not kept.
+/// Length above which a line is counted and not kept, in bytes.
 const MAX_LINE_BYTES: usize = 8 * 1024;
-/// The most bytes that are logged of one server in each `LOG_INTERVAL`.
+/// Maximum number of bytes of one server that are logged in each `LOG_INTERVAL`.
 const MAX_LOGGED_BYTES: usize = 64 * 1024;
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -40,15 +40,16 @@ struct StderrLines {
 }
 
 impl StderrReader {
-    /// `mask`: takes out what the server was given and repeats.
+    /// Starts to read. `mask` removes secrets that the server repeats.
     pub(super) fn listen(server: String, stderr: ChildStderr, mask: Mask) -> Self {
         let lines = Arc::<Lock<StderrLines>>::default();
-        // Aborted on drop, since a grandchild may keep the pipe open for ever.
+        // Aborted on drop, since a grandchild may keep the pipe open forever.
         let listener = tokio::spawn(listen(server, stderr, mask, lines.clone())).abort_handle();
         Self { lines, listener }
     }
 
-    /// The lines that say most about a failure, as the end of a sentence; empty where there are none.
+    /// Returns the lines that explain a failure best, as the end of a sentence; empty if there are
+    /// none.
     pub(super) fn quote(&self) -> String {
         let quoted = lock(&self.lines).relevant_lines();
         if quoted.is_empty() {
@@ -76,21 +77,22 @@ impl StderrLines {
         self.last.push_back(line);
     }
 
-    /// StderrLines that name an error, and else the last ones; never what a package manager says of itself.
+    /// Returns the lines that name an error, or else the last ones, without notices of package
+    /// managers.
     fn relevant_lines(&self) -> Vec<String> {
         let all: Vec<&str> = self.first.iter().chain(&self.last).map(String::as_str).collect();
         let all: Vec<&str> = all.into_iter().filter(|line| !is_notice(line)).collect();
         let errors: Vec<&str> = all.iter().copied().filter(|line| names_error(line)).collect();
         let quoted = match errors.len() {
             0 => &all[all.len().saturating_sub(MAX_QUOTED_LINES)..],
-            // The first one is the cause; those after it say what came of it.
+            // The first error is the cause; the others are its consequences.
             count => &errors[..count.min(MAX_QUOTED_LINES)],
         };
         quoted.iter().map(|line| line.chars().take(MAX_QUOTED_CHARS).collect()).collect()
     }
 }
 
-/// Whether it is one of the lines in which npm and others speak of updates, funding and log files.
+/// Returns whether this is a line in which npm and others report updates, funding and log files.
 fn is_notice(line: &str) -> bool {
     let line = line.trim_start().to_lowercase();
     let beginnings =
@@ -130,10 +132,10 @@ async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<
     }
 }
 
-/// Bytes of a line of the log beside what the server wrote.
+/// Bytes of a log line in addition to the server's text.
 const LINE_OVERHEAD: usize = 64;
 
-/// How much of what a server writes is logged.
+/// The share of a server's output that is logged.
 struct LogAllowance {
     since: Instant,
     logged: usize,
@@ -143,9 +145,9 @@ struct LogAllowance {
 #[derive(Debug, PartialEq)]
 enum LogDecision {
     Yes,
-    /// So many lines before it were not.
+    /// This many lines before it were not logged.
     AfterSilence(usize),
-    /// Nor are those that follow in this interval.
+    /// The lines that follow in this interval are not logged.
     LastForNow,
     No,
 }

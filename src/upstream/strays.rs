@@ -1,13 +1,13 @@
-//! Processes that servers leave behind: those that have left their group (`setsid`, daemons) are known by a variable
-//! of their environment, which they have from their server.
+//! Processes that have left the group of their server (`setsid`, daemons). They are found by a
+//! variable that they have inherited from the server.
 //!
-//! Linux only: elsewhere no process can read another's environment without further rights, and what has left its
-//! group stays. So does, on Linux, a process that was started with another environment.
+//! Linux only: elsewhere no process can read another's environment without further rights, and such
+//! processes stay. On Linux, a process that was started with another environment stays too.
 
 /// The variable of a server's environment that names the dormouse and the start that it belongs to.
 pub const MARK_VARIABLE: &str = "DORMOUSE_PROCESS";
 
-/// Ends the processes whose mark begins with `mark`: SIGTERM first, and SIGKILL to those that are left after `grace`.
+/// Ends the processes whose mark begins with `mark`: with SIGTERM, and after `grace` with SIGKILL.
 /// Blocks.
 #[cfg(target_os = "linux")]
 pub(super) fn end(mark: &str, grace: std::time::Duration) {
@@ -19,7 +19,7 @@ pub(super) fn end(mark: &str, grace: std::time::Duration) {
             return;
         }
         for stray in &strays {
-            // It may have ended meanwhile.
+            // The process may have ended by itself.
             let _ = kill(*stray, signal);
         }
         let until = std::time::Instant::now() + grace;
@@ -33,7 +33,7 @@ pub(super) fn end(mark: &str, grace: std::time::Duration) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn end(_: &str, _: std::time::Duration) {}
 
-/// The processes whose mark begins so. Only those of this user can be looked into.
+/// Finds the processes whose mark begins with `mark`. Only processes of this user can be read.
 #[cfg(target_os = "linux")]
 fn find(mark: &str) -> Vec<nix::unistd::Pid> {
     let wanted = format!("{MARK_VARIABLE}={mark}");

@@ -1,9 +1,10 @@
-//! Ends the servers of a dormouse that was killed before it could do so itself.
+//! Ends the servers of a dormouse that was killed before it could end them itself.
 //!
-//! The watchdog is this same program in a hidden mode, in a process group and under a name of its own, so that what
-//! ends dormouse by its name does not end it too. It is told over a pipe which process groups exist; when the pipe
-//! closes, because dormouse is gone for whatever reason, it ends those that are left, and what has left them. It is
-//! started before the first server, and again as soon as it has ended.
+//! The watchdog is this same program in a hidden mode, in its own process group and under its own
+//! name, so that a signal to dormouse by name does not reach it. It learns over a pipe which
+//! process groups exist. When the pipe closes, because dormouse is gone, it ends the remaining
+//! groups and the processes that have left them. It is started before the first server, and again
+//! if it ends.
 
 use std::{
     collections::BTreeSet,
@@ -23,21 +24,21 @@ use crate::base::Lock;
 /// The hidden argument that makes the program a watchdog; the mark of its dormouse follows.
 pub const ARGUMENT: &str = "__watchdog";
 
-/// What the process is called, in at most 15 bytes.
+/// The name of the process, at most 15 bytes.
 #[cfg(unix)]
 const PROCESS_NAME: &std::ffi::CStr = c"mcp-watchdog";
 
-/// How long the servers have to end by themselves once dormouse is gone.
+/// Time for the servers to end by themselves once dormouse is gone.
 const GRACE_DELAY: Duration = Duration::from_millis(500);
 
-/// The pipe to the watchdog. Cheap to clone.
+/// The pipe to the watchdog. Clones are cheap.
 #[derive(Clone)]
 pub struct Watchdog(Arc<WatchdogInner>);
 
 struct WatchdogInner {
-    /// Tells the processes of this dormouse from those of others.
+    /// Distinguishes the processes of this dormouse from those of others.
     mark: String,
-    /// Servers that were started so far.
+    /// The number of servers started so far.
     starts: AtomicU64,
     state: Lock<WatchdogState>,
 }
@@ -54,7 +55,7 @@ enum WatchdogPipe {
     #[default]
     NotStarted,
     Open(Child),
-    /// It was told to end; servers then depend on dormouse ending in order.
+    /// The watchdog was told to end; only dormouse itself ends the servers now.
     Missing,
 }
 
@@ -70,29 +71,30 @@ impl Default for Watchdog {
 }
 
 impl Watchdog {
-    /// Makes sure that the watchdog runs, before a server is started; returns the mark for its environment.
+    /// Ensures that the watchdog runs before a server is started. Returns the mark for the server's
+    /// environment.
     pub(super) fn prepare(&self) -> String {
         self.0.state.lock().ensure_running(&self.0.mark);
         let number = self.0.starts.fetch_add(1, Ordering::Relaxed);
-        // The end of the number must not be the beginning of another.
+        // The trailing slash keeps one number from being the prefix of another.
         format!("{}/{number}/", self.0.mark)
     }
 
-    /// Names a process group that must not outlive dormouse.
+    /// Adds a process group that must not outlive dormouse.
     pub(super) fn guard(&self, group: u32) {
         let mut state = self.0.state.lock();
         state.groups.insert(group);
         state.tell(&self.0.mark, '+', group);
     }
 
-    /// Takes back what `guard` said.
+    /// Removes a process group.
     pub(super) fn release(&self, group: u32) {
         let mut state = self.0.state.lock();
         state.groups.remove(&group);
         state.tell(&self.0.mark, '-', group);
     }
 
-    /// Starts the watchdog again whenever it has ended while there is something to guard.
+    /// Starts the watchdog again whenever it has ended while a group needs it.
     pub async fn keep_running(self) {
         #[cfg(unix)]
         {
@@ -108,23 +110,25 @@ impl Watchdog {
         }
     }
 
-    /// Ends the watchdog once nothing is left to guard. It ends what servers have left behind.
+    /// Ends the watchdog once no group needs it. It ends the processes that servers have left
+    /// behind.
     pub fn end(&self) {
         if let WatchdogPipe::Open(mut child) =
             std::mem::replace(&mut self.0.state.lock().pipe, WatchdogPipe::Missing)
         {
             drop(child.stdin.take());
-            // It ends at once when it guards nothing; one that cannot be waited for is init's.
+            // A watchdog without groups ends at once; one that cannot be waited for belongs to
+            // init.
             let _ = child.wait();
         }
     }
 }
 
 impl WatchdogState {
-    /// Starts the watchdog if it does not run, or not any more, and tells it all that there is to guard.
+    /// Starts the watchdog if it does not run, and tells it all groups.
     fn ensure_running(&mut self, mark: &str) {
         if cfg!(windows) {
-            // Each server is in a job object there, which dies with our handle on it.
+            // On Windows each server is in a job object, which ends with dormouse's handle on it.
             return;
         }
         let is_running = match &mut self.pipe {
@@ -137,7 +141,7 @@ impl WatchdogState {
         }
         self.pipe = start(mark).map_or_else(
             |error| {
-                // It is tried again with the next server.
+                // The next server tries it again.
                 tracing::warn!(%error, "cannot start the watchdog");
                 WatchdogPipe::NotStarted
             },
@@ -155,7 +159,7 @@ impl WatchdogState {
 
     fn write(&mut self, sign: char, group: u32) {
         if let WatchdogPipe::Open(Child { stdin: Some(stdin), .. }) = &mut self.pipe {
-            // One that has just ended is started again, and told all, with the next server.
+            // A watchdog that has just ended is started again, with all groups, by the next server.
             let _ = writeln!(stdin, "{sign}{group}");
         }
     }
@@ -165,7 +169,7 @@ fn start(mark: &str) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([ARGUMENT, mark]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Else it would be taken for a stray of the dormouse that has started this one.
+    // Otherwise the watchdog would count as a stray of the dormouse that has started this one.
     command.env_remove(MARK_VARIABLE);
     #[cfg(unix)]
     {
@@ -175,10 +179,10 @@ fn start(mark: &str) -> io::Result<Child> {
     command.spawn()
 }
 
-/// The watchdog process itself: returns when everything it had to guard is gone. `mark`: that of its dormouse.
+/// Runs the watchdog process; returns when all its groups are gone. `mark` is that of its dormouse.
 pub fn run(mark: &str, commands: impl BufRead) {
     #[cfg(target_os = "linux")]
-    // Under another name it does as well.
+    // The watchdog works under another name as well.
     let _ = nix::sys::prctl::set_name(PROCESS_NAME);
     let mut groups: BTreeSet<u32> = BTreeSet::new();
     for line in commands.lines().map_while(Result::ok) {
@@ -204,7 +208,7 @@ fn end(groups: &BTreeSet<u32>) {
     if groups.is_empty() {
         return;
     }
-    // Their standard input has just closed, which ends the polite ones.
+    // Their standard input has just closed, which ends most servers.
     std::thread::sleep(GRACE_DELAY);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let alive = groups.iter().filter(|group| signal_group(**group, signal)).count();
@@ -215,7 +219,7 @@ fn end(groups: &BTreeSet<u32>) {
     }
 }
 
-/// On Windows there is nothing to guard; see `WatchdogState::ensure`.
+/// Windows needs no watchdog; see `WatchdogState::ensure_running`.
 #[cfg(not(unix))]
 fn end(_: &BTreeSet<u32>) {
     let _ = GRACE_DELAY;

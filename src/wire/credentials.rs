@@ -1,4 +1,5 @@
-//! What a server is shown so that it answers. How that is come by is nobody's business here.
+//! The authorization of requests to servers, as transports see it. Where tokens come from is the
+//! business of `auth`.
 
 use std::{collections::BTreeMap, fmt, pin::Pin};
 
@@ -9,38 +10,39 @@ use reqwest::{
 
 pub type CredentialFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What requests to one server are authorized with.
+/// The authorization of the requests to one server.
 pub trait Credentials: Send + Sync + 'static {
-    /// What the next request shows; `None` where the server has not asked for anything so far.
+    /// Returns the authorization for the next request; `None` if the server has not demanded any
+    /// yet.
     ///
-    /// # Errors
-    /// Where it has, and there is nothing that it would accept.
+    /// # Errors If the server has demanded authorization and nothing is available that it would
+    /// accept.
     fn authorization(&self)
     -> CredentialFuture<'_, Result<Option<Authorization>, CredentialError>>;
 
-    /// The server has refused a request that showed this. `Ok`: the request is worth one more try.
+    /// Handles a request that the server refused although it carried `shown`. Returns `Ok` if the
+    /// request is worth another try.
     ///
-    /// # Errors
-    /// Where there is nothing else to show.
+    /// # Errors If no other authorization is available.
     fn refused<'a>(
         &'a self,
         shown: Option<&'a Authorization>,
         challenge: &'a Challenge,
     ) -> CredentialFuture<'a, Result<(), CredentialError>>;
 
-    /// The server has taken a request that showed this.
+    /// Notes that the server has accepted a request with this authorization.
     fn accepted(&self, shown: &Authorization);
 
-    /// Resolves when somebody has logged in elsewhere.
+    /// Resolves when a user has logged in elsewhere.
     fn changed(&self) -> CredentialFuture<'_, ()>;
 }
 
-/// The value of `Authorization`, which is never shown.
+/// A value of the `Authorization` header, which `Debug` does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authorization(HeaderValue);
 
 impl Authorization {
-    /// `None` for a token that cannot be sent.
+    /// Returns `None` for a token that a header cannot hold.
     pub fn bearer(token: &str) -> Option<Self> {
         if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
             return None;
@@ -61,7 +63,8 @@ impl fmt::Debug for Authorization {
     }
 }
 
-/// Headers of the config, whose names and values it has checked. They are not shown either.
+/// Returns the headers of the config, whose names and values are checked already. `Debug` does not
+/// print them.
 pub fn sensitive_headers(written: &BTreeMap<String, String>) -> HeaderMap {
     let headers = written.iter().map(|(name, value)| {
         let mut value = HeaderValue::from_bytes(value.as_bytes()).ok()?;
@@ -71,17 +74,18 @@ pub fn sensitive_headers(written: &BTreeMap<String, String>) -> HeaderMap {
     headers.flatten().collect()
 }
 
-/// Why a request was refused (RFC 6750 section 3).
+/// A refusal of a request (RFC 6750 section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
-    /// 401 or 403.
+    /// The HTTP status, 401 or 403.
     pub status: u16,
-    /// The value of `WWW-Authenticate`; empty where there was none.
+    /// The value of `WWW-Authenticate`; empty if the response has none.
     pub www_authenticate: String,
 }
 
 impl Challenge {
-    /// What a server says that wants another authorization. Many answer 403 for other reasons.
+    /// Returns the challenge of a response that demands another authorization. Many servers answer
+    /// 403 for other reasons, which are no challenge.
     pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
@@ -95,16 +99,17 @@ impl Challenge {
     }
 }
 
-/// Why there is nothing to show to a server.
+/// The reason that no authorization is available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// Somebody has to log in. `why`: what has become of the login that there was. `command`: how.
+    /// A user must log in. `why` is the state of the previous login, `command` the command that
+    /// logs in.
     #[error("it wants a login{why}: run `{command}` in a terminal, then try again")]
     LoginRequired { why: String, command: String },
-    /// It may work later.
+    /// A later try may succeed.
     #[error("its login cannot be used now: {0}")]
     Unavailable(String),
-    /// Nobody can log in by hand here.
+    /// No user can log in from here.
     #[error("it cannot be used: {0}")]
     Refused(String),
 }

@@ -1,4 +1,4 @@
-//! Looks into and edits one level of a JSON object without re-encoding the rest of it.
+//! Reads and edits one level of a JSON object without encoding the rest of it again.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,10 +8,11 @@ use serde_json::value::RawValue;
 
 use super::Raw;
 
-/// The members of an object in the order in which they stand, each value as raw text.
+/// The members of an object in their order, each value as raw text.
 struct RawMembers<'a>(Vec<(RawKey<'a>, &'a RawValue)>);
 
-/// A key, borrowed where it has no escapes. In bytes, since an escaped lone surrogate is no UTF-8.
+/// A key, borrowed if it has no escapes. Kept as bytes, because an escaped lone surrogate is not
+/// UTF-8.
 struct RawKey<'a>(Cow<'a, [u8]>);
 
 impl PartialEq<str> for RawKey<'_> {
@@ -69,28 +70,29 @@ fn read_members(object: &Raw) -> RawMembers<'_> {
     serde_json::from_slice(object.as_bytes()).unwrap_or(RawMembers(Vec::new()))
 }
 
-/// The value of the member `key`; `None` where `object` is no object or has no such member.
+/// Returns the value of the member `key`; `None` if `object` is not an object or has no such
+/// member.
 pub fn get(object: &Raw, key: &str) -> Option<Raw> {
     let [value] = get_each(object, [key]);
     value
 }
 
-/// The values of several members, in one pass over the object.
+/// Returns the values of several members, in one pass over the object.
 pub fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; N] {
     let RawMembers(members) = read_members(object);
     keys.map(|key| {
-        // Of equal keys the last one counts, as in JavaScript's and Python's parsers.
+        // The last of several equal keys counts, as in the parsers of JavaScript and Python.
         let (_, value) = members.iter().rev().find(|(name, _)| *name == *key)?;
         Some(Raw::part_of(object.bytes(), value))
     })
 }
 
-/// The string member `key`.
+/// Returns the string member `key`.
 pub fn get_str(object: &Raw, key: &str) -> Option<String> {
     get(object, key)?.read().ok()
 }
 
-/// Every member with its value, in order; empty where `object` is no object.
+/// Returns every member with its value, in order; empty if `object` is not an object.
 pub fn entries(object: &Raw) -> Vec<(String, Raw)> {
     let RawMembers(members) = read_members(object);
     members
@@ -101,26 +103,26 @@ pub fn entries(object: &Raw) -> Vec<(String, Raw)> {
         .collect()
 }
 
-/// The elements of an array; `None` where `array` is none.
+/// Returns the elements of an array; `None` if `array` is not an array.
 pub fn elements(array: &Raw) -> Option<Vec<Raw>> {
     let elements: Vec<&RawValue> = serde_json::from_slice(array.as_bytes()).ok()?;
     Some(elements.into_iter().map(|element| Raw::part_of(array.bytes(), element)).collect())
 }
 
-/// Replaces the value of the member `key` where it stands, or adds the member at the end.
+/// Replaces the value of the member `key` in place, or adds the member at the end.
 ///
-/// Every other byte of the object stays as it is.
+/// Every other byte of the object stays unchanged.
 #[must_use]
 pub fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
     set_each(object, &[(key, value)])
 }
 
-/// [`set`] for several members, in one pass over the object.
+/// Sets several members as [`set`] does, in one pass over the object.
 #[must_use]
 pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     let text = object.bytes();
     let RawMembers(members) = read_members(object);
-    // What is replaced, as (start, end, new text), and what is added.
+    // The replacements as (start, end, new text); additions follow separately.
     let mut replaced: Vec<(usize, usize, &Raw)> = Vec::with_capacity(changes.len());
     let mut added: Vec<(&str, &Raw)> = Vec::new();
     for (key, value) in changes {
@@ -156,14 +158,16 @@ pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     Raw::trusted(edited.freeze())
 }
 
-/// Sets members of the object that is `object`'s member `outer`, which is made where there is none.
+/// Sets members of the object that is `object`'s member `outer`, and creates that object if it is
+/// missing.
 #[must_use]
 pub fn set_within(object: &Raw, outer: &str, changes: &[(&str, &Raw)]) -> Raw {
     let inner = get(object, outer).unwrap_or_else(Raw::empty_object);
     set(object, outer, &set_each(&inner, changes))
 }
 
-/// Takes the closing brace off, so that a member can be added; what is no object becomes one.
+/// Removes the closing brace, so that a member can be added. A value that is not an object becomes
+/// an empty one.
 fn reopen(object: &mut BytesMut) {
     let body = object.trim_ascii_end().strip_suffix(b"}").map(|body| body.trim_ascii_end().len());
     match body {
@@ -172,7 +176,7 @@ fn reopen(object: &mut BytesMut) {
     }
 }
 
-/// The object without the members named in `keys`; the others keep their text and order.
+/// Returns the object without the members named in `keys`; the others keep their text and order.
 #[must_use]
 pub fn without(object: &Raw, keys: &[&str]) -> Raw {
     let text = object.bytes();
@@ -185,7 +189,8 @@ pub fn without(object: &Raw, keys: &[&str]) -> Raw {
     edited.put_u8(b'{');
     let mut end_of_last = 0;
     for (name, value) in &members {
-        // A member with what stands before it: the opening brace, or a comma, and white space.
+        // A member is removed with the comma and the white space before it, but not with the
+        // opening brace.
         let end = offset(text, value) + value.get().len();
         let member = text[end_of_last..end].trim_ascii_start();
         end_of_last = end;
@@ -200,7 +205,8 @@ pub fn without(object: &Raw, keys: &[&str]) -> Raw {
     Raw::trusted(edited.freeze())
 }
 
-/// The same value with characters written as `\uXXXX`. ASCII characters stay as they are.
+/// Returns the same value with the characters for which `is_escaped` holds written as `\uXXXX`.
+/// ASCII characters stay as they are.
 #[must_use]
 pub fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
     let text = String::from_utf8_lossy(value.as_bytes());
@@ -208,7 +214,7 @@ pub fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
     if !text.contains(is_escaped) {
         return value.clone();
     }
-    // JSON has characters beyond ASCII inside strings only, where an escape says the same.
+    // JSON has characters beyond ASCII only inside strings, where an escape means the same.
     let mut edited = BytesMut::with_capacity(text.len() + 16);
     let mut encoded = [0; 4];
     for c in text.chars() {

@@ -1,10 +1,10 @@
-//! What the HTTP clients for servers, and for those who give tokens for them, are made from.
+//! The builder of the HTTP clients for MCP servers and for authorization servers.
 
 use reqwest::{Client, ClientBuilder};
 
-/// A builder whose clients can be made: none is without a TLS provider.
+/// Returns a builder after installing a TLS provider, without which building a client fails.
 pub fn http_client_builder() -> ClientBuilder {
-    // An error means that one has been installed already.
+    // Fails only if a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
 }

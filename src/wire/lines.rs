@@ -1,4 +1,4 @@
-//! Newline-delimited framing (MCP, stdio transport), with a cap that loses no request.
+//! Newline-delimited framing (MCP, stdio transport) with a size limit that loses no request.
 
 use std::io;
 
@@ -7,40 +7,39 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::skim::{LineSummary, Skimmer};
 
-/// One line without its end.
+/// One line, without its line break.
 #[derive(Debug)]
 pub enum Line {
     Text(Bytes),
-    /// The line was longer than the cap. It was read to its end and dropped.
+    /// A line longer than the limit. It was read to its end and dropped.
     Oversized(LineSummary),
 }
 
-/// Room that is made for reading.
+/// Free space that is reserved in the buffer for reading, in bytes.
 const READ_CHUNK: usize = 64 * 1024;
-/// Room below which more is made: so a chunk serves many small lines.
+/// Free space below which more is reserved, in bytes, so that one chunk holds many small lines.
 const MIN_READ_ROOM: usize = 8 * 1024;
-/// A buffer that grew past this for one large line is given back instead of reused.
+/// Capacity above which the buffer is replaced after a large line, in bytes.
 const MAX_KEPT_CAPACITY: usize = 4 * 1024 * 1024;
 
 /// Splits a byte stream into lines.
 pub struct LineReader<R> {
     io: R,
     buffer: BytesMut,
-    /// How much of `buffer` is known to hold no newline.
+    /// The length of the start of `buffer` that is known to hold no line break.
     scanned: usize,
     max_line: usize,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// `max_line` is in bytes, without the newline.
+    /// Creates a reader. `max_line` is the size limit of a line in bytes, without the line break.
     pub fn new(io: R, max_line: usize) -> Self {
         Self { io, buffer: BytesMut::new(), scanned: 0, max_line }
     }
 
-    /// The next line that is not blank; `None` at the end of the stream.
+    /// Returns the next line that is not blank; `None` at the end of the stream.
     ///
-    /// # Errors
-    /// When reading fails.
+    /// # Errors If reading fails.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if self.scanned == 0 {
@@ -65,13 +64,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Takes blank lines away, and the white space before the next one: neither is of any use, and there may be no end
-    /// to them.
+    /// Skips blank lines and the white space before the next line. Both are useless and may be
+    /// endless.
     async fn skip_blank(&mut self) {
         let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.buffer.advance(blank);
         if blank >= MIN_READ_ROOM {
-            // Others are to have a turn.
+            // Lets other tasks run.
             tokio::task::yield_now().await;
         }
     }
@@ -90,20 +89,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let _newline = self.buffer.split_to(end);
         self.scanned = 0;
         if large {
-            // Else the next small lines would keep the memory of the large one alive.
+            // Otherwise the small lines that follow would keep the memory of the large line alive.
             self.buffer = BytesMut::from(&self.buffer[..]);
         }
         line
     }
 
-    /// Reads on to the end of a line that is too long, keeping only what says whose it is.
+    /// Reads to the end of a line that is too long, and keeps only the members that identify its
+    /// message.
     async fn summarize_rest(&mut self) -> io::Result<Line> {
         let mut skimmer = Skimmer::default();
         skimmer.feed(&self.buffer);
         self.buffer = BytesMut::new();
         self.scanned = 0;
         for chunk in 1_u64.. {
-            // Others are to have a turn, however much there is to read.
+            // Lets other tasks run, however much input there is.
             if chunk.is_multiple_of(16) {
                 tokio::task::yield_now().await;
             }

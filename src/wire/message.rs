@@ -1,4 +1,4 @@
-//! The JSON-RPC 2.0 envelope, and how a line becomes one.
+//! The JSON-RPC 2.0 envelope, and how a line is parsed into it.
 
 use std::fmt;
 
@@ -8,17 +8,18 @@ use serde_json::value::RawValue;
 
 use super::Raw;
 
-/// A request id as it was spelled: `1` and `"1"` are two ids (JSON-RPC 2.0 section 4).
+/// A request id in its original spelling: `1` and `"1"` are different ids (JSON-RPC 2.0 section 4).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Id(Raw);
 
 impl Id {
-    /// The id text is a JSON string or number; `None` for anything else, `null` included (MCP forbids it).
+    /// Returns the id if its text is a JSON string or number; `None` for anything else, including
+    /// `null`, which MCP forbids.
     pub fn new(raw: Raw) -> Option<Self> {
         matches!(raw.as_bytes().first()?, b'"' | b'-' | b'0'..=b'9').then_some(Self(raw))
     }
 
-    /// The number, when this is one of the ids that we give out ourselves.
+    /// Returns the number if this is one of the ids that dormouse assigns.
     pub fn as_u64(&self) -> Option<u64> {
         std::str::from_utf8(self.0.as_bytes()).ok()?.parse().ok()
     }
@@ -46,7 +47,7 @@ impl fmt::Debug for Id {
     }
 }
 
-/// What a request ended in: the text of `result`, or the text of `error`.
+/// The outcome of a request: the text of `result`, or the text of `error`.
 pub type Outcome = Result<Raw, Raw>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +65,7 @@ pub struct Notification {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// `None` only in answers to what could not be read (JSON-RPC 2.0 section 5: `"id": null`).
+    /// `None` only in the answer to an unreadable message (JSON-RPC 2.0 section 5: `"id": null`).
     pub id: Option<Id>,
     pub outcome: Outcome,
 }
@@ -76,16 +77,16 @@ pub enum Message {
     Response(Response),
 }
 
-/// Why a line, or one member of a batch, is no message.
+/// The reason that a line, or one member of a batch, is not a message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidMessage {
-    /// `start` is the beginning of the line, for logs.
+    /// Text that is not JSON. `start` is its beginning, for logs.
     #[error("not JSON: {problem}")]
     NotJson { problem: String, start: String },
-    /// A call of the wrong shape; the id, where one could be read.
+    /// A call of the wrong shape, with its id if one could be read.
     #[error("not a JSON-RPC message: {reason}")]
     NotRpc { id: Option<Id>, reason: &'static str },
-    /// A reply of the wrong shape. It is never answered, but the request that it names can be failed.
+    /// A reply of the wrong shape. Nothing answers it, but the request that it names can fail.
     #[error("not a JSON-RPC response: {reason}")]
     NotReply { id: Id, reason: &'static str },
 }
@@ -98,9 +99,9 @@ impl InvalidMessage {
     }
 }
 
-/// `text` as one line: line breaks between the tokens of a JSON text become blanks.
+/// Returns `text` as one line: line breaks between the tokens of a JSON text become blanks.
 ///
-/// Over HTTP a message may have been written on several lines; inside strings JSON has none.
+/// A message over HTTP may have several lines. Inside its strings JSON has no line breaks.
 pub fn on_one_line(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;
@@ -141,7 +142,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Tells a member that is `null` from one that is absent.
+/// Distinguishes a member that is `null` from one that is absent.
 fn deserialize_present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'de RawValue>, D::Error> {
@@ -160,7 +161,7 @@ fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
     let is_rpc = envelope.jsonrpc.is_some_and(|version| version.get() == r#""2.0""#);
     let is_reply = envelope.result.is_some() || envelope.error.is_some();
     match (envelope.method, id) {
-        // Whatever else is wrong with it, the request that it answers must not wait for ever.
+        // The request that this reply names must fail rather than wait forever.
         (_, Some(id)) if is_reply && !is_rpc => {
             Err(InvalidMessage::NotReply { id, reason: "\"jsonrpc\" is not \"2.0\"" })
         }
@@ -208,7 +209,7 @@ fn parse_reply(
     envelope: &Envelope<'_>,
     id: Option<Id>,
 ) -> Result<Message, InvalidMessage> {
-    // Some servers write `"error": null` beside a result.
+    // Some servers send `"error": null` together with a result.
     let error = envelope.error.filter(|error| envelope.result.is_none() || !is_null(error));
     let result = envelope.result.filter(|result| error.is_none() || !is_null(result));
     let outcome = match (result, error) {
@@ -233,11 +234,12 @@ fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
-/// Values above this size are written from where they lie instead of being copied into the batch.
+/// Size above which a value is written from its own buffer instead of being copied into the batch,
+/// in bytes.
 const MAX_COPIED_BYTES: usize = 16 * 1024;
 
 impl Message {
-    /// Bytes that the message holds while it waits to be written.
+    /// Returns the number of bytes that the message holds while it is queued.
     pub fn weight(&self) -> usize {
         let payload = match self {
             Self::Request(request) => request.params.as_ref().map_or(0, Raw::len),
@@ -247,13 +249,14 @@ impl Message {
         payload + 64
     }
 
-    /// Appends the message as one line to `batch`; `full` takes what was gathered and each large value.
+    /// Appends the message as one line to `batch`. `full` receives the batches that are complete
+    /// and each large value.
     pub(super) fn write_line(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
         self.write(batch, full);
         batch.extend_from_slice(b"\n");
     }
 
-    /// The message as one JSON text.
+    /// Returns the message as one JSON text.
     pub fn to_bytes(&self) -> Bytes {
         let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
         self.write(&mut batch, &mut chunks);
@@ -261,7 +264,7 @@ impl Message {
         if chunks.len() == 1 { chunks.remove(0) } else { chunks.concat().into() }
     }
 
-    /// Appends the message as JSON text without a line break, in the manner of `write_line`.
+    /// Appends the message as JSON text without a line break, in the same way as `write_line`.
     pub fn write(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
         batch.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         match self {

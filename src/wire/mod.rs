@@ -1,7 +1,7 @@
-//! The wire: one JSON-RPC message is an envelope plus raw JSON text.
+//! The wire: one JSON-RPC message is an envelope with raw JSON text inside.
 //!
-//! This layer frames, parses and writes messages. It knows nothing of MCP: not what a method means,
-//! not which era a peer speaks, not who is on the other end.
+//! This layer frames, parses and writes messages. It knows neither MCP's methods and eras nor the
+//! program at the other end.
 
 pub mod credentials;
 pub mod edit;

@@ -17,14 +17,16 @@ use super::Message;
 
 use crate::base::Lock;
 
-/// Above this many waiting bytes those who feed the queue wait.
+/// The number of queued bytes above which producers wait.
 const HIGH_WATER_BYTES: usize = 16 * 1024 * 1024;
-/// Above this many notifications are dropped, and no request is taken, however well the other side reads.
+/// The number of queued bytes above which notifications are dropped and requests are refused, even
+/// if the other side reads well.
 const MAX_QUEUED_BYTES: usize = 128 * 1024 * 1024;
-/// A queue above the mark of which nothing was taken for this long belongs to a side that does not read.
+/// Time without a read after which the reader of a queue above the mark counts as stalled.
 const STALL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Queues messages for a connection. Cheap to clone; order is the order of `push`.
+/// A queue of messages for one connection. Clones are cheap and share the queue; messages leave in
+/// the order of `push`.
 #[derive(Clone, Default)]
 pub struct Outbox(Arc<OutboxInner>);
 
@@ -33,16 +35,16 @@ struct OutboxInner {
     queue: Lock<MessageQueue>,
     filled: Notify,
     written: Notify,
-    /// Above this many waiting bytes notifications are dropped; `None` where those who cause them may wait, and
-    /// `MAX_QUEUED_BYTES` is the limit.
+    /// The number of queued bytes above which notifications are dropped; `None` if their producers
+    /// can wait, so that only `MAX_QUEUED_BYTES` applies.
     drops_above: Option<usize>,
 }
 
 struct MessageQueue {
     messages: VecDeque<Message>,
-    /// Bytes queued, and bytes handed to the writer that it has not written yet.
+    /// Bytes in the queue, and bytes that the writer has taken and not written yet.
     waiting: usize,
-    /// When the other side last took something, or had nothing to take.
+    /// The time at which the other side last read something, or had nothing to read.
     last_moved: Instant,
     closed: bool,
 }
@@ -60,17 +62,19 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// An outbox whose reader cannot slow anybody: when more than `bytes` wait for it, it loses notifications.
+    /// Creates an outbox that never slows its producers: above `bytes` queued bytes it drops
+    /// notifications.
     pub fn dropping_above(bytes: usize) -> Self {
         Self(Arc::new(OutboxInner { drops_above: Some(bytes), ..OutboxInner::default() }))
     }
 
-    /// Whether those who feed the queue are to wait for its reader.
+    /// Returns whether producers have to wait for the reader.
     pub fn holds_up(&self) -> bool {
         self.0.drops_above.is_none()
     }
 
-    /// Queues a message; `false` when the connection is closed and the message will not be sent.
+    /// Queues a message. Returns `false` if the connection is closed, so that the message will not
+    /// be sent.
     pub fn push(&self, message: Message) -> bool {
         let mut queue = self.0.queue.lock();
         if queue.closed {
@@ -91,12 +95,12 @@ impl Outbox {
         true
     }
 
-    /// Whether more waits than those who feed the queue should add to.
+    /// Returns whether the queue is so long that producers should add nothing.
     pub fn is_full(&self) -> bool {
         self.0.queue.lock().waiting > HIGH_WATER_BYTES
     }
 
-    /// Whether the other side has stopped reading, or lags too far behind.
+    /// Returns whether the other side has stopped reading, or is too far behind.
     pub fn is_stalled(&self) -> bool {
         let queue = self.0.queue.lock();
         if let Some(most) = self.0.drops_above {
@@ -106,12 +110,13 @@ impl Outbox {
             || (queue.waiting > HIGH_WATER_BYTES && queue.last_moved.elapsed() > STALL_TIMEOUT)
     }
 
-    /// Waits until the queue is below the mark, or closed. Readers that feed this queue wait here.
+    /// Waits until the queue is below the mark, or closed. Readers whose input feeds this queue
+    /// wait here.
     pub async fn ready(&self) {
         self.wait_until(|queue| queue.waiting <= HIGH_WATER_BYTES || queue.closed).await;
     }
 
-    /// Lets what is queued be written, and then closes the stream.
+    /// Lets the writer finish the queue, and then closes the stream.
     pub fn close(&self) {
         self.0.queue.lock().closed = true;
         self.0.filled.notify_one();
@@ -129,18 +134,18 @@ impl Outbox {
         }
     }
 
-    /// Bytes that wait to be written.
+    /// Returns the number of bytes that wait to be written.
     pub fn waiting(&self) -> usize {
         self.0.queue.lock().waiting
     }
 
-    /// Whether nothing more can be queued.
+    /// Returns whether nothing more can be queued.
     pub fn is_closed(&self) -> bool {
         self.0.queue.lock().closed
     }
 
-    /// Swaps what is queued into the empty `taken`; `false` when that is nothing and never will be. Only one
-    /// task may take at a time. What it took counts as waiting until `wrote`.
+    /// Moves the queue into the empty `taken`. Returns `false` if the queue is closed and empty.
+    /// Only one task may take at a time; its messages count as waiting until `note_written`.
     pub async fn take(&self, taken: &mut VecDeque<Message>) -> bool {
         loop {
             {
@@ -161,7 +166,7 @@ impl Outbox {
         self.0.queue.lock().last_moved = Instant::now();
     }
 
-    /// Takes note that messages of this weight have left.
+    /// Notes that messages of this size have been written.
     pub fn note_written(&self, bytes: usize) {
         let mut queue = self.0.queue.lock();
         queue.waiting = queue.waiting.saturating_sub(bytes);
@@ -179,12 +184,11 @@ impl Outbox {
     }
 }
 
-/// Writes what is pushed to `outbox` until it is closed, many messages to one system call.
+/// Writes the messages of `outbox` until it is closed, many of them with one system call.
 ///
-/// A message is always written whole, whatever becomes of the request it belongs to.
+/// A message is always written whole, even if its request is cancelled.
 ///
-/// # Errors
-/// When writing fails; everything still queued is dropped then.
+/// # Errors If writing fails; the rest of the queue is dropped.
 pub async fn write_messages<W: AsyncWrite + Unpin>(outbox: Outbox, mut io: W) -> io::Result<()> {
     let mut batch = BytesMut::new();
     let mut chunks: Vec<Bytes> = Vec::new();

@@ -1,4 +1,4 @@
-//! A JSON value kept as the text it arrived in.
+//! A JSON value in its original text.
 
 use std::fmt;
 
@@ -6,37 +6,36 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-/// One complete JSON value as UTF-8 text, usually a slice of the line it came in.
+/// One complete JSON value as UTF-8 text, usually a slice of the line that contained it.
 ///
-/// Cloning is cheap. Nothing between two peers is re-encoded, which is what keeps unknown members,
-/// key order and number spelling intact (DESIGN.md section 4, Fidelity).
+/// Clones are cheap. Values pass between two peers without being encoded again, so that unknown
+/// members, the order of keys and the spelling of numbers are preserved (docs/design/fidelity.md).
 ///
 /// Deliberately not `Serialize`: a `Value` cannot hold every JSON text (`1e400`, a lone surrogate
 /// escape, 200 levels of nesting), so that `json!` with a `Raw` inside would panic on input from
-/// outside. [`Raw::array`] and [`wire::edit`](super::edit) put raw texts together.
+/// outside. [`Raw::array`] and [`wire::edit`](super::edit) combine raw texts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Raw(Bytes);
 
 impl Raw {
-    /// Checks that `text` is one JSON value, and keeps it.
+    /// Checks that `text` is one JSON value, and wraps it.
     ///
-    /// # Errors
-    /// When `text` is not JSON.
+    /// # Errors If `text` is not JSON.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, serde_json::Error> {
         let bytes = text.into();
         let trimmed = serde_json::from_slice::<&RawValue>(&bytes)?.get();
         Ok(Self(bytes.slice_ref(trimmed.as_bytes())))
     }
 
-    /// Encodes something of our own making.
+    /// Encodes a value of dormouse.
     ///
-    /// # Panics
-    /// When `value` cannot be JSON (a map with keys that are no strings): a mistake in this program.
+    /// # Panics If `value` cannot be JSON, for example a map whose keys are not strings: a mistake
+    /// in this program.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Self {
         Self(serde_json::to_vec(value).expect("our own values are JSON").into())
     }
 
-    /// Joins the texts to one JSON array.
+    /// Joins the texts into one JSON array.
     pub fn array<'a>(items: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut text = BytesMut::from(&b"["[..]);
         for (position, item) in items.into_iter().enumerate() {
@@ -49,12 +48,12 @@ impl Raw {
         Self(text.freeze())
     }
 
-    /// `{}`
+    /// Returns `{}`.
     pub const fn empty_object() -> Self {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// Takes a part of `line` that the JSON parser has just delimited.
+    /// Wraps a part of `line` that the JSON parser has delimited.
     pub(super) fn part_of(line: &Bytes, part: &RawValue) -> Self {
         Self(line.slice_ref(part.get().as_bytes()))
     }
@@ -84,21 +83,21 @@ impl Raw {
         self.0.first() == Some(&b'{')
     }
 
-    /// A copy that does not keep the whole line it came in alive; for what is stored for long.
+    /// Returns a copy that does not keep the whole line alive, for values that are stored for long.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
 
-    /// Reads a typed view of the text; members the view does not name are ignored.
+    /// Reads a typed view of the text. Members that the view lacks are ignored.
     ///
-    /// # Errors
-    /// When the text has another shape.
+    /// # Errors If the text has another shape.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0)
     }
 
-    /// The text as a `Value`, or `null` where a `Value` cannot hold it (a lone surrogate escape, say).
+    /// Returns the text as a `Value`, or `null` if a `Value` cannot hold it (for example a lone
+    /// surrogate escape).
     pub fn to_value(&self) -> serde_json::Value {
         self.read().unwrap_or_default()
     }

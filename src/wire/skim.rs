@@ -1,28 +1,28 @@
-//! Finds out whose message an oversized line is, without keeping the line.
+//! Reads the id of an oversized line without storing the line.
 
 use super::{Id, Raw};
 
-/// What is known of a line that was too long to keep.
+/// The known facts about a line that was too long to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineSummary {
-    /// The top-level `id`, wherever in the line it stands.
+    /// The top-level `id`, wherever in the line it is.
     pub id: Option<Id>,
-    /// Whether it has a `method`, so that it is a request or a notification and no response.
+    /// True if the message has a `method`, and is therefore a request or notification.
     pub is_call: bool,
-    /// Length of the line in bytes.
+    /// The length of the line, in bytes.
     pub size: usize,
 }
 
-/// Longest key or id that is kept; longer ones cannot be ours.
+/// Maximum length of a key or id that is stored, in bytes. Dormouse assigns no longer ids.
 const MAX_TOKEN_BYTES: usize = 256;
 
-/// A scanner over the top level of one JSON object that is fed in pieces.
+/// A scanner over the top level of one JSON object that arrives in pieces.
 #[derive(Default)]
 pub(super) struct Skimmer {
     size: usize,
     depth: usize,
     scan_state: ScanState,
-    /// Text of the current token of the top level; only kept up to [`MAX_TOKEN_BYTES`].
+    /// The text of the current top-level token, up to [`MAX_TOKEN_BYTES`].
     token: Vec<u8>,
     key: Vec<u8>,
     after_colon: bool,
@@ -35,7 +35,7 @@ enum ScanState {
     #[default]
     Structure,
     String,
-    /// Right after a backslash in a string.
+    /// After a backslash in a string.
     Escape,
 }
 
@@ -47,7 +47,8 @@ impl Skimmer {
             self.feed_byte(byte);
             rest = tail;
             if self.scan_state == ScanState::String && self.depth > 1 {
-                // The bulk of a huge line is a string of some deeper value: go to what may end it.
+                // The bulk of a huge line is a string at a deeper level, so the scanner skips to
+                // the next byte that may end it.
                 let skip = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
                 rest = &rest[skip..];
             }

@@ -1,4 +1,4 @@
-//! Server-Sent Events: the frames in which messages travel over HTTP (WHATWG HTML, section 9.2).
+//! Server-Sent Events: the frames of messages over HTTP (WHATWG HTML, section 9.2).
 
 use std::{
     io,
@@ -15,18 +15,18 @@ use sse_stream::SseByteStream;
 
 use super::Message;
 
-/// One event. An event without data moves the cursor or the delay, and carries nothing.
+/// One event. An event without data changes only the cursor or the delay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its type, where that is not the default `message`.
+    /// The event's type, if it is not the default `message`.
     pub kind: Option<String>,
     pub data: Option<Bytes>,
     pub id: Option<String>,
-    /// How long to wait before the stream is asked for again.
+    /// The delay before the client reconnects.
     pub retry: Option<Duration>,
 }
 
-/// Why no further event comes.
+/// The reason that a stream has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     #[error("nothing came for {0:?}")]
@@ -40,14 +40,15 @@ pub enum StreamError {
 /// Reads the events of a response body.
 pub struct EventReader {
     events: SseByteStream<BoxStream<'static, Result<Bytes, io::Error>>>,
-    /// Bytes since the last event; an event cannot be larger than that.
+    /// Bytes since the last event. An event is never larger than that.
     unfinished: Arc<AtomicUsize>,
     limit: usize,
     silence: Option<Duration>,
 }
 
 impl EventReader {
-    /// `limit`: bytes that one event may take. `silence`: how long nothing at all may come.
+    /// Creates a reader. `limit` is the maximum size of an event in bytes, `silence` the maximum
+    /// time without any data.
     pub fn new<E>(
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
         limit: usize,
@@ -61,7 +62,7 @@ impl EventReader {
         let body = body.map(move |chunk| {
             let chunk = chunk.map_err(io::Error::other)?;
             let total = counted.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
-            // A chunk may hold the end of one event and the start of another.
+            // A chunk may contain the end of one event and the start of another.
             if total > limit.saturating_add(chunk.len()) {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
@@ -74,16 +75,16 @@ impl EventReader {
         Self { events: SseByteStream::new(body), unfinished, limit, silence }
     }
 
-    /// The next event; `None` at the end of the stream. What it leaves unfinished is dropped.
+    /// Returns the next event; `None` at the end of the stream. An event that the stream leaves
+    /// incomplete is dropped.
     ///
-    /// # Errors
-    /// When the stream breaks, is silent for too long, or sends an event that is too large.
+    /// # Errors If the stream breaks, is silent for too long, or sends an event that is too large.
     pub async fn next(&mut self) -> Result<Option<SseEvent>, StreamError> {
         match self.events.next().await {
             None => Ok(None),
             Some(Ok(event)) => {
                 self.unfinished.store(0, Ordering::Relaxed);
-                // Several events may have come in one chunk, so that only now it is clear whose the bytes are.
+                // One chunk may contain several events, so that the size of each is known only now.
                 if event.data.as_ref().is_some_and(|data| data.len() > self.limit) {
                     return Err(StreamError::Oversized { limit: self.limit });
                 }
@@ -109,7 +110,7 @@ impl EventReader {
     }
 }
 
-/// The innermost cause, which says most in the fewest words.
+/// Returns the innermost cause, which is the most specific one.
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -130,10 +131,10 @@ fn with_deadline(
     })
 }
 
-/// A line that says nothing, so that nobody on the way takes the connection for dead.
+/// A comment line, sent so that no proxy on the way closes the connection as idle.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// An event that carries a message, under `id` where it can be asked for again.
+/// Returns an event with a message, under `id` if the stream can be resumed after it.
 pub fn message_event(message: &Message, id: Option<&str>) -> Vec<Bytes> {
     let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
     if let Some(id) = id {
@@ -146,13 +147,13 @@ pub fn message_event(message: &Message, id: Option<&str>) -> Vec<Bytes> {
     chunks
 }
 
-/// An event that carries no message: it gives the client an id to come back with (2025-11-25,
-/// basic/transports, Sending Messages to the Server), and says how soon.
+/// Returns an event without a message. It gives the client an id to resume from, and the delay
+/// before it reconnects (2025-11-25, basic/transports, Sending Messages to the Server).
 pub fn priming_event(id: &str, retry: Duration) -> Bytes {
     format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
-/// An event of another type than `message`.
+/// Returns an event whose type is not `message`.
 pub fn named_event(kind: &str, data: &str) -> Bytes {
     format!("event: {kind}\ndata: {data}\n\n").into()
 }

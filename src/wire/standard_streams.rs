@@ -1,4 +1,4 @@
-//! Our own standard input and output as asynchronous streams.
+//! The standard input and output of this process as asynchronous streams.
 
 use std::io;
 
@@ -7,11 +7,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub type StdioReader = Box<dyn AsyncRead + Send + Unpin>;
 pub type StdioWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Standard input: polled directly where it is a pipe or a socket (which is what hosts give us, and
-/// several times faster), read by a helper thread where it is a terminal or a file.
+/// Opens standard input. A pipe or a socket, which is what hosts provide, is polled directly, which
+/// is several times faster; a terminal or a file is read by a helper thread.
 ///
-/// # Errors
-/// When the descriptor cannot be duplicated.
+/// # Errors If the descriptor cannot be duplicated.
 pub fn open_input() -> io::Result<StdioReader> {
     #[cfg(unix)]
     if let Some(reader) = unix::open_input()? {
@@ -20,10 +19,9 @@ pub fn open_input() -> io::Result<StdioReader> {
     Ok(Box::new(tokio::io::stdin()))
 }
 
-/// Standard output, in the same way as [`input`].
+/// Opens standard output, in the same way as [`open_input`].
 ///
-/// # Errors
-/// When the descriptor cannot be duplicated.
+/// # Errors If the descriptor cannot be duplicated.
 pub fn open_output() -> io::Result<StdioWriter> {
     #[cfg(unix)]
     if let Some(writer) = unix::open_output()? {
@@ -34,10 +32,9 @@ pub fn open_output() -> io::Result<StdioWriter> {
 
 type ClosedFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Resolves when nobody can read our standard output any more, before anything is written to it.
+/// Resolves when the reader of standard output has closed it, even if nothing is being written.
 ///
-/// # Errors
-/// When the descriptor cannot be duplicated.
+/// # Errors If the descriptor cannot be duplicated.
 pub fn output_closed() -> io::Result<ClosedFuture> {
     #[cfg(unix)]
     if let Some(closed) = unix::output_closed()? {
@@ -46,16 +43,16 @@ pub fn output_closed() -> io::Result<ClosedFuture> {
     Ok(Box::pin(std::future::pending()))
 }
 
-/// Room of a pipe in bytes. The usual 64 KiB make a large message a long row of turns between two
-/// processes; much more of it for many pipes would use up what the system grants one user.
+/// Capacity of a pipe, in bytes. With the usual 64 KiB a large message needs many turns of two
+/// processes; much more for many pipes would exceed the limit of one user.
 #[cfg(target_os = "linux")]
 const PIPE_CAPACITY: i32 = 256 * 1024;
 
-/// Makes a pipe wider, where the system knows how and allows it.
+/// Enlarges a pipe where the system supports and allows it.
 pub fn widen_pipe(pipe: &impl AsPipe) {
     #[cfg(target_os = "linux")]
     {
-        // Only speed is lost where it is refused, or where this is no pipe.
+        // A failure, or something that is not a pipe, costs only speed.
         let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_CAPACITY));
     }
     #[cfg(not(target_os = "linux"))]
@@ -118,7 +115,8 @@ mod unix {
         })
     }
 
-    /// See [`super::output_closed`]. `None` where it cannot be seen before something is written.
+    /// See [`super::output_closed`]. Returns `None` where a closed reader cannot be detected before
+    /// a write.
     pub(super) fn output_closed() -> io::Result<Option<ClosedFuture>> {
         Ok(match open_standard(io::stdout())? {
             StandardStream::Pipe(file) => {
@@ -138,7 +136,7 @@ mod unix {
     }
 
     fn is_closed(ready: io::Result<Ready>) -> bool {
-        // A stream whose state cannot be asked for is as good as closed.
+        // A stream whose state cannot be read counts as closed.
         ready.map_or(true, |ready| ready.is_error() || ready.is_write_closed())
     }
 

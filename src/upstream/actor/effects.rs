@@ -1,4 +1,4 @@
-//! What the actor does for what the state machine has decided.
+//! Performs the effects that the state machine has decided.
 
 use std::time::Duration;
 
@@ -21,9 +21,10 @@ use crate::{
     },
 };
 
-/// A wake is for a call; the comparison of the lists comes after it.
+/// Time between a wake and the comparison of the lists, so that the call that caused the wake comes
+/// first.
 const REFRESH_AFTER_WAKE_DELAY: Duration = Duration::from_millis(50);
-/// How long somebody who needs a server waits for its previous process to end by itself.
+/// Maximum time to wait for the previous process to end by itself.
 const PREVIOUS_END_TIMEOUT: Duration = Duration::from_millis(800);
 
 impl ServerActor {
@@ -83,7 +84,8 @@ impl ServerActor {
         let (ending, spoken) = (self.ending.take(), self.spoken);
         let (setup, host_era) = (self.setup.clone(), self.host_era);
         self.attempted_era = host_era;
-        // A tool that has changed while the server slept must not be called before that is noticed.
+        // A tool that has changed while the server slept must not be called before the change is
+        // noticed.
         let must_compare = setup.config.pin == config::Pin::Block;
         let with_catalog = purpose.reads_lists() || must_compare;
         self.attempt = Some(Box::pin(async move {
@@ -124,18 +126,19 @@ impl ServerActor {
             listen::resume(&self.shared, &self.setup.context.tasks, &connection);
         }
         for (_, reply) in self.waiters.drain(..) {
-            // Whoever asked may have gone away; the load stands all the same.
+            // The caller may have stopped waiting; the server stays loaded.
             let lease = Lease::on(&connection).map(Lease::mark_used);
             let gone = || LoadError::Gone { server: self.setup.config.name.clone() };
             let _ = reply.send(lease.ok_or_else(gone));
         }
         if !is_needed {
-            // It has said what it has; nobody has asked for more.
+            // The lists have been read, and no caller needs more.
             self.sleep_if_unused();
         }
     }
 
-    /// Logs why the server cannot be reached, once for all retries that fail for the same reason.
+    /// Logs the reason that the server cannot be reached, once for all retries that fail for the
+    /// same reason.
     fn log_unreachable(&mut self, cause: &str) {
         if self.logged.as_deref() == Some(cause) {
             tracing::debug!(server = self.name(), cause, "still cannot be reached");
@@ -173,20 +176,20 @@ impl ServerActor {
             LoadRefusal::Gone => LoadError::Gone { server },
         };
         for (_, reply) in self.waiters.drain(..) {
-            // As above.
+            // The caller may have stopped waiting.
             let _ = reply.send(Err(error.clone()));
         }
     }
 }
 
-/// Waits a moment for a process to end in order. Then it is killed, as it is when this is dropped.
+/// Waits briefly for a process to end by itself. Dropping this kills the process.
 pub(super) async fn wait_for_end(ending: Option<AbortOnDropHandle<()>>) {
     if let Some(ending) = ending {
         let _ = tokio::time::timeout(PREVIOUS_END_TIMEOUT, ending).await;
     }
 }
 
-/// What the server has been seen to speak in other runs.
+/// Returns the eras and framings that the server was seen to use in other runs.
 async fn recalled_spoken(setup: &ConnectSetup) -> ProtocolSupport {
     let observer = setup.observer.clone();
     let recalled = run_blocking(move || observer.recall()).await.flatten();

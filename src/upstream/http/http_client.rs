@@ -9,14 +9,14 @@ use reqwest::{Client, StatusCode, redirect};
 
 use crate::wire::{http_client_builder, sse::root_cause};
 
-/// How long a connection may take to be made.
+/// Maximum time to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often the system looks whether a silent connection is still there.
+/// The interval at which the system checks whether a silent connection is alive.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// Redirects that are followed for one request.
+/// Maximum number of redirects for one request.
 const MAX_REDIRECTS: usize = 5;
 
-/// Makes the client on first use: it reads the system's certificates. Cheap to clone.
+/// Makes the client on first use, since that reads the system's certificates. Clones are cheap.
 #[derive(Clone, Default)]
 pub struct HttpClient(Arc<OnceLock<Result<Client, String>>>);
 
@@ -42,8 +42,8 @@ fn build_client() -> reqwest::Result<Client> {
     })
 }
 
-/// A redirect is followed only where it keeps method and body, and leads to the same origin: another one
-/// must not see the headers, nor answer in the server's name.
+/// Follows a redirect only if it keeps method and body, and leads to the same origin. Another
+/// origin must neither see the headers nor answer in the server's name.
 fn judge_redirect(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps_method =
         matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);

@@ -27,24 +27,26 @@ const JSON_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON_OR_EVENTS_TYPE: HeaderValue =
     HeaderValue::from_static("application/json, text/event-stream");
-/// Bytes of the body of a refusal that are read, and characters of it that are shown.
+/// Maximum number of bytes that are read of a refusal's body, and of characters that are shown of
+/// it.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 const MAX_SHOWN_CHARS: usize = 200;
-/// Of what a request shows: a token that has expired, one that has too few scopes, and what may change meanwhile.
+/// Maximum number of authorizations for one request: a token may have expired, another may lack
+/// scopes, and both may change in between.
 const MAX_AUTHORIZATION_ATTEMPTS: usize = 4;
 
 #[derive(Clone)]
 pub(super) struct HttpEndpoint {
     pub(super) url: Url,
     client: Client,
-    /// What the config says to send with every request.
+    /// The headers of the config, for every request.
     headers: HeaderMap,
-    /// What else is shown, where the config leaves that to be found out.
+    /// The source of further authorization, unless the config has one.
     credentials: Option<Arc<dyn Credentials>>,
     pub(super) max_message_bytes: usize,
 }
 
-/// The body of an answer, by its type.
+/// The body of a response, by its type.
 pub(super) enum ResponseBody {
     Json(Bytes),
     Events(EventReader),
@@ -62,12 +64,12 @@ impl HttpEndpoint {
         Ok(Self { url: remote.url.clone(), client, headers, credentials, max_message_bytes })
     }
 
-    /// The same server at another address of it.
+    /// Returns the same server at another of its addresses.
     pub(super) fn at(&self, url: Url) -> Self {
         Self { url, ..self.clone() }
     }
 
-    /// Posts one message. `headers` win over those of the config.
+    /// Posts one message. `headers` take precedence over those of the config.
     pub(super) async fn post(
         &self,
         message: &Message,
@@ -79,7 +81,7 @@ impl HttpEndpoint {
             .await
     }
 
-    /// Asks for a stream of events.
+    /// Requests a stream of events.
     pub(super) async fn get(&self, headers: HeaderMap) -> Result<Response, CallError> {
         self.send(|| self.client.get(self.url.clone()), [(ACCEPT, EVENTS_TYPE)], headers).await
     }
@@ -88,7 +90,8 @@ impl HttpEndpoint {
         self.send(|| self.client.delete(self.url.clone()), [], headers).await
     }
 
-    /// Sends a request, and again where the server has refused what it was shown and there is something better.
+    /// Sends a request, and repeats it if the server has refused the authorization and a better one
+    /// is available.
     async fn send<const N: usize>(
         &self,
         request: impl Fn() -> RequestBuilder,
@@ -118,10 +121,9 @@ impl HttpEndpoint {
         Err(CredentialError::Refused(why).into())
     }
 
-    /// Waits until there is something to show.
+    /// Waits until authorization is available.
     ///
-    /// # Errors
-    /// Where there is nothing.
+    /// # Errors If there is none.
     pub(super) async fn wait_for_authorization(&self) -> Result<(), CallError> {
         if let Some(credentials) = &self.credentials {
             credentials.authorization().await?;
@@ -129,7 +131,7 @@ impl HttpEndpoint {
         Ok(())
     }
 
-    /// Keeps with a refusal what must not be repeated of it.
+    /// Attaches the secrets of a request to its refusal, so that they are masked in its text.
     fn with_mask(&self, mut response: Response, shown: Option<&Authorization>) -> Response {
         if !response.status().is_success() {
             let values = self.headers.values().cloned().chain(shown.map(Authorization::header));
@@ -140,8 +142,8 @@ impl HttpEndpoint {
         response
     }
 
-    /// The body of an answer that was accepted; `None` where it has none that could carry a message.
-    /// `silence`: how long a stream may say nothing.
+    /// Returns the body of a successful response; `None` if it has none that could carry a message.
+    /// `silence` is the maximum time without data on a stream.
     pub(super) async fn body(
         &self,
         response: Response,
@@ -178,7 +180,7 @@ async fn send_once(request: RequestBuilder) -> Result<Response, CallError> {
     })
 }
 
-/// The cause after the address, of which only the origin is shown: a path or query may hold secrets.
+/// Returns the cause with the origin of the address only: a path or query may hold secrets.
 fn describe_unreachable(error: &reqwest::Error) -> String {
     let cause = root_cause(error);
     match error.url() {
@@ -227,14 +229,14 @@ async fn read_all(response: Response, limit: usize) -> Result<Bytes, CallError> 
     Ok(body.freeze())
 }
 
-/// Whether a character is one that shows, and shows where it stands.
+/// Returns whether a character is visible and takes up its own place.
 fn is_visible(c: char) -> bool {
     let is_invisible = matches!(c,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     !c.is_control() && !is_invisible
 }
 
-/// An answer that is no success: what came with it, and what to say of it.
+/// A response that is no success: its content and the text that describes it.
 pub(super) struct HttpRefusal {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
@@ -245,7 +247,7 @@ impl HttpRefusal {
     pub(super) async fn read(mut response: Response) -> Self {
         let status = response.status();
         let mask = response.extensions_mut().remove().unwrap_or_default();
-        // What cannot be read has nothing to say.
+        // A body that cannot be read is shown as empty.
         let body = read_all(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
         Self { status, body: on_one_line(body), mask }
     }

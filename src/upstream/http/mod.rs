@@ -1,8 +1,8 @@
 //! Servers behind a URL: streamable HTTP in both eras, and HTTP+SSE of 2024-11-05.
 //!
-//! A transport empties the connection's outbox and feeds what comes back to the same reader as a
-//! process does. Beyond that it knows what HTTP makes it know of MCP: sessions, versions, and the
-//! headers that repeat what is in a message.
+//! A transport empties the connection's outbox and gives responses to the same reader as a process
+//! does. Of MCP it knows only the parts that HTTP requires: sessions, versions, and the headers
+//! that repeat parts of a message.
 
 mod http_client;
 mod http_endpoint;
@@ -29,28 +29,28 @@ use crate::{
 use http_endpoint::HttpEndpoint;
 use streamable::StreamableHttp;
 
-/// How long requests in flight may still be answered when their session has expired.
+/// Maximum time for requests in flight to be answered after their session has expired.
 const EXPIRED_SESSION_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long a server may take to hear that its session is over.
+/// Maximum time for a server to confirm the end of its session.
 const SESSION_END_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// What an HTTP connection is made with.
+/// The parameters of an HTTP connection.
 pub(super) struct HttpConnector<'a> {
     pub(super) remote: &'a Remote,
     pub(super) client: &'a HttpClient,
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     pub(super) inbound: ServerInbound,
     pub(super) outbox: Outbox,
-    /// What the server lists, as soon as that is known.
+    /// The server's catalog, as soon as it is known.
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     pub(super) max_message_bytes: usize,
     pub(super) tasks: &'a TaskTracker,
     pub(super) shutdown: &'a CancellationToken,
 }
 
-/// What carries an HTTP connection, which only the actor holds.
+/// The carrier of an HTTP connection, which only the actor holds.
 pub(super) struct HttpCarrier {
-    /// Dropped with the carrier, so that nothing it started outlives an attempt that was given up.
+    /// Dropped with the carrier, so that nothing that it started outlives a failed attempt.
     stop: tokio_util::sync::DropGuard,
     streamable: Option<Arc<StreamableHttp>>,
     /// Cancelled when dormouse ends.
@@ -58,7 +58,7 @@ pub(super) struct HttpCarrier {
 }
 
 impl HttpConnector<'_> {
-    /// Opens the connection in one framing. StreamableHttp HTTP says nothing before the first message.
+    /// Opens the connection in one framing. Streamable HTTP sends nothing before the first message.
     pub(super) async fn open(self, framing: Framing) -> Result<HttpCarrier, AttemptError> {
         let (stop, shutdown) = (CancellationToken::new(), self.shutdown.clone());
         let endpoint =
@@ -76,7 +76,8 @@ impl HttpConnector<'_> {
 }
 
 impl HttpCarrier {
-    /// Lets what is in flight end, where the server has forgotten the session but may still answer.
+    /// Lets requests in flight end after the server has forgotten the session, since it may still
+    /// answer them.
     pub(super) async fn settle(&self) {
         if let Some(streamable) = self.streamable.as_ref().filter(|carrier| carrier.is_expired()) {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! What a connection has to send, for transports that send each message on its own.
+//! The queue of a connection, for transports that send each message separately.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::wire::{Message, Outbox};
 
-/// A message that counts as waiting until it has left.
+/// A message that counts as waiting until it is sent.
 pub(super) struct UnsentGuard {
     outbox: Outbox,
     weight: usize,
@@ -18,7 +18,7 @@ impl Drop for UnsentGuard {
     }
 }
 
-/// The next messages; `None` when the connection is closed, or stopped.
+/// Returns the next messages; `None` if the connection is closed or stopped.
 pub(super) async fn take_messages(
     outbox: &Outbox,
     stop: &CancellationToken,

@@ -1,4 +1,4 @@
-//! The headers of a modern request, which repeat what is in its message.
+//! The headers of a modern request, which repeat parts of its message.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -8,14 +8,14 @@ use crate::{
     wire::{Request, edit},
 };
 
-/// The headers for a modern request; `None` for a legacy one.
+/// Returns the headers for a modern request; `None` for a legacy one.
 pub(super) fn build(request: &Request, catalog: Option<&ServerCatalog>) -> Option<HeaderMap> {
     let params = request.params.as_ref()?;
     let [meta, arguments] = edit::get_each(params, ["_meta", "arguments"]);
     let version = edit::get_str(&meta?, Meta::PROTOCOL_VERSION)?;
     let mut headers = HeaderMap::new();
     let mut put = |name: &str, value: &str| {
-        // Names are tokens and values are encoded, so that both always can be.
+        // Cannot fail, since names are tokens and values are encoded.
         if let (Ok(name), Ok(value)) =
             (HeaderName::try_from(name), HeaderValue::try_from(request_headers::encode(value)))
         {

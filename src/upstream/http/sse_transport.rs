@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05: one stream brings everything, and messages are posted to the address that its
-//! first event names.
+//! HTTP+SSE of 2024-11-05: one stream carries everything from the server, and messages are posted
+//! to the address in its first event.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ use crate::{
 };
 
 const OPEN_PHASE: &str = "opening the stream";
-/// How long a server that has been silent may take to answer a ping.
+/// Maximum time for a silent server to answer a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Opens the stream, and carries messages from when the server has named the address for them.
+/// Opens the stream, and carries messages once the server has named the address for them.
 pub(super) async fn open(
     endpoint: HttpEndpoint,
     inbound: ServerInbound,
@@ -53,7 +53,8 @@ pub(super) async fn open(
     Ok(())
 }
 
-/// The address in the `endpoint` event, which must be of the same origin: it is given the same headers.
+/// Returns the address in the `endpoint` event. It must have the same origin, since it gets the
+/// same headers.
 async fn read_address(events: &mut EventReader, base: &Url) -> Result<Url, AttemptError> {
     let refused = |message: String| AttemptError::Refused {
         phase: OPEN_PHASE,
@@ -91,7 +92,8 @@ impl SseTransport {
         self.inbound.peer()
     }
 
-    /// Reads until the stream ends, which is the end of the connection: there is nothing to resume.
+    /// Reads until the stream ends, which is the end of the connection: such a stream cannot be
+    /// resumed.
     async fn read(self: Arc<Self>, mut events: EventReader) {
         let reading = async {
             let mut cursor = StreamCursor::default();
@@ -112,7 +114,7 @@ impl SseTransport {
         self.peer().close();
     }
 
-    /// Asks for a sign of life now and then; ends when there is none.
+    /// Pings the server at intervals; returns when a ping is unanswered.
     async fn ping_until_silent(&self) {
         loop {
             tokio::time::sleep(SILENCE_TIMEOUT).await;
@@ -130,7 +132,7 @@ impl SseTransport {
                     Message::Notification(said) if said.method == method::INITIALIZED);
                 let posting = self.clone().post(message, guard);
                 if is_initialized {
-                    // Nothing may overtake it.
+                    // No message may overtake this one.
                     posting.await;
                 } else {
                     self.tasks.spawn(posting);
@@ -139,9 +141,9 @@ impl SseTransport {
         }
     }
 
-    /// `None` where the server has not taken it in time.
+    /// Posts a message; `None` if the server has not accepted it in time.
     async fn post_in_time(&self, message: &Message) -> Option<Result<Response, CallError>> {
-        // This may take longer, and nothing is sent before.
+        // Waiting for authorization may take longer; nothing is sent before.
         if let Err(error) = self.endpoint.wait_for_authorization().await {
             return Some(Err(error));
         }
@@ -154,7 +156,7 @@ impl SseTransport {
             posted = self.post_in_time(&message) => posted,
             () = self.stop.cancelled() => return,
         };
-        // The answer would come on the stream all the same.
+        // The answer arrives on the stream in any case.
         let Some(posted) = posted else { return };
         drop(guard);
         let error = match posted {

@@ -1,5 +1,5 @@
-//! Streams of a legacy session that are asked for by GET: the one for news, and those of requests that
-//! broke off (2025-11-25, basic/transports, Resumability and Redelivery).
+//! The streams of a legacy session that are requested by GET: the standalone stream, and those of
+//! requests that were interrupted (2025-11-25, basic/transports, Resumability and Redelivery).
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::{
     },
 };
 
-/// Attempts in a row that open no stream, after which a request is given up, or the server counts as gone.
+/// Consecutive attempts without a stream after which a request fails, or the server counts as gone.
 const MAX_FAILURES: u32 = 8;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How far a stream has been read.
+/// The position up to which a stream has been read.
 #[derive(Default)]
 pub(super) struct StreamCursor {
     last_id: Option<HeaderValue>,
     backoff: StreamBackoff,
-    /// Attempts in a row that did not open a stream.
+    /// Consecutive attempts that did not open a stream.
     failures: u32,
 }
 
@@ -44,16 +44,16 @@ impl StreamCursor {
     }
 }
 
-/// Why reading a stream came to an end.
+/// The reason that reading a stream has ended.
 pub(super) enum StreamEnd {
-    /// What it was for has come.
+    /// The awaited message has arrived.
     Enough,
-    /// The server has closed it.
+    /// The server has closed the stream.
     Finished,
     Failed(StreamError),
 }
 
-/// Reads events until `take` says that it needs no more, or the stream ends.
+/// Reads events until `take` needs no more, or the stream ends.
 pub(super) async fn read_events(
     events: &mut EventReader,
     cursor: &mut StreamCursor,
@@ -72,7 +72,7 @@ pub(super) async fn read_events(
         if let Some(retry) = event.retry {
             cursor.backoff.request_delay(retry);
         }
-        // Events of other types are not MCP's.
+        // Events of other types do not belong to MCP.
         let is_message = event.kind.is_none_or(|kind| kind.is_empty() || kind == "message");
         if let Some(data) = event.data.filter(|_| is_message) {
             cursor.backoff.reset();
@@ -84,10 +84,9 @@ pub(super) async fn read_events(
     }
 }
 
-/// Asks for the rest of a request's stream.
+/// Requests the rest of a request's stream.
 ///
-/// # Errors
-/// When it cannot be had; the request may have been executed.
+/// # Errors If the stream cannot be resumed; the request may have been executed.
 pub(super) async fn resume(
     carrier: &StreamableHttp,
     cursor: &mut StreamCursor,
@@ -99,7 +98,7 @@ pub(super) async fn resume(
                 cursor.failures = 0;
                 return Ok(carrier.events(response, None));
             }
-            // A server that is only out of order for a moment may still have it.
+            // A server that fails temporarily may still have the stream.
             Ok(response) if response.status().is_server_error() => {}
             Ok(response) => {
                 carrier.notice_expiry(response.status());
@@ -112,7 +111,7 @@ pub(super) async fn resume(
     Err(CallError::Broken("the stream ended, and cannot be resumed".to_owned()))
 }
 
-/// Keeps the stream for news open as long as the session lasts. Many servers have none.
+/// Keeps the standalone stream open for the life of the session. Many servers have none.
 pub(super) async fn listen(carrier: Arc<StreamableHttp>) {
     let mut cursor = StreamCursor::default();
     loop {

@@ -1,15 +1,15 @@
-//! How long to wait before a stream is requested for again.
+//! The delay before a stream is requested again.
 
 use std::time::Duration;
 
 const INITIAL_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_mins(1);
-/// A server may ask for patience, but not for so much that its stream is as good as gone, nor for so little
-/// that it is requested without end.
+/// Limits of the delay that a server may request: a longer one would amount to no stream, a shorter
+/// one to endless requests.
 const MIN_RETRY_AFTER: Duration = Duration::from_millis(100);
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
-/// The waits between attempts in a row, and what the server requested for.
+/// The delays between consecutive attempts, with the delay that the server requested.
 #[derive(Debug, Default)]
 pub(super) struct StreamBackoff {
     attempts: u32,
@@ -17,24 +17,25 @@ pub(super) struct StreamBackoff {
 }
 
 impl StreamBackoff {
-    /// The server has requested for this wait (the `retry` of an event).
+    /// Notes that the server has requested this delay (the `retry` of an event).
     pub(super) fn request_delay(&mut self, wait: Duration) {
         self.requested = Some(wait.clamp(MIN_RETRY_AFTER, MAX_RETRY_AFTER));
     }
 
-    /// The stream has carried something.
+    /// Notes that the stream has carried an event.
     pub(super) fn reset(&mut self) {
         self.attempts = 0;
     }
 
-    /// The wait before the next attempt: what the server requested for, and a random part (`random` in 0..1) of
-    /// a time that doubles with each attempt that brought nothing. A stream that ends in order waits too: it may end at once again.
+    /// Returns the delay before the next attempt: the one that the server requested, and a random
+    /// part (`random` in 0..1) of a time that doubles with each attempt without an event. A stream
+    /// that ends normally waits too, since it may end again at once.
     pub(super) fn next_delay(&mut self, random: f64) -> Duration {
         let ceiling = INITIAL_DELAY.saturating_mul(1 << self.attempts.min(16)).min(MAX_DELAY);
         self.attempts = self.attempts.saturating_add(1);
         let jitter = ceiling.mul_f64(random.clamp(0.0, 1.0));
         match self.requested {
-            // The first time is the server's to choose; it is what polling looks like.
+            // The first delay is the server's choice, which is how a server asks for polling.
             Some(requested) if self.attempts == 1 => requested,
             Some(requested) => requested + jitter,
             None => jitter,

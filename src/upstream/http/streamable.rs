@@ -1,4 +1,5 @@
-//! StreamableHttp HTTP, both eras: each message is a POST, and each request is answered on its own response.
+//! Streamable HTTP, both eras: each message is a POST, and each request is answered in its own
+//! response.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -33,11 +34,11 @@ use crate::{
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// How long a stream that is open for news may say nothing before it is asked for anew. A connection
-/// whose other end has vanished is noticed by this at the latest.
+/// Maximum time without data on the standalone stream before it is requested again. A connection
+/// whose other end has vanished is noticed after this time at the latest.
 pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// How long a server may take to accept what has no answer.
+/// Maximum time for a server to accept a message that has no answer.
 pub(super) const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct StreamableHttp {
@@ -50,12 +51,12 @@ pub(super) struct StreamableHttp {
     stop: CancellationToken,
 }
 
-/// What the server said in its answer to `initialize`. A modern server has no session.
+/// The session that the server named in its answer to `initialize`. A modern server has none.
 #[derive(Clone, Default)]
 struct HttpSession {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
-    /// The server does not know the session any more.
+    /// True if the server does not know the session any more.
     is_expired: bool,
 }
 
@@ -79,7 +80,7 @@ impl StreamableHttp {
         self.session.lock().is_expired
     }
 
-    /// Takes what the connection has to send until it is closed.
+    /// Sends the messages of the connection until it is closed.
     pub(super) async fn carry(self: Arc<Self>, outbox: Outbox) {
         while let Some(messages) = queue::take_messages(&outbox, &self.stop).await {
             for (message, guard) in messages {
@@ -95,7 +96,7 @@ impl StreamableHttp {
         match message {
             Message::Request(request) => self.start_request(request, guard),
             Message::Notification(notification) => match notification.method.as_str() {
-                // Nothing may overtake it.
+                // No message may overtake this one.
                 method::INITIALIZED => {
                     self.post_unanswered(Message::Notification(notification), guard).await;
                     self.spawn(standalone::listen(self.clone()));
@@ -108,7 +109,7 @@ impl StreamableHttp {
     }
 
     fn start_request(self: &Arc<Self>, request: Request, guard: UnsentGuard) {
-        // Every id of a request of ours is a number of our own.
+        // All ids of dormouse's requests are numbers.
         let Some(id) = request.id.as_u64() else { return };
         let carrier = self.clone();
         let mut in_flight = self.in_flight.lock();
@@ -123,8 +124,8 @@ impl StreamableHttp {
         in_flight.insert(id, task.abort_handle());
     }
 
-    /// A modern server learns of a cancellation by the end of the response, a legacy one is told as well
-    /// (2026-07-28 and 2025-11-25, basic/transports).
+    /// Cancels a request. A modern server notices the end of the response, a legacy one is notified
+    /// as well (2026-07-28 and 2025-11-25, basic/transports).
     fn cancel(self: &Arc<Self>, notification: Notification, guard: UnsentGuard) {
         let id = notification.params.as_ref().and_then(|params| edit::get(params, "requestId"));
         let task = id.and_then(Id::new).and_then(|id| self.in_flight.lock().remove(&id.as_u64()?));
@@ -151,7 +152,7 @@ impl StreamableHttp {
         self.spawn(async move { carrier.post_unanswered(message, guard).await });
     }
 
-    /// Posts what has no answer.
+    /// Posts a message that has no answer.
     async fn post_unanswered(&self, message: Message, _guard: UnsentGuard) {
         let posting = self.endpoint.post(&message, self.headers());
         let Ok(posted) = tokio::time::timeout(POST_TIMEOUT, posting).await else {
@@ -172,7 +173,7 @@ impl StreamableHttp {
         }
     }
 
-    /// Posts a request, and sees to it that it is answered or failed.
+    /// Posts a request, and ensures that it is answered or failed.
     async fn exchange(&self, id: u64, request: Request, guard: UnsentGuard) {
         let mirrored = request_headers::build(&request, self.catalog.load().as_deref());
         let is_initialize = request.method == method::INITIALIZE;
@@ -190,7 +191,7 @@ impl StreamableHttp {
         };
         let broken = || CallError::Broken("the stream ended".to_owned());
         let cause = exchanged.err().unwrap_or_else(broken);
-        // Answered requests are not pending any more, so that this fails only those that never will be.
+        // Answered requests are not pending any more, so that this fails only unanswered ones.
         self.peer().fail(id, cause);
     }
 
@@ -216,7 +217,7 @@ impl StreamableHttp {
                     return Ok(());
                 }
                 match parse_line(&body).as_slice() {
-                    // It could not read the request well enough to name it.
+                    // The server could not read the id of the request.
                     [Ok(Message::Response(Reply { id: None, outcome: Err(problem) }))] => {
                         self.peer().settle(id, Err(problem.clone()));
                         Ok(())
@@ -237,10 +238,10 @@ impl StreamableHttp {
         }
     }
 
-    /// A refusal may carry a JSON-RPC error, which is the answer then.
+    /// Reads a refusal. If it carries a JSON-RPC error, that is the answer.
     fn read_refusal(&self, id: u64, refusal: &HttpRefusal) -> Result<(), CallError> {
         if self.notice_expiry(refusal.status) {
-            // The server knows nothing of the request, so that it can be sent again in a new session.
+            // The server does not know the request, so that it can be sent again in a new session.
             return Err(CallError::NotSent);
         }
         let error = refusal.error();
@@ -254,7 +255,7 @@ impl StreamableHttp {
         Err(error)
     }
 
-    /// Whether this status means that the server has forgotten the session.
+    /// Returns whether this status means that the server has forgotten the session.
     pub(super) fn notice_expiry(&self, status: StatusCode) -> bool {
         let mut session = self.session.lock();
         if status != StatusCode::NOT_FOUND || session.id.is_none() {
@@ -270,8 +271,8 @@ impl StreamableHttp {
         true
     }
 
-    /// Reads the stream of a request. A legacy stream that breaks after it has named a place to resume at
-    /// is asked for again.
+    /// Reads the stream of a request. A legacy stream that was interrupted after an event with an
+    /// id is requested again.
     async fn read_response_stream(
         &self,
         id: u64,
@@ -302,7 +303,7 @@ impl StreamableHttp {
         }
     }
 
-    /// Takes the messages that came in answer to a request.
+    /// Handles the messages that answer a request.
     fn receive_messages(&self, id: u64, text: &Bytes, is_initialize: bool) {
         if is_initialize {
             self.store_version(text);
@@ -310,7 +311,7 @@ impl StreamableHttp {
         receive(text, self.peer(), &self.inbound.caused_by(id));
     }
 
-    /// Every later request says which version was agreed upon.
+    /// Stores the negotiated version, which every later request names.
     fn store_version(&self, text: &Bytes) {
         for message in parse_line(text) {
             if let Ok(Message::Response(Reply { outcome: Ok(result), .. })) = message
@@ -321,7 +322,7 @@ impl StreamableHttp {
         }
     }
 
-    /// What comes on a stream that belongs to no request.
+    /// Handles the messages of a stream that belongs to no request.
     pub(super) fn receive_standalone(&self, text: &Bytes) {
         receive(text, self.peer(), &self.inbound);
     }
@@ -344,16 +345,16 @@ impl StreamableHttp {
         self.inbound.server()
     }
 
-    /// Ends the session, where there is one.
+    /// Ends the session, if there is one.
     pub(super) async fn end_session(&self) {
         let session = self.session.lock().clone();
         if session.id.is_some() && !session.is_expired {
-            // A server that cannot end sessions by request forgets them in time.
+            // A server that cannot end sessions on request forgets them after some time.
             let _ = self.endpoint.delete(self.headers()).await;
         }
     }
 
-    /// The headers of a legacy session.
+    /// Returns the headers of a legacy session.
     fn headers(&self) -> HeaderMap {
         let session = self.session.lock();
         let headers = [(SESSION_HEADER, &session.id), (VERSION_HEADER, &session.version)];
