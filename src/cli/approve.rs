@@ -1,4 +1,5 @@
-//! `dormouse approve`: take a server's tools as they are now, though they are not what they were.
+//! `dormouse approve`: accept the present definitions of a server's tools, although they have
+//! changed.
 
 use std::process::ExitCode;
 
@@ -53,7 +54,7 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what has changed of a tool's definition, or all of it where it is not known what it was.
+/// Shows the changes of a tool's definition, or all of it if the earlier one is unknown.
 fn show(change: &DefinitionChange) {
     let now = watched_part(&change.now);
     let Some(before) = &change.before else {

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line: commands, arguments and flags.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,7 +8,7 @@ use clap_complete::ArgValueCandidates;
 use super::complete;
 use crate::config::{Startup, Surface, parse_duration};
 
-/// One MCP server in front of all of yours: they sleep until an agent wakes them.
+/// One MCP server in front of many: servers sleep until an agent needs them.
 #[derive(Debug, Parser)]
 #[command(name = "dormouse", version, max_term_width = 100)]
 pub(super) struct Arguments {
@@ -26,75 +26,76 @@ pub(super) enum Command {
     /// Serve a host on standard input and output (the default), or hosts over HTTP
     #[command(alias = "start")]
     Serve,
-    /// Validate the config and print every problem
+    /// Check the config and print every problem
     Check {
         #[arg(long)]
         json: bool,
     },
-    /// Write an empty config: your own, or the one that --config names
+    /// Write an empty config: the user's own, or the one that --config names
     Init,
-    /// Add a server to the config: `add NAME COMMAND ARGS…`, `add NAME URL`, or a pasted JSON snippet
+    /// Add a server to the config: `add NAME COMMAND ARGS…`, `add NAME URL`, or a JSON snippet
     Add(AddArguments),
-    /// Take servers out of the config
+    /// Remove servers from the config
     Remove(EditedServers),
-    /// Switch servers on that are switched off in the config
+    /// Enable servers that are disabled in the config
     Enable(EditedServers),
-    /// Switch servers off without deleting their entries
+    /// Disable servers without deleting their entries
     Disable(EditedServers),
-    /// Take the servers of AI tools, or of another proxy's config, into the config; without arguments, show what there is
+    /// Import the servers of AI tools, or of another proxy's config; without arguments, list them
     Import(ImportArguments),
-    /// Put dormouse into the configs of AI tools; with --http by that URL. Without arguments, show where it is
+    /// Add dormouse to the configs of AI tools; with --http by its URL; without arguments, list
+    /// them
     Connect(ConnectArguments),
-    /// Take dormouse out of the configs of AI tools, which are then as they were
+    /// Remove dormouse from the configs of AI tools, and restore their servers
     Disconnect(DisconnectArguments),
-    /// Allow a config found in the working directory to run its commands
+    /// Allow a config in the working directory to run its commands
     Trust {
         /// The config; by default the one in the working directory
         path: Option<PathBuf>,
     },
-    /// Take a server's tools as they are now, though they are not what they were when first seen
+    /// Accept a server's present tools, although they differ from those first seen
     Approve(ApproveArguments),
-    /// Show the tools of each server, as far as they are known: shown, hidden, stale
+    /// List the known tools of each server: shown, hidden, stale
     List {
-        /// These alone; by default all
+        /// Only these servers; by default all
         #[arg(add = ArgValueCandidates::new(complete::servers))]
         servers: Vec<String>,
         #[arg(long)]
         json: bool,
     },
-    /// Show the entry of a server as it stands in the config, without its secrets
+    /// Print a server's entry in the config, without its secrets
     Get {
         #[arg(add = ArgValueCandidates::new(complete::servers))]
         server: String,
         #[arg(long)]
         json: bool,
     },
-    /// Show how each server is and what it would cost; asks the running dormouse where there is one
+    /// Show the state and the size of each server, from the running instance if there is one
     Status {
         #[arg(long)]
         json: bool,
     },
-    /// Log in to a server that wants it, in a browser
+    /// Log in to a server that requires it, in a browser
     Login(LoginArguments),
-    /// Log out of a server: its tokens are revoked, and forgotten
+    /// Log out of a server: revoke and delete its tokens
     Logout {
         #[arg(add = ArgValueCandidates::new(complete::servers))]
         server: String,
     },
-    /// Load servers in the dormouse that runs, for all its hosts
+    /// Load servers in the running instance, for all its hosts
     Load(NamedServers),
-    /// Put servers of the dormouse that runs to sleep
+    /// Put servers of the running instance to sleep
     Sleep(NamedServers),
-    /// Have the dormouse that runs forget that servers have failed
+    /// Clear failed loads in the running instance
     Reset(NamedServers),
-    /// Learn again what servers have; where the config lists their tools, bring it up to date
+    /// Read the servers' lists again; update the tools in the config where it lists them
     Refresh(RefreshArguments),
-    /// Connect servers, time it, and say what is wrong
+    /// Connect servers, measure the time, and report problems
     Test {
-        /// These alone; by default all
+        /// Only these servers; by default all
         #[arg(add = ArgValueCandidates::new(complete::servers))]
         servers: Vec<String>,
-        /// Print what was found as JSON, at the end
+        /// Print the results as JSON, at the end
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -105,10 +106,10 @@ pub(super) enum Command {
         #[arg(add = ArgValueCandidates::new(complete::servers))]
         server: String,
         tool: String,
-        /// What to call it with, as JSON; `-` reads standard input
+        /// The arguments of the tool as JSON; `-` reads standard input
         #[arg(value_name = "JSON")]
         input: Option<String>,
-        /// Print the whole result as the server gave it
+        /// Print the whole result of the server
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -116,15 +117,15 @@ pub(super) enum Command {
     },
     /// Print the JSON schema of the config
     Schema {
-        /// Print the tables of docs/config.md instead
+        /// Print the tables of the config reference instead
         #[arg(long, hide = true)]
         reference: bool,
     },
-    /// Print a script that completes what is typed, for a shell
+    /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
     /// Write manual pages into a directory
     Man { directory: PathBuf },
-    /// Show what an agent would see, on embedded servers
+    /// Show what an agent sees, on embedded servers
     Demo {
         /// Print the steps as JSON
         #[arg(long)]
@@ -132,26 +133,26 @@ pub(super) enum Command {
     },
 }
 
-/// How long to wait for servers.
+/// The time limit for servers.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct TimeLimit {
-    /// How long each server may take to start and to list what it has: `30s`, `2m`
+    /// Maximum time for each server to start and list its tools: `30s`, `2m`
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub(super) timeout: Duration,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RefreshArguments {
-    /// These alone; by default all
+    /// Only these servers; by default all
     #[arg(add = ArgValueCandidates::new(complete::servers))]
     pub(super) servers: Vec<String>,
-    /// Write `tools` into the config also where it has none yet
+    /// Add `tools` to entries of the config that have none
     #[arg(long)]
     pub(super) write: bool,
-    /// Change nothing; print what would change in the config
+    /// Change nothing; print the changes of the config
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Print what was found as JSON
+    /// Print the results as JSON
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) json: bool,
     #[command(flatten)]
@@ -165,43 +166,45 @@ pub(super) struct NamedServers {
     pub(super) servers: Vec<String>,
 }
 
-/// Servers whose entries are changed.
+/// Servers whose entries are edited.
 #[derive(Debug, Args)]
 pub(super) struct EditedServers {
     #[command(flatten)]
     pub(super) named: NamedServers,
-    /// Change nothing; print what would change
+    /// Change nothing; print the changes
     #[arg(long)]
     pub(super) dry_run: bool,
 }
 
-/// As of `claude mcp add`.
+/// The arguments of `claude mcp add`.
 #[derive(Debug, Args)]
 pub(super) struct AddArguments {
-    /// What to call it; or a JSON snippet that names it
+    /// The name of the server; or a JSON snippet that contains it
     pub(super) name: String,
-    /// The command and its arguments, after `--` if they begin with a dash; a URL; or the entry as JSON
+    /// The command and its arguments, after `--` if they begin with a dash; a URL; or the entry as
+    /// JSON
     #[arg(value_name = "COMMAND|URL|JSON")]
     pub(super) what: Vec<String>,
-    /// stdio, http or sse; by default stdio for a command and http, or sse where that is refused, for a URL
+    /// stdio, http or sse; default: stdio for a command; http, or sse if that is refused, for a URL
     #[arg(short, long)]
     pub(super) transport: Option<String>,
-    /// A variable for the server; as often as there are any
+    /// An environment variable of the server; can be repeated
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub(super) env: Vec<String>,
-    /// A header for each request to the URL; as often as there are any
+    /// A header for each request to the URL; can be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(super) headers: Vec<String>,
-    /// What it is for and when to use it: the server sleeps until an agent asks for it
+    /// What the server is for and when to use it; with it, the server sleeps until an agent needs
+    /// it
     #[arg(short, long)]
     pub(super) description: Option<String>,
-    /// The directory to start it in
+    /// The working directory of the server
     #[arg(long)]
     pub(super) cwd: Option<String>,
-    /// Put it in the place of one of that name
+    /// Replace a server of the same name
     #[arg(long)]
     pub(super) force: bool,
-    /// Change nothing; print what would change
+    /// Change nothing; print the changes
     #[arg(long)]
     pub(super) dry_run: bool,
 }
@@ -212,16 +215,16 @@ pub(super) struct ImportArguments {
     /// AI tools (`claude-code`, `cursor`, …), or files
     #[arg(value_name = "APP|FILE", add = ArgValueCandidates::new(complete::apps))]
     pub(super) from: Vec<String>,
-    /// All AI tools that are found
+    /// Import from all AI tools that are found
     #[arg(long)]
     pub(super) all: bool,
-    /// With --yes, also from the files of the project in the working directory, whoever has written them
+    /// With --yes, include the files of the project in the working directory
     #[arg(long)]
     pub(super) project: bool,
-    /// Connect the servers, and let them say what they are for
+    /// Connect the servers, and propose descriptions from their own
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) probe: bool,
-    /// Put secrets that stand in plain text into `.env` beside the config
+    /// Move secrets in plain text to the `.env` file next to the config
     #[arg(long)]
     pub(super) move_secrets: bool,
     /// Replace servers of the same name
@@ -229,7 +232,7 @@ pub(super) struct ImportArguments {
     pub(super) force: bool,
     #[command(flatten)]
     pub(super) consent: Consent,
-    /// Print what was found and done as JSON; asks nothing
+    /// Print what was found and done as JSON, without questions
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -238,9 +241,9 @@ pub(super) struct ImportArguments {
 pub(super) struct ApproveArguments {
     #[arg(add = ArgValueCandidates::new(complete::servers))]
     pub(super) server: String,
-    /// This tool alone; by default all that have changed
+    /// Only this tool; by default all that have changed
     pub(super) tool: Option<String>,
-    /// Change nothing; print what has changed
+    /// Change nothing; print the changed definitions
     #[arg(long)]
     pub(super) dry_run: bool,
 }
@@ -249,16 +252,16 @@ pub(super) struct ApproveArguments {
 pub(super) struct LoginArguments {
     #[arg(add = ArgValueCandidates::new(complete::servers))]
     pub(super) server: String,
-    /// On another device: type a code in there. Where the server offers that
+    /// Log in on another device, with a code, if the server supports it
     #[arg(long, conflicts_with = "no_browser")]
     pub(super) device: bool,
-    /// Print the address, and open nothing
+    /// Print the address instead of opening a browser
     #[arg(long)]
     pub(super) no_browser: bool,
-    /// Ask for this scope too; may be given several times
+    /// Request this scope as well; can be repeated
     #[arg(long, value_name = "SCOPE")]
     pub(super) scope: Vec<String>,
-    /// How long to wait for the login
+    /// Maximum time to wait for the login
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub(super) timeout: Duration,
 }
@@ -267,12 +270,12 @@ pub(super) struct LoginArguments {
 pub(super) struct ConnectArguments {
     #[command(flatten)]
     pub(super) apps: AppArguments,
-    /// Take the servers out that dormouse has
+    /// Remove the servers that dormouse provides
     #[arg(long)]
     pub(super) replace: bool,
     #[command(flatten)]
     pub(super) consent: Consent,
-    /// Print what was done as JSON; asks nothing
+    /// Print the results as JSON, without questions
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -285,7 +288,7 @@ pub(super) struct DisconnectArguments {
     pub(super) consent: Consent,
 }
 
-/// Files of hosts.
+/// Files of apps.
 #[derive(Debug, Args)]
 pub(super) struct AppArguments {
     /// AI tools: `claude-code`, `cursor`, …
@@ -299,13 +302,13 @@ pub(super) struct AppArguments {
     pub(super) project: bool,
 }
 
-/// Whether to write what was shown; without either, that is asked.
+/// Whether the changes are written; without either flag, the user is asked.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Consent {
-    /// Ask nothing, and write
+    /// Write the changes without asking
     #[arg(short, long)]
     pub(super) yes: bool,
-    /// Change nothing; print what would change
+    /// Change nothing; print the changes
     #[arg(long, conflicts_with = "yes")]
     pub(super) dry_run: bool,
 }
@@ -315,50 +318,51 @@ pub(super) struct Options {
     /// The config file [env: `DORMOUSE_CONFIG`]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// More variables for ${VAR} in the config; by default `.env` beside it
+    /// A file with variables for ${VAR} in the config; by default `.env` next to it
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) env_file: Option<PathBuf>,
-    /// Of the config's profiles, the one whose servers and tools to show
+    /// The profile of the config whose servers and tools are shown
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) profile: Option<String>,
-    /// The form in which the servers are shown to the host
+    /// The form in which hosts see the servers
     #[arg(long, global = true)]
     pub(super) surface: Option<Surface>,
     #[command(flatten)]
     pub(super) startup: StartupFlags,
-    /// After how long without use servers go to sleep: `90s`, `5m`; 0 for never
+    /// Time without use after which servers go to sleep: `90s`, `5m`; 0 for never
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) idle_timeout: Option<Duration>,
-    /// Serve hosts over HTTP on this address: `127.0.0.1:8080`, `:8080` for loopback, port 0 for a free one
+    /// Serve hosts over HTTP on this address: `127.0.0.1:8080`, `:8080` for loopback, port 0 for
+    /// any
     #[arg(long, global = true, value_name = "ADDR")]
     pub(super) http: Option<String>,
-    /// Where hosts are served over HTTP: serve one on standard input and output as well
+    /// With HTTP, also serve a host on standard input and output
     #[arg(long, global = true)]
     pub(super) stdio: bool,
     /// error, warn, info, debug or trace; also `target=level,…` [env: `DORMOUSE_LOG`]
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(super) log_level: Option<String>,
-    /// The form of the log on standard error
+    /// The format of the log on standard error
     #[arg(long, global = true, default_value = "pretty", value_name = "FORMAT")]
     pub(super) log_format: LogFormat,
 }
 
-/// One of them at most, for all servers.
+/// At most one of them, for all servers.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct StartupFlags {
-    /// Connect every server at start
+    /// Connect every server at the start
     #[arg(long, global = true, group = "startup", alias = "eager-startup")]
     pub(super) eager: bool,
     /// Connect every server on first use
     #[arg(long, global = true, group = "startup", alias = "pure-lazy")]
     pub(super) lazy: bool,
-    /// Connect every server once to learn what it has, then on use
+    /// Connect every server once to learn its tools, then on use
     #[arg(long, global = true, group = "startup", alias = "hybrid-lazy")]
     pub(super) hybrid: bool,
 }
 
 impl StartupFlags {
-    /// What was typed.
+    /// Returns the flag of the command line.
     pub(super) fn chosen(&self) -> Option<Startup> {
         let typed = [
             (self.eager, Startup::Eager),

@@ -1,4 +1,4 @@
-//! Questions to whoever sits at the terminal, and what they are asked about.
+//! Questions to the user at the terminal, and the changes that they are about.
 
 use std::{io::IsTerminal as _, path::Path};
 
@@ -11,22 +11,22 @@ use crate::{
     config::visible,
 };
 
-/// Whether to do what was shown.
+/// The user's decision about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Yes,
     No,
-    /// It was only to be shown.
+    /// The user only wanted to see the change.
     Dry,
     Nobody,
 }
 
-/// Whether there is anybody who could answer.
+/// Returns whether a user can answer.
 pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks, unless it is clear.
+/// Asks the user, unless a flag answers already.
 pub(super) fn agree(consent: Consent, question: &str) -> anyhow::Result<Answer> {
     Ok(if consent.dry_run {
         Answer::Dry
@@ -45,7 +45,7 @@ pub(super) fn confirm(question: &str) -> anyhow::Result<bool> {
     Ok(Confirm::new().with_prompt(question).default(true).interact()?)
 }
 
-/// A line of text, which may be empty; `proposal` can be changed.
+/// Asks for a line of text, which may be empty. The user can edit `proposal`.
 pub(super) fn text(question: &str, proposal: Option<&str>) -> anyhow::Result<String> {
     let input = Input::<String>::new().with_prompt(question).allow_empty(true);
     let input = match proposal {
@@ -55,7 +55,7 @@ pub(super) fn text(question: &str, proposal: Option<&str>) -> anyhow::Result<Str
     Ok(input.interact_text()?.trim().to_owned())
 }
 
-/// Prints what would become of a file. No secret of it can be read, nor any of `more`.
+/// Prints the changes of a file, with its secrets and those in `more` masked.
 pub(super) fn print_difference(path: &Path, before: &str, after: &str, more: &[PlaintextSecret]) {
     let secrets =
         [&find_secrets_in_text(path, before)[..], &find_secrets_in_text(path, after), more]
@@ -66,7 +66,7 @@ pub(super) fn print_difference(path: &Path, before: &str, after: &str, more: &[P
     print_hunks(&hunks);
 }
 
-/// Prints what a comparison has found, in colour on a terminal.
+/// Prints the lines of a comparison, in colour on a terminal.
 pub(super) fn print_hunks(hunks: &str) {
     for line in hunks.lines() {
         let style = match line.as_bytes().first() {

@@ -1,4 +1,4 @@
-//! `dormouse call`: call a tool as an agent would, and print what it answers.
+//! `dormouse call`: call a tool as an agent would, and print the result.
 
 use std::{
     io::{IsTerminal as _, Read as _, Write},
@@ -30,9 +30,9 @@ pub(super) struct Wanted {
     pub(super) tool: String,
     /// JSON, or `-` for standard input.
     pub(super) input: Option<String>,
-    /// Print the result as the server gave it.
+    /// Print the result of the server unchanged.
     pub(super) json: bool,
-    /// How long the server may take to start.
+    /// Maximum time for the server to start.
     pub(super) timeout: Duration,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode
     Ok(print(&outcome, wanted.json))
 }
 
-/// The arguments for the tool, which are an object.
+/// Returns the arguments for the tool, which are an object.
 fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
     let text = match typed {
         None => return Ok(json!({})),
@@ -100,14 +100,14 @@ async fn call(
     let failed = fleet.operator().overview().into_iter().find(|server| server.status.strikes > 0);
     fleet.stop().await;
     watchdog.end();
-    // The error for hosts counts the attempts that are left; this process makes no other.
+    // The error for hosts counts the attempts that are left, but this process makes no other.
     if let Some(cause) = failed.and_then(|server| server.status.last_error) {
         bail!("cannot load the server: {}", one_line(&cause));
     }
     Ok(outcome.context("stopped before there was an answer")??)
 }
 
-/// Tells the user from time to time that there is no answer yet.
+/// Tells the user at intervals that there is no answer yet.
 async fn say_that_it_waits() {
     let start = Instant::now();
     for pause in [3, 7, 20].into_iter().chain(std::iter::repeat(30)) {
@@ -130,14 +130,14 @@ fn print(outcome: &Outcome, as_json: bool) -> ExitCode {
     } else {
         (std::io::stdout().is_terminal(), Box::new(std::io::stdout()))
     };
-    // A server's text must not control the terminal; elsewhere it stays what it is.
+    // A server's text must not control the terminal. Elsewhere it is printed unchanged.
     let is_shown = is_terminal || is_error && !as_json;
     let text = if is_shown { visible(&text) } else { text };
     super::print_line(&mut to, format_args!("{text}"));
     if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A result for people: its text, and a word for what is none.
+/// Returns a result for people: its text, and a short note for other content.
 fn readable(result: &Value) -> String {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     if blocks.is_empty() && !result["structuredContent"].is_null() {

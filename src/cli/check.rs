@@ -29,21 +29,21 @@ pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is said of a config; `--json`.
+/// The report of `--json`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
     config: PathBuf,
     #[serde(rename = "ok")]
     is_ok: bool,
-    /// The other system whose config it is.
+    /// The other system that the config belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<&'static str>,
     servers: usize,
     problems: Vec<ReportedProblem>,
     unavailable: Vec<Unavailable>,
     warnings: Vec<String>,
-    /// Why its commands may not be run.
+    /// The reason that the config's commands may not be run.
     #[serde(skip_serializing_if = "Option::is_none")]
     untrusted: Option<String>,
 }
@@ -99,7 +99,7 @@ impl Report {
     fn print(&self) {
         let of = self.dialect.map(|name| format!(", as {name} reads it")).unwrap_or_default();
         outln!("{}: ok, {}{of}", self.config.display(), counted(self.servers, "server"));
-        // Of undefined variables there is a warning with their place.
+        // Undefined variables are reported as warnings with their places.
         let has_warning = |it: &&Unavailable| {
             let below = format!("mcpServers.{}.", it.server);
             self.warnings.iter().any(|warning| warning.contains(&below))

@@ -1,4 +1,4 @@
-//! `dormouse connect`: dormouse in the configs of AI tools.
+//! `dormouse connect`: add dormouse to the configs of AI tools.
 
 mod disconnect;
 mod state;
@@ -65,7 +65,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What became of one file, in `--json`.
+/// The outcome for one file, in `--json`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Reported {
@@ -73,19 +73,19 @@ struct Reported {
     path: PathBuf,
     /// `connected`, `already connected`, `not written` or `failed`.
     outcome: &'static str,
-    /// The servers that were taken out, or would be.
+    /// The servers that were removed, or would be.
     taken_out: Vec<String>,
-    /// The servers that stay beside dormouse.
+    /// The servers that stay next to dormouse.
     left: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// What is put into the files of hosts, and how.
+/// The entry for the files of apps, and the way to write it.
 struct Connecting<'a> {
     spots: Vec<AppFile>,
     reach: Reach,
-    /// What the servers lead to that dormouse has.
+    /// The identities of the servers that dormouse provides.
     carried: Vec<Value>,
     backups: Backups,
     file: ConfigFile,
@@ -187,7 +187,7 @@ impl Connecting<'_> {
     }
 }
 
-/// Does it for each of the files, whatever becomes of the others.
+/// Calls `each` for every file, even if some fail.
 fn for_each(spots: &[AppFile], mut each: impl FnMut(&AppFile) -> anyhow::Result<()>) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for spot in spots {
@@ -200,7 +200,7 @@ fn for_each(spots: &[AppFile], mut each: impl FnMut(&AppFile) -> anyhow::Result<
     code
 }
 
-/// The files of the hosts that were named, or of all that are there.
+/// Returns the files of the named apps, or of all that are installed.
 fn chosen(
     typed: &AppArguments,
     directories: &Directories,
@@ -235,7 +235,7 @@ fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<
     typed.names.iter().map(of_name).collect()
 }
 
-/// What those servers lead to that dormouse serves with this config.
+/// Returns the identities of the servers that dormouse provides with this config.
 fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
     let environment = file.environment();
     let is_to_be_had = |name: &String| {
@@ -257,10 +257,10 @@ fn read(spot: &AppFile) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// What becomes of a file.
+/// The change of a file.
 struct Change<'a> {
     spot: &'a AppFile,
-    /// `None` where there is no file, or is none afterwards.
+    /// `None` if there is no file before or after the change.
     before: Option<&'a str>,
     after: Option<&'a str>,
 }

@@ -19,7 +19,7 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In colour where the terminal has it; `anstream` takes it out elsewhere.
+/// In colour if the terminal supports it; `anstream` removes it elsewhere.
 fn print(step: Step) {
     let title = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
     let quote = Style::new().dimmed();

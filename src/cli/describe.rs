@@ -1,4 +1,4 @@
-//! What imported servers are for: a server with a description sleeps until an agent asks for it.
+//! Descriptions of imported servers: a server with a description sleeps until an agent needs it.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -16,24 +16,24 @@ use crate::{
     surface::{one_line, shortened},
 };
 
-/// In characters.
+/// Maximum length of a proposal, in characters.
 const MAX_CHARS: usize = 300;
-/// For each server.
+/// Maximum time for each server.
 const ASK_TIMEOUT: Duration = Duration::from_secs(30);
-/// Of the tools that a proposal names.
+/// Maximum number of tools that a proposal names.
 const MAX_TOOLS: usize = 8;
 
-/// Which servers are connected.
+/// The servers that are connected for a proposal.
 #[derive(Clone, Copy)]
 pub(super) enum Probing {
     None,
-    /// Those of which the user's own files speak; what a project's file says may be anybody's word.
+    /// Those in the user's own files; anyone may have written a project's file.
     OwnFiles,
     All,
 }
 
-/// Gives each new server a description, or says when it is to be connected instead. Servers that are probed
-/// are connected, and say themselves what they are.
+/// Asks for a description of each new server, or for the time of its connection. Probed servers are
+/// connected, and their own words are proposed.
 pub(super) fn describe(
     plan: &mut ImportPlan,
     file: &ConfigFile,
@@ -91,7 +91,8 @@ fn has_description(entry: &Map<String, Value>) -> bool {
     entry.get("description").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty())
 }
 
-/// What the servers say of themselves; those that cannot be connected say nothing, and that is noted.
+/// Returns proposals from the servers' own words. Servers that cannot be connected have none, which
+/// is reported.
 fn proposals(
     planned: &[&PlannedServer],
     file: &ConfigFile,
@@ -122,7 +123,7 @@ fn proposals(
     Ok(proposals)
 }
 
-/// A description made of a server's own words.
+/// Returns a description from a server's own words.
 fn proposal(catalog: &ServerCatalog) -> String {
     let said = [&catalog.greeting.about, &catalog.greeting.instructions];
     let said = said.into_iter().flatten().map(|text| with_stop(&plain(text)));
@@ -138,7 +139,7 @@ fn proposal(catalog: &ServerCatalog) -> String {
     format!("{said}{tools}").trim().to_owned()
 }
 
-/// On one line, without headings of Markdown.
+/// Returns the text on one line, without Markdown headings.
 fn plain(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     one_line(&lines.collect::<Vec<_>>().join(" "))

@@ -1,4 +1,5 @@
-//! `dormouse init`, `add`, `remove`, `enable` and `disable`: changes of the config in place, valid or not made at all.
+//! `dormouse init`, `add`, `remove`, `enable` and `disable`: edits of the config in place, which
+//! are made only if the result is valid.
 
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -21,7 +22,7 @@ use crate::{
     control::ChangeError,
 };
 
-/// Somebody else may be editing the config at the same time.
+/// Maximum number of attempts, since another program may be editing the config at the same time.
 const MAX_TRIES: usize = 10;
 
 pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
@@ -73,9 +74,9 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks that none of what is added would start dormouse with this same config.
+/// Checks that no added server would start dormouse with the same config.
 fn check_lineage(options: &Options, file: &ConfigFile, edits: &[ConfigEdit]) -> anyhow::Result<()> {
-    // What else is wrong with the edits is reported where they are made.
+    // Other problems of the edits are reported when they are made.
     let after = edits.iter().try_fold(file.clone(), |file, edit| file.with(edit));
     let Some(config) = after.ok().and_then(|after| settings::parse(&after, options).ok()) else {
         return Ok(());
@@ -88,7 +89,7 @@ fn check_lineage(options: &Options, file: &ConfigFile, edits: &[ConfigEdit]) -> 
     }
 }
 
-/// What to add: what was typed, or what was pasted.
+/// Returns the servers to add, from arguments or a pasted snippet.
 fn entries(
     options: &Options,
     typed: &AddArguments,
@@ -133,7 +134,7 @@ fn entries(
     read.into_iter().map(entry).collect()
 }
 
-/// The command or the URL.
+/// Returns an entry with the command or the URL.
 fn typed_entry(typed: &AddArguments) -> Result<Map<String, Value>, UsageError> {
     let is_url = |word: &str| word.starts_with("http://") || word.starts_with("https://");
     let kind = typed.transport.as_deref();
@@ -163,7 +164,8 @@ fn typed_entry(typed: &AddArguments) -> Result<Map<String, Value>, UsageError> {
     Ok(entry)
 }
 
-/// Refuses what is not meant as a command: another kind of URL, or a whole line in one word.
+/// Refuses a command that is not one: a URL of another scheme, or a whole command line in one
+/// argument.
 fn check_command(command: &str, arguments: &[String]) -> Result<(), UsageError> {
     if command.contains("://") {
         return Err(UsageError(format!("{command:?} is neither a command nor a URL of HTTP")));
@@ -177,7 +179,7 @@ fn check_command(command: &str, arguments: &[String]) -> Result<(), UsageError> 
     Ok(())
 }
 
-/// With the options that were typed beside it.
+/// Adds the options of the command line to an entry.
 fn with_typed(
     mut entry: Map<String, Value>,
     options: &Options,
@@ -195,7 +197,7 @@ fn with_typed(
     ];
     for (key, separator, form, given) in pairs {
         for pair in given {
-            // It may be a secret, and is not repeated.
+            // The argument may be a secret, and is not repeated.
             let (name, value) =
                 pair.split_once(separator).ok_or_else(|| UsageError(form.to_owned()))?;
             let members = entry.entry(key).or_insert_with(|| json!({}));
@@ -256,12 +258,12 @@ fn edit_each(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the server is as the edit would make it.
+/// Returns whether the server is already as the edit would make it.
 fn is_made(edit: &ConfigEdit, server: &ServerConfig) -> bool {
     matches!(edit, ConfigEdit::Enable { enabled, .. } if *enabled == server.enabled)
 }
 
-/// Makes the changes, all or none, and has those that run take them over.
+/// Makes all edits or none, and tells running instances to reload.
 fn make_all(
     options: &Options,
     file: ConfigFile,
@@ -270,7 +272,7 @@ fn make_all(
 ) -> anyhow::Result<()> {
     let target = file.clone();
     if file.is_written() {
-        // What is wrong already is reported with its own places.
+        // Existing problems are reported with their own places.
         settings::parse(&file, options)?;
     }
     rewrite(file, dry, |file| {
@@ -280,7 +282,7 @@ fn make_all(
     if dry { Ok(()) } else { tell_running(&target) }
 }
 
-/// Makes a change that a running dormouse was asked for, with the options that it was started with.
+/// Makes an edit that a running instance was asked for, with the options that it was started with.
 pub(super) fn make(
     options: &Options,
     file: ConfigFile,
@@ -300,15 +302,15 @@ pub(super) fn make(
     })
 }
 
-/// The file, unless it is not valid.
+/// Returns the file, unless it is invalid.
 pub(super) fn valid(options: &Options, after: ConfigFile) -> anyhow::Result<ConfigFile> {
     let parsed = settings::parse(&after, options);
     parsed.context("the config would not be valid, and is left as it was")?;
     Ok(after)
 }
 
-/// Changes the config, which somebody else may be changing too: `edit` is made of what there is then. A `dry` run only
-/// shows what would change.
+/// Edits the config while other programs may edit it too: `edit` gets the file as it is then. With
+/// `dry`, only prints the changes.
 pub(super) fn rewrite<T>(
     mut before: ConfigFile,
     dry: bool,

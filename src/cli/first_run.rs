@@ -1,5 +1,5 @@
-//! At the first run with a YAML config that names no tools, writes the tools of all servers into it,
-//! so that the user can switch them on and off there.
+//! At the first run with a YAML config that names no tools, writes the tools of all servers into
+//! it, so that the user can switch them on and off there.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

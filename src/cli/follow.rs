@@ -77,7 +77,7 @@ struct Follower {
     fleet: Arc<Fleet>,
     file: ConfigFile,
     options: Options,
-    /// The content that was last read, valid or not.
+    /// The content that was last read, valid or invalid.
     seen: Vec<u8>,
     /// The last logged problem, or the keys that take effect at the next start.
     said: Option<String>,

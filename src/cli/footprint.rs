@@ -1,9 +1,9 @@
-//! How much of the program stays in memory while it serves.
+//! The memory that the program's code takes while it serves.
 
-/// Gives back the pages of code that the start has used.
+/// Releases the pages of code that the start has used.
 ///
-/// Half of them read arguments and the config, and are not needed again; what is comes back from the page cache, a few
-/// pages at a time (madvise(2), `MADV_DONTNEED` on a private mapping of a file).
+/// Half of them parse arguments and the config, and are not needed again. The others come back from
+/// the page cache when they are used (madvise(2), `MADV_DONTNEED` on a private mapping of a file).
 #[cfg(target_os = "linux")]
 pub(super) fn give_back_start() {
     let Ok(program) = std::env::current_exe() else { return };
@@ -30,8 +30,8 @@ fn forget(start: usize, length: usize) {
     let Some(address) = NonNull::new(std::ptr::with_exposed_provenance_mut::<c_void>(start)) else {
         return;
     };
-    // SAFETY: the range is that of our own code, which the system has just named. It is mapped from the file and
-    // never written to, so that reading it again gives the same bytes.
+    // SAFETY: the range is that of this program's code, which the system has just named. It is
+    // mapped from the file and never written to, so that reading it again gives the same bytes.
     let given_back = unsafe {
         nix::sys::mman::madvise(address, length, nix::sys::mman::MmapAdvise::MADV_DONTNEED)
     };

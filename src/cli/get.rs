@@ -1,4 +1,4 @@
-//! `dormouse get`: one server's entry, as it stands in the config.
+//! `dormouse get`: one server's entry, as written in the config.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `dormouse import`: the servers of AI tools, taken into the config.
+//! `dormouse import`: take the servers of AI tools into the config.
 
 mod report;
 
@@ -81,7 +81,7 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The host of this name.
+/// Returns the app of this name.
 pub(super) fn app(name: &str) -> Result<&'static App, UsageError> {
     App::named(name).ok_or_else(|| {
         let apps: Vec<&str> = APPS.iter().map(|app| app.id).collect();
@@ -89,12 +89,12 @@ pub(super) fn app(name: &str) -> Result<&'static App, UsageError> {
     })
 }
 
-/// What there is to import.
+/// The servers and settings that can be imported.
 #[derive(Default)]
 struct Gathered {
     found: Vec<FoundServer>,
     unreadable: Vec<(PathBuf, String)>,
-    /// What the config of another system says beside its servers.
+    /// The settings of another system's config.
     settings: Map<String, Value>,
     /// Files of the project that are left out.
     of_project: Vec<PathBuf>,
@@ -102,14 +102,14 @@ struct Gathered {
     elsewhere: Vec<OtherProjectServers>,
 }
 
-/// What became of an import.
+/// The outcome of an import.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Written,
     NothingNew,
-    /// It was only to be shown.
+    /// The user only wanted to see it.
     Shown,
-    /// Nobody has agreed.
+    /// The user has declined.
     Declined,
 }
 
@@ -131,7 +131,8 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
     let elsewhere = apps.iter().flat_map(|app| app.servers_of_other_projects(directories));
     gathered.elsewhere.extend(elsewhere);
     for spot in apps.into_iter().flat_map(|app| app.files(directories)) {
-        // A project's file may be anybody's: without being asked about it nobody takes its commands over.
+        // Anyone may have written a project's file, so that its commands are not imported without
+        // asking.
         if spot.scope == FileScope::Project && typed.consent.yes && !typed.project {
             gathered.of_project.extend(spot.path.is_file().then_some(spot.path));
         } else {
@@ -148,7 +149,7 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
     Ok(gathered)
 }
 
-/// A file that was named: the config of another proxy, or of a host.
+/// Reads a file that was named: the config of another proxy, or of an app.
 fn gather_file(
     path: &Path,
     directories: &Directories,
@@ -170,20 +171,20 @@ fn gather_file(
     Ok(())
 }
 
-/// One file of a host with servers, in `--json`.
+/// One file of an app with servers, in `--json`.
 #[derive(Serialize)]
 struct Importable {
     app: &'static str,
     path: PathBuf,
-    /// `user`, `local` (its user's, in this project alone) or `project`.
+    /// `user`, `local` (the user's, in this project alone) or `project`.
     scope: &'static str,
     servers: Vec<String>,
-    /// Why the file cannot be read.
+    /// The reason that the file cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// The files of hosts on this machine that have servers.
+/// Returns the files of apps on this machine that have servers.
 fn importable(directories: &Directories) -> Vec<Importable> {
     let spots = APPS.iter().flat_map(|app| app.files(directories));
     let all = spots.filter(|spot| spot.path.is_file()).map(|spot| {
@@ -203,7 +204,7 @@ fn importable(directories: &Directories) -> Vec<Importable> {
     all.filter(|file| !file.servers.is_empty() || file.error.is_some()).collect()
 }
 
-/// Shows what can be imported on this machine.
+/// Lists what can be imported on this machine.
 fn list_apps(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCode> {
     let files = importable(directories);
     if is_json {
@@ -241,9 +242,9 @@ pub(super) fn home_path(path: &Path, directories: &Directories) -> String {
     }
 }
 
-/// The secrets that stand in plain text in what would be written.
+/// The secrets in plain text that would be written.
 struct Secrets {
-    /// Of each server of the plan.
+    /// Those of each server of the plan.
     of: Vec<Vec<PlaintextSecret>>,
     all: Vec<PlaintextSecret>,
 }
@@ -260,7 +261,7 @@ impl Secrets {
         Self { of, all }
     }
 
-    /// Whether they go to `.env`.
+    /// Returns whether they are moved to `.env`.
     fn are_moved(&self, typed: &ImportArguments, may_ask: bool) -> anyhow::Result<bool> {
         if self.all.is_empty() || typed.move_secrets || !may_ask {
             return Ok(typed.move_secrets);
@@ -270,7 +271,7 @@ impl Secrets {
     }
 }
 
-/// All that is to be written.
+/// Everything that is to be written.
 struct Import<'a> {
     options: &'a Options,
     plan: ImportPlan,
@@ -292,7 +293,7 @@ impl Import<'_> {
         let question = format!("Write {}?", file.path.display());
         let consent = typed.consent;
         let answer = match consent {
-            // Whoever reads JSON is not there to be asked.
+            // A program that reads JSON cannot be asked.
             Consent { yes: false, dry_run: false } if typed.json => Answer::Nobody,
             consent => ask::agree(consent, &question)?,
         };
@@ -313,7 +314,7 @@ impl Import<'_> {
         }
     }
 
-    /// The config with what is new in it.
+    /// Returns the config with the imported servers.
     fn edit(&self, file: &ConfigFile) -> anyhow::Result<(ConfigFile, ())> {
         let mut after = file.clone();
         let entries = self.plan.servers.iter().map(|planned| json!(planned.entry).to_string());

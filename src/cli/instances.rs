@@ -1,4 +1,4 @@
-//! The processes that serve hosts with a config: what they say, and what they are told.
+//! The running instances that serve hosts with a config, and requests to them.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::{
     control::{AppliedChange, StatusReport},
 };
 
-/// A look takes no longer.
+/// Timeout of a request for the state.
 const BRIEF: Duration = Duration::from_secs(5);
 
-/// What the processes say that serve hosts with this config.
+/// Returns the reports of the instances that serve hosts with this config.
 pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     let mut reports = Vec::new();
     for answer in send_all(file, &Method::GET, "/status", BRIEF)? {
@@ -28,7 +28,7 @@ pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     Ok(reports)
 }
 
-/// Has those that run take over what the config says now, and says what came of it.
+/// Tells running instances to reload the config, and prints the outcome.
 pub(super) fn tell_running(file: &ConfigFile) -> anyhow::Result<()> {
     let answers = send_all::<AppliedChange>(file, &Method::POST, "/reload", BRIEF)?;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
@@ -41,7 +41,8 @@ pub(super) fn tell_running(file: &ConfigFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks or tells every process that serves hosts with this config; why those that refuse do.
+/// Sends a request to every instance that serves hosts with this config. Returns their answers, or
+/// the reasons for refusals.
 #[cfg(unix)]
 pub(super) fn send_all<T: DeserializeOwned>(
     file: &ConfigFile,

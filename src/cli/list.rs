@@ -1,4 +1,4 @@
-//! `dormouse list`: what each server has, as far as is known, and what of it is shown.
+//! `dormouse list`: the known tools of each server, and which of them are shown.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ use crate::{
 struct Entry<'a> {
     server: &'a str,
     enabled: bool,
-    /// Its members are missing where nothing is known of what it has.
+    /// Its members are missing if no catalog is known.
     #[serde(flatten)]
     inventory: Option<Inventory>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! `dormouse login` and `logout`: a person's part in getting tokens for a server.
+//! `dormouse login` and `logout`: the user's part in getting tokens for a server.
 
 use std::{
     io::BufRead as _,
@@ -35,7 +35,7 @@ pub(super) fn log_in(options: &Options, typed: &LoginArguments) -> anyhow::Resul
         auth.end().await;
         logged_in
     });
-    // A thread may be left that waits for a line.
+    // A thread may remain that waits for a line.
     runtime.shutdown_timeout(Duration::from_millis(50));
     logged_in?;
     let summary = auth.summary(server).context("the login is gone already")?;
@@ -73,11 +73,11 @@ async fn in_browser(
     Ok(outcome?)
 }
 
-/// Waits for the browser, or for what it would have come back to; `None` where nobody comes.
+/// Waits for the browser, or for a pasted address; `None` if neither arrives in time.
 async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Result<(), LoginError>> {
     let mut lines = lines();
     loop {
-        // What has come is taken to its end.
+        // A response that has arrived is handled to its end.
         let pasted = tokio::select! {
             returned = login.returned() => {
                 if let Some(outcome) = login.take(returned).await {
@@ -89,7 +89,7 @@ async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Resul
             Some(line) = lines.recv() => line,
             () = tokio::time::sleep_until(deadline) => return None,
         };
-        // As mail and chat programs wrap it.
+        // Mail and chat programs add such characters.
         let pasted = pasted.trim().trim_matches(['"', '\'', '<', '>']);
         let Ok(returned) = Url::parse(pasted) else {
             errln!("That is no address; it begins with {}", login.redirect_uri());
@@ -104,13 +104,13 @@ async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Resul
     }
 }
 
-/// The lines of standard input that say anything; none where it has ended.
+/// Returns the lines of standard input that are not blank; none after its end.
 fn lines() -> mpsc::Receiver<String> {
     let (found, lines) = mpsc::channel(1);
-    // Without a thread nothing can be pasted, and the browser is still waited for.
+    // Without a thread nothing can be pasted, but the browser is still waited for.
     let _ = std::thread::Builder::new().spawn(move || {
         let lines = std::io::stdin().lock().lines().map_while(Result::ok);
-        // Nobody waits any more where one cannot be given away.
+        // The receiver is gone once the login has ended.
         lines
             .filter(|line| !line.trim().is_empty())
             .try_for_each(|line| found.blocking_send(line))
@@ -166,10 +166,10 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The last second that can be written with four digits for the year.
+/// The last second of the year 9999, the last with four digits for the year.
 const LAST: u64 = 253_402_300_799;
 
-/// A login in words.
+/// Returns a description of a login.
 pub(super) fn described(login: &Summary) -> String {
     let scopes = match first(&login.scopes) {
         scopes if scopes.is_empty() => "no scopes named".to_owned(),
@@ -179,7 +179,7 @@ pub(super) fn described(login: &Summary) -> String {
         _ if !login.is_usable => "it is not valid any more".to_owned(),
         None => "until it is revoked".to_owned(),
         Some(at) => {
-            // A file may say anything.
+            // The file may hold any number.
             let at = UNIX_EPOCH + Duration::from_secs(at.min(LAST));
             let renewed = if login.is_renewable { ", then renewed by itself" } else { "" };
             format!("until {}{renewed}", when(at))
@@ -192,7 +192,7 @@ pub(super) fn described(login: &Summary) -> String {
     visible(&format!("{until}; {scopes}; by {}{wanted}", login.issuer))
 }
 
-/// As many scopes as fit on a line.
+/// Returns as many scopes as fit on a line.
 fn first(scopes: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown = scopes[..scopes.len().min(SHOWN)].join(" ");
@@ -202,7 +202,7 @@ fn first(scopes: &[String]) -> String {
     }
 }
 
-/// To the second, in UTC.
+/// Returns a time in UTC, to the second.
 fn when(at: SystemTime) -> String {
     humantime::format_rfc3339_seconds(at).to_string()
 }

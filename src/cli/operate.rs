@@ -1,4 +1,4 @@
-//! `dormouse load`, `sleep` and `reset`: what is done to servers of the dormouse that runs.
+//! `dormouse load`, `sleep` and `reset`: operations on servers of a running instance.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -8,10 +8,10 @@ use reqwest::Method;
 use super::{arguments::Options, instances::send_all, settings, status::state};
 use crate::{config::visible, control::ServerReport};
 
-/// What a load takes beside the time that the server has for it.
+/// Time for a load in addition to the server's own timeout.
 const MORE: Duration = Duration::from_secs(10);
 
-/// What can be done to servers.
+/// An operation on servers.
 #[derive(Clone, Copy)]
 pub(super) enum Deed {
     Load,

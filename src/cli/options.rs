@@ -1,10 +1,10 @@
-//! The options that many commands share, and which of them mean something to which command.
+//! The flags that several commands share, and the commands to which each applies.
 
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, error::ErrorKind, parser::ValueSource};
 
 use super::arguments::Arguments;
 
-/// The command line, in which each command shows the shared options that mean something to it.
+/// Returns the command line, in which each command shows the shared flags that apply to it.
 pub(super) fn command() -> Command {
     let command = Arguments::command();
     let shared: Vec<Arg> = shared(&command).cloned().collect();
@@ -21,10 +21,10 @@ fn shared(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|argument| argument.is_global_set())
 }
 
-/// Refuses shared options that mean nothing to the command they were typed with.
+/// Refuses shared flags that do not apply to the command.
 ///
 /// # Errors
-/// When there is such an option.
+/// If there is such a flag.
 pub(super) fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some((name, typed)) = matches.subcommand() else { return Ok(()) };
     let mut command = command();

@@ -1,4 +1,4 @@
-//! Connects servers for a look at what they have, without a host.
+//! Connects servers without a host, to read their lists.
 
 use std::{
     pin::Pin,
@@ -24,10 +24,10 @@ use crate::{
     wire::{Notification, Raw},
 };
 
-/// More at once would only be slower.
+/// Maximum number of servers at once; more would only be slower.
 const MAX_CONCURRENT: usize = 8;
 
-/// What came of connecting one server.
+/// The outcome of connecting one server.
 pub(super) struct Seen {
     pub(super) config: Arc<ServerConfig>,
     pub(super) outcome: Result<Arc<ServerCatalog>, LoadError>,
@@ -36,14 +36,15 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Why it could not be connected.
+    /// Returns the reason that the server could not be connected.
     pub(super) fn error(&self) -> Option<String> {
         let error = self.outcome.as_ref().err()?;
         Some(error.cause().map_or_else(|| error.to_string(), ToString::to_string))
     }
 }
 
-/// What was seen, in the order of the config, and who was not looked at because the user stopped it.
+/// The outcomes in the order of the config, and the servers that were not connected because the
+/// user stopped the command.
 pub(super) struct Probed {
     pub(super) seen: Vec<Seen>,
     pub(super) not_done: Vec<String>,
@@ -54,7 +55,7 @@ impl Probed {
         self.not_done.is_empty()
     }
 
-    /// Tells the user what was not done, if anything.
+    /// Tells the user which servers were not connected.
     pub(super) fn report_not_done(&self) {
         if !self.is_complete() {
             errln!("stopped; not done: {}", visible(&self.not_done.join(", ")));
@@ -62,8 +63,8 @@ impl Probed {
     }
 }
 
-/// Connects the servers, several at once, each for `limit` at most, and ends them again. `tell` gets each result as
-/// it comes, with how many there are by then.
+/// Connects the servers concurrently, each for `limit` at most, and ends them again. `tell` gets
+/// each outcome as it arrives, with the number of outcomes so far.
 pub(super) async fn probe(
     config: Config,
     auth: Auth,
@@ -91,9 +92,9 @@ pub(super) async fn probe(
     }
     let mut seen: Vec<(usize, Seen)> = Vec::new();
     while let Some(Some(joined)) = context.stop.run_until_cancelled(probing.join_next()).await {
-        // A look that panicked has been logged, and counts as not done.
+        // A panic has been logged; its server counts as not connected.
         let Ok((at, one)) = joined else { continue };
-        // A look that fails because it is being stopped has found nothing out.
+        // A failure after the user's stop says nothing about the server.
         if one.outcome.is_err() && context.stop.is_cancelled() {
             continue;
         }
@@ -111,12 +112,12 @@ pub(super) async fn probe(
     Probed { seen: seen.into_iter().map(|(_, seen)| seen).collect(), not_done }
 }
 
-/// The shorter of a server's own limit, where zero is none, and that of the command.
+/// Returns the smaller of a server's own timeout, where zero means none, and that of the command.
 pub(super) fn within(own: Duration, limit: TimeLimit) -> Duration {
     if own.is_zero() { limit.timeout } else { own.min(limit.timeout) }
 }
 
-/// Three digits of it.
+/// Returns the duration with three digits.
 pub(super) fn short(duration: Duration) -> String {
     match duration.as_secs_f64() {
         seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1000.0),
@@ -125,7 +126,7 @@ pub(super) fn short(duration: Duration) -> String {
 }
 
 async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) -> Seen {
-    // Whatever the config says of it: now it is connected once, and a failure is final.
+    // The server is connected once, and a failure is final, whatever the config says.
     config.startup = Startup::Lazy;
     config.enabled = true;
     bar.set_style(ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("a constant"));
@@ -161,7 +162,7 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
     }
 }
 
-/// There is no host: what a server tells goes nowhere, and what it asks is refused.
+/// An observer without hosts: notifications are dropped, and questions are refused.
 struct Nobody;
 
 impl Observer for Nobody {
@@ -187,7 +188,7 @@ impl Observer for Nobody {
 
     fn question(&self, _: Question) {}
 
-    /// Some servers have tools only for hosts that can do this.
+    /// Some servers have tools only for hosts with these capabilities.
     fn capabilities(&self, _: Era) -> Raw {
         Raw::encode(&json!({"elicitation": {}, "roots": {}, "sampling": {}}))
     }

@@ -1,4 +1,4 @@
-//! `dormouse refresh`: learn anew what servers have, and bring the config's `tools` up to it.
+//! `dormouse refresh`: read the servers' lists again, and update the `tools` of the config.
 
 use std::process::ExitCode;
 
@@ -64,14 +64,14 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What came of one server, in `--json`.
+/// The outcome for one server, in `--json`.
 #[derive(Serialize)]
 struct Refreshed<'a> {
     server: &'a str,
     milliseconds: u128,
-    /// `None` where it could not be connected.
+    /// `None` if the server could not be connected.
     tools: Option<usize>,
-    /// What has changed in the config, in words.
+    /// The changes of the config, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     said: Option<&'a String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ impl<'a> Refreshed<'a> {
     }
 }
 
-/// What was learned of a server whose tools the config does not name.
+/// Returns the report for a server whose tools the config does not list.
 fn learned(seen: &Seen) -> anyhow::Result<String> {
     Ok(counted(catalog(seen)?.tools.len(), "tool"))
 }
@@ -105,7 +105,9 @@ fn catalog(seen: &Seen) -> anyhow::Result<&ServerCatalog> {
 
 type Reports = Vec<anyhow::Result<String>>;
 
-/// What was seen, brought into the config, and what there is to say of each server. In two rounds: an entry that an alias shares with another can be edited once that has tools of its own.
+/// Merges all outcomes into the config, and returns the report of each server. This takes two
+/// rounds: an entry that an alias shares with another can be edited once the other has its own
+/// tools.
 fn merge_all(before: &ConfigFile, seen: &[Seen]) -> (ConfigFile, Reports) {
     let mut after = before.clone();
     let mut reports: Reports = seen.iter().map(|seen| merge(&mut after, seen)).collect();
@@ -117,10 +119,10 @@ fn merge_all(before: &ConfigFile, seen: &[Seen]) -> (ConfigFile, Reports) {
     (after, reports)
 }
 
-/// Brings what was seen of one server into the config, and says so.
+/// Merges one server's tools into the config, and returns the report.
 fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
     let catalog = catalog(seen)?;
-    // As the file is now, which may not be what was read first.
+    // The file may differ from the one that was read first.
     let all = file.parse(&file.environment())?;
     let config = settings::server(&all, &seen.config.name)?;
     if let Some(dialect) = all.dialect.filter(|dialect| !dialect.has_tools()) {
@@ -139,14 +141,14 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
     Ok(said)
 }
 
-/// Keeps the catalogs for the next start.
+/// Stores the catalogs for the next start.
 pub(super) fn keep(file: &ConfigFile, seen: &[Seen]) {
     let Some(cache) = settings::storage(Some(file)).catalogs else { return };
     for Seen { config, outcome, .. } in seen {
         let Some(key) = CatalogKey::of(config) else { continue };
         let cause = outcome.as_ref().err().and_then(LoadError::cause);
         let is_hung = matches!(cause, Some(AttemptError::TimedOut { .. }));
-        // A start that waits for it once more does no harm.
+        // Without this note the next start only waits for the server once more.
         let _ = cache.note_hung(&key, is_hung);
         let Ok(catalog) = outcome else { continue };
         if let Err(error) = cache.learn(&key, &config.name, catalog, &Pins::default()) {

@@ -1,4 +1,4 @@
-//! The config that a command works with, from what was typed and where it was typed.
+//! The config that a command uses, from the command line and the working directory.
 
 use std::path::{Path, PathBuf};
 
@@ -19,21 +19,22 @@ use crate::{
     proxy::Storage,
 };
 
-/// The config file to use, as it is now. One in the working directory may still need to be trusted.
+/// Returns the config file to use. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
     let store = TrustStore::of_user();
     Ok(config::find(named(options).as_deref(), &directory, store.as_ref())?.read(store.as_ref())?)
 }
 
-/// What a new config begins with.
+/// The text of a new config.
 pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds a server; docs/config.md has every key.
 {
   \"mcpServers\": {}
 }
 ";
 
-/// The config of our own to write to, which may not be there yet; never one that a host has in the working directory.
+/// Returns the config to write to, which may not exist yet; never a file of an app in the working
+/// directory.
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
     let store = TrustStore::of_user();
@@ -48,26 +49,26 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
     Ok(ConfigFile::unwritten(found.path, if is_json { FRESH } else { "" }))
 }
 
-/// Where hosts have their files.
+/// Returns the directories of apps.
 pub(super) fn directories() -> anyhow::Result<Directories> {
     let project = std::env::current_dir().context("the working directory is gone")?;
     Directories::of_process(project).context("cannot tell where your files are: is HOME set?")
 }
 
-/// The config that was named.
+/// Returns the config that was named.
 pub(super) fn named(options: &Options) -> Option<PathBuf> {
     let from_environment = std::env::var_os("DORMOUSE_CONFIG").map(PathBuf::from);
     options.config.clone().or(from_environment.filter(|path| !path.as_os_str().is_empty()))
 }
 
-/// As `find`; one that may not run its commands is an error.
+/// Returns the config file to use; fails if it is not trusted.
 pub(super) fn find_trusted(options: &Options) -> anyhow::Result<ConfigFile> {
     let file = find(options)?;
     file.check_trust(&trust_store()?)?;
     Ok(file)
 }
 
-/// Tells the user which config a command works with.
+/// Tells the user which config a command uses.
 pub(super) fn say_which(file: &ConfigFile) {
     errln!("config: {}", file.path.display());
 }
@@ -75,11 +76,11 @@ pub(super) fn say_which(file: &ConfigFile) {
 /// The servers that a command is for.
 pub(super) struct Chosen {
     pub(super) config: Config,
-    /// Those left out because they are switched off.
+    /// Servers that are left out because they are disabled.
     pub(super) skipped: Vec<String>,
 }
 
-/// The servers of these names; without names, all that are not switched off.
+/// Returns the servers of these names; without names, all that are enabled.
 pub(super) fn choose(
     file: &ConfigFile,
     options: &Options,
@@ -104,19 +105,19 @@ pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
     TrustStore::of_user().context("cannot tell where to keep what is trusted: is HOME set?")
 }
 
-/// Where dormouse keeps what must not be lost.
+/// Returns the directory for data that must not be lost.
 fn data_directory() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.data_dir().join("dormouse"))
 }
 
-/// Where the files of hosts are kept as they were.
+/// Returns the place of the original files of apps.
 pub(super) fn backups() -> anyhow::Result<Backups> {
     let directory = data_directory();
     let directory = directory.context("cannot tell where to keep copies: is HOME set?")?;
     Ok(Backups::new(directory.join("backups")))
 }
 
-/// Where catalogs, and the loads of this config, are kept; nowhere where there is no home.
+/// Returns the place of catalogs, and of the loads of this config; none without a home directory.
 pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
     let Ok(strategy) = etcetera::choose_base_strategy() else { return Storage::default() };
     let loads = strategy.data_dir().join("dormouse").join("loads");
@@ -126,10 +127,11 @@ pub(super) fn storage(config: Option<&ConfigFile>) -> Storage {
     }
 }
 
-/// Set to anything, it keeps logins in files, whatever keychain there is.
+/// If set, logins are kept in files even if there is a keychain.
 const NO_KEYCHAIN: &str = "DORMOUSE_NO_KEYCHAIN";
 
-/// The logins of the user. `config`: whose servers they are for; errors name the command by which somebody logs in.
+/// Returns the logins of the user. `config` is the config of their servers; errors name the command
+/// that logs in.
 pub(super) fn auth(config: Option<&ConfigFile>, options: &Options) -> Auth {
     let directory = data_directory().map(|directory| directory.join("logins"));
     let uses_keychain = std::env::var_os(NO_KEYCHAIN).is_none_or(|value| value.is_empty());
@@ -146,7 +148,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Where the processes that serve hosts with this config can be asked.
+/// Returns the place of the sockets of instances that serve hosts with this config.
 #[cfg(unix)]
 pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirectory> {
     let strategy = etcetera::choose_base_strategy().ok()?;
@@ -157,7 +159,7 @@ pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirect
     ))
 }
 
-/// The config in the file, with the overrides that were typed.
+/// Returns the config in the file, with the overrides of the command line.
 pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
     let environment = match &options.env_file {
         Some(path) => Environment::of_process().with_file(path)?,
@@ -171,7 +173,7 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
     for server in &mut config.servers {
         let own = server.idle_timeout;
         override_server(server, options);
-        // The flag of dynamic-mcp is for those that say nothing themselves.
+        // The flag of dynamic-mcp is for servers without a timeout of their own.
         if config.own_idle_timeouts.contains(&server.name) {
             server.idle_timeout = own;
         }
@@ -186,10 +188,10 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
     Ok(config)
 }
 
-/// The server of this name.
+/// Returns the server of this name.
 ///
 /// # Errors
-/// When there is none, with the names most like it.
+/// If there is none, with the most similar names.
 pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerConfig, UsageError> {
     config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
@@ -198,7 +200,7 @@ pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerCon
     })
 }
 
-/// What was typed, in place of what the config says of a server.
+/// Applies the command line to a server's config.
 fn override_server(server: &mut ServerConfig, options: &Options) {
     if let Some(startup) = options.startup.chosen() {
         server.startup = startup;
@@ -208,7 +210,8 @@ fn override_server(server: &mut ServerConfig, options: &Options) {
     }
 }
 
-/// The config for one server given after `--`. It sees the environment that its host meant for it.
+/// Returns the config for the one server given after `--`. It inherits the environment of dormouse,
+/// which its host meant for it.
 pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
     let mut words = command.into_iter();
     let command = words.next()?;

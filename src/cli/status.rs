@@ -1,4 +1,4 @@
-//! `dormouse status`: how each server is, and what it would cost.
+//! `dormouse status`: the state of each server, and the size of its tools.
 
 use std::{
     process::ExitCode,
@@ -91,7 +91,7 @@ pub(super) fn state(server: &ServerReport) -> String {
     }
 }
 
-/// `12`, or `12 (2 hidden, 1 stale)`.
+/// Returns `12`, or `12 (2 hidden, 1 stale)`.
 fn tools(inventory: &Inventory) -> String {
     let kinds = [
         (ToolState::Hidden, "hidden"),
@@ -120,7 +120,7 @@ fn last_wake(wake: LastWake) -> String {
     format!("{ago} ago, took {} ms", wake.took)
 }
 
-/// What is wrong with a server, or strange.
+/// Returns the problems and peculiarities of a server.
 fn notes(server: &ServerReport) -> Vec<String> {
     let mut notes = Vec::new();
     if server.state == Some(Phase::Evicted) {

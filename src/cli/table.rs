@@ -1,11 +1,11 @@
-//! Tables as the terminal has room for them.
+//! Tables that fit the terminal.
 
 use std::io::IsTerminal as _;
 
 use comfy_table::{CellAlignment, ContentArrangement, Row, Table};
 use console::Term;
 
-/// A table without lines, with a heading where there is one.
+/// Returns a table without lines, with a heading if one is given.
 pub(super) fn table(heading: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -17,7 +17,7 @@ pub(super) fn table(heading: &[&str]) -> Table {
     table
 }
 
-/// Aligns columns of numbers on the right.
+/// Aligns columns of numbers to the right.
 pub(super) fn numbers(table: &mut Table, columns: &[usize]) {
     for column in columns {
         if let Some(column) = table.column_mut(*column) {
@@ -26,7 +26,7 @@ pub(super) fn numbers(table: &mut Table, columns: &[usize]) {
     }
 }
 
-/// The lines of a table. On a terminal what does not fit is cut, and ends in `…`.
+/// Returns the lines of a table. On a terminal, lines that do not fit are cut and end in `…`.
 pub(super) fn rendered(mut table: Table) -> String {
     if let Some(width) = terminal_width() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -39,7 +39,8 @@ pub(super) fn rendered(mut table: Table) -> String {
     table.trim_fmt()
 }
 
-/// The same with nothing cut: what does not fit goes on in the next line.
+/// Returns the lines of a table with nothing cut: text that does not fit continues in the next
+/// line.
 pub(super) fn wrapped(mut table: Table) -> String {
     if let Some(width) = terminal_width() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -47,7 +48,7 @@ pub(super) fn wrapped(mut table: Table) -> String {
     table.trim_fmt()
 }
 
-/// The columns of the terminal on standard output, if it is one.
+/// Returns the width of the terminal on standard output, if there is one.
 fn terminal_width() -> Option<u16> {
     const USUAL: u16 = 80;
     let width = || Term::stdout().size_checked().map(|(_, width)| width);

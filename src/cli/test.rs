@@ -1,4 +1,4 @@
-//! `dormouse test`: connect each server, time it, and say what is wrong.
+//! `dormouse test`: connect each server, measure the time, and report problems.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -51,7 +51,7 @@ pub(super) fn run(
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What came of one server, in `--json`.
+/// The outcome for one server, in `--json`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Tested {
@@ -65,7 +65,7 @@ struct Tested {
     resources: usize,
     resource_templates: usize,
     prompts: usize,
-    /// The version of MCP that it speaks.
+    /// The version of MCP that the server speaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<String>,
 }
@@ -129,7 +129,7 @@ fn print_advice(advice: &str) {
     outln!("  {dim}{advice}{dim:#}");
 }
 
-/// What to do about it.
+/// Returns what the user can do about a failure.
 fn advice(cause: &AttemptError) -> Option<String> {
     match cause {
         AttemptError::CommandNotFound { command } => {
@@ -143,7 +143,7 @@ fn advice(cause: &AttemptError) -> Option<String> {
     }
 }
 
-/// Programs on `PATH` with much the same name.
+/// Returns programs on `PATH` with similar names.
 fn near_commands(command: &str) -> Vec<String> {
     const MAX_SIMILAR: usize = 3;
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::{
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     let directory = std::env::current_dir().context("the working directory is gone")?;
     let file = config::find_to_trust(path, &directory)?.read_to_trust()?;
-    // An invalid config is not trusted: nobody can tell what it would run.
+    // An invalid config is not trusted, since its commands are unknown.
     file.parse(&file.environment())?;
     let entries = Value::Object(file.entries()?);
     let secrets = find_secrets_in_text(Path::new("entries.json"), &entries.to_string());
@@ -31,8 +31,8 @@ pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the server would run or reach, as it is written: variables are not expanded, since their values may be
-/// secret or change.
+/// Returns the command or address of a server as written: variables are not expanded, since their
+/// values may be secret or change.
 fn described(entry: &Value) -> String {
     let text = |key: &str| entry[key].as_str().unwrap_or_default();
     let pairs = |key: &str| {
@@ -59,7 +59,7 @@ fn described(entry: &Value) -> String {
     described
 }
 
-/// A word of a command, in quotes where it would else be taken for several.
+/// Returns a word of a command, in quotes if it would otherwise read as several.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~${}•".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

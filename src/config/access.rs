@@ -1,4 +1,4 @@
-//! Settings for hosts that connect over HTTP: their meaning, and what is wrong with them.
+//! Settings for hosts that connect over HTTP: their values and the checks of them.
 
 use std::net::IpAddr;
 
@@ -21,8 +21,8 @@ pub(super) fn http_settings(file: &File, manner: Manner) -> HttpSettings {
     }
 }
 
-/// Returns the places and messages of invalid values. Variables have been expanded; a text in which some are undefined is
-/// reported elsewhere.
+/// Returns the key paths and messages of invalid values. Variables are expanded already; undefined
+/// ones are reported elsewhere.
 pub(super) fn problems(file: &File) -> Vec<(Vec<Step>, String)> {
     let listen =
         file.listen.iter().map(|text| (vec![key("listen")], text, is_address(text), ADDRESS));
@@ -54,7 +54,7 @@ fn key(name: &str) -> Step {
     Step::Key(name.to_owned())
 }
 
-/// As `--http` reads it. A name is resolved at the start.
+/// Returns whether `--http` would accept the text. A name is resolved at the start.
 fn is_address(text: &str) -> bool {
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let is_v6 = host.contains(':');

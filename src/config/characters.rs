@@ -1,6 +1,7 @@
-//! Text that people and programs read differently: characters that nobody sees, bytes as digits.
+//! Text that people and programs read differently: invisible characters, and bytes as digits.
 
-/// Whether it is a control character, or one that only changes how others look or where they stand.
+/// Returns whether this is a control character, or one that only changes how other characters look
+/// or where they are placed.
 pub fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -10,14 +11,14 @@ pub fn is_invisible(c: char) -> bool {
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether it is invisible where text has no use for that. Joiners and variation selectors are left out, since emoji and
-/// many scripts are written with them, and so are line breaks and tabs.
+/// Returns whether a character is invisible and useless in text. Joiners and variation selectors,
+/// which emoji and many scripts need, do not count, nor do line breaks and tabs.
 pub fn is_hidden(c: char) -> bool {
     is_invisible(c)
         && !matches!(c, '\n' | '\r' | '\t' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -27,7 +28,8 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The text with what is invisible in it written out, as `\u{200b}`, but for line breaks and tabs.
+/// Returns the text with its invisible characters escaped, as in `\u{200b}`, except for line breaks
+/// and tabs.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! From the file as written to the config as meant, with every problem on the way.
+//! From the file as written to the validated config, with every problem on the way.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -20,9 +20,10 @@ use super::{
     transport::{problems, transport},
 };
 
-/// More bad values of an entry are not reported: for each of them all is read again.
+/// Maximum number of bad values that are reported of an entry: for each, the entry is read once
+/// more.
 const MAX_BAD_VALUES: usize = 100;
-/// Below this not even a handshake would pass.
+/// Minimum of `maxMessageBytes`: with less, no handshake would pass.
 const MIN_MESSAGE_BYTES: usize = 1024;
 
 pub(super) fn check(
@@ -88,7 +89,8 @@ pub(super) fn check(
     }
 }
 
-/// In dynamic-mcp the flag for all is for servers that say nothing of it.
+/// Returns the servers whose own idle timeout is used. The command-line flag of dynamic-mcp is for
+/// servers that have none.
 fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<String> {
     let entries = written["mcpServers"].as_object().into_iter().flatten();
     let own = entries.filter(|(_, entry)| !entry["idleTimeout"].is_null());
@@ -132,7 +134,7 @@ struct Checker<'a, 'text> {
     manner: Manner,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
-    /// Bytes that variables may still expand to.
+    /// The number of bytes to which variables may still expand.
     room: usize,
 }
 
@@ -147,7 +149,7 @@ impl Checker<'_, '_> {
         self.problems.len() >= MAX_PROBLEMS
     }
 
-    /// Expands what refers to variables, and returns those that are undefined and have to be there.
+    /// Expands references to variables, and returns the undefined ones that are required.
     fn expand(&mut self, value: &mut Value, environment: &Environment) -> Vec<String> {
         if self.manner.variables == Variables::Nowhere {
             return Vec::new();
@@ -156,10 +158,10 @@ impl Checker<'_, '_> {
         if self.manner.keeps_undefined { Vec::new() } else { undefined }
     }
 
-    /// Reads `value`, which stands at `base`, and reports every unknown key and every bad value in it.
+    /// Reads `value`, which is at `base`, and reports every unknown key and every bad value in it.
     ///
-    /// serde stops at the first bad value; so that one is taken out, and the rest is read again.
-    /// `written` is the value before variables were expanded: what they hold is not for messages.
+    /// serde stops at the first bad value, so that this removes it and reads the rest again.
+    /// `written` is the value before variables were expanded: messages must not show their values.
     fn read<T: DeserializeOwned + Default>(
         &mut self,
         base: &[Step],
@@ -207,14 +209,14 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// An undefined variable in a token would leave a door open, or locked for ever.
+    /// An undefined variable in a token would open the door to everyone, or to no one.
     fn expand_tokens(&mut self, file: &mut File, environment: &Environment) {
         let lists = [("authTokens", &mut file.auth_tokens), ("apiTokens", &mut file.api_tokens)];
         for (key, list) in lists {
             let tokens = Value::from(std::mem::take(list));
             let tokens = self.expand_setting(key, tokens, environment);
             *list = serde_json::from_value(tokens).unwrap_or_default();
-            // A bad value has been reported, and stands there as an empty one.
+            // A bad value has been reported, and is replaced by an empty one.
             let is_reported = self.problems.iter().any(|problem| problem.key_path.starts_with(key));
             if !is_reported && list.iter().any(|token| token.trim().is_empty()) {
                 self.report(&[Step::Key(key.to_owned())], "a token must not be blank");
@@ -228,7 +230,8 @@ impl Checker<'_, '_> {
         file.listen = address.as_str().map(str::to_owned);
     }
 
-    /// The value of a setting for all servers, which must not lack a variable.
+    /// Expands the value of a setting for all servers, which must not contain an undefined
+    /// variable.
     fn expand_setting(&mut self, key: &str, mut value: Value, environment: &Environment) -> Value {
         self.check_references(&[Step::Key(key.to_owned())], &value, &[]);
         let undefined = self.expand(&mut value, environment);
@@ -239,8 +242,8 @@ impl Checker<'_, '_> {
         value
     }
 
-    /// Reports references that have no end, and warns of those to undefined variables, without which a server is
-    /// unavailable. `at`: the path of `written`.
+    /// Reports references that have no end, and warns of references to undefined variables, without
+    /// which a server is unavailable. `at` is the path of `written`.
     fn check_references(&mut self, at: &[Step], written: &Value, undefined: &[String]) {
         if self.manner.variables == Variables::Nowhere {
             return;
@@ -249,7 +252,7 @@ impl Checker<'_, '_> {
             self.report(&[at, &path].concat(), "\"${\" has no closing \"}\"");
         }
         for variable in undefined {
-            // As for problems. Servers say themselves what they lack.
+            // The limit is that of problems. Servers report themselves which variables they lack.
             if self.warnings.len() >= MAX_PROBLEMS {
                 return;
             }
@@ -306,7 +309,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// The meaning of an entry. `undefined`: the variables that it lacks.
+/// Converts an entry into the config of a server. `undefined` are the variables that it lacks.
 fn configure(
     name: &str,
     mut entry: ServerEntry,
@@ -378,7 +381,7 @@ pub(super) fn unknown_key(key: &str, known: &[String]) -> String {
     }
 }
 
-/// The part of `value` that `path` leads to.
+/// Returns the part of `value` at `path`.
 fn at<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, step| match step {
         Step::Key(key) => value.get(key),
@@ -386,7 +389,7 @@ fn at<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
     })
 }
 
-/// Takes a bad value out, so that the rest can be read.
+/// Replaces a bad value, so that the rest can be read.
 fn neutralise(value: &mut Value, path: &[Step]) -> bool {
     let Some((last, parents)) = path.split_last() else { return false };
     let parent = parents.iter().try_fold(value, |value, step| match step {
@@ -396,7 +399,8 @@ fn neutralise(value: &mut Value, path: &[Step]) -> bool {
     match (last, parent) {
         (Step::Key(key), Some(Value::Object(members))) => members.shift_remove(key).is_some(),
         (Step::Index(index), Some(Value::Array(elements))) => match elements.get_mut(*index) {
-            // Every array of the file holds strings; the place is kept for the paths of later elements.
+            // Every array of the file holds strings; an empty one keeps the positions of later
+            // elements.
             Some(element) if !element.is_string() => {
                 *element = Value::String(String::new());
                 true

@@ -1,4 +1,4 @@
-//! The config of another system, written as one of ours.
+//! The conversion of another system's config into a config of dormouse.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use super::{
     parse,
 };
 
-/// What a file says that is for another system.
+/// The content of a config of another system.
 #[derive(Debug)]
 pub struct Converted {
-    /// Its name.
+    /// The name of the system.
     pub system: &'static str,
-    /// Entries by name, in our keys.
+    /// Entries by name, with the keys of dormouse.
     pub servers: Map<String, Value>,
-    /// All other members of the file, in our keys.
+    /// All other members of the file, with the keys of dormouse.
     pub settings: Map<String, Value>,
-    /// What is not as it is there.
+    /// The parts that behave differently in dormouse.
     pub warnings: Vec<Problem>,
 }
 
-/// Reads a file that may be for another system; `None` where it is not.
+/// Reads a file that may belong to another system; `None` if it does not.
 ///
 /// # Errors
-/// Every problem of a file that is.
+/// Every problem of such a file.
 pub fn convert(text: &str, path: &Path) -> Result<Option<Converted>, ConfigError> {
     let document = Document::parse(text, path)?;
     let Some(dialect) = document.dialect() else { return Ok(None) };

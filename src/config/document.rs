@@ -1,4 +1,4 @@
-//! A config file's text as a value in which every place can be found again.
+//! A config file's text as a value whose every part can be located in the text.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ pub(super) enum Step {
     Index(usize),
 }
 
-/// A way to a part of a value, shown as `mcpServers.docs.args[1]`.
+/// Returns a path in the form `mcpServers.docs.args[1]`.
 pub(super) fn show_path(path: &[Step]) -> String {
     let mut shown = String::new();
     for step in path {
@@ -37,16 +37,16 @@ pub(super) fn show_path(path: &[Step]) -> String {
     shown
 }
 
-/// More repeated keys are not reported: finding the place of each takes a look at the whole text.
+/// Maximum number of repeated keys that are reported: locating each costs a pass over the text.
 const MAX_REPEATED: usize = 100;
 
 /// A text that was read.
 pub(super) struct Document<'a> {
     file: PathBuf,
     text: &'a str,
-    /// As a config of our own has it.
+    /// The tree in the form of a dormouse config.
     root: Node,
-    /// As it is written, where it is for another system.
+    /// The original, if it belongs to another system.
     foreign: Option<Foreign>,
 }
 
@@ -59,7 +59,7 @@ struct Foreign {
 }
 
 impl<'a> Document<'a> {
-    /// As `parse`, of a text that may say nothing yet.
+    /// Parses a text that may be empty.
     pub(super) fn parse_or_empty(text: &'a str, file: &Path) -> Result<Self, ConfigError> {
         Self::parse(text, file).or_else(|error| match Format::of(file).read(text) {
             Err(unreadable) if unreadable == Unreadable::empty() => {
@@ -70,7 +70,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Reads the text in the form that the file's name says.
+    /// Parses the text in the format that the file's name tells.
     pub(super) fn parse(text: &'a str, file: &Path) -> Result<Self, ConfigError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let root = Format::of(file).read(text).map_err(|Unreadable { at, message }| {
@@ -89,12 +89,12 @@ impl<'a> Document<'a> {
         Ok(Self { file, text, root: ours, foreign: Some(Foreign { dialect, root, manner, notes }) })
     }
 
-    /// As a config of our own.
+    /// Returns the value in the form of a dormouse config.
     pub(super) fn value(&self) -> Value {
         self.root.to_value()
     }
 
-    /// As it is written, whosever it is.
+    /// Returns the value as written, in the form of any system.
     pub(super) fn written(&self) -> Value {
         self.written_root().to_value()
     }
@@ -111,12 +111,12 @@ impl<'a> Document<'a> {
         self.foreign.as_ref().map(|foreign| foreign.manner).unwrap_or_default()
     }
 
-    /// What is wrong with it as a config of another system.
+    /// Returns the problems of a config of another system.
     pub(super) fn problems(&self) -> Vec<Problem> {
         self.notes(|notes| &notes.problems)
     }
 
-    /// What of it is not done, or otherwise.
+    /// Returns the parts of such a config that dormouse ignores or treats differently.
     pub(super) fn warnings(&self) -> Vec<Problem> {
         self.notes(|notes| &notes.warnings)
     }
@@ -129,21 +129,21 @@ impl<'a> Document<'a> {
         notes.into_iter().map(problem).collect()
     }
 
-    /// A problem at the key of `path` (or the element, or the file).
+    /// Returns a problem at the key of `path` (or the element, or the file).
     pub(super) fn problem(&self, path: &[Step], message: impl Into<String>) -> Problem {
         self.problem_at(self.locate(path), path, message.into())
     }
 
     fn problem_at(&self, at: usize, path: &[Step], message: String) -> Problem {
         let (line, column) = place(self.text, at);
-        // Whoever wrote it for another system knows its keys.
+        // A user who wrote the file for another system knows its keys.
         let written =
             self.foreign.as_ref().map(|foreign| path_to(&foreign.root, at).unwrap_or_default());
         let key_path = show_path(written.as_deref().unwrap_or(path));
         Problem { file: self.file.clone(), line, column, key_path, message }
     }
 
-    /// Keys that stand twice in one mapping; the second would silently win.
+    /// Reports keys that occur twice in one mapping, of which the second would silently win.
     pub(super) fn repeated_keys(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         self.find_repeated(self.written_root(), &mut Vec::new(), &mut problems);
@@ -179,7 +179,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The byte of what `path` leads to, or of the last part of it that is there.
+    /// Returns the byte of the value at `path`, or of its last part that exists.
     fn locate(&self, path: &[Step]) -> usize {
         let mut node = &self.root;
         let mut at = node.at;
@@ -203,7 +203,8 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The way to what is at this byte, or whose key is; of several the first, which is what others refer to.
+/// Returns the path to the value or key at this byte. Of several, the first, to which aliases
+/// refer.
 fn path_to(node: &Node, at: usize) -> Option<Vec<Step>> {
     let below = |step: Step, node: &Node, start: usize| {
         let deeper = path_to(node, at).or_else(|| (start == at).then(Vec::new));

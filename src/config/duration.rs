@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DurationText(pub(super) Duration);
 
-/// Longer than this is a mistake, and near what timers can hold.
+/// Maximum duration. A longer one is a mistake, and near the limit of timers.
 const MAX_DURATION: Duration = Duration::from_hours(87600);
 
 impl<'de> Deserialize<'de> for DurationText {
@@ -59,10 +59,10 @@ fn bounded<E: de::Error>(duration: Duration) -> Result<DurationText, E> {
     Ok(DurationText(duration))
 }
 
-/// Reads a duration as it is written in a config.
+/// Parses a duration of a config.
 ///
 /// # Errors
-/// A sentence, where it is none.
+/// A sentence, if the text is not a duration.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     use de::Visitor as _;
     let read: Result<_, de::value::Error> = DurationVisitor.visit_str(text);

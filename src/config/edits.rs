@@ -1,4 +1,4 @@
-//! Changes of a config in place: what is written around them stays, and nobody else's are lost.
+//! Edits of a config file in place: the surrounding text and concurrent changes are preserved.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use super::{
     merge::{can_be_key, place_of_tools},
 };
 
-/// A change of a config.
+/// An edit of a config.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConfigEdit {
-    /// A server, in the keys of a config of ours.
+    /// A server, with the keys of a dormouse config.
     Add {
         name: String,
         entry: Map<String, Value>,
-        /// It may take the place of another.
+        /// True if the server may replace another.
         replace: bool,
     },
     Remove {
@@ -34,14 +34,14 @@ pub enum ConfigEdit {
         tool: String,
         enabled: bool,
     },
-    /// A member beside the servers.
+    /// A setting next to the servers.
     Set {
         key: String,
         value: Value,
     },
 }
 
-/// Why a config is left as it is.
+/// The reason that a config was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unchanged {
     #[error("there is no server {0:?}")]
@@ -72,11 +72,11 @@ impl Unchanged {
 }
 
 impl ConfigFile {
-    /// The file with the change in it, in place.
+    /// Returns the file with the edit applied in place.
     ///
     /// # Errors
-    /// When it is about a server that is not there, or there is one already; when it cannot be made without touching more;
-    /// when the file is one of another system.
+    /// If the server does not exist, or exists already; if the edit would touch other parts; if the
+    /// file belongs to another system.
     pub fn with(&self, edit: &ConfigEdit) -> Result<Self, Unchanged> {
         self.check_servers(edit)?;
         let on = |flag: &bool| Value::Bool(*flag);
@@ -116,7 +116,7 @@ impl ConfigFile {
         }
     }
 
-    /// multi-mcp's configs have a place for it too.
+    /// Switches a tool. The configs of multi-mcp have a place for switches too.
     fn with_tool(&self, server: &str, tool: &str, enabled: Value) -> Result<Self, Unchanged> {
         self.edited(server, |document| {
             let dialect = document.dialect();
@@ -135,7 +135,7 @@ impl ConfigFile {
         })
     }
 
-    /// `edit` gets the value of a file that is ours.
+    /// Edits a dormouse config. `edit` gets the value of the file.
     fn edited_own(&self, what: &str, edit: impl FnOnce(&Value) -> Edit) -> Result<Self, Unchanged> {
         self.edited(what, |document| match document.dialect() {
             Some(dialect) => Err(Unchanged::NotOurs(dialect.name())),
@@ -143,7 +143,8 @@ impl ConfigFile {
         })
     }
 
-    /// The file after the edits; `what` they are about, and `edits` may say why there can be none.
+    /// Returns the file after the edits. `what` is their subject; `edits` may return the reason
+    /// that there can be none.
     pub(super) fn edited(
         &self,
         what: &str,
@@ -159,7 +160,7 @@ impl ConfigFile {
         Ok(Self { text: edited.into_bytes(), ..self.clone() })
     }
 
-    /// The file with more lines in `.env` beside it.
+    /// Returns the file with more lines in the `.env` file next to it.
     #[must_use]
     pub fn with_variables(&self, lines: &str) -> Self {
         let mut variables = self.variables.clone();
@@ -170,10 +171,10 @@ impl ConfigFile {
         Self { variables, ..self.clone() }
     }
 
-    /// Puts this in the place of `before`, `.env` included. Whoever trusted that trusts this.
+    /// Writes this in place of `before`, including `.env`. If `before` was trusted, so is this.
     ///
     /// # Errors
-    /// When the file is not as it was read before, or cannot be written.
+    /// If the file has changed since it was read, or cannot be written.
     pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), Unchanged> {
         if self.variables != before.variables {
             self.replace_variables(before)?;
@@ -191,7 +192,7 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// There are secrets in it from now on.
+    /// The file contains secrets from now on.
     fn replace_variables(&self, before: &Self) -> Result<(), ReplaceError> {
         let path = self.path.with_file_name(".env");
         if !path.exists() {

@@ -14,19 +14,20 @@ use super::{
     find::MAX_VARIABLES,
 };
 
-/// The most bytes of a variable of `.env`, whose values may be made of each other.
+/// Maximum size of a value in `.env`, in bytes: values may be composed of each other.
 const MAX_VALUE: usize = 64 * 1024;
-/// The most references to variables in `.env`.
+/// Maximum number of references to variables in `.env`.
 const MAX_REFERENCES: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    /// From `.env`; wins over the process, since it lies beside the config and is about it.
+    /// The variables of `.env`. They take precedence over the process, since the file belongs to
+    /// the config.
     file: HashMap<String, String>,
     process: HashMap<String, String>,
 }
 
-/// A `.env` file that cannot be used.
+/// The reason that a `.env` file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
     #[error("cannot read the environment file {path}")]
@@ -36,7 +37,7 @@ pub enum EnvironmentError {
 }
 
 impl Environment {
-    /// The variables of this process alone. A value that is no UTF-8 is left out.
+    /// Returns the variables of this process alone. A value that is not UTF-8 is omitted.
     pub fn of_process() -> Self {
         let process = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -54,7 +55,7 @@ impl Environment {
     /// Adds the variables of a `.env` file.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line of it is no assignment.
+    /// If the file cannot be read, or a line of it is not an assignment.
     pub fn with_file(mut self, path: &Path) -> Result<Self, EnvironmentError> {
         let lines = read_at_most(path, MAX_VARIABLES)
             .map_err(|source| EnvironmentError::Unreadable { path: path.to_owned(), source })?;
@@ -64,8 +65,8 @@ impl Environment {
         }
     }
 
-    /// Adds the lines of `.env` beside the config. It may be there for another program, so that lines
-    /// which are no assignments are only warned of.
+    /// Adds the lines of the `.env` file next to the config. It may belong to another program, so
+    /// that other lines cause only a warning.
     #[must_use]
     pub(super) fn with_lines_beside(mut self, config: &Path, lines: &[u8]) -> Self {
         let malformed = self.add(lines);
@@ -76,25 +77,25 @@ impl Environment {
         self
     }
 
-    /// Adds assignments, and counts the lines that are none. They may hold secrets, so that they are
-    /// never shown.
+    /// Adds assignments, and counts the other lines. They may hold secrets, so that they are never
+    /// shown.
     fn add(&mut self, lines: &[u8]) -> usize {
         let (pairs, malformed) = assignments(lines);
         self.file.extend(pairs);
         malformed
     }
 
-    /// The variables of `.env` alone.
+    /// Returns the variables of `.env` alone.
     pub(super) fn of_file(&self) -> Self {
         Self { file: self.file.clone(), process: HashMap::new() }
     }
 
-    /// The variables of the process alone.
+    /// Returns the variables of the process alone.
     pub(super) fn without_file(&self) -> Self {
         Self { file: HashMap::new(), process: self.process.clone() }
     }
 
-    /// The value with its variables expanded, as far as they are defined.
+    /// Returns the value with its defined variables expanded.
     pub fn expanded(&self, value: &Value) -> Value {
         let mut value = value.clone();
         expand(&mut value, self, &mut { MAX_EXPANSION });
@@ -106,7 +107,8 @@ impl Environment {
     }
 }
 
-/// Returns the assignments of a `.env` file in their order, and the number of lines that are none. Values are bounded.
+/// Returns the assignments of a `.env` file in order, and the number of other lines. Values are
+/// bounded.
 pub(super) fn assignments(lines: &[u8]) -> (Vec<(String, String)>, usize) {
     let lines = lines.strip_prefix(b"\xef\xbb\xbf").unwrap_or(lines);
     if memchr::memchr_iter(b'$', lines).count() > MAX_REFERENCES {
@@ -115,7 +117,7 @@ pub(super) fn assignments(lines: &[u8]) -> (Vec<(String, String)>, usize) {
     let (mut found, mut malformed) = (Vec::new(), 0);
     for pair in dotenvy::from_read_iter(lines) {
         match pair {
-            // Each line may double the one before it: what comes after is not read.
+            // Each line may double the previous one, so that later lines are not read.
             Ok((_, value)) if value.len() > MAX_VALUE => return (found, malformed + 1),
             Ok(pair) => found.push(pair),
             Err(_) => malformed += 1,

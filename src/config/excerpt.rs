@@ -1,21 +1,22 @@
-//! A line of a config as it may be shown: without secrets, and with every character in its column.
+//! A line of a config for display: without secrets, and with every character in its column.
 
 use super::{
     characters::is_hidden,
     secrecy::{defaults, named, of_arguments, of_url},
 };
 
-/// What stands for each character of a secret.
+/// The replacement of each character of a secret.
 const HIDDEN: char = '*';
 
-/// Longer lines are not shown: somebody has minified the file.
+/// Maximum length of a line that is shown. A longer file is minified.
 const MAX_LINE: usize = 500;
 
 /// Keys below which any value may be secret, whatever its name.
 const SECRETIVE: [&str; 5] = ["env", "headers", "oauth", "authTokens", "apiTokens"];
 
-/// Returns the line without its secrets, character for character; `None` if it is too long to be shown.
-/// `key_path`: of what the line is shown for; empty where the file cannot be read, so that any value may be secret.
+/// Returns the line with its secrets masked, character for character; `None` if it is too long.
+/// `key_path` is the key for which the line is shown; empty if the file cannot be parsed, so that
+/// any value may be secret.
 pub fn excerpt(line: &str, key_path: &str) -> Option<String> {
     if line.len() > MAX_LINE {
         return None;
@@ -35,18 +36,18 @@ pub fn excerpt(line: &str, key_path: &str) -> Option<String> {
     } else {
         secrets(&scalars)
     };
-    // A secret may be a part of another.
+    // One secret may be a part of another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut shown = line.to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         shown = shown.replace(secret.as_str(), &secret.chars().map(|_| HIDDEN).collect::<String>());
     }
-    // A tab has no width of its own, and nothing in a file is to control a terminal.
+    // A tab has no fixed width, and no character of a file may control a terminal.
     let is_blank = |c: char| c.is_control() || is_hidden(c);
     Some(shown.chars().map(|c| if is_blank(c) { ' ' } else { c }).collect())
 }
 
-/// A value of the line and the name that it has there.
+/// A value of the line and its name there.
 type Scalar<'a> = (&'a str, &'a str);
 
 fn secrets(scalars: &[Scalar<'_>]) -> Vec<String> {
@@ -58,7 +59,8 @@ fn secrets(scalars: &[Scalar<'_>]) -> Vec<String> {
     by_name.chain(in_urls).chain(arguments).chain(in_defaults).collect()
 }
 
-/// The values of a line of JSON, TOML or YAML. The file may be invalid, so that no reader of these can be asked.
+/// Returns the values of a line of JSON, TOML or YAML. The file may be invalid, so that no parser
+/// can be used.
 fn scalars<'a>(line: &'a str, key: &'a str) -> Vec<Scalar<'a>> {
     let mut found = Vec::new();
     let mut name = "";
@@ -66,7 +68,7 @@ fn scalars<'a>(line: &'a str, key: &'a str) -> Vec<Scalar<'a>> {
     while let Some(start) = rest.find(['"', '\'']) {
         let quote = &rest[start..=start];
         let text = &rest[start + 1..];
-        // One that is not closed goes to the end of the line.
+        // A text without a closing quote ends with the line.
         let end = closing(text, quote).unwrap_or(text.len());
         let behind = text.get(end + 1..).unwrap_or_default();
         if behind.trim_start().starts_with([':', '=']) {
@@ -76,7 +78,7 @@ fn scalars<'a>(line: &'a str, key: &'a str) -> Vec<Scalar<'a>> {
         }
         rest = behind;
     }
-    // YAML and TOML have bare keys, and YAML bare values.
+    // YAML and TOML have bare keys, and YAML has bare values.
     let bare = line.trim_start_matches([' ', '-']);
     let (name, value) = bare.split_once([':', '=']).unwrap_or((key, bare));
     let name = match name.trim().trim_matches(['"', '\'']) {
@@ -92,7 +94,7 @@ fn scalars<'a>(line: &'a str, key: &'a str) -> Vec<Scalar<'a>> {
     found
 }
 
-/// Where a quoted text ends.
+/// Returns the position of the closing quote.
 fn closing(text: &str, quote: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(at, c)| {
@@ -131,7 +133,7 @@ mod tests {
             ("  - abc", "authTokens", "  - ***"),
             (r#""DATABASE": "abc""#, "mcpServers.a.env.DATABASE", r#""DATABASE": "***""#),
             (r#"{"env": {"D": "abc"}, "n": true}"#, "n", r#"{"env": {"D": "***"}, "n": true}"#),
-            // The file is not valid.
+            // This file is not valid.
             (r#""authTokens": ["abc" "x"]"#, "", r#""authTokens": ["***" "*"]"#),
             (r#""DATABASE": "abc",,"#, "", r#""DATABASE": "***",,"#),
             ("port = 8080", "", "port = 8080"),

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use super::{Environment, document::Step};
 
-/// The most bytes that the variables of one config expand to.
+/// Maximum number of bytes to which the variables of one config expand.
 pub(super) const MAX_EXPANSION: usize = 16 * 1024 * 1024;
 
 /// Expands every string inside `value` in place, and returns the undefined variables in order.
 ///
-/// A string that uses one keeps it as it was written. `room`: the bytes that values may take, of which those used are
-/// subtracted; 0 afterwards where they did not suffice, and the rest is as it was written.
+/// A string that uses an undefined variable stays as written. `room` is the number of bytes that
+/// values may take, from which the bytes used are subtracted; it becomes 0 if they do not suffice,
+/// and the rest stays as written.
 pub(super) fn expand(
     value: &mut Value,
     environment: &Environment,
@@ -23,13 +24,13 @@ pub(super) fn expand(
     undefined
 }
 
-/// Takes those members of `env` out that are no more than `${NAME:-}` where `NAME` is unset or empty: the server sees no
-/// variable, as it would without dormouse.
+/// Removes members of `env` that are only `${NAME:-}` where `NAME` is unset or empty: the server
+/// sees no variable, as it would without dormouse.
 pub(super) fn drop_unset(entry: &mut Value, environment: &Environment) {
     let is_unset = |text: &str| {
         let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix(":-}"));
         let name = name.map(|name| name.strip_prefix("env:").unwrap_or(name));
-        // Else it is more than one reference.
+        // Otherwise the text is more than one reference.
         let name = name.filter(|name| !name.contains(['$', '{', '}']));
         name.is_some_and(|name| environment.get(name).is_none_or(str::is_empty))
     };
@@ -53,7 +54,7 @@ pub(super) fn reference_to(value: &Value, variable: &str) -> Option<Vec<Step>> {
     paths.into_iter().next()
 }
 
-/// Returns the paths of the strings for which `is_wanted`, in their order.
+/// Returns the paths of the strings for which `is_wanted` holds, in order.
 fn find(value: &Value, is_wanted: &dyn Fn(&str) -> bool) -> Vec<Vec<Step>> {
     let below = |step: Step, value: &Value| {
         let paths = find(value, is_wanted).into_iter();
@@ -113,7 +114,7 @@ impl Expansion<'_> {
         expanded
     }
 
-    /// What stands in the place of `${…}`; itself where there is nothing, or no room.
+    /// Returns the replacement of `${…}`; the reference itself if there is none, or no room.
     fn value_of<'t>(&mut self, reference: &'t str) -> &'t str
     where
         Self: 't,
@@ -135,7 +136,7 @@ impl Expansion<'_> {
     }
 }
 
-/// The value of what stands between the braces, or the name of the variable that is undefined.
+/// Returns the value of a reference without its braces, or the name of the undefined variable.
 fn resolve<'a>(reference: &'a str, environment: &'a Environment) -> Result<&'a str, &'a str> {
     let reference = reference.strip_prefix("env:").unwrap_or(reference);
     match reference.split_once(":-") {

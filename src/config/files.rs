@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all.
+//! Files that are written as a whole or not at all.
 
 use std::{
     fs::{self, File},
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why a file is left as it is.
+/// The reason that a file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     #[error("the file was changed meanwhile; say it again")]
@@ -17,15 +17,16 @@ pub enum ReplaceError {
     Write(#[from] io::Error),
 }
 
-/// Links to a place where nothing is are followed so often.
+/// Maximum number of links that are followed to a file that does not exist.
 const MAX_LINKS: usize = 16;
 
-/// Reads a regular file of at most `max` bytes. A link to a device or a pipe is refused, and nothing is read of it.
+/// Reads a regular file of at most `max` bytes. A link to a device or a pipe is refused without
+/// reading it.
 ///
 /// # Errors
-/// When it is no regular file, is larger, or cannot be read.
+/// If the file is not regular, is larger, or cannot be read.
 pub fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    // Looked at before it is opened, since opening a pipe waits for its writer.
+    // Checked before the file is opened, since opening a pipe waits for its writer.
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -36,20 +37,20 @@ pub fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_at_most(path, max)
 }
 
-/// Reads the text of a regular file of another program; of at most 64 MiB, since some keep all their state next to their
-/// servers.
+/// Reads the text of a regular file of another program, of at most 64 MiB, since some programs keep
+/// all their state next to their servers.
 ///
 /// # Errors
-/// As [`read_bounded`], and when it is not UTF-8.
+/// As [`read_bounded`], and if the file is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let bytes = read_bounded(path, 64 * 1024 * 1024)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
 }
 
-/// Reads at most `max` bytes of whatever is at `path`.
+/// Reads at most `max` bytes of any kind of file.
 ///
 /// # Errors
-/// When there are more, or it cannot be read.
+/// If there are more, or the file cannot be read.
 pub fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
@@ -63,10 +64,10 @@ fn too_large(max: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {max} bytes"))
 }
 
-/// Writes a file where there is none, for this user alone: there may be secrets in it.
+/// Writes a file that does not exist yet, readable by this user only, since it may hold secrets.
 ///
 /// # Errors
-/// When there is one, or it cannot be written.
+/// If the file exists, or cannot be written.
 pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -82,10 +83,10 @@ pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a text in the place of another.
+/// Replaces the text of a file.
 ///
 /// # Errors
-/// When the file is not as it was read before, or cannot be written.
+/// If the file has changed since it was read, or cannot be written.
 pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), ReplaceError> {
     // A link stays a link.
     let path = path.canonicalize()?;
@@ -93,7 +94,7 @@ pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), Repl
     if permissions.readonly() {
         return Err(ReplaceError::ReadOnly(path));
     }
-    // Whoever waits for it finds then that the file is another.
+    // A process that waits for the lock then finds that the file has changed.
     let lock = File::open(&path)?;
     super::lock(&lock)?;
     let mut written = tempfile::NamedTempFile::new_in(directory_of(&path))?;
@@ -107,10 +108,10 @@ pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), Repl
     Ok(())
 }
 
-/// Takes a file away that is as it was read before.
+/// Removes a file that has not changed since it was read.
 ///
 /// # Errors
-/// When it is not, or cannot be taken away.
+/// If it has changed, or cannot be removed.
 pub fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
     // A link stays a link.
     let path = path.canonicalize()?;
@@ -120,7 +121,7 @@ pub fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
     Ok(fs::remove_file(&path)?)
 }
 
-/// Lets nobody else read a file from now on.
+/// Makes a file readable by this user only.
 pub(super) fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -134,10 +135,10 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a directory, if it is not there, that nobody else can look into.
+/// Creates a directory for this user only, unless it exists.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Which config file to use (DESIGN.md section 6).
+//! The choice of the config file (docs/design/config.md).
 
 use std::{
     borrow::Cow,
@@ -18,17 +18,17 @@ use super::{
     visible,
 };
 
-/// A config file, and whether somebody named it.
+/// A config file that was found or named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub path: PathBuf,
-    /// It merely lay in the working directory, so that it needs to be trusted.
+    /// True if the file was found in the working directory, so that it must be trusted.
     pub needs_trust: bool,
 }
 
-/// Names of a config of our own.
+/// Names of a dormouse config.
 const OWN_NAMES: [&str; 4] = ["dormouse.json", "dormouse.yaml", "dormouse.yml", "dormouse.toml"];
-/// Names under which AI tools keep their servers. Such a file is used only when it is named.
+/// Names of files in which AI tools keep their servers. Such a file is used only if it is named.
 const NAMES_OF_APPS: [&str; 14] = [
     ".mcp.json",
     "mcp.json",
@@ -46,17 +46,18 @@ const NAMES_OF_APPS: [&str; 14] = [
     "librechat.yaml",
 ];
 
-/// The most bytes of a config.
+/// Maximum size of a config, in bytes.
 const MAX_CONFIG: u64 = 16 * 1024 * 1024;
-/// The most bytes of a `.env` file.
+/// Maximum size of a `.env` file, in bytes.
 pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
 
-/// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then one of ours in the working directory, then
-/// the user's own. One in the working directory that was never trusted is used only by users without one of their own,
-/// so that dormouse serves its hosts in the directory of any project.
+/// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then a dormouse config in the
+/// working directory, then the user's own. A config in the working directory that was never trusted
+/// is used only if the user has none, so that dormouse serves hosts in the directory of any
+/// project.
 ///
 /// # Errors
-/// When there is none, with the places that were looked at.
+/// If there is none, with the places that were searched.
 pub fn find(
     named: Option<&Path>,
     working_directory: &Path,
@@ -95,8 +96,8 @@ fn choose(
     }
 }
 
-/// Finds the config that commands change: the one that [`find`] finds, or, where there is none, the user's own
-/// to be written. `None` where the user has no directory for it.
+/// Finds the config that commands change: the one that [`find`] finds, or, if there is none, the
+/// user's own, which is then created. `None` if the user has no directory for it.
 pub fn find_own(
     named: Option<&Path>,
     working_directory: &Path,
@@ -109,7 +110,7 @@ pub fn find_own(
 /// Finds the config that a user wants to trust: `named`, or the one in the working directory.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn find_to_trust(named: Option<&Path>, working_directory: &Path) -> Result<Found, ConfigError> {
     let local = OWN_NAMES.map(|name| working_directory.join(name));
     let local = local.into_iter().find(|path| path.is_file());
@@ -120,7 +121,7 @@ pub fn find_to_trust(named: Option<&Path>, working_directory: &Path) -> Result<F
     }
 }
 
-/// Where the user's own config is, if there is one.
+/// Returns the place of the user's own config, if there is a directory for it.
 pub fn own_place() -> Option<PathBuf> {
     Some(user_directory()?.join(OWN_NAMES[0]))
 }
@@ -136,27 +137,28 @@ fn user_directory() -> Option<PathBuf> {
     Some(strategy.config_dir().join("dormouse"))
 }
 
-/// Whether an AI tool keeps its servers in files of this name.
+/// Returns whether an AI tool keeps its servers in files of this name.
 pub fn is_name_of_app(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| NAMES_OF_APPS.contains(&name))
 }
 
 impl Found {
-    /// Reads the file, and `.env` beside it. Of a config that was never trusted `.env` is not looked at.
+    /// Reads the file, and `.env` next to it. The `.env` of a config that was never trusted is not
+    /// read.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// If one of them cannot be read.
     pub fn read(self, store: Option<&TrustStore>) -> Result<ConfigFile, ConfigError> {
         let is_known = store.is_some_and(|store| store.knows(&self.path));
         let has_variables = !self.needs_trust || is_known;
         self.read_with(has_variables)
     }
 
-    /// Reads the file and `.env` beside it, to be shown to a user who decides whether to trust them.
+    /// Reads the file and `.env` next to it, for a user who decides whether to trust them.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// If one of them cannot be read.
     pub fn read_to_trust(self) -> Result<ConfigFile, ConfigError> {
         self.read_with(true)
     }
@@ -184,22 +186,22 @@ impl Found {
     }
 }
 
-/// A config as it was read, once: what is checked for trust is what is run.
+/// A config file, read once: the text that is checked for trust is the text that is run.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
     pub path: PathBuf,
     pub(super) needs_trust: bool,
-    /// Whether `.env` may be read.
+    /// True if `.env` may be read.
     pub(super) has_variables: bool,
     pub(super) text: Vec<u8>,
-    /// The content of `.env` beside it; empty where there is none.
+    /// The content of `.env` next to the file; empty if there is none.
     pub(super) variables: Vec<u8>,
-    /// Whether there is such a file.
+    /// True if the file exists.
     pub(super) is_written: bool,
 }
 
 impl ConfigFile {
-    /// A file that is not there yet. There may be a `.env` beside its place.
+    /// Returns a file that does not exist yet. A `.env` may exist in its directory.
     pub fn unwritten(path: PathBuf, text: &str) -> Self {
         let text = text.as_bytes().to_vec();
         let variables = read_bounded(&path.with_file_name(".env"), MAX_VARIABLES);
@@ -207,16 +209,16 @@ impl ConfigFile {
         Self { path, needs_trust: false, has_variables: true, text, variables, is_written: false }
     }
 
-    /// The file as it is now.
+    /// Reads the file again.
     ///
     /// # Errors
-    /// When it cannot be read any more.
+    /// If it cannot be read any more.
     pub fn read_again(&self) -> Result<Self, ConfigError> {
         let found = Found { path: self.path.clone(), needs_trust: self.needs_trust };
         found.read_with(self.has_variables)
     }
 
-    /// Validates what was read.
+    /// Validates the file.
     ///
     /// # Errors
     /// Every problem of the text.
@@ -228,10 +230,10 @@ impl ConfigFile {
         super::parse(text, &self.path, environment)
     }
 
-    /// The entries of its servers as they are written, in the keys of a config of ours.
+    /// Returns the entries of the servers as written, with the keys of a dormouse config.
     ///
     /// # Errors
-    /// When the text cannot be read.
+    /// If the text cannot be parsed.
     pub fn entries(&self) -> Result<Map<String, Value>, ConfigError> {
         let mut root = Document::parse_or_empty(&self.text(), &self.path)?.value();
         Ok(match root["mcpServers"].take() {
@@ -240,30 +242,31 @@ impl ConfigFile {
         })
     }
 
-    /// The names of the variables that `.env` beside it sets.
+    /// Returns the names of the variables in `.env`.
     pub fn variable_names(&self) -> Vec<String> {
         assignments(&self.variables).0.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// What `.env` beside it says of a variable.
+    /// Returns the value of a variable in `.env`.
     pub fn variable(&self, name: &str) -> Option<String> {
         let pairs = assignments(&self.variables).0.into_iter().rev();
         pairs.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// Whether it merely lay in the working directory.
+    /// Returns whether the file was found in the working directory.
     pub fn needs_trust(&self) -> bool {
         self.needs_trust
     }
 
-    /// Whether there is such a file, or it has yet to be written.
+    /// Returns whether the file exists.
     pub fn is_written(&self) -> bool {
         self.is_written
     }
 
-    /// Whether another program keeps its servers in this file: it is never written by dormouse.
+    /// Returns whether another program keeps its servers in this file, so that dormouse never
+    /// writes it.
     pub fn is_of_app(&self) -> bool {
-        // A link may have another name than what it leads to.
+        // A link may have another name than its target.
         let target = self.path.canonicalize().unwrap_or_default();
         [&self.path, &target].into_iter().any(|path| is_name_of_app(path))
             && Document::parse_or_empty(&self.text(), &self.path)
@@ -278,7 +281,7 @@ impl ConfigFile {
         String::from_utf8_lossy(&self.text)
     }
 
-    /// The process's variables and those of `.env` beside the config.
+    /// Returns the variables of the process and of `.env`.
     pub fn environment(&self) -> Environment {
         Environment::of_process().with_lines_beside(&self.path, &self.variables)
     }
@@ -286,7 +289,7 @@ impl ConfigFile {
     /// Checks that a config found in the working directory was trusted with this content.
     ///
     /// # Errors
-    /// When it was not.
+    /// If it was not.
     pub fn check_trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
         if !self.needs_trust || self.is_trusted(store) {
             return Ok(());
@@ -301,24 +304,24 @@ impl ConfigFile {
     /// Records that this content is trusted from now on.
     ///
     /// # Errors
-    /// When the record cannot be written.
+    /// If the record cannot be written.
     pub fn trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
         store.trust(&self.path, &self.content())
     }
 
-    /// A name for what belongs to the config at this place, whatever its content.
+    /// Returns a name for the data that belong to the config at this place, whatever its content.
     pub fn fingerprint(&self) -> String {
         place_fingerprint(&self.path)
     }
 
-    /// What `.env` says can be part of a command, so it is trusted together with the config.
+    /// Returns the content that is trusted: with `.env`, since its values can be part of a command.
     pub fn content(&self) -> Vec<u8> {
         [self.text.as_slice(), b"\0", &self.variables].concat()
     }
 }
 
 impl TrustStore {
-    /// The store in the user's data directory.
+    /// Returns the store in the user's data directory.
     pub fn of_user() -> Option<Self> {
         let strategy = etcetera::choose_base_strategy().ok()?;
         Some(Self::new(strategy.data_dir().join("dormouse").join("trusted")))

@@ -6,15 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long another process may hold a lock, which it does for milliseconds, and how often to look.
+/// Maximum time to wait for a lock, which other processes hold for milliseconds, and the interval
+/// of the checks.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until no other process holds the file. It is given back when the file is closed, also by a process that is
-/// killed.
+/// Waits until no other process holds the file. The lock ends when the file is closed, also if its
+/// process is killed.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`] when another process does not give it back; others when it cannot be locked.
+/// [`io::ErrorKind::TimedOut`] if another process keeps it; others if the file cannot be locked.
 pub fn lock(file: &File) -> io::Result<()> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     while let Err(refusal) = file.try_lock() {

@@ -1,4 +1,4 @@
-//! Brings the `tools` of a config up to what its servers have (DESIGN.md section 6, `refresh`).
+//! Updates the `tools` of a config to the tools that its servers have (`dormouse refresh`).
 
 use serde_json::{Map, Value, json};
 
@@ -7,29 +7,30 @@ use super::{
     tools::is_glob,
 };
 
-/// How the tools of a server differ from those that the config names.
+/// The differences between the tools of a server and the tools in the config.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolChanges {
-    /// The server has them, and nothing in the config speaks of them.
+    /// Tools of the server for which the config has no rule.
     pub added: Vec<String>,
-    /// The config names them, and the server has them no more.
+    /// Tools in the config that the server no longer has.
     pub gone: Vec<String>,
-    /// They are marked as gone, and the server has them.
+    /// Tools that are marked as gone and that the server has again.
     pub back: Vec<String>,
-    /// New, and not to be written: as a key they would be a glob, or cannot be a key at all.
+    /// New tools that cannot be written, because their names would be globs or are not valid keys.
     pub left_out: Vec<String>,
 }
 
-/// Longer ones are no keys in YAML (1.2.2, section 7.4.2).
+/// Maximum length of a key in YAML, in characters (1.2.2, section 7.4.2).
 const MAX_KEY_CHARS: usize = 1000;
 
-/// Whether a tool's name can stand in a config and mean that tool alone.
+/// Returns whether a tool's name can be a key of the config that means only that tool.
 pub(super) fn can_be_key(tool: &str) -> bool {
     !is_glob(tool) && tool.len() <= MAX_KEY_CHARS && !tool.contains(is_invisible)
 }
 
 impl ToolChanges {
-    /// What to write of a server that has these tools. What a glob decides is left to it.
+    /// Returns the changes for a server that has these tools. Tools that a glob decides are left to
+    /// it.
     pub fn between(rules: &ToolRules, tools: &[&str]) -> Self {
         let named: Vec<(&str, bool)> = rules.named().collect();
         let new = tools.iter().filter(|tool| !rules.decide(tool)).map(|tool| (*tool).to_owned());
@@ -51,7 +52,8 @@ impl ToolChanges {
         self.added.is_empty() && self.gone.is_empty() && self.back.is_empty()
     }
 
-    /// The edits that bring them into a file in which the server has this entry, and its tools are there.
+    /// Returns the edits that apply the changes to a file in which the server has this entry with
+    /// its tools.
     fn edits(&self, at: &[&str], dialect: Option<Dialect>, entry: &Value) -> Vec<Edit> {
         let place = |steps: &[&str]| -> Vec<String> {
             at.iter().chain(steps).map(|step| (*step).to_owned()).collect()
@@ -59,7 +61,7 @@ impl ToolChanges {
         if self.is_empty() {
             return Vec::new();
         }
-        // So that multi-mcp can still read its own file.
+        // The long form keeps the file readable for multi-mcp.
         let on = if dialect.is_some() { json!({"enabled": true}) } else { Value::Bool(true) };
         let Some(switches) = entry.get("tools").filter(|switches| !switches.is_null()) else {
             let switches: Map<String, Value> =
@@ -81,10 +83,10 @@ impl ToolChanges {
 }
 
 impl ConfigFile {
-    /// The file with these changes in it. Only what has to be different is.
+    /// Returns the file with these changes and no others.
     ///
     /// # Errors
-    /// When the server's entry is written in a way that cannot be edited without touching more.
+    /// If the server's entry cannot be edited without touching other parts.
     pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, Unchanged> {
         self.edited(server, |document| {
             let dialect = document.dialect();
@@ -96,7 +98,7 @@ impl ConfigFile {
     }
 }
 
-/// The key of the servers in whose entries tools can stand.
+/// Returns the key of the servers in whose entries tools can be listed.
 pub(super) fn place_of_tools(dialect: Option<Dialect>) -> Result<&'static str, String> {
     match dialect {
         None => Ok("mcpServers"),

@@ -1,4 +1,4 @@
-//! Whatever a config looks like, a merge changes only the lines that have to change.
+//! In any layout of a config, a merge changes only the lines that have to change.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::*;
 use crate::config::Environment;
 
-/// A server's `tools` as somebody may have written them.
+/// A server's `tools` as a user may have written them.
 #[derive(Clone, Debug)]
 struct Server {
     tools: Option<Vec<(&'static str, &'static str)>>,
@@ -16,7 +16,7 @@ struct Server {
     comment: bool,
 }
 
-/// How the file is written.
+/// The layout of a file.
 #[derive(Clone, Debug)]
 struct Layout {
     extension: &'static str,
@@ -65,7 +65,7 @@ impl Layout {
         (text + self.end()).replace('\n', self.line_end)
     }
 
-    /// What follows the servers.
+    /// Returns the text that follows the servers.
     fn end(&self) -> &'static str {
         match self.extension {
             "json" => "// # end\n",
@@ -173,7 +173,7 @@ impl Layout {
     }
 }
 
-/// A switch in the words of a format.
+/// Returns a switch in the long form of a format.
 fn long(setting: &str, equals: &str, quoted: bool) -> String {
     let quote = if quoted { "\"" } else { "" };
     match setting {
@@ -224,8 +224,8 @@ proptest! {
     }
 }
 
-/// Outside of the server's own lines both texts are the same, and inside every line stays that says nothing of a
-/// tool that moved, but for the one that the first new tool is put behind.
+/// Checks that both texts are equal outside of the server's lines, and that inside every line stays
+/// that is not about a changed tool, except for the one after which the first new tool is added.
 fn check_lines(before: &str, after: &str, server: &Server, which: usize, changes: &ToolChanges) {
     let shown = || format!("s{which}, {changes:?}\n{before}\n-----\n{after}");
     let ((start, old, end), (new_start, new, new_end)) =
@@ -234,7 +234,7 @@ fn check_lines(before: &str, after: &str, server: &Server, which: usize, changes
     let moved: BTreeSet<String> =
         changes.gone.iter().chain(&changes.back).map(|name| quoted(name)).collect();
     let anchor = match &server.tools {
-        // The tools are put behind the command, or behind the last of them, and an inline map has one line.
+        // Tools are added after the command, or after the last tool; an inline map is on one line.
         None => "command".to_owned(),
         Some(_) if server.is_inline => "tools".to_owned(),
         Some(tools) => tools.last().map_or_else(|| "tools".to_owned(), |(name, _)| quoted(name)),
@@ -250,7 +250,7 @@ fn check_lines(before: &str, after: &str, server: &Server, which: usize, changes
     }
 }
 
-/// The text before a server's lines, they, and what follows.
+/// Returns the text before a server's lines, those lines, and the rest.
 fn parts(text: &str, which: usize) -> (&str, &str, &str) {
     let (own, next) = (format!("number {which}"), format!("number {}", which + 1));
     let start = text.find(&own).unwrap() + own.len();

@@ -1,7 +1,7 @@
 //! The config: from a file's text to one validated [`Config`].
 //!
-//! `file` is the shape as written (serde), `Config` the meaning (no serde). It knows nothing of
-//! connections or of the protocol.
+//! `file` is the shape as written (serde), `Config` the meaning (without serde). This layer knows
+//! neither connections nor the protocol.
 
 mod access;
 mod characters;
@@ -64,10 +64,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// Whether an entry could stand in a config, and why not.
+/// Checks whether an entry could be in a config.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem of the entry.
 pub fn check_entry(name: &str, entry: &Map<String, Value>) -> Result<(), String> {
     let text = json!({"mcpServers": {name: entry}}).to_string();
     let Err(error) = parse(&text, Path::new("dormouse.json"), &Environment::default()) else {

@@ -1,4 +1,4 @@
-//! A validated config. Code further in never checks again.
+//! A validated config, which later code never checks again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,45 +17,47 @@ use super::{Dialect, OAuth, Problem, tools::ToolRules};
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     pub settings: Settings,
-    /// In the order of the file, which is the order of precedence between servers.
+    /// The servers in the order of the file, which is their order of precedence.
     pub servers: Vec<ServerConfig>,
     pub profiles: BTreeMap<String, Profile>,
-    /// The system that the file was written for, where it is another than this.
+    /// The system that the file was written for, if it is not dormouse.
     pub dialect: Option<Dialect>,
-    /// Servers of such a file whose own idle timeout beats that of the command line.
+    /// Servers of such a file whose own idle timeout takes precedence over the command line.
     pub own_idle_timeouts: BTreeSet<String>,
-    /// What of such a file is not done, or otherwise.
+    /// The parts of such a file that dormouse ignores or treats differently.
     pub warnings: Vec<Problem>,
 }
 
-/// A choice of servers and of their tools.
+/// A selection of servers and of their tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Names or globs of the tools of each server; none for all of them.
     pub servers: BTreeMap<String, Vec<String>>,
 }
 
-/// What holds for all servers.
+/// The settings for all servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub surface: Surface,
     pub listing: Listing,
     pub always_load: AlwaysLoad,
-    /// Bytes of UTF-8 that a composed description may take; `None` for no limit.
+    /// Maximum size of a composed description in bytes of UTF-8; `None` for no limit.
     pub description_budget: Option<usize>,
-    /// Whether there is a `use_readonly_tool` beside `use_tool`.
+    /// True if there is a `use_readonly_tool` in addition to `use_tool`.
     pub split_calls: bool,
     pub loads: Loads,
-    /// Whether loads outlive the process.
+    /// True if loads outlive the process.
     pub remember_loads: bool,
-    /// How long a hybrid server's catalog is taken from disk; `None` for ever.
+    /// The lifetime of a hybrid server's stored catalog; `None` for no expiry.
     pub catalog_ttl: Option<Duration>,
-    /// How long a load's result waits for the host to fetch the new list.
+    /// Maximum time for which a load's result waits until the host has fetched the new list.
     pub settle: Duration,
-    /// How long lists wait for eager and hybrid servers, counted from the start of the process.
+    /// Maximum time for which lists wait for eager and hybrid servers, counted from the start of
+    /// the process.
     pub startup_wait: Duration,
     pub max_message_bytes: usize,
-    /// What tells a dormouse that one of its ancestors serves the same config; none without a config.
+    /// The mark by which a dormouse detects an ancestor that serves the same config; `None` without
+    /// a config.
     pub lineage: Option<String>,
     pub browser: Browser,
     pub wrapping: Wrapping,
@@ -66,45 +68,45 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrapping {
     None,
-    /// The server's names are bare, and requests with unknown methods pass to it.
+    /// The server's names have no prefix, and requests with unknown methods pass to it.
     Shared,
-    /// As `Shared`, and its one host reads the server's lists itself: dormouse asks for none of its own.
+    /// As `Shared`, and its only host reads the server's lists itself: dormouse requests none.
     Exclusive,
 }
 
-/// Whether a browser is opened by a dormouse that serves hosts.
+/// When a dormouse that serves hosts opens a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Browser {
     Never,
-    /// When a server that is needed wants a login.
+    /// When a server that is needed demands a login.
     WhenNeeded,
 }
 
-/// How hosts may connect over HTTP.
+/// The settings for hosts over HTTP.
 #[derive(Clone, PartialEq)]
 pub struct HttpSettings {
-    /// Any of them opens everything; empty for none.
+    /// Any of these tokens opens everything; empty for none.
     pub auth_tokens: Vec<String>,
-    /// Any of them opens the API; empty for none.
+    /// Any of these tokens opens the API; empty for none.
     pub api_tokens: Vec<String>,
-    /// Beside loopback names and the address that is listened on.
+    /// In addition to loopback names and the listening address.
     pub allowed_hosts: Vec<String>,
-    /// Beside loopback origins.
+    /// In addition to loopback origins.
     pub allowed_origins: Vec<String>,
     /// Reverse proxies whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// How long a session lives without an open stream or a request.
+    /// The lifetime of a session without an open stream or a request.
     pub session_timeout: Duration,
-    /// The address to listen on, as it is written.
+    /// The listening address, as written.
     pub listen: Option<String>,
-    /// What is at `/servers/<name>/` is at `/<name>/` too.
+    /// True if the endpoints at `/servers/<name>/` are also at `/<name>/`.
     pub servers_at_root: bool,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
         let (auth_tokens, api_tokens, allowed_hosts, allowed_origins) = Default::default();
-        // A host may be left open over night; what it holds here is small.
+        // A host may stay open overnight; its state here is small.
         let session_timeout = Duration::from_hours(24);
         let (trusted_proxies, listen, servers_at_root) = Default::default();
         Self {
@@ -164,7 +166,7 @@ pub struct ServerConfig {
     pub description: Option<String>,
     pub enabled: bool,
     pub startup: Startup,
-    /// `None` means that the server is never put to sleep.
+    /// `None` if the server is never put to sleep.
     pub idle_timeout: Option<Duration>,
     pub timeouts: Timeouts,
     pub protocol: Protocol,
@@ -172,21 +174,21 @@ pub struct ServerConfig {
     pub tools: ToolRules,
     pub features: Features,
     pub pin: Pin,
-    /// Bytes of text that a tool's result may hold; `None` for no limit.
+    /// Maximum size of the text of a tool's result, in bytes; `None` for no limit.
     pub max_result_bytes: Option<usize>,
-    /// Any of them opens the endpoints of this server alone.
+    /// Any of these tokens opens the endpoints of this server alone.
     pub auth_tokens: Vec<String>,
-    /// The form in which it is shown at its own endpoints.
+    /// The form in which the server is shown at its own endpoints.
     pub surface: Surface,
-    /// How to reach it, or why that cannot be.
+    /// The transport, or the reason that there is none.
     pub transport: Result<Transport, Unavailable>,
 }
 
-/// Which parts of a server are used at all.
+/// The parts of a server that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     pub tools: bool,
-    /// And resource templates.
+    /// Includes resource templates.
     pub resources: bool,
     pub prompts: bool,
 }
@@ -197,7 +199,7 @@ impl Default for Features {
     }
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
     Stdio(Launch),
@@ -212,7 +214,7 @@ pub struct Remote {
     /// Sent with every request; the names are valid, the values may be secret.
     pub headers: BTreeMap<String, String>,
     pub framing: Framing,
-    /// How to log in where the server wants that; `None` where `headers` say all there is to say.
+    /// The login settings; `None` if `headers` contain the authorization.
     pub oauth: Option<Box<OAuth>>,
 }
 
@@ -228,10 +230,10 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// How messages travel over HTTP.
+/// The framing of messages over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Streamable HTTP, or HTTP+SSE where the server refuses that.
+    /// Streamable HTTP, or HTTP+SSE if the server refuses that.
     Either,
     Streamable,
     /// HTTP+SSE of 2024-11-05.
@@ -248,7 +250,7 @@ pub struct Launch {
     pub inherit_env: bool,
 }
 
-/// Why a server's entry cannot be used, though the file is valid.
+/// The reason that a server's entry cannot be used although the file is valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unavailable {
     #[error("undefined: {}; set what is missing in the environment or in .env", .0.join(", "))]
@@ -269,7 +271,7 @@ pub enum Unavailable {
 pub struct Timeouts {
     /// For spawn, handshake and catalog together.
     pub load: Duration,
-    /// Of silence in a tool call; progress starts it anew.
+    /// For silence in a tool call, which progress ends.
     pub call: Duration,
     /// For every other request.
     pub request: Duration,
@@ -286,7 +288,7 @@ impl Default for Timeouts {
 }
 
 impl Config {
-    /// Leaves only what a profile shows.
+    /// Keeps only the servers and tools of a profile.
     pub fn choose(&mut self, profile: &Profile) {
         for server in &mut self.servers {
             match profile.servers.get(&server.name) {
@@ -299,7 +301,7 @@ impl Config {
 }
 
 impl ServerConfig {
-    /// A server with nothing said of it but how to reach it.
+    /// Returns a server with defaults for everything but its transport.
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
         Self {
             name: name.into(),
@@ -320,8 +322,8 @@ impl ServerConfig {
         }
     }
 
-    /// Whether a connection that was made for `other` is one for this: what differs is only what hosts see of the
-    /// server.
+    /// Returns whether a connection that was made for `other` suits this config, because they
+    /// differ only in what hosts see.
     pub fn has_same_connection(&self, other: &Self) -> bool {
         let shown_as_other = Self {
             description: other.description.clone(),

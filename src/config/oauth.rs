@@ -1,4 +1,4 @@
-//! What an entry says of how to log in: a client, its secret, what to ask for, and of whom.
+//! The login settings of an entry: client, secret, scopes, and authorization server.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
@@ -9,14 +9,15 @@ use super::{
     file::{Grant, OAuthEntry},
 };
 
-/// How tokens are got for a server that wants them. By default everything is found out by asking the server.
+/// How tokens are obtained for a server that demands them. By default everything is discovered from
+/// the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OAuth {
     pub grant: Grant,
     pub client: Option<OAuthClient>,
-    /// Empty for what the server asks for.
+    /// Empty for the scopes that the server names.
     pub scopes: Vec<String>,
-    /// Where browsers come back to, on this machine; port 0 for a free one.
+    /// The redirect URI on this machine; port 0 for a free one.
     pub redirect_uri: Option<Url>,
     /// The issuer, or its metadata document; `None` for the one that the server names.
     pub auth_server: Option<Url>,
@@ -29,27 +30,28 @@ impl Default for OAuth {
     }
 }
 
-/// A client that the authorization server knows already.
+/// A client that is registered at the authorization server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OAuthClient {
     pub id: String,
     pub proof: Option<ClientProof>,
-    /// The name of its private key: the `kid` of its assertions (RFC 7515 section 4.1.4).
+    /// The name of the private key: the `kid` of its assertions (RFC 7515 section 4.1.4).
     pub key_id: Option<String>,
 }
 
 impl OAuthClient {
-    /// Whether the id is the address of a Client ID Metadata Document (SEP-991): an https URL with a path.
+    /// Returns whether the id is the address of a Client ID Metadata Document (SEP-991): an https
+    /// URL with a path.
     pub fn is_metadata_document(&self) -> bool {
         Url::parse(&self.id).is_ok_and(|url| url.scheme() == "https" && url.path() != "/")
     }
 }
 
-/// How a client shows that it is the one.
+/// The way in which a client authenticates.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientProof {
     Secret(Secret),
-    /// The name of an entry in the system's keychain, which has the secret.
+    /// The name of the entry in the system's keychain that holds the secret.
     Keychain(String),
     /// A private key in PEM (PKCS #8), which signs an assertion (RFC 7523).
     PrivateKey(Secret),
@@ -81,10 +83,11 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The form of a secret that is kept in the system's keychain.
+/// The prefix of a secret that is kept in the system's keychain.
 const KEYCHAIN: &str = "keychain:";
 
-/// What is wrong with `oauth`, as keys of it and messages. `written`: the entry before its variables were expanded.
+/// Returns the problems of `oauth`, as its keys and messages. `written` is the entry before its
+/// variables were expanded.
 pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str, String)> {
     let written = &written["oauth"];
     let has = |key: &str| !written[key].is_null();
@@ -126,7 +129,7 @@ pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str
 const REDIRECT: &str = "a URL on this machine, with a port: http://127.0.0.1:8090/callback, say";
 const AUTH_SERVER: &str = "a URL that begins with https://";
 
-/// RFC 8252 sections 7.3 and 8.3. Port 0 is a free one.
+/// RFC 8252 sections 7.3 and 8.3. Port 0 stands for a free port.
 fn is_redirect(url: &Url) -> bool {
     url.scheme() == "http" && is_loopback(url) && url.port().is_some() && url.fragment().is_none()
 }
@@ -139,7 +142,7 @@ fn is_auth_server(url: &Url) -> bool {
     url.has_host() && (url.scheme() == "https" || url.scheme() == "http" && is_loopback(url))
 }
 
-/// Whether a URL leads to this machine, by its name alone.
+/// Returns whether a URL leads to this machine, by its name alone.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {
@@ -152,7 +155,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The meaning of an entry that has no problems.
+/// Converts an entry that has no problems.
 pub(super) fn oauth(entry: OAuthEntry) -> Result<OAuth, Unavailable> {
     let url = |key, text: Option<String>, is_good: fn(&Url) -> bool| {
         let Some(text) = text else { return Ok(None) };

@@ -1,6 +1,6 @@
-//! What serde says of a value, in words for people who write configs.
+//! serde's messages about values, in words for users.
 
-/// Names of Rust's or serde's for kinds of values, and what they are called in a config.
+/// Names of Rust and serde for kinds of values, and their names in a config.
 const KINDS: [(&str, &str); 16] = [
     ("usize", "a whole number of 0 or more"),
     ("u64", "a whole number of 0 or more"),
@@ -20,7 +20,8 @@ const KINDS: [(&str, &str); 16] = [
     ("string", "a text"),
 ];
 
-/// A message of serde's without its words, and without the text that was found, which may be secret.
+/// Returns a message of serde in plain words, and without the text that was found, which may be
+/// secret.
 pub(super) fn in_plain_words(message: &str) -> String {
     if let Some(rest) = message.strip_prefix("unknown variant `") {
         return unknown_value(rest);
@@ -29,7 +30,7 @@ pub(super) fn in_plain_words(message: &str) -> String {
     let Some(rest) = of_type.or_else(|| message.strip_prefix("invalid value: ")) else {
         return message.to_owned();
     };
-    // A text that was found may hold these words too.
+    // A text that was found may contain these words too.
     let Some((found, expected)) = rest.rsplit_once(", expected ") else {
         return message.to_owned();
     };
@@ -45,7 +46,7 @@ fn kind(name: &str) -> &str {
     KINDS.iter().find(|(rust, _)| *rust == name).map_or(name, |(_, plain)| plain)
 }
 
-/// What was found: numbers and switches as they are, texts by their kind alone.
+/// Returns the found value: numbers and booleans in full, texts only by their kind.
 fn found_kind(found: &str) -> &str {
     match found.split_once(' ') {
         Some(("integer" | "boolean" | "floating", value)) => {
@@ -56,7 +57,7 @@ fn found_kind(found: &str) -> &str {
     }
 }
 
-/// `rest`: from the value that was found on.
+/// Describes an unknown value. `rest` begins with the value that was found.
 fn unknown_value(rest: &str) -> String {
     let Some((found, expected)) = rest.split_once("`, expected ") else {
         return format!("unknown value {}", rest.trim_end_matches('`'));

@@ -1,12 +1,12 @@
-//! What is wrong with a config, and where.
+//! The problems of a config, and their places.
 
 use std::{fmt, io, path::PathBuf};
 
-/// Problems that are reported of a config; of the others only that there are some: the place of each costs a look at the
-/// whole text.
+/// Maximum number of problems that are reported of a config, since locating each costs a pass over
+/// the text. Of further ones only their existence is reported.
 pub const MAX_PROBLEMS: usize = 100;
 
-/// One mistake in a config file.
+/// One problem in a config file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub file: PathBuf,
@@ -14,7 +14,7 @@ pub struct Problem {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// As in `mcpServers.docs.args[1]`; empty for the file as a whole.
+    /// For example `mcpServers.docs.args[1]`; empty for the file as a whole.
     pub key_path: String,
     pub message: String,
 }
@@ -29,7 +29,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why there is no config to run with.
+/// The reason that there is no config to run with.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("{}", lines(.0))]

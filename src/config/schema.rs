@@ -1,4 +1,5 @@
-//! The JSON schema of the file, and what follows from it: the config reference, and which keys are known where.
+//! The JSON schema of the file, with the config reference and the known keys that are derived from
+//! it.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ use super::{
     file::{File, ServerEntry},
 };
 
-/// The JSON schema (draft 2020-12) of `dormouse.json`.
+/// Returns the JSON schema (draft 2020-12) of `dormouse.json`.
 pub fn json_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let server = ServerEntry::json_schema(&mut generator);
@@ -18,13 +19,14 @@ pub fn json_schema() -> Value {
     let mut schema: Schema = generator.into_root_schema_for::<File>();
     schema.insert("title".to_owned(), json!("dormouse config"));
     let mut schema = schema.to_value();
-    // The file keeps the entries as values, so that one bad entry does not hide the next one's mistakes.
+    // The file keeps the entries as values, so that one bad entry does not hide the problems of the
+    // next.
     schema["properties"]["mcpServers"]["additionalProperties"] =
         json!({"$ref": "#/$defs/ServerEntry"});
     schema
 }
 
-/// The keys that may stand in the object at `path`.
+/// Returns the keys that are allowed in the object at `path`.
 pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
     let schema = json_schema();
     let mut node = &schema;
@@ -38,14 +40,14 @@ pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
     node["properties"].as_object().map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// The keys that a server's entry may have.
+/// Returns the keys that are allowed in a server's entry.
 pub fn server_keys() -> &'static [String] {
     static KEYS: LazyLock<Vec<String>> =
         LazyLock::new(|| known_keys(&["mcpServers", "any"].map(|key| Step::Key(key.to_owned()))));
     &KEYS
 }
 
-/// Follows `$ref`, and the `anyOf` by which an optional value is written.
+/// Follows `$ref`, and the `anyOf` that stands for an optional value.
 fn resolve<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
     let target = node["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/$defs/"));
     match target {
@@ -54,7 +56,7 @@ fn resolve<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
     }
 }
 
-/// The tables of `docs/config.md`, in Markdown.
+/// Returns the tables of the config reference, in Markdown.
 pub fn reference() -> String {
     let schema = json_schema();
     let mut text = String::new();

@@ -1,11 +1,11 @@
-//! What is secret in a config, by its name or its look, and how it is kept out of texts.
+//! Secrets in a config, found by their names and forms, and masked in texts.
 
 use serde_json::Value;
 use url::Url;
 
 use super::{Launch, Remote, ServerConfig, Transport};
 
-/// Parts of names of what is secret, whatever it looks like.
+/// Parts of names that always mean a secret.
 const NAMES: [&str; 14] = [
     "token",
     "secret",
@@ -22,11 +22,11 @@ const NAMES: [&str; 14] = [
     "credential",
     "cookie",
 ];
-/// Words of names of what may be secret.
+/// Words of names that may mean a secret.
 const WORDS: [&str; 6] = ["key", "auth", "pat", "pwd", "pass", "bearer"];
-/// Last words of names of what only says where something is.
+/// Last words of names that only say where something is.
 const PLACES: [&str; 8] = ["file", "path", "dir", "url", "uri", "id", "name", "host"];
-/// What secrets of widely used services begin with.
+/// Prefixes of secrets of widely used services.
 const BEGINNINGS: [&str; 16] = [
     "sk-",
     "sk_",
@@ -45,24 +45,24 @@ const BEGINNINGS: [&str; 16] = [
     "ntn_",
     "-----BEGIN",
 ];
-/// What stands before a secret.
+/// Words that precede a secret.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "token"];
-/// Shorter ones may be anything.
+/// Minimum length of a value that is a secret by its form, in bytes.
 const MIN_SECRET_BYTES: usize = 8;
 const MIN_RANDOM_BYTES: usize = 16;
 const MIN_PATH_BYTES: usize = 20;
-/// Shorter values are in any text.
+/// Minimum length of a value that is masked anywhere, in bytes: shorter ones occur in any text.
 const MIN_VALUE_BYTES: usize = 6;
 
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 const HIDDEN: &str = "•••";
 
-/// Takes secrets out of texts, by their values: servers repeat what they were given.
+/// Removes secrets from texts by their values, since servers repeat them.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
-    /// Hidden wherever they stand.
+    /// Masked wherever they occur.
     long: Vec<String>,
-    /// A short one can be a part of any word: hidden where it stands alone.
+    /// Masked only as whole words, because a short secret can be a part of any word.
     short: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Mask {
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut values: Vec<String> = Vec::new();
         for secret in secrets {
-            // As it stands in a file, where it may have several lines.
+            // The form in a file, where a secret may have several lines.
             let written = Value::from(secret.as_str()).to_string();
             values.push(written.trim_matches('"').to_owned());
             values.extend(secret.lines().map(|line| line.trim().to_owned()));
@@ -81,7 +81,7 @@ impl Mask {
         Self { long, short }
     }
 
-    /// All that a server is given and that may be secret.
+    /// Returns a mask for all possible secrets of a server's config.
     pub fn of(server: &ServerConfig) -> Self {
         match &server.transport {
             Ok(Transport::Stdio(launch)) => Self::new(of_launch(launch)),
@@ -90,12 +90,13 @@ impl Mask {
         }
     }
 
-    /// What a request shows: some servers answer with it. `headers`: their values.
+    /// Returns a mask for the secrets of a request, since some servers repeat them. `headers` are
+    /// their values.
     pub fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Self {
         Self::new(of_request(headers, url))
     }
 
-    /// The text without the secrets.
+    /// Returns the text without the secrets.
     pub fn masked(&self, text: &str) -> String {
         if !self.long.iter().chain(&self.short).any(|value| text.contains(value.as_str())) {
             return text.to_owned();
@@ -110,8 +111,8 @@ impl Mask {
     }
 }
 
-/// Every variable of its environment may be secret; places, numbers, switches, and variables that it inherits, by their
-/// names alone.
+/// Every variable of the environment may be secret; places, numbers, booleans and inherited
+/// variables only by their names.
 fn of_launch(launch: &Launch) -> Vec<String> {
     let is_setting = |value: &str| {
         value.len() < MIN_VALUE_BYTES
@@ -134,7 +135,7 @@ fn of_launch(launch: &Launch) -> Vec<String> {
     variables.chain(arguments).chain(urls).collect()
 }
 
-/// Whether a variable is one for secrets by its name, whatever its value looks like.
+/// Returns whether a variable is secret by its name, whatever its value.
 fn is_named_so(name: &str, value: &str) -> bool {
     let name = name.to_lowercase();
     let last = name.rsplit('_').next().unwrap_or_default();
@@ -147,18 +148,19 @@ fn of_remote(remote: &Remote) -> Vec<String> {
     of_request(remote.headers.values().cloned(), &remote.url)
 }
 
-/// What a request to a URL shows. `headers`: the values of all that may be secret.
+/// Returns the secrets of a request to a URL. `headers` are the values of all headers that may be
+/// secret.
 fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Vec<String> {
     let queried = url.query_pairs().map(|(_, value)| value.into_owned());
     let values: Vec<String> =
         headers.chain(queried).filter(|value| value.len() >= MIN_VALUE_BYTES).collect();
-    // Behind a scheme is what matters.
+    // The secret follows the scheme.
     let bare = values.iter().filter_map(|value| Some(value.rsplit_once(' ')?.1.to_owned()));
     let in_url = of_url(url.as_str()).into_iter().map(|(_, value)| value);
     values.iter().cloned().chain(bare).chain(in_url).collect()
 }
 
-/// The part of a value under this name that is secret.
+/// Returns the secret part of a value with this name.
 pub fn named<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let trimmed = value.trim();
     let scheme = trimmed.split_once(' ').filter(|(word, _)| is_scheme(word));
@@ -175,7 +177,7 @@ fn is_scheme(word: &str) -> bool {
     SCHEMES.contains(&word.to_lowercase().as_str())
 }
 
-/// By position, what each is called and the part of it that is secret.
+/// Returns the secret arguments by position, each with its name and its secret part.
 pub fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
     let mut flag = "";
     let mut found = Vec::new();
@@ -185,13 +187,14 @@ pub fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
             let name = name.trim_start_matches('-');
             found.push((position, (if name.is_empty() { "secret" } else { name }, value)));
         }
-        // What stands behind a value has no name.
+        // An argument after a value has no name.
         flag = if argument.starts_with('-') && !argument.contains('=') { argument } else { "" };
     }
     found
 }
 
-/// What an argument behind this flag is called, and the part of it that is secret: `NAME=value`, `Name: value`, or all.
+/// Returns the name of an argument after this flag, and its secret part: `NAME=value`, `Name:
+/// value`, or all of it.
 fn of_argument<'a>(flag: &'a str, argument: &'a str) -> (&'a str, Option<&'a str>) {
     of_argument_at(0, flag, argument)
 }
@@ -206,7 +209,7 @@ fn of_argument_at<'a>(
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
     };
     if let Some((name, value)) = argument.split_once('=').filter(|(name, _)| is_name(name)) {
-        // `--env=NAME=value`, `--header=Name: value`; what goes deeper means nothing.
+        // `--env=NAME=value`, `--header=Name: value`; deeper nesting has no meaning.
         if depth < 2
             && let (inner, Some(value)) = of_argument_at(depth + 1, name, value)
         {
@@ -222,10 +225,10 @@ fn of_argument_at<'a>(
     (flag, named(flag, argument))
 }
 
-/// A password, what the query says, and tokens in the path.
+/// Returns the password, the values of the query, and tokens in the path.
 pub fn of_url(url: &str) -> Vec<(String, String)> {
     let Ok(url) = Url::parse(url) else { return Vec::new() };
-    // A name alone is often a token.
+    // A name without a password is often a token.
     let token = Some(url.username()).filter(|name| name.len() >= MIN_RANDOM_BYTES);
     let password = url.password().or(token);
     let password = password.map(|password| ("password".to_owned(), password.to_owned()));
@@ -237,7 +240,8 @@ pub fn of_url(url: &str) -> Vec<(String, String)> {
     password.into_iter().chain(named).chain(in_path).collect()
 }
 
-/// Whether a part of a path is long and has letters and digits mixed, as only generated tokens have.
+/// Returns whether a part of a path is long and mixes letters and digits, as only generated tokens
+/// do.
 fn is_random(part: &str) -> bool {
     let changes = part
         .as_bytes()
@@ -248,7 +252,7 @@ fn is_random(part: &str) -> bool {
         && changes.count() >= 4
 }
 
-/// What references such as `${TOKEN:-value}` say of a secret themselves.
+/// Returns the secrets in the defaults of references such as `${TOKEN:-value}`.
 pub fn defaults(name: &str, text: &str) -> Vec<String> {
     let references = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     let defaults = references.filter_map(|(reference, _)| reference.split_once(":-"));
@@ -258,7 +262,7 @@ pub fn defaults(name: &str, text: &str) -> Vec<String> {
     defaults.filter_map(secret).collect()
 }
 
-/// The part of the value that is secret, by its name or by its look.
+/// Returns the part of the value that is secret by its name or by its form.
 fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let name = name.to_lowercase();
     let words: Vec<&str> = name.split(['_', '-', '.', ' ']).collect();
@@ -282,8 +286,8 @@ fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     (!password.is_empty() && !password.contains('/')).then_some(password)
 }
 
-/// The text with each of the values replaced, the longest first, and nothing in what was put there. `fits` judges what
-/// stands before and behind.
+/// Returns the text with each of the values replaced, the longest first, and without replacing
+/// inside replacements. `fits` judges the text before and after a match.
 pub fn replaced(
     text: &str,
     mut values: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! Which tools of a server are switched on (DESIGN.md section 6, `tools`).
+//! The tools of a server that are switched on (docs/design/config.md).
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
@@ -10,7 +10,7 @@ use serde::{
 };
 use wildmatch::WildMatch;
 
-/// The `tools` of an entry as they are written, in their order.
+/// The `tools` of an entry as written, in order.
 pub(super) type ToolSwitches = IndexMap<String, ToolSwitch>;
 
 /// `true`, `false`, or `{"enabled": …, "stale": …}`.
@@ -80,11 +80,11 @@ impl JsonSchema for ToolSwitch {
     }
 }
 
-/// Which tools of a server are on. Without a rule that matches, a tool is.
+/// The rules that switch the tools of a server. A tool without a matching rule is on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolRules {
     rules: Vec<ToolRule>,
-    /// Where in `rules` a name is that is no glob; of equal ones the first.
+    /// The position in `rules` of each name that is not a glob; of equal ones the first.
     exact: HashMap<String, usize>,
     /// A profile's choice, by name or glob: no other tool is on.
     chosen: Option<Vec<String>>,
@@ -107,20 +107,20 @@ impl ToolRules {
         Self { rules, exact, chosen: None }
     }
 
-    /// Leaves only those of the tools on that are among these names or globs.
+    /// Keeps only those enabled tools that match these names or globs.
     pub(super) fn restrict(&mut self, chosen: &[String]) {
         self.chosen = Some(chosen.to_vec());
     }
 
-    /// Whether hosts see and may call this tool: an exact name decides before a glob, a longer glob before
-    /// a shorter one, of equals the last.
+    /// Returns whether hosts see and may call this tool. An exact name decides before a glob, a
+    /// longer glob before a shorter one, and of equals the last.
     pub fn allow(&self, tool: &str) -> bool {
         let matches = |pattern: &String| pattern == tool || WildMatch::new(pattern).matches(tool);
         let is_chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.iter().any(matches));
         is_chosen && self.rule_for(tool).is_none_or(|rule| rule.enabled)
     }
 
-    /// Whether the config says something of this tool.
+    /// Returns whether a rule matches this tool.
     pub fn decide(&self, tool: &str) -> bool {
         self.rule_for(tool).is_some()
     }
@@ -134,17 +134,17 @@ impl ToolRules {
         })
     }
 
-    /// Whether the config says nothing of tools.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether every tool is on, whatever it is called.
+    /// Returns whether every possible tool is on.
     pub fn allows_all(&self) -> bool {
         self.rules.is_empty() && self.chosen.is_none()
     }
 
-    /// The tools that are named, with whether they are marked as gone from their server.
+    /// Returns the tools that are named, and whether each is marked as gone from its server.
     pub fn named(&self) -> impl Iterator<Item = (&str, bool)> {
         let named = self.rules.iter().filter(|rule| !is_glob(&rule.pattern));
         named.map(|rule| (rule.pattern.as_str(), rule.stale))

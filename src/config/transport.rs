@@ -1,4 +1,4 @@
-//! How a server's entry says to reach it: a command, or a URL.
+//! The transport of a server's entry: a command, or a URL.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use super::{
     file::{ServerEntry, TransportKind},
 };
 
-/// What is wrong with an entry: the key where it stands, and the message. `written` is the entry before its
-/// variables were expanded: what they come to is judged by [`transport`].
+/// Returns the problems of an entry, each with its key and message. `written` is the entry before
+/// its variables were expanded; the expanded values are checked by [`transport`].
 pub(super) fn problems(
     written: &Value,
     entry: &ServerEntry,
@@ -66,7 +66,8 @@ pub(super) fn problems(
     problems
 }
 
-/// The transport of an entry that has no problems. A relative `cwd` starts from `directory`.
+/// Returns the transport of an entry that has no problems. A relative `cwd` starts from
+/// `directory`.
 pub(super) fn transport(
     entry: &mut ServerEntry,
     directory: &Path,
@@ -106,7 +107,7 @@ pub(super) fn transport(
     }))
 }
 
-/// Whether these headers say themselves what to show to the server.
+/// Returns whether these headers contain the authorization.
 pub fn has_authorization<'a>(mut names: impl Iterator<Item = &'a String>) -> bool {
     names.any(|name| name.eq_ignore_ascii_case("authorization"))
 }

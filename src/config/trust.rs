@@ -1,4 +1,4 @@
-//! Which configs found in a working directory may run commands (DESIGN.md section 6).
+//! The configs in working directories that may run commands (docs/design/security.md).
 
 use std::{
     io::{self, Write as _},
@@ -9,9 +9,10 @@ use sha2::{Digest, Sha256};
 
 use super::{ConfigError, hex};
 
-/// One small file for each trusted config: its name is a hash of the path, its text one of the content.
+/// One small file for each trusted config: its name is a hash of the path, its text a hash of the
+/// content.
 ///
-/// Separate files make it safe for several processes without a lock.
+/// Separate files need no lock between processes.
 #[derive(Clone, Debug)]
 pub struct TrustStore {
     directory: PathBuf,
@@ -22,14 +23,14 @@ impl TrustStore {
         Self { directory: directory.into() }
     }
 
-    /// Whether exactly this content of this file was trusted.
+    /// Returns whether exactly this content of this file was trusted.
     pub fn trusts(&self, config: &Path, content: &[u8]) -> bool {
         let fingerprint = fingerprint(content);
         std::fs::read_to_string(self.record_of(config))
             .is_ok_and(|recorded| recorded.lines().next() == Some(&fingerprint))
     }
 
-    /// Whether any content of this file was trusted.
+    /// Returns whether any content of this file was trusted.
     pub(super) fn knows(&self, config: &Path) -> bool {
         self.record_of(config).is_file()
     }
@@ -37,7 +38,7 @@ impl TrustStore {
     /// Records that this content of this file is trusted from now on.
     ///
     /// # Errors
-    /// When the record cannot be written.
+    /// If the record cannot be written.
     pub fn trust(&self, config: &Path, content: &[u8]) -> Result<(), ConfigError> {
         self.record(config, content)
             .map_err(|source| ConfigError::TrustStore { path: self.directory.clone(), source })
@@ -56,13 +57,13 @@ impl TrustStore {
     }
 }
 
-/// A name for the place of a config.
+/// Returns a name for the place of a config.
 pub fn place_fingerprint(config: &Path) -> String {
     fingerprint(absolute(config).as_os_str().as_encoded_bytes())
 }
 
-/// The place where the config was found. A link to it elsewhere is another place: what its commands
-/// start depends on the directory.
+/// Returns the place where the config was found. A link to it elsewhere is another place, because
+/// the effect of its commands depends on the directory.
 fn absolute(path: &Path) -> PathBuf {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));

@@ -1,6 +1,6 @@
-//! Notices that a file may have changed: edited in place, replaced by another of its name as editors do, or
-//! swapped by a link on the way to it, as in a Kubernetes volume. What is watched are directories, since a file that is
-//! replaced takes its watch with it.
+//! Detects that a file may have changed: edited in place, replaced as editors do, or swapped by a
+//! link on its path, as in a Kubernetes volume. Directories are watched, since a replaced file
+//! takes its watch with it.
 
 use std::{
     collections::BTreeSet,
@@ -14,35 +14,36 @@ use notify::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-/// A file is often written in several steps: this long nothing must happen to it.
+/// Time without events after which a file counts as complete, since files are often written in
+/// several steps.
 const SETTLED: Duration = Duration::from_millis(100);
-/// But a file that is written all the time is not waited for longer than this.
+/// Maximum time to wait for that, for files that are written all the time.
 const MAX_SETTLING: Duration = Duration::from_secs(2);
 
 pub struct Watch {
     files: Vec<PathBuf>,
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
-    /// Of every path in the directories that something happened to.
+    /// Every path with an event in the watched directories.
     happened: mpsc::UnboundedReceiver<PathBuf>,
 }
 
 impl Watch {
-    /// Watches files, which need not be there.
+    /// Watches files, which need not exist.
     ///
     /// # Errors
-    /// When the system has no more watches, or none at all.
+    /// If the system has no more watches, or does not support them.
     pub fn new(files: Vec<PathBuf>) -> notify::Result<Self> {
         let (tell, happened) = mpsc::unbounded_channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // An error is that something was missed: look at everything then.
+            // An error means that events were missed, so that everything may have changed.
             let paths = match event {
                 Ok(event) if is_a_look(event.kind) => return,
                 Ok(event) => event.paths,
                 Err(_) => vec![PathBuf::new()],
             };
             for path in paths {
-                // Nobody listens any more when the process ends.
+                // The receiver is gone when the process ends.
                 let _ = tell.send(path);
             }
         })?;
@@ -51,14 +52,15 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Resolves when one of the files may be another, and nothing happens to them any more.
+    /// Resolves when one of the files may have changed, and no more events arrive.
     pub async fn changed(&mut self) {
         self.concerning().await;
         let latest = Instant::now() + MAX_SETTLING;
         while Instant::now() < latest
             && tokio::time::timeout(SETTLED, self.concerning()).await.is_ok()
         {}
-        // Whatever happens from here on is another change, and what has happened is read after this.
+        // Later events belong to another change; earlier ones are covered by the reading that
+        // follows.
         self.follow_links();
     }
 
@@ -72,11 +74,11 @@ impl Watch {
         }
     }
 
-    /// Watches the directories of all the places that the files' names lead through: anew, since a directory that was
-    /// replaced has taken its watch with it.
+    /// Watches the directories of all places on the files' paths. They are watched again each time,
+    /// since a replaced directory has taken its watch with it.
     fn follow_links(&mut self) {
         for directory in std::mem::take(&mut self.watched) {
-            // It may be gone.
+            // The directory may be gone.
             let _ = self.watcher.unwatch(&directory);
         }
         let places: Vec<PathBuf> = self.files.iter().flat_map(|file| places(file)).collect();
@@ -94,22 +96,23 @@ impl Watch {
         }
     }
 
-    /// Whether what happened to `path` may be a change of a file: it is on the way to one.
+    /// Returns whether an event at `path` may be a change of a file, because it is on the path to
+    /// one.
     fn concerns(&self, path: &Path) -> bool {
         path.as_os_str().is_empty()
             || self.files.iter().flat_map(|file| places(file)).any(|place| place.starts_with(path))
     }
 }
 
-/// Whether somebody has only looked at a file, as we do.
+/// Returns whether the event is only a read, such as by dormouse itself.
 fn is_a_look(kind: EventKind) -> bool {
     let written = EventKind::Access(AccessKind::Close(AccessMode::Write));
     matches!(kind, EventKind::Access(_)) && kind != written
 }
 
-/// The links on the way to a file, and the file itself, by absolute paths.
+/// Returns the links on the path to a file, and the file itself, by absolute paths.
 fn places(file: &Path) -> Vec<PathBuf> {
-    /// More are a circle.
+    /// Maximum number of links; more are a circle.
     const MAX_LINKS: usize = 32;
     let mut places = Vec::new();
     let Ok(mut path) = std::path::absolute(file) else { return places };
@@ -126,7 +129,7 @@ fn places(file: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// The first link on the way, and the path with that followed.
+/// Returns the first link on the path, and the path with that link followed.
 fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut way = PathBuf::new();
     let mut components = path.components();
@@ -150,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// What is expected is waited for, what is not only for a while.
+    /// Waits for an expected event, and for an unexpected one only for a while.
     async fn notices(watch: &mut Watch, expected: bool) -> bool {
         let patience = Duration::from_secs(if expected { 20 } else { 1 });
         tokio::time::timeout(patience, watch.changed()).await.is_ok()
@@ -159,7 +162,7 @@ mod tests {
     #[tokio::test]
     async fn every_way_in_which_a_file_becomes_another_is_noticed_and_a_look_is_not() {
         let place = tempfile::tempdir().unwrap();
-        // Without links of the system's own.
+        // Without the system's own links.
         let root = place.path().canonicalize().unwrap();
         for release in ["one", "two", "three"] {
             std::fs::create_dir_all(root.join(release)).unwrap();

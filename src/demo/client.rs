@@ -1,4 +1,4 @@
-//! The demo's MCP client: a child process, and what it sends.
+//! The demo's MCP client: a child process and the messages to it.
 
 use std::{io, process::Stdio, sync::Arc, time::Duration};
 
@@ -15,14 +15,15 @@ use crate::{
     wire::{LineReader, Notification, Outbox, Raw, Request, write_messages},
 };
 
-/// Longest message and longest wait of the demo.
+/// Maximum size of a message of the demo, in bytes.
 const LIMIT: usize = 1024 * 1024;
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Variables that name the folders of a user's caches and data. The demo has its own, so that the user's stay as they are.
+/// Environment variables that name the directories of a user's caches and data. The demo has its
+/// own, so that the user's stay unchanged.
 const PLACES: [&str; 4] = ["XDG_CACHE_HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "APPDATA"];
 
-/// Why the demo could not go on.
+/// The reason that the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     #[error("cannot start {0}")]
@@ -39,7 +40,7 @@ pub(super) struct Client {
     peer: Peer,
     inbound: Arc<Inbound>,
     child: Child,
-    /// The places of the child's files; removed with this client.
+    /// The directory of the child's files, removed with this client.
     _places: tempfile::TempDir,
     log: tokio::io::Lines<BufReader<ChildStderr>>,
 }
@@ -65,7 +66,7 @@ impl MessageHandler for Inbound {
 }
 
 impl Client {
-    /// Starts this same program with `arguments`, and shakes hands.
+    /// Starts this same program with `arguments`, and performs the handshake.
     pub(super) async fn start(arguments: &[&str]) -> Result<(Self, Value), DemoError> {
         let places = tempfile::tempdir()?;
         let mut child = Command::new(std::env::current_exe()?)
@@ -88,7 +89,7 @@ impl Client {
         let (reader, handler) = (peer.clone(), inbound.clone());
         tokio::spawn(async move {
             let lines = LineReader::new(stdout, LIMIT);
-            // However it ends, nothing more can be answered.
+            // After its end, with or without an error, nothing more can be answered.
             let _ = read_messages(lines, LIMIT, reader.clone(), handler).await;
             reader.close();
         });
@@ -121,13 +122,13 @@ impl Client {
         self.request(method::TOOLS_CALL, json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// The notifications since this was last asked.
+    /// Returns the notifications since the last call.
     pub(super) fn notifications(&self) -> Vec<String> {
         let mut notified = self.inbound.notified.lock();
         std::mem::take(&mut notified)
     }
 
-    /// Waits for the line of the log that says that a server has gone to sleep.
+    /// Waits for the log line that says that a server has gone to sleep.
     pub(super) async fn until_asleep(&mut self) -> Result<Value, DemoError> {
         let waiting = async {
             while let Ok(Some(line)) = self.log.next_line().await {
@@ -141,11 +142,11 @@ impl Client {
         tokio::time::timeout(SILENCE, waiting).await.ok().flatten().ok_or(DemoError::NoSleep)
     }
 
-    /// Closes its input and waits until it has ended.
+    /// Closes the child's input and waits until it has ended.
     pub(super) async fn end(mut self) {
         self.peer.close();
         if tokio::time::timeout(SILENCE, self.child.wait()).await.is_err() {
-            // It is killed on drop.
+            // The process is killed on drop.
             tracing::warn!("the demo's process did not end");
         }
     }

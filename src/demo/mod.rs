@@ -1,5 +1,5 @@
-//! A full run that needs nothing but this program: servers that are built in, and a client that shows
-//! what an agent would see.
+//! A full run that needs only this program: embedded servers, and a client that shows what an agent
+//! sees.
 
 mod client;
 mod server;

@@ -1,9 +1,9 @@
-//! What the demo's servers have.
+//! The contents of the demo's servers.
 
-/// One built-in server.
+/// One embedded server.
 pub(super) struct Theme {
     pub(super) name: &'static str,
-    /// As it would stand in a config.
+    /// The description in the config.
     pub(super) description: &'static str,
     pub(super) instructions: &'static str,
     pub(super) tools: &'static [ToolTheme],
@@ -16,7 +16,7 @@ pub(super) struct Theme {
 pub(super) struct ToolTheme {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// (name, JSON type, description); all of them required.
+    /// (name, JSON type, description); all are required.
     pub(super) parameters: &'static [(&'static str, &'static str, &'static str)],
 }
 

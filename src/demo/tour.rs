@@ -1,4 +1,5 @@
-//! The demo's steps: what an agent sees of three servers, first without and then with dormouse.
+//! The steps of the demo: what an agent sees of three servers, first without and then with
+//! dormouse.
 
 use std::io::Write as _;
 
@@ -12,12 +13,12 @@ use super::{
 };
 use crate::protocol::method;
 
-/// One thing that the demo shows.
+/// One step of the demo.
 #[derive(Debug, Serialize)]
 pub struct Step {
-    /// What happens.
+    /// The title.
     pub title: String,
-    /// What is seen, line by line.
+    /// The lines to show.
     pub lines: Vec<String>,
     /// The same for machines.
     pub data: Value,
@@ -32,7 +33,7 @@ impl Step {
 /// Runs the demo, and gives each step to `show` as it happens.
 ///
 /// # Errors
-/// When one of the processes cannot be started or does not answer.
+/// If one of the processes cannot be started or does not answer.
 pub async fn tour(mut show: impl FnMut(Step)) -> Result<(), DemoError> {
     let without = cost_without().await?;
     show(Step::new(
@@ -61,7 +62,7 @@ pub async fn tour(mut show: impl FnMut(Step)) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// Bytes of all `tools/list` answers of the servers themselves.
+/// Returns the size of all `tools/list` answers of the servers themselves, in bytes.
 async fn cost_without() -> Result<usize, DemoError> {
     let mut bytes = 0;
     for theme in &THEMES {
@@ -76,7 +77,7 @@ fn size(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// The embedded config, as a file for as long as the demo runs.
+/// Writes the embedded config to a file for the duration of the demo.
 fn config() -> Result<tempfile::NamedTempFile, DemoError> {
     let program = std::env::current_exe()?;
     let servers: serde_json::Map<String, Value> = THEMES

@@ -104,7 +104,8 @@ impl Call {
 
     /// Sends the request and waits for its answer.
     ///
-    /// # Errors As [`Peer::request`].
+    /// # Errors
+    /// As [`Peer::request`].
     pub async fn send(mut self, method: &str, params: Option<Raw>) -> Result<Outcome, CallError> {
         if self.peer.is_closed() {
             return Err(CallError::NotSent);

@@ -60,7 +60,8 @@ impl Peer {
     ///
     /// Dropping the future, and reaching the deadline, cancel the request on the other side.
     ///
-    /// # Errors If no answer arrived: see [`CallError`]. An answer that is an error is the `Err` of
+    /// # Errors
+    /// If no answer arrived: see [`CallError`]. An answer that is an error is the `Err` of
     /// [`Outcome`].
     pub async fn request(
         &self,

@@ -45,7 +45,8 @@ pub enum UnexpectedMessage {
 /// Reads until the stream ends. Requests that are pending then will not be answered; the owner
 /// decides whether the other direction stays open, with [`Peer::close`].
 ///
-/// # Errors If reading fails.
+/// # Errors
+/// If reading fails.
 pub async fn read_messages<R, H>(
     mut lines: LineReader<R>,
     limit: usize,

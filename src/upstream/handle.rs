@@ -94,7 +94,8 @@ impl Lease {
 
     /// Reads a list of the server that is not part of its catalog, to its last page.
     ///
-    /// # Errors If the server refuses or does not answer, or the list is too long.
+    /// # Errors
+    /// If the server refuses or does not answer, or the list is too long.
     pub async fn list(
         &self,
         method: &'static str,
@@ -231,7 +232,8 @@ impl Upstream {
 
     /// Puts the server to sleep, unless it has to stay awake.
     ///
-    /// # Errors The reason that it has to.
+    /// # Errors
+    /// The reason that it has to.
     pub async fn sleep(&self) -> Result<(), StaysAwake> {
         let (reply, answer) = oneshot::channel();
         self.send(ActorCommand::Sleep { reply });
@@ -264,7 +266,8 @@ impl Upstream {
     /// Returns the server awake: connected already, or woken or loaded now, in one attempt that all
     /// concurrent callers share. `host_era` is the era of the host that needs it.
     ///
-    /// # Errors If it cannot be connected; see [`LoadError`].
+    /// # Errors
+    /// If it cannot be connected; see [`LoadError`].
     pub async fn lease(&self, host_era: Era) -> Result<Lease, LoadError> {
         if let Some(lease) = self.awake().filter(|lease| lease.connection.is_used()) {
             return Ok(lease.mark_used());
@@ -330,7 +333,8 @@ impl Upstream {
     /// Subscribes to a resource in the server's era, and keeps the server awake from now on.
     /// `params` are those of the host's request.
     ///
-    /// # Errors If the server does not answer; its refusal is the `Err` of [`Outcome`].
+    /// # Errors
+    /// If the server does not answer; its refusal is the `Err` of [`Outcome`].
     pub async fn subscribe(
         &self,
         lease: &Lease,
@@ -347,7 +351,8 @@ impl Upstream {
 
     /// Ends a subscription.
     ///
-    /// # Errors As `subscribe`.
+    /// # Errors
+    /// As `subscribe`.
     pub async fn unsubscribe(
         &self,
         lease: &Lease,

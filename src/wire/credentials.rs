@@ -15,15 +15,16 @@ pub trait Credentials: Send + Sync + 'static {
     /// Returns the authorization for the next request; `None` if the server has not demanded any
     /// yet.
     ///
-    /// # Errors If the server has demanded authorization and nothing is available that it would
-    /// accept.
+    /// # Errors
+    /// If the server has demanded authorization and nothing is available that it would accept.
     fn authorization(&self)
     -> CredentialFuture<'_, Result<Option<Authorization>, CredentialError>>;
 
     /// Handles a request that the server refused although it carried `shown`. Returns `Ok` if the
     /// request is worth another try.
     ///
-    /// # Errors If no other authorization is available.
+    /// # Errors
+    /// If no other authorization is available.
     fn refused<'a>(
         &'a self,
         shown: Option<&'a Authorization>,

@@ -39,7 +39,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// Returns the next line that is not blank; `None` at the end of the stream.
     ///
-    /// # Errors If reading fails.
+    /// # Errors
+    /// If reading fails.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if self.scanned == 0 {

@@ -188,7 +188,8 @@ impl Outbox {
 ///
 /// A message is always written whole, even if its request is cancelled.
 ///
-/// # Errors If writing fails; the rest of the queue is dropped.
+/// # Errors
+/// If writing fails; the rest of the queue is dropped.
 pub async fn write_messages<W: AsyncWrite + Unpin>(outbox: Outbox, mut io: W) -> io::Result<()> {
     let mut batch = BytesMut::new();
     let mut chunks: Vec<Bytes> = Vec::new();

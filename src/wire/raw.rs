@@ -20,7 +20,8 @@ pub struct Raw(Bytes);
 impl Raw {
     /// Checks that `text` is one JSON value, and wraps it.
     ///
-    /// # Errors If `text` is not JSON.
+    /// # Errors
+    /// If `text` is not JSON.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, serde_json::Error> {
         let bytes = text.into();
         let trimmed = serde_json::from_slice::<&RawValue>(&bytes)?.get();
@@ -29,8 +30,9 @@ impl Raw {
 
     /// Encodes a value of dormouse.
     ///
-    /// # Panics If `value` cannot be JSON, for example a map whose keys are not strings: a mistake
-    /// in this program.
+    /// # Panics
+    /// If `value` cannot be JSON, for example a map whose keys are not strings: a mistake in this
+    /// program.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Self {
         Self(serde_json::to_vec(value).expect("our own values are JSON").into())
     }
@@ -91,7 +93,8 @@ impl Raw {
 
     /// Reads a typed view of the text. Members that the view lacks are ignored.
     ///
-    /// # Errors If the text has another shape.
+    /// # Errors
+    /// If the text has another shape.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0)
     }

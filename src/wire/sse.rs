@@ -78,7 +78,8 @@ impl EventReader {
     /// Returns the next event; `None` at the end of the stream. An event that the stream leaves
     /// incomplete is dropped.
     ///
-    /// # Errors If the stream breaks, is silent for too long, or sends an event that is too large.
+    /// # Errors
+    /// If the stream breaks, is silent for too long, or sends an event that is too large.
     pub async fn next(&mut self) -> Result<Option<SseEvent>, StreamError> {
         match self.events.next().await {
             None => Ok(None),

@@ -10,7 +10,8 @@ pub type StdioWriter = Box<dyn AsyncWrite + Send + Unpin>;
 /// Opens standard input. A pipe or a socket, which is what hosts provide, is polled directly, which
 /// is several times faster; a terminal or a file is read by a helper thread.
 ///
-/// # Errors If the descriptor cannot be duplicated.
+/// # Errors
+/// If the descriptor cannot be duplicated.
 pub fn open_input() -> io::Result<StdioReader> {
     #[cfg(unix)]
     if let Some(reader) = unix::open_input()? {
@@ -21,7 +22,8 @@ pub fn open_input() -> io::Result<StdioReader> {
 
 /// Opens standard output, in the same way as [`open_input`].
 ///
-/// # Errors If the descriptor cannot be duplicated.
+/// # Errors
+/// If the descriptor cannot be duplicated.
 pub fn open_output() -> io::Result<StdioWriter> {
     #[cfg(unix)]
     if let Some(writer) = unix::open_output()? {
@@ -34,7 +36,8 @@ type ClosedFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Resolves when the reader of standard output has closed it, even if nothing is being written.
 ///
-/// # Errors If the descriptor cannot be duplicated.
+/// # Errors
+/// If the descriptor cannot be duplicated.
 pub fn output_closed() -> io::Result<ClosedFuture> {
     #[cfg(unix)]
     if let Some(closed) = unix::output_closed()? {

@@ -1,4 +1,4 @@
-//! `dormouse disconnect`: dormouse out of the configs of AI tools again.
+//! `dormouse disconnect`: remove dormouse from the configs of AI tools.
 
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ impl Disconnecting<'_> {
         lost.map_or(Ok(()), |lost| bail!("there is no record of what dormouse replaced; {lost}"))
     }
 
-    /// What may have stood in the file before dormouse, and does not now.
+    /// Returns a note about servers that the file may have had before dormouse and lacks now.
     fn lost(&self, spot: &AppFile, text: &str) -> Option<String> {
         let names = |text: &str| spot.server_names(text, &self.directories).unwrap_or_default();
         let present = names(text);
@@ -98,9 +98,9 @@ impl Disconnecting<'_> {
 
 /// A file without dormouse.
 enum Undone {
-    /// As it was before; `None` where there was none.
+    /// The file is as it was before; `None` if it did not exist.
     Restored(Option<String>),
-    /// Somebody has changed it since, or nobody knows any more what it was.
+    /// The file was edited since, or its original is unknown.
     Edited(String),
 }
 
@@ -123,7 +123,7 @@ impl Undone {
     }
 }
 
-/// `None` where there is nothing to do.
+/// `None` if there is nothing to do.
 fn undone(
     spot: &AppFile,
     text: &str,

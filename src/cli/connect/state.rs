@@ -1,4 +1,4 @@
-//! `dormouse connect` without a host: the AI tools on this machine, and whether dormouse is in their configs.
+//! `dormouse connect` without an app: the AI tools on this machine, and whether they use dormouse.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// The file of one host that dormouse would be put into.
+/// The file of one app that dormouse would be added to.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AppState {
@@ -20,9 +20,9 @@ struct AppState {
     path: PathBuf,
     /// `connected`, `not connected`, `no file`, or `unreadable`.
     state: &'static str,
-    /// The servers that stand in it next to dormouse.
+    /// The servers in the file next to dormouse.
     servers: Vec<String>,
-    /// Why it cannot be read.
+    /// The reason that the file cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

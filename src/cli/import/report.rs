@@ -1,4 +1,4 @@
-//! What is said of an import: what was found, what came of it, what is left to do.
+//! The report of an import: what was found, what was done, and what is left to do.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Import<'_> {
-    /// What whoever imports has to do now.
+    /// Prints what the user has to do next.
     pub(super) fn say_what_is_next(&self, file: &ConfigFile) {
         let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
         let written = counted(written.count(), "server");
@@ -40,7 +40,7 @@ impl Import<'_> {
         outln!("next: dormouse test, then dormouse connect HOST --replace");
     }
 
-    /// Variables that nothing defines.
+    /// Returns the variables that nothing defines.
     fn missing(&self, file: &ConfigFile) -> Vec<RequiredVariable> {
         let environment = file.environment();
         let written = self.plan.servers.iter().filter(|planned| planned.outcome.is_written());
@@ -102,7 +102,7 @@ fn says(outcome: PlannedOutcome) -> &'static str {
     }
 }
 
-/// `--json`.
+/// The report of `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
@@ -123,9 +123,9 @@ struct Reported {
     /// Without its secrets.
     entry: Option<Value>,
     notes: Vec<String>,
-    /// Variables that it needs.
+    /// Variables that the server needs.
     set: Vec<String>,
-    /// Where secrets stand in it in plain text.
+    /// The places of secrets in plain text.
     secrets: Vec<String>,
 }
 
@@ -141,7 +141,8 @@ impl From<&ServerSource> for Origin {
     }
 }
 
-/// `is_whole`: commands are not cut, since the user is going to be asked whether to run them.
+/// Prints the plan. `is_whole`: commands are shown in full, since the user is asked whether to run
+/// them.
 pub(super) fn show(plan: &ImportPlan, file: &ConfigFile, is_whole: bool) {
     let mut shown = table(&["SERVER", "FROM", "RUNS", ""]);
     for planned in &plan.servers {
@@ -173,7 +174,7 @@ pub(super) fn show(plan: &ImportPlan, file: &ConfigFile, is_whole: bool) {
     }
 }
 
-/// The command or the URL, without secrets.
+/// Returns the command or the URL, without secrets.
 fn runs(planned: &PlannedServer) -> String {
     let text = |key: &str| planned.entry.get(key).and_then(Value::as_str);
     let words = planned.entry.get("args").and_then(Value::as_array).into_iter().flatten();

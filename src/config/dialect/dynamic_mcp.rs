@@ -1,22 +1,22 @@
-//! dynamic-mcp (asyrjasalo/dynamic-mcp), with what its proposal for a lazy start adds.
+//! dynamic-mcp (asyrjasalo/dynamic-mcp), with the additions of its proposal for a lazy start.
 
 use serde_json::Value;
 
 use super::{Manner, Members, Notes, Variables, Written, literal, servers};
 use crate::config::{document::Step, schema};
 
-/// Whether an entry has a key that it has and we have not, or one that both have.
+/// Returns whether an entry has a key of dynamic-mcp that dormouse lacks, or one that both have.
 pub(super) fn has_own_keys(entry: &Value) -> bool {
     let keys = ["lazy_startup", "idle_timeout", "oauth_client_id", "oauth_scopes", "features"];
-    // Elsewhere it is a number.
+    // Other systems have a number here.
     keys.iter().any(|key| entry.get(key).is_some()) || entry["timeout"].is_object()
 }
 
-/// How long it waits for tools where nothing is said, and for resources and prompts.
+/// The timeout of dynamic-mcp for tools, and for resources and prompts, if the config has none.
 const TOOLS: &str = "30s";
 const RESOURCES: &str = "10s";
 
-/// Whether a config has a key that only ours have.
+/// Returns whether a config has a key that only dormouse has.
 pub(super) fn has_keys_of_ours(value: &Value) -> bool {
     let shared = |key: &String| {
         let theirs = ["mcpServers", "description", "enabled", "features", "type", "command"];
@@ -44,10 +44,10 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
 
 fn server(mut entry: Members, notes: &mut Notes) -> Written {
     let mut written = Written::default();
-    // Everything else in it may hold variables.
+    // All other texts of the config may hold variables.
     if let Some((at, command)) = entry.text("command", notes) {
         written.set(at, "command", literal(&command));
-        // Its servers have its whole environment.
+        // Its servers inherit its whole environment.
         written.set(at, "inheritEnv", true);
     }
     let kept = ["type", "description", "args", "env", "url", "headers", "features", "enabled"];
@@ -75,10 +75,10 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
     written
 }
 
-/// Where its clients are registered to come back to, on any port.
+/// The redirect URI under which its clients are registered, on any port.
 const REDIRECT: &str = "http://localhost:0/oauth/callback";
 
-/// It logs in only where it is told a client; scopes alone do nothing.
+/// It logs in only if it has a client id; scopes alone have no effect.
 fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
     let (at, scopes) = (entry.at, entry.take("oauth_scopes"));
     let Some(client) = entry.take("oauth_client_id") else { return };

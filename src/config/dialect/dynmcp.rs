@@ -19,7 +19,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
         },
     };
     written.set(root.at, "surface", "discover");
-    // What it has connected stays connected.
+    // Servers that it has connected stay connected.
     written.set(root.at, "idleTimeout", 0);
     written.push(servers(root.take("mcp"), notes, server));
     root.end(notes);

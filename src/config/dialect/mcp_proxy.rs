@@ -1,4 +1,5 @@
-//! mcp-proxy (TBXark/mcp-proxy, with the `lazyLoad` of its fork): one HTTP endpoint for each server.
+//! mcp-proxy (TBXark/mcp-proxy, with the `lazyLoad` of its fork): one HTTP endpoint for each
+//! server.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -6,7 +7,7 @@ use url::Url;
 use super::{Manner, Members, Notes, Variables, Written, servers};
 use crate::config::format::{Content, Member, Node};
 
-/// What holds for a server unless its entry says otherwise.
+/// The options for all servers, which an entry can override.
 #[derive(Clone, Default)]
 struct Inherited {
     lazy_load: bool,
@@ -23,7 +24,7 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
         auth_tokens: tokens(&mut options, notes),
     };
     give_up(&mut options, notes);
-    // They are for servers.
+    // Filters are for servers.
     options.take("toolFilter");
     options.take("disabled");
     options.end_leniently(notes);
@@ -33,14 +34,14 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     if let Some((at, address)) = proxy.text("addr", notes) {
         written.set(at, "listen", listen(at, &address, &inherited, notes));
     }
-    // Names that it shows to hosts, and the transport of its endpoints: here they have both.
+    // The name that hosts see, and the transport of its endpoints: dormouse serves both transports.
     for key in ["name", "version", "type"] {
         proxy.take(key);
     }
     proxy.end_leniently(notes);
     let entries = root.take("mcpServers");
     let mut inherited = inherited;
-    // Where no server has tokens of its own, those for all open `/mcp` as well.
+    // If no server has its own tokens, the tokens for all open `/mcp` as well.
     if !entries.as_ref().is_some_and(|entries| have_own_tokens(&entries.node))
         && let Some(tokens) = inherited.auth_tokens.take()
     {
@@ -52,14 +53,14 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     (written, Manner { variables, servers_at_root: true, ..Manner::default() })
 }
 
-/// Whether a server has other tokens than those for all.
+/// Returns whether a server has other tokens than the common ones.
 fn have_own_tokens(entries: &Node) -> bool {
     let entries = entries.to_value();
     let mut entries = entries.as_object().into_iter().flatten();
     entries.any(|(_, entry)| !entry["options"]["authTokens"].is_null())
 }
 
-/// Under what name hosts come.
+/// Converts the name under which hosts connect.
 fn base_url(at: usize, url: &str, written: &mut Written, notes: &mut Notes) {
     let Ok(url) = Url::parse(url) else { return };
     if let Some(host) = url.host_str() {
@@ -73,7 +74,7 @@ fn base_url(at: usize, url: &str, written: &mut Written, notes: &mut Notes) {
     }
 }
 
-/// A list of strings, if it is one.
+/// Returns a list of strings, if the value is one.
 fn tokens(options: &mut Members, notes: &mut Notes) -> Option<Node> {
     let member = options.take("authTokens")?;
     let is_text = |node: &Node| node.to_value().is_string();
@@ -86,7 +87,8 @@ fn tokens(options: &mut Members, notes: &mut Notes) -> Option<Node> {
     }
 }
 
-/// `:9090` means every address of the machine there. Without a token that is not for others to use.
+/// `:9090` means every address of the machine in mcp-proxy. Without a token, other machines must
+/// not connect.
 fn listen(at: usize, address: &str, inherited: &Inherited, notes: &mut Notes) -> String {
     match address.strip_prefix(':') {
         Some(port) if inherited.auth_tokens.is_some() => format!("0.0.0.0:{port}"),
@@ -111,7 +113,7 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
     if entry.has("command") {
         entry.take("url");
         entry.take("headers");
-        // Its servers have its whole environment.
+        // Its servers inherit its whole environment.
         written.set(entry.at, "inheritEnv", true);
     }
     written.keep(&mut entry, &["command", "args", "env", "url", "headers"]);
@@ -142,7 +144,7 @@ fn server(mut entry: Members, inherited: &Inherited, notes: &mut Notes) -> Writt
     written
 }
 
-/// Where its clients are registered to come back to, unless they say another place.
+/// The redirect URI under which its clients are registered, unless they name another.
 const REDIRECT: &str = "http://localhost:8090/oauth/callback";
 
 fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {

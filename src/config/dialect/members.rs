@@ -1,4 +1,4 @@
-//! A mapping as it is taken apart, and one as it is put together.
+//! A mapping that is taken apart, and one that is put together.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// None, and a problem, where the value is no mapping.
+    /// Returns no members, and reports a problem, if the value is not a mapping.
     pub(super) fn of(node: Node, notes: &mut Notes) -> Self {
         let Node { at, content } = node;
         let left = match content {
@@ -32,10 +32,10 @@ impl Members {
         Self { at, left, taken: Vec::new() }
     }
 
-    /// The member of this name. One without a value is none.
+    /// Takes the member of this name. A member without a value counts as absent.
     pub(super) fn take(&mut self, key: &str) -> Option<Member> {
         self.taken.push(key.to_owned());
-        // Keys that stand there twice are reported elsewhere.
+        // Repeated keys are reported elsewhere.
         let position = self.left.iter().rposition(|member| member.key == key)?;
         let member = self.left.remove(position);
         self.left.retain(|other| other.key != key);
@@ -46,7 +46,7 @@ impl Members {
         let member = self.take(key)?;
         let flag = match &member.node.content {
             Content::Scalar(Value::Bool(flag)) => Some(*flag),
-            // As YAML 1.1 has it, which other systems read.
+            // The words of YAML 1.1, which other systems read.
             Content::Scalar(Value::String(word)) => match word.to_lowercase().as_str() {
                 "yes" | "on" => Some(true),
                 "no" | "off" => Some(false),
@@ -81,7 +81,7 @@ impl Members {
         Some((member.at, number?))
     }
 
-    /// The mapping of this name; an empty one where there is none.
+    /// Takes the mapping of this name; an empty one if it is missing.
     pub(super) fn mapping(&mut self, key: &str, notes: &mut Notes) -> Self {
         match self.take(key) {
             Some(member) => Self::of(member.node, notes),
@@ -94,7 +94,8 @@ impl Members {
         self.left.iter().find(is_there).is_some_and(|member| !is_empty(&member.node))
     }
 
-    /// Takes what has no meaning here, and says what happens instead where it says anything.
+    /// Takes keys that have no meaning in dormouse, and warns with the effect in their place if
+    /// they have a value.
     pub(super) fn give_up(&mut self, keys: &[&str], instead: &str, notes: &mut Notes) {
         for key in keys {
             if let Some(member) = self.take(key).filter(|member| !is_empty(&member.node)) {
@@ -103,14 +104,14 @@ impl Members {
         }
     }
 
-    /// What is left is unknown, which its system refuses.
+    /// Reports the remaining keys as unknown, which the other system refuses as well.
     pub(super) fn end(self, notes: &mut Notes) {
         for member in self.left {
             notes.problem(member.at, unknown_key(&member.key, &self.taken));
         }
     }
 
-    /// The same of a system that passes over what it does not know.
+    /// Ignores the remaining keys, as the other system does.
     pub(super) fn end_leniently(self, notes: &mut Notes) {
         for member in self.left {
             notes.warn(member.at, unknown_key(&member.key, &self.taken));
@@ -130,7 +131,7 @@ fn is_empty(node: &Node) -> bool {
     }
 }
 
-/// A mapping of our own config.
+/// A mapping of a dormouse config.
 #[derive(Default)]
 pub(super) struct Written(Vec<Member>);
 
@@ -148,19 +149,19 @@ impl Written {
         self.0.push(member);
     }
 
-    /// Takes over those of these members that there are, as they are.
+    /// Copies those of these members that are present.
     pub(super) fn keep(&mut self, from: &mut Members, keys: &[&str]) {
         self.0.extend(keys.iter().filter_map(|key| from.take(key)));
     }
 
-    /// Takes over a member under another name.
+    /// Copies a member under another name.
     pub(super) fn rename(&mut self, from: &mut Members, key: &str, ours: &str) {
         if let Some(Member { at, node, .. }) = from.take(key) {
             self.set_node(at, ours, node);
         }
     }
 
-    /// Adds how to log in, as far as it makes sense here: other systems pass over what does not.
+    /// Adds the login settings that dormouse understands: other systems ignore invalid ones.
     pub(super) fn set_login(&mut self, at: usize, mut login: Self, notes: &mut Notes) {
         let value =
             |written: &Self| Node { at, content: Content::Mapping(written.0.clone()) }.to_value();

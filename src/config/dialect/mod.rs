@@ -1,6 +1,6 @@
-//! Configs of the four systems that dormouse succeeds, as they are (DESIGN.md section 6; `docs/migrating.md` maps
-//! every key). Each is translated into the tree of a config of our own, in which every value keeps the place
-//! where it was written; what reads that knows nothing of other systems.
+//! The configs of the four systems that dormouse succeeds, unchanged (`docs/migrating.md` maps
+//! every key). Each is translated into the tree of a dormouse config in which every value keeps its
+//! place in the original file; later code knows nothing of other systems.
 
 mod dynamic_mcp;
 mod dynmcp;
@@ -18,7 +18,7 @@ use super::{
 };
 use members::{Members, Written};
 
-/// Whose config a file is, if it is not ours.
+/// The system that a file belongs to, if it is not dormouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Dynmcp,
@@ -27,24 +27,25 @@ pub enum Dialect {
     McpProxy,
 }
 
-/// What a file means beside its keys, as the system that it is for reads it.
+/// The meaning of a file in addition to its keys, as its system reads it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manner {
     pub(super) variables: Variables,
-    /// A reference to an undefined variable stays as it is written, and the server is used all the same.
+    /// True if a reference to an undefined variable stays as it is written, and the server is used
+    /// nevertheless.
     pub(super) keeps_undefined: bool,
-    /// The endpoints of `/servers/<name>/` are at `/<name>/` too.
+    /// True if the endpoints of `/servers/<name>/` are also at `/<name>/`.
     pub(super) servers_at_root: bool,
 }
 
-/// Where `${VAR}` is looked up.
+/// The source of `${VAR}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Variables {
     #[default]
     FileAndProcess,
     File,
     Process,
-    /// It is no reference at all.
+    /// The text is not a reference.
     Nowhere,
 }
 
@@ -58,12 +59,12 @@ impl Variables {
     }
 }
 
-/// What a translation has to say, each at a byte of the text.
+/// The messages of a translation, each at a byte of the text.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// The file cannot be used.
+    /// The reasons that the file cannot be used.
     pub(super) problems: Vec<(usize, String)>,
-    /// Something is not done, or done otherwise, and what happens instead.
+    /// The parts that dormouse ignores or treats differently, with the effect.
     pub(super) warnings: Vec<(usize, String)>,
 }
 
@@ -77,7 +78,7 @@ impl Notes {
     }
 }
 
-/// A config of another system as one of ours.
+/// A config of another system, translated.
 pub(super) struct Translated {
     pub(super) root: Node,
     pub(super) manner: Manner,
@@ -85,8 +86,9 @@ pub(super) struct Translated {
 }
 
 impl Dialect {
-    /// By the keys that only this system has. dynamic-mcp has them beside `mcpServers` as we have, so that they
-    /// decide nothing where a file is ours by its name or by a key.
+    /// Detects the system by the keys that only it has. dynamic-mcp has them next to `mcpServers`
+    /// as dormouse does, so that they decide nothing if the file is a dormouse config by its name
+    /// or by a key.
     pub(super) fn of(root: &Node, is_ours: bool, is_yaml: bool) -> Option<Self> {
         let value = root.to_value();
         let any_entry = |servers: &str, is_theirs: &dyn Fn(&Value) -> bool| {
@@ -98,7 +100,8 @@ impl Dialect {
         } else if any_entry("mcp", &|entry| has(entry, &["transport"])) {
             Some(Self::Dynmcp)
         } else if any_entry("servers", &|entry| has(entry, &["always_on", "tools"]))
-            // Before its first run it has neither. Other programs that have `servers` write them in JSON.
+            // Before its first run a config of multi-mcp has neither. Other programs that have
+            // `servers` write them in JSON.
             || is_yaml && any_entry("servers", &|entry| has(entry, &["command", "url"]))
         {
             Some(Self::MultiMcp)
@@ -121,12 +124,12 @@ impl Dialect {
         }
     }
 
-    /// Whether its entries have a place for tools and whether each is on.
+    /// Returns whether the entries of this system can hold tools and their switches.
     pub fn has_tools(self) -> bool {
         self == Self::MultiMcp
     }
 
-    /// Under which key the servers are.
+    /// Returns the key of the servers.
     pub(super) fn servers_key(self) -> &'static str {
         match self {
             Self::Dynmcp => "mcp",
@@ -148,7 +151,7 @@ impl Dialect {
     }
 }
 
-/// Translates each server's entry, under the name that it has.
+/// Translates each server's entry, under its name.
 fn servers(
     servers: Option<Member>,
     notes: &mut Notes,
@@ -166,7 +169,7 @@ fn servers(
     Member { key: "mcpServers".to_owned(), at, node: Node { at, content } }
 }
 
-/// Makes every string say itself, whatever looks like a variable in it.
+/// Escapes every string, so that no part of it reads as a variable.
 pub(super) fn literal_strings(value: &mut Value) {
     match value {
         Value::String(text) => *text = literal(text),
@@ -176,7 +179,7 @@ pub(super) fn literal_strings(value: &mut Value) {
     }
 }
 
-/// A text in which what looks like a variable is none.
+/// Escapes a text, so that no part of it reads as a variable.
 fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text;

@@ -23,14 +23,14 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
     let mut written = Written::default();
     let is_remote = entry.has("url");
     if is_remote {
-        // It writes out every key, also those that are for others.
+        // It writes every key, also those of other transports.
         for key in ["command", "args", "env"] {
             entry.take(key);
         }
     } else {
         command(&mut entry, &mut written, notes);
         written.keep(&mut entry, &["env"]);
-        // Its servers have its whole environment.
+        // Its servers inherit its whole environment.
         written.set(entry.at, "inheritEnv", true);
     }
     written.keep(&mut entry, &["description", "enabled", "url", "headers"]);
@@ -38,7 +38,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         match kind.as_str() {
             "sse" if is_remote => written.set(at, "type", "sse"),
             "streamablehttp" | "streamable-http" if is_remote => written.set(at, "type", "http"),
-            // `http` falls back to SSE there, as what says nothing does here.
+            // `http` falls back to SSE in multi-mcp, as an unset type does in dormouse.
             "stdio" | "sse" | "http" | "streamablehttp" | "streamable-http" => {}
             _ => notes.problem(at, "expected \"stdio\", \"sse\", \"http\" or \"streamablehttp\""),
         }
@@ -61,7 +61,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
     written
 }
 
-/// A command may be written with its arguments.
+/// Splits a command that is written with its arguments.
 fn command(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
     let mut args = Vec::new();
     if let Some((at, command)) = entry.text("command", notes) {
@@ -86,7 +86,7 @@ fn command(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
     }
 }
 
-/// What it knows of a tool is learned anew; what its user has said of it stays.
+/// Converts the switch of a tool. Its description is learned again; the user's choice stays.
 fn switch(tool: Member, notes: &mut Notes) -> Member {
     let Member { key, at, node } = tool;
     if !matches!(node.content, Content::Mapping(_)) {

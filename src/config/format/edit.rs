@@ -1,13 +1,13 @@
-//! Changes of single members of a file's text, in whatever form it is written.
+//! Edits of single members of a file's text, in any format.
 
 use serde_json::{Value, json};
 
 use super::{Format, Unreadable, json, toml, yaml};
 
-/// One change. The mapping that holds the member is there.
+/// One edit. The mapping that holds the member exists.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Edit {
-    /// Adds a member, or gives it another value.
+    /// Adds a member, or replaces its value.
     Set {
         path: Vec<String>,
         value: Value,
@@ -23,20 +23,20 @@ pub enum EditError {
         "`{0}` is written in a way that cannot be edited in place, as an alias of something else, say"
     )]
     NotHere(String),
-    /// An anchor that is used elsewhere too, say.
+    /// For example an anchor that is also used elsewhere.
     #[error("the change would have changed something else too")]
     ChangesMore,
 }
 
 impl Format {
-    /// The text after the edits: they are in it, and nothing else is different.
+    /// Returns the text after the edits, which changes nothing else.
     ///
     /// # Errors
-    /// When the text cannot be read, or not be edited without touching more.
+    /// If the text cannot be read, or not be edited without touching other parts.
     pub fn edit(self, text: &str, edits: &[Edit]) -> Result<String, EditError> {
         let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
         let bare = &text[mark.len()..];
-        // Not every editor keeps the line ends of Windows.
+        // Not every library keeps the line ends of Windows.
         let is_windows = bare.contains('\n') && bare.split_inclusive('\n').all(ends_as_in_windows);
         let unix = if is_windows { bare.replace("\r\n", "\n") } else { bare.to_owned() };
         let says_nothing = self.read(&unix).is_err_and(|error| error == Unreadable::empty());
@@ -50,14 +50,14 @@ impl Format {
         if is_windows {
             edited = edited.replace('\n', "\r\n");
         }
-        // However good the editors are: what they made must be what was wanted.
+        // The result is checked whatever the library did: it must be exactly the wanted value.
         let read = |text: &str| self.value(text).ok();
         let before = read(bare).ok_or(EditError::ChangesMore)?;
         let mut wanted = before.clone();
         for edit in edits {
             edit.apply(&mut wanted);
         }
-        // What is taken out, or has another in its place, takes line ends along.
+        // A removed or replaced part takes its line ends with it.
         let line_ends = |text: &str| text.matches("\r\n").count();
         let keeps_line_ends = match (line_ends(bare), line_ends(&edited)) {
             (had, has) if has >= had => true,
@@ -77,7 +77,7 @@ impl Format {
         }
     }
 
-    /// What content begins with.
+    /// Returns the start of a new file.
     fn beginning(self, edits: &[Edit]) -> String {
         match (self, edits.first()) {
             (Self::Json, _) => "{}\n".to_owned(),
@@ -87,16 +87,17 @@ impl Format {
     }
 }
 
-/// The last line may have no end.
+/// The last line may have no line end.
 fn ends_as_in_windows(line: &str) -> bool {
     line.ends_with("\r\n") || !line.ends_with('\n')
 }
 
 impl Edit {
-    /// The step to where a list has no element yet.
+    /// The step to the end of a list, where an element is added.
     pub const END: &str = "-";
 
-    /// Sets a member of a file that has this value; mappings on the way to it that are not there are made.
+    /// Returns an edit that sets a member of a file with this value, and creates missing mappings
+    /// on the path.
     pub fn put(root: &Value, path: &[&str], value: Value) -> Self {
         let mut parent = root;
         let mut there = 0;
@@ -119,7 +120,7 @@ impl Edit {
         }
     }
 
-    /// The member's name, and the way to the mapping that holds it.
+    /// Returns the member's name, and the path of the mapping that holds it.
     pub(super) fn target(&self) -> (&str, &[String]) {
         let (name, parents) = self.path().split_last().expect("a path has a step");
         (name, parents)
@@ -129,7 +130,7 @@ impl Edit {
         EditError::NotHere(self.path().join("."))
     }
 
-    /// Whether something that is there goes.
+    /// Returns whether the edit removes something.
     fn takes_away(&self, root: &Value) -> bool {
         let step_into = |value: &'_ Value, step: &String| match value {
             Value::Array(elements) => elements.get(step.parse::<usize>().ok()?).cloned(),

@@ -20,7 +20,7 @@ pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
 fn node(value: &ast::Value<'_>) -> Node {
     let content = match value {
         ast::Value::StringLit(string) => Content::Scalar(Value::String(string.value.to_string())),
-        // A number that is none for serde (1e999) stays visible as text, and is refused by type.
+        // A number that serde cannot hold (1e999) is kept as text, and refused by its type.
         ast::Value::NumberLit(number) => Content::Scalar(
             serde_json::from_str(number.value)
                 .unwrap_or_else(|_| Value::String(number.value.to_owned())),
@@ -49,8 +49,8 @@ pub(super) fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     Ok(text)
 }
 
-/// A new value in the place of another, or a new member of an object that stands on one line, is written on that
-/// line; `None` for all other edits.
+/// Replaces a value, or adds a member to an object on one line, within that line; `None` for all
+/// other edits.
 fn edit_inline(text: &str, edit: &Edit) -> Option<String> {
     let Edit::Set { value, .. } = edit else { return None };
     let (name, parents) = edit.target();
@@ -77,7 +77,7 @@ fn edit_inline(text: &str, edit: &Edit) -> Option<String> {
     Some([&text[..at], &new, &text[at..]].concat())
 }
 
-/// As somebody would write it on one line.
+/// Returns the value as people write it on one line.
 fn one_line(value: &Value) -> String {
     match value {
         Value::Object(members) if !members.is_empty() => {

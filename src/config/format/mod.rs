@@ -1,5 +1,5 @@
-//! The three forms in which a config can be written: each is read into the same tree of values that know their
-//! places, and edited in place, with every other byte kept.
+//! The three formats of a config: each is read into the same tree of located values, and edited in
+//! place with every other byte preserved.
 
 mod edit;
 mod json;
@@ -11,10 +11,10 @@ use std::path::Path;
 pub use edit::{Edit, EditError};
 use serde_json::{Map, Value};
 
-/// How a file is written, by the end of its name.
+/// The format of a file, by the end of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// With comments and trailing commas.
+    /// JSON with comments and trailing commas.
     Json,
     Yaml,
     Toml,
@@ -42,7 +42,7 @@ pub(super) struct Member {
     pub(super) node: Node,
 }
 
-/// Why a text cannot be read, and the byte where that shows.
+/// The reason that a text cannot be read, and the byte of the error.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unreadable {
     pub(super) at: usize,
@@ -65,10 +65,10 @@ impl Format {
         }
     }
 
-    /// What a text says; an empty one has no members.
+    /// Returns the value of a text; an empty text has no members.
     ///
     /// # Errors
-    /// When it cannot be read: where, and why.
+    /// The place and the reason, if the text cannot be read.
     pub fn value(self, text: &str) -> Result<Value, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self.read(text) {
@@ -91,7 +91,7 @@ impl Format {
 }
 
 impl Node {
-    /// How many values it holds, itself included.
+    /// Returns the number of values in the tree, itself included.
     fn size(&self) -> usize {
         1 + match &self.content {
             Content::Scalar(_) => 0,
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// A value that is all at one place.
+    /// Returns a tree whose values all have one place.
     pub(super) fn of_value(at: usize, value: Value) -> Self {
         let content = match value {
             Value::Array(elements) => Content::Sequence(
@@ -129,7 +129,7 @@ impl Node {
     }
 }
 
-/// Line and column from 1, of a byte offset.
+/// Returns the line and column, from 1, of a byte offset.
 pub(super) fn place(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -81,7 +81,7 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
                 new.set_position(old.position());
                 *old = new;
             } else if let Some(old) = table.get_mut(name) {
-                // What is written around it stays.
+                // The surrounding comments and blanks stay.
                 let decor = old.as_value()?.decor().clone();
                 let mut new = inline(value)?;
                 *new.decor_mut() = decor;
@@ -90,7 +90,7 @@ fn make(document: &mut DocumentMut, edit: &Edit) -> Option<()> {
                 let mut item = item(value, !is_inline)?;
                 let mut key = Key::new(name);
                 if is_inline {
-                    // The blank before the closing brace goes behind the new one.
+                    // The blank before the closing brace moves behind the new value.
                     let end = take_end(table);
                     item.as_value_mut()?.decor_mut().set_suffix(end);
                 } else if item.is_value() {
@@ -117,7 +117,7 @@ fn last_value(table: &mut dyn TableLike) -> Option<&mut TomlValue> {
     table.iter_mut().last().and_then(|(_, item)| item.as_value_mut())
 }
 
-/// What stands behind the last value of an inline table, which it loses.
+/// Takes the text behind the last value of an inline table.
 fn take_end(table: &mut dyn TableLike) -> RawString {
     let Some(last) = last_value(table) else { return RawString::default() };
     let end = last.decor().suffix().cloned().unwrap_or_default();
@@ -125,7 +125,7 @@ fn take_end(table: &mut dyn TableLike) -> RawString {
     end
 }
 
-/// The spaces before the keys of a table.
+/// Returns the spaces before the keys of a table.
 fn indentation(table: &dyn TableLike) -> String {
     let key = table.iter().last().and_then(|(name, _)| table.key(name));
     let before = key.and_then(|key| key.leaf_decor().prefix()?.as_str()).unwrap_or_default();
@@ -133,7 +133,7 @@ fn indentation(table: &dyn TableLike) -> String {
     before[start..].to_owned()
 }
 
-/// `None` for what TOML cannot say.
+/// Returns `None` for values that TOML cannot express.
 fn item(value: &Value, may_be_table: bool) -> Option<Item> {
     Some(match value {
         Value::Object(members) if may_be_table => {

@@ -1,4 +1,4 @@
-//! YAML 1.2 (core schema), and the merge key `<<` of 1.1, with which anchors are mostly used.
+//! YAML 1.2 (core schema), and the merge key `<<` of 1.1, for which anchors are mostly used.
 
 use std::{collections::HashMap, str::FromStr};
 
@@ -8,7 +8,7 @@ use yaml_edit::{Mapping, MappingEntry, Sequence, YamlFile, YamlNode};
 
 use super::{Content, Edit, EditError, Member, Node, Unreadable};
 
-/// Aliases can make a small text a large tree.
+/// Maximum number of values: aliases can make a small text a large tree.
 const MAX_NODES: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
@@ -22,10 +22,10 @@ pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
     reader.file()
 }
 
-/// Builds the tree from what the parser says.
+/// Builds the tree from the events of the parser.
 struct Reader<I> {
     events: I,
-    /// The byte of each character: the parser's places are numbers of characters.
+    /// The byte offset of each character: the parser counts characters.
     bytes: Vec<usize>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
@@ -67,7 +67,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
         self.bytes.get(character).or(self.bytes.last()).copied().unwrap_or(0)
     }
 
-    /// The node that begins with `event`.
+    /// Returns the node that begins with `event`.
     fn node(&mut self, event: Event<'a>, at: usize, depth: usize) -> Result<Node, Unreadable> {
         self.count(1, at)?;
         if depth > MAX_DEPTH {
@@ -131,7 +131,8 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
                 members.push(Member { key: key.into_owned(), at, node });
             }
         }
-        // What is said here wins over what is merged in, and the first that is merged in over later ones.
+        // A key of the mapping itself wins over merged ones, and the first merged one over later
+        // ones.
         for member in merged {
             if members.iter().all(|known| known.key != member.key) {
                 members.push(member);
@@ -141,7 +142,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
     }
 }
 
-/// The members of a mapping, or of several, that stand behind `<<`.
+/// Returns the members of the mapping, or of the mappings, behind `<<`.
 fn merge(node: Node) -> Result<Vec<Member>, Unreadable> {
     match node.content {
         Content::Mapping(members) => Ok(members),
@@ -171,7 +172,8 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>, at: usize) -> Result<Va
     }
 }
 
-/// What a plain scalar means if not its text (YAML 1.2.2, section 10.3.2). Infinity and NaN stay text.
+/// Returns the value of a plain scalar that is not a text (YAML 1.2.2, section 10.3.2). Infinity
+/// and NaN stay text.
 fn resolve(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
@@ -220,7 +222,7 @@ fn make(root: &Mapping, edit: &Edit) -> Option<()> {
     }
 }
 
-/// Takes an element out of a list, by its position, or puts one behind all others.
+/// Removes an element of a list by its position, or appends one.
 fn change_list(sequence: &Sequence, position: &str, edit: &Edit) -> Option<()> {
     match edit {
         Edit::Remove { .. } => sequence.remove(position.parse().ok()?).map(|_| ()),
@@ -236,7 +238,7 @@ fn push(sequence: &Sequence, value: &Value) -> Option<()> {
     members.iter().try_for_each(|(name, value)| set(&mapping, name, value))
 }
 
-/// The mapping under a key, which may look like a number or a boolean.
+/// Returns the mapping under a key, which may look like a number or a boolean.
 fn child(mapping: &Mapping, name: &str) -> Option<Mapping> {
     mapping.get_mapping(name).or_else(|| {
         let is_named = |entry: &MappingEntry| {
@@ -246,7 +248,7 @@ fn child(mapping: &Mapping, name: &str) -> Option<Mapping> {
     })
 }
 
-/// `None` for values that YAML cannot say like this.
+/// Returns `None` for values that YAML cannot express in this place.
 fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
     match value {
         Value::Bool(flag) => parent.set(name, *flag),
@@ -269,7 +271,7 @@ fn set(parent: &Mapping, name: &str, value: &Value) -> Option<()> {
             parent.set(name, sequence);
         }
         Value::Object(members) => {
-            // What stands in the place of a single value stays on its line.
+            // The replacement of a single value stays on its line.
             let is_inline = parent.get(name).is_some_and(|old| !is_blank(&old));
             let new = if is_inline { Mapping::new_flow() } else { Mapping::new_pending_block() };
             parent.set(name, new);

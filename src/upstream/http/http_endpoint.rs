@@ -123,7 +123,8 @@ impl HttpEndpoint {
 
     /// Waits until authorization is available.
     ///
-    /// # Errors If there is none.
+    /// # Errors
+    /// If there is none.
     pub(super) async fn wait_for_authorization(&self) -> Result<(), CallError> {
         if let Some(credentials) = &self.credentials {
             credentials.authorization().await?;

@@ -86,7 +86,8 @@ pub(super) async fn read_events(
 
 /// Requests the rest of a request's stream.
 ///
-/// # Errors If the stream cannot be resumed; the request may have been executed.
+/// # Errors
+/// If the stream cannot be resumed; the request may have been executed.
 pub(super) async fn resume(
     carrier: &StreamableHttp,
     cursor: &mut StreamCursor,
