@@ -304,7 +304,8 @@ pub static APPS: [App; 17] = [
         name: "LibreChat",
         locations: &[FileLocation::project("librechat.yaml")],
         entry_format: EntryFormat::Typed { local: "stdio", http: "streamable-http" },
-        hint: Some("LibreChat reads its file at its start; a URL must be among mcpSettings.allowedDomains"),
+        hint: Some("LibreChat reads its file at its start; the URL must match \
+            mcpSettings.allowedDomains"),
         ..COMMON
     },
 ];

@@ -279,7 +279,7 @@ impl AppFile {
             return Some(FoundEntry::Dormouse);
         }
         let Value::Object(members) = entry else {
-            return Some(FoundEntry::Unusable("its entry is no object".to_owned()));
+            return Some(FoundEntry::Unusable("its entry is not an object".to_owned()));
         };
         // Extensions that are built into Goose.
         if members
@@ -498,7 +498,7 @@ pub fn servers_of_config(
     let source = ServerSource { app: kind, id: "file", path: path.to_owned(), is_project: false };
     let classify = |name: &str, entry: Value| {
         let Value::Object(members) = entry else {
-            return FoundEntry::Unusable("its entry is no object".to_owned());
+            return FoundEntry::Unusable("its entry is not an object".to_owned());
         };
         if members.get("enabled") == Some(&json!(false)) {
             FoundEntry::Disabled

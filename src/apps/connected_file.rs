@@ -33,11 +33,11 @@ pub struct ConnectedFile {
 pub enum ConnectError {
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
-    #[error("it holds no object; what is in it has to go first")]
+    #[error("it does not contain an object: remove its content first")]
     NotAnObject,
-    #[error("what it says of `{0}` is nothing that servers can be put into")]
+    #[error("its `{0}` is not an object or a list of servers")]
     NotServers(String),
-    #[error("it has a server named {ENTRY_NAME} that is something else")]
+    #[error("it has a server named {ENTRY_NAME} that is not dormouse")]
     NameTaken,
     #[error("{0} cannot reach a server by a URL")]
     UrlsNotSupported(&'static str),

@@ -117,7 +117,7 @@ impl ImportPlan {
                     }
                     Err(why) => why,
                 },
-                FoundEntry::Disabled => "it is switched off there".to_owned(),
+                FoundEntry::Disabled => "it is disabled there".to_owned(),
                 FoundEntry::Dormouse => "it is dormouse itself".to_owned(),
                 FoundEntry::Unusable(why) => why,
             };

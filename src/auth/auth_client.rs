@@ -43,11 +43,11 @@ pub(super) struct AuthClient {
 /// Reason for which the client of the config cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("the keychain has no entry {0:?}, which is the \"clientSecret\"")]
+    #[error("the keychain has no entry {0:?}, which \"clientSecret\" names")]
     NoSecret(String),
-    #[error("the secret of the client cannot be read: {0}")]
+    #[error("cannot read the client's secret: {0}")]
     Unreadable(String),
-    #[error("the \"privateKey\" is none that is read here: a PKCS #8 PEM for ES256 or RS256")]
+    #[error("\"privateKey\" is not a PKCS #8 PEM for ES256 or RS256")]
     BadKey,
 }
 

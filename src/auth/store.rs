@@ -64,13 +64,13 @@ pub struct LoginStore {
 pub enum StoreError {
     #[error("cannot use {path}: {cause}")]
     Io { path: PathBuf, cause: io::Error },
-    #[error("cannot read {0}: it is no login of this version of dormouse")]
+    #[error("cannot read {0}: not a login of this version of dormouse")]
     Unreadable(PathBuf),
     #[error(transparent)]
     Keychain(#[from] KeychainError),
-    #[error("another process has held {0} for {LOCK_TIMEOUT:?}")]
+    #[error("another process held {0} for {LOCK_TIMEOUT:?}")]
     Locked(PathBuf),
-    #[error("there is no place to keep logins: is HOME set?")]
+    #[error("cannot determine the directory for logins: HOME is not set")]
     NoDirectory,
     #[error("dormouse is shutting down")]
     ShuttingDown,
@@ -301,7 +301,7 @@ impl LoginStore {
         let Ok(text) = serde_json::to_string(secrets) else { return false };
         let given = self.keychain.set(LOGINS_SERVICE, &key.0, Secret::new(text));
         if let Err(error) = &given {
-            tracing::warn!(%error, "the login is kept in a file");
+            tracing::warn!(%error, "storing the login in a file");
             // An entry that stays would be older than the file.
             let _ = self.keychain.delete(LOGINS_SERVICE, &key.0);
         }

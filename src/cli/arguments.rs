@@ -210,7 +210,7 @@ pub(super) struct AddArguments {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub(super) struct ImportArguments {
     /// AI tools (`claude-code`, `cursor`, …), or files
     #[arg(value_name = "APP|FILE", add = ArgValueCandidates::new(complete::apps))]
@@ -386,14 +386,14 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn help_says_what_can_be_typed() {
+    fn help_lists_commands_and_flags() {
         Arguments::command().debug_assert();
         let mut command = Arguments::command().term_width(80);
         insta::assert_snapshot!(command.render_long_help().to_string());
     }
 
     #[test]
-    fn what_follows_two_dashes_is_the_wrapped_server() {
+    fn arguments_after_two_dashes_are_the_wrapped_server() {
         let typed = ["dormouse", "--surface", "activate", "--", "npx", "-y", "server", "--eager"];
         let arguments = Arguments::try_parse_from(typed).unwrap();
         assert_eq!(arguments.wrapped, ["npx", "-y", "server", "--eager"]);

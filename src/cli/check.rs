@@ -97,7 +97,15 @@ impl Report {
     }
 
     fn print(&self) {
-        let of = self.dialect.map(|name| format!(", as {name} reads it")).unwrap_or_default();
+        let of = self
+            .dialect
+            .map(|name| {
+                format!(
+                    ", read as a config of \
+            {name}"
+                )
+            })
+            .unwrap_or_default();
         outln!("{}: ok, {}{of}", self.config.display(), counted(self.servers, "server"));
         // Undefined variables are reported as warnings with their places.
         let has_warning = |it: &&Unavailable| {

@@ -73,7 +73,7 @@ fn write(file: &ConfigFile, fleet: &Fleet, written: &BTreeSet<String>) -> Progre
         return Progress::Done;
     }
     let failed = |error: &dyn std::error::Error| {
-        tracing::warn!(%error, "the tools of the servers are not written into the config");
+        tracing::warn!(%error, "cannot write the tools of the servers into the config");
         Progress::Done
     };
     for _ in 0..MAX_TRIES {
@@ -119,7 +119,8 @@ fn with_tools(
         let Some(entry) = entry.filter(|entry| is_new && entry.tools.is_empty()) else { continue };
         match after.with_tools(&config.name, &catalog.tool_changes(entry)) {
             Ok(merged) => after = merged,
-            Err(error) => tracing::warn!(server = config.name, %error, "its tools are not written"),
+            Err(error) => tracing::warn!(server = config.name, %error, "cannot write the tools of \
+                a server into the config"),
         }
     }
     Some((after, written))

@@ -93,7 +93,7 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<Wor
     });
     let targets = targets.ok_or_else(|| {
         UsageError(format!(
-            "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"
+            "--log-level or DORMOUSE_LOG: {level:?} is neither a level nor a list of target=level"
         ))
     })?;
     // At lower levels, rmcp logs authorization codes. Hence these are off at every log level.

@@ -110,7 +110,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_marked_is_whole_characters(line in "[a-z\"=:\u{a0}\u{3000}é ]{0,9}", column in 0..12usize) {
+        fn mark_covers_whole_characters(line in "[a-z\"=:\u{a0}\u{3000}é \
+            ]{0,9}", column in 0..12usize) {
             prop_assert!(line.get(marked(&line, column)).is_some());
         }
     }
@@ -119,7 +120,8 @@ mod tests {
     fn problems_are_shown_with_their_lines_and_without_secrets() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("dormouse.json");
-        let text = "{\n  \"surfac\": \"direct\",\n  \"mcpServers\": {\"a\": {\"API_TOKEN\": \"abc\"}}\n}\n";
+        let text = "{\n  \"surfac\": \"direct\",\n  \"mcpServers\": {\"a\": {\"API_TOKEN\": \
+            \"abc\"}}\n}\n";
         std::fs::write(&file, text).unwrap();
         let problem = |line, column, key_path: &str, message: &str| Problem {
             file: file.clone(),

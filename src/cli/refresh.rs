@@ -59,7 +59,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
         }
     }
     if !names_tools && !typed.write && !probed.seen.is_empty() {
-        errln!("the config names no tools, and is left as it is; --write puts them in");
+        errln!("the config lists no tools and was not changed; --write adds them");
     }
     Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -127,7 +127,7 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
     let config = settings::server(&all, &seen.config.name)?;
     if let Some(dialect) = all.dialect.filter(|dialect| !dialect.has_tools()) {
         let count = counted(catalog.tools.len(), "tool");
-        return Ok(format!("{count}; a config of {} does not name them", dialect.name()));
+        return Ok(format!("{count}; a config of {} does not list tools", dialect.name()));
     }
     let changes = catalog.tool_changes(config);
     *file = file.with_tools(&config.name, &changes)?;
@@ -152,7 +152,7 @@ pub(super) fn keep(file: &ConfigFile, seen: &[Seen]) {
         let _ = cache.note_hung(&key, is_hung);
         let Ok(catalog) = outcome else { continue };
         if let Err(error) = cache.learn(&key, &config.name, catalog, &Pins::default()) {
-            errln!("{}: what it has is not kept: {error}", config.name);
+            errln!("{}: cannot store the catalog: {error}", config.name);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     };
     let auth = settings::auth(file.as_ref(), options);
     if let Some(dialect) = config.dialect {
-        tracing::info!("the config is read as one of {}", dialect.name());
+        tracing::info!("reading the config as one of {}", dialect.name());
     }
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -129,7 +129,7 @@ async fn serve(
         }
     };
     if tokio::time::timeout(STOP_TIMEOUT, fleet.stop()).await.is_err() {
-        tracing::error!("some servers did not end in time");
+        tracing::error!("some servers did not stop in time");
     }
     companions.end().await;
     watchdog.end();
@@ -164,7 +164,8 @@ impl Companions {
             let answering = control::serve(control.clone(), place);
             tasks.spawn(async {
                 if let Err(error) = answering.await {
-                    tracing::info!(%error, "other commands cannot reach this process");
+                    tracing::info!(%error, "cannot open the control socket; other commands cannot \
+                        reach this instance");
                 }
             });
         }
@@ -209,7 +210,7 @@ async fn serve_http(
         && auth_tokens.is_empty()
         && fleet.tokens_of_servers().is_empty()
     {
-        errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
+        errln!("dormouse: no authTokens configured; hosts must send this bearer token: {token}");
     }
     let access =
         HttpAccess { fallback, api_tokens, hosts: allowed_hosts, origins: allowed_origins };

@@ -21,13 +21,14 @@ use crate::{
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("the working directory is gone")?;
+    let directory = std::env::current_dir().context("the working directory does not exist")?;
     let store = TrustStore::of_user();
     Ok(config::find(named(options).as_deref(), &directory, store.as_ref())?.read(store.as_ref())?)
 }
 
 /// The text of a new config.
-pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds a server; docs/config.md has every key.
+pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds \
+    a server; docs/config.md has every key.
 {
   \"mcpServers\": {}
 }
@@ -36,10 +37,10 @@ pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `do
 /// Returns the config to write to, which may not exist yet; never a file of an app in the working
 /// directory.
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("the working directory is gone")?;
+    let directory = std::env::current_dir().context("the working directory does not exist")?;
     let store = TrustStore::of_user();
     let found = config::find_own(named(options).as_deref(), &directory, store.as_ref());
-    let found = found.context("cannot tell where your config would be: is HOME set?")?;
+    let found = found.context("cannot determine the config directory: HOME is not set")?;
     if found.path.exists() {
         let file = found.read(store.as_ref())?;
         file.check_trust(&trust_store()?)?;
@@ -51,8 +52,8 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
 
 /// Returns the directories of apps.
 pub(super) fn directories() -> anyhow::Result<Directories> {
-    let project = std::env::current_dir().context("the working directory is gone")?;
-    Directories::of_process(project).context("cannot tell where your files are: is HOME set?")
+    let project = std::env::current_dir().context("the working directory does not exist")?;
+    Directories::of_process(project).context("cannot determine the home directory: HOME is not set")
 }
 
 /// Returns the config that was named.
@@ -102,7 +103,10 @@ pub(super) fn choose(
 }
 
 pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
-    TrustStore::of_user().context("cannot tell where to keep what is trusted: is HOME set?")
+    TrustStore::of_user().context(
+        "cannot determine the data directory for trusted configs: HOME \
+        is not set",
+    )
 }
 
 /// Returns the directory for data that must not be lost.
@@ -113,7 +117,10 @@ fn data_directory() -> Option<PathBuf> {
 /// Returns the place of the original files of apps.
 pub(super) fn backups() -> anyhow::Result<Backups> {
     let directory = data_directory();
-    let directory = directory.context("cannot tell where to keep copies: is HOME set?")?;
+    let directory = directory.context(
+        "cannot determine the data directory for backups: HOME is \
+        not set",
+    )?;
     Ok(Backups::new(directory.join("backups")))
 }
 
@@ -196,7 +203,7 @@ pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerCon
     config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        UsageError(format!("there is no server {name:?}; there are: {known}"))
+        UsageError(format!("unknown server {name:?}; known: {known}"))
     })
 }
 

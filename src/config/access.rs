@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_origins_and_networks_are_told_from_others() {
+    fn addresses_origins_and_networks_are_validated() {
         for (text, expected) in [
             ("8080", true),
             (":8080", true),

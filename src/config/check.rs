@@ -53,14 +53,18 @@ pub(super) fn check(
     }
     if settings.remember_loads && settings.loads == Loads::Session {
         let at = [Step::Key("rememberLoads".to_owned())];
-        checker.report(&at, "a session ends with its host: there is nothing to remember with \"loads\": \"session\"");
+        checker.report(
+            &at,
+            "with \"loads\": \"session\" there are no loads to remember: sessions \
+            end with their hosts",
+        );
     }
     let mut servers = Vec::new();
     for (name, entry) in &file.mcp_servers {
         servers.push(checker.server(name, entry.clone(), &file, path, environment));
     }
     if checker.room == 0 {
-        checker.report(&[], format!("its variables expand to more than {MAX_EXPANSION} bytes"));
+        checker.report(&[], format!("the variables expand to more than {MAX_EXPANSION} bytes"));
     }
     let Checker { mut problems, warnings, .. } = checker;
     problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -187,7 +191,7 @@ impl Checker<'_, '_> {
             let found: Vec<Step> = track.path().iter().filter_map(step).collect();
             let message = match at(written, &found) {
                 Some(Value::String(text)) if text.contains("${") => {
-                    format!("{text:?} does not expand to a value that can stand here")
+                    format!("the expanded value of {text:?} is not valid here")
                 }
                 _ => in_plain_words(&error.to_string()),
             };
@@ -258,7 +262,8 @@ impl Checker<'_, '_> {
             }
             let path = reference_to(written, variable).unwrap_or_default();
             let message = format!(
-                "the variable {variable} is not defined; the server is unavailable until it is set in the environment or in .env"
+                "undefined variable {variable}: the server is unavailable until it is set in the \
+                    environment or in .env"
             );
             self.warnings.push(self.document.problem(&[at, &path].concat(), message));
         }
@@ -269,7 +274,7 @@ impl Checker<'_, '_> {
             profile.servers.keys().filter(|server| !file.mcp_servers.contains_key(*server))
         {
             let at = ["profiles", name, "servers", server].map(|key| Step::Key(key.to_owned()));
-            self.report(&at, format!("there is no server {server:?}"));
+            self.report(&at, format!("unknown server {server:?}"));
         }
     }
 
@@ -285,7 +290,7 @@ impl Checker<'_, '_> {
         if name.trim().is_empty() || name.chars().any(|c| c.is_control() || is_hidden(c)) {
             self.report(
                 &at,
-                "a server's name must not be blank or hold characters that cannot be seen",
+                "the name of a server must not be blank or contain invisible characters",
             );
         }
         let written = entry.clone();
@@ -377,7 +382,7 @@ pub(super) fn unknown_key(key: &str, known: &[String]) -> String {
     match near {
         Some((_, near)) => format!("unknown key {key:?}; did you mean {near:?}?"),
         None if known.is_empty() => format!("unknown key {key:?}"),
-        None => format!("unknown key {key:?}; known here: {}", known.join(", ")),
+        None => format!("unknown key {key:?}; known keys: {}", known.join(", ")),
     }
 }
 
@@ -450,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_makes_a_server_lazy_and_a_blank_one_does_not() {
+    fn only_a_description_that_is_not_blank_makes_a_server_lazy() {
         let config = parse(
             r#"{ // comments are welcome
               "idleTimeout": 30,
@@ -475,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undefined_variable_concerns_its_server_alone() {
+    fn undefined_variable_affects_only_its_server() {
         let config =
             parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
         let servers = config.unwrap().servers;
@@ -484,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_reported_with_its_place() {
+    fn every_problem_has_its_place() {
         insta::assert_snapshot!(
             problems(
                 r#"{
@@ -506,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_secret_is_not_repeated() {
+    fn possible_secrets_are_not_repeated() {
         let found = problems(
             r#"{"authTokens": "s3cret", "mcpServers": {"a": {"url": "https://x", "headers": "s3cret"},
                 "b": {"command": "x", "args": "--token=\"s3cret\", expected x", "env": "s3cret"}}}"#,
@@ -517,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_cannot_come_about_is_a_problem() {
+    fn impossible_login_is_a_problem() {
         let found = problems(
             r#"{"mcpServers": {
   "a": {"url": "https://x", "oauth": {"clientSecret": "s3cret", "redirectUri": "https://elsewhere/"}},
@@ -532,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_whose_variables_come_to_nothing_concerns_its_server_alone() {
+    fn login_with_undefined_variables_affects_only_its_server() {
         let config = parse(
             r#"{"mcpServers": {"a": {"url": "https://x", "oauth": {"authServer": "${HOME}"}}}}"#,
         );
@@ -541,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_a_server_that_is_not_there_is_a_problem() {
+    fn profile_with_an_unknown_server_is_a_problem() {
         let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}}, "mcpServers": {"a": {"command": "x"}}}"#;
         let found = problems(text);
         insta::assert_snapshot!(found[0]);
@@ -549,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_config_says_where() {
+    fn unparsable_text_is_reported_with_its_place() {
         for (text, expected) in [
             ("{\n  \"a\": ]\n}", "/etc/d/dormouse.json:2:8: not JSON: Unexpected close bracket"),
             ("[]", "/etc/d/dormouse.json:1:1: expected an object"),

@@ -160,7 +160,7 @@ impl<'a> Document<'a> {
                     if first != member.at && found.len() < MAX_REPEATED {
                         let (line, column) = place(self.text, first);
                         let message = format!(
-                            "this key stands here twice; the first is at line {line}, column {column}"
+                            "duplicate key; the first one is at line {line}, column {column}"
                         );
                         found.push(self.problem_at(member.at, path, message));
                     }

@@ -44,20 +44,19 @@ pub enum ConfigEdit {
 /// The reason that a config was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unchanged {
-    #[error("there is no server {0:?}")]
+    #[error("unknown server {0:?}")]
     Unknown(String),
-    #[error("there is a server {0:?} already")]
+    #[error("server {0:?} exists already")]
     Exists(String),
-    #[error(
-        "it is a config of {0}, which dormouse does not edit; `dormouse import` makes one of ours of it"
-    )]
+    #[error("this is a config of {0}, which dormouse does not edit; `dormouse import` converts it")]
     NotOurs(&'static str),
     #[error(
-        "{} belongs to another program, and dormouse does not write it; `dormouse import` copies its servers into a config of yours",
+        "{} belongs to another program, and dormouse does not edit it; `dormouse import` copies \
+            its servers into your config",
         .0.display()
     )]
     OfAnotherProgram(PathBuf),
-    #[error("cannot edit the entry of {what:?}, which has to be done by hand: {reason}")]
+    #[error("cannot edit the entry of {what:?}, edit it by hand: {reason}")]
     ByHand { what: String, reason: String },
     #[error(transparent)]
     Replace(#[from] ReplaceError),
@@ -123,7 +122,7 @@ impl ConfigFile {
             let servers =
                 place_of_tools(dialect).map_err(|why| Unchanged::by_hand(server, &why))?;
             if !can_be_key(tool) {
-                let why = format!("as a key {tool:?} would mean other tools too");
+                let why = format!("the key {tool:?} would match other tools as well");
                 return Err(Unchanged::by_hand(server, &why));
             }
             let written = document.written();

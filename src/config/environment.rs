@@ -32,7 +32,7 @@ pub struct Environment {
 pub enum EnvironmentError {
     #[error("cannot read the environment file {path}")]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{path}: {malformed} of its lines are no NAME=value")]
+    #[error("{path}: lines that are not NAME=value: {malformed}")]
     Malformed { path: PathBuf, malformed: usize },
 }
 
@@ -72,7 +72,8 @@ impl Environment {
         let malformed = self.add(lines);
         if malformed > 0 {
             let path = config.with_file_name(".env");
-            tracing::warn!(path = %path.display(), malformed, "skipped lines that are no NAME=value");
+            tracing::warn!(path = %path.display(), malformed, "skipped lines that are not \
+                NAME=value");
         }
         self
     }

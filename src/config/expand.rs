@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_with_an_empty_default_is_left_out_where_it_is_unset() {
+    fn unset_variable_with_an_empty_default_is_omitted() {
         let environment = Environment::from_pairs([("SET", "1"), ("EMPTY", "")]);
         let mut entry = json!({"env": {
             "A": "${SET:-}", "B": "${UNSET:-}", "C": "${env:EMPTY:-}", "D": "", "E": "x${UNSET:-}",
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_variables_expand_to_is_bounded() {
+    fn expansion_is_bounded() {
         let environment = Environment::from_pairs([("A", "12345")]);
         let mut value = json!(["${A}${A}${A}", "${B}"]);
         let mut room = 11;

@@ -89,7 +89,8 @@ fn choose(
     match (local, own) {
         (Some(local), Some(own)) if !is_known(&local) => {
             let path = visible(&local.path.display().to_string());
-            tracing::warn!(%path, "never trusted, and not used; `dormouse trust` allows its commands to run");
+            tracing::warn!(%path, "ignored an untrusted config in the working directory; to allow \
+                its commands, run `dormouse trust`");
             Some(own)
         }
         (local, own) => local.or(own),
@@ -333,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_working_directory_comes_before_the_users_own_and_needs_trust() {
+    fn working_directory_precedes_the_users_config_and_needs_trust() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("dormouse.json"), "{}").unwrap();
         let found = find_to_trust(None, directory.path()).unwrap();
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_a_config_that_was_never_trusted_are_not_read() {
+    fn variables_of_an_untrusted_config_are_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             std::fs::write(directory.path().join(name), text).unwrap();
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_trusted_gives_way_to_the_users_own() {
+    fn never_trusted_config_yields_to_the_users_own() {
         let found = |name: &str| Some(Found { path: name.into(), needs_trust: name == "local" });
         let chosen = |own, is_known| choose(found("local"), own, |_| is_known);
         assert_eq!(chosen(found("own"), false), found("own"));

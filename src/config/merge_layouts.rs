@@ -200,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn only_the_lines_that_have_to_change_do(
+    fn merge_changes_only_necessary_lines(
         servers in servers(),
         layout in layout(),
         tools in proptest::sample::subsequence(NAMES.to_vec(), 0..=NAMES.len()),

@@ -253,17 +253,15 @@ pub struct Launch {
 /// The reason that a server's entry cannot be used although the file is valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unavailable {
-    #[error("undefined: {}; set what is missing in the environment or in .env", .0.join(", "))]
+    #[error("undefined variables: {}; set them in the environment or in .env", .0.join(", "))]
     Undefined(Vec<String>),
-    #[error("its command is blank once its variables are expanded")]
+    #[error("`command` is blank after variable expansion")]
     BlankCommand,
-    #[error(
-        "its url is none once its variables are expanded; it must begin with http:// or https://"
-    )]
+    #[error("`url` is not valid after variable expansion; it must begin with http:// or https://")]
     BadUrl,
-    #[error("the value of its header {0:?} cannot be sent once its variables are expanded")]
+    #[error("the header {0:?} is not valid after variable expansion")]
     BadHeader(String),
-    #[error("the {0:?} of its \"oauth\" cannot be used once its variables are expanded")]
+    #[error("{0:?} of \"oauth\" is not valid after variable expansion")]
     BadOAuth(&'static str),
 }
 

@@ -71,10 +71,16 @@ pub fn router(control: Control) -> Router {
         .method_not_allowed_fallback(|| async {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this cannot be done here; see /api/v1/openapi.json",
+                "method not allowed; see /api/v1/openapi.json",
             )
         })
-        .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "there is nothing here") })
+        .fallback(|| async {
+            ApiError::new(
+                StatusCode::NOT_FOUND,
+                "no such route; see \
+            /api/v1/openapi.json",
+            )
+        })
         .with_state(control);
     Router::new().nest(BASE_PATH, routes)
 }
@@ -160,7 +166,13 @@ impl From<ChangeError> for ApiError {
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
+        let message = match &rejection {
+            JsonRejection::MissingJsonContentType(_) => {
+                "the Content-Type must be application/json".to_owned()
+            }
+            rejection => format!("the body is not valid: {}", cause(&rejection.body_text())),
+        };
+        Self::new(rejection.status(), message)
     }
 }
 
@@ -169,8 +181,14 @@ type JsonBody<T> = Result<Json<T>, JsonRejection>;
 
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
+        let message = format!("the path is not valid: {}", cause(&rejection.body_text()));
+        Self::new(rejection.status(), message)
     }
+}
+
+/// Returns the message of a rejection without the framework's introduction.
+fn cause(text: &str) -> &str {
+    text.split_once(": ").map_or(text, |(_, cause)| cause)
 }
 
 /// A name in the path, or the reason for which it cannot be read.
@@ -278,7 +296,7 @@ async fn set_tool_enabled(
     let Path((server, tool)) = names?;
     let known = control.server_report(&server).await?.inventory;
     if known.is_some_and(|known| known.tools.iter().all(|stock| stock.name != tool)) {
-        let message = format!("{server:?} has no tool {tool:?}");
+        let message = format!("server {server:?} has no tool {tool:?}");
         return Err(ApiError::new(StatusCode::NOT_FOUND, message));
     }
     let Json(Switch { enabled }) = body?;

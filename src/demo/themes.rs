@@ -31,7 +31,8 @@ const fn tool(
 pub(super) const THEMES: [Theme; 3] = [
     Theme {
         name: "notes",
-        description: "Keep, search and summarise personal notes. Use when the user wants to remember something.",
+        description: "Keep, search and summarise personal notes. Use when the user wants to \
+            remember something.",
         instructions: "Titles are unique; adding a note with a known title replaces it.",
         tools: &[
             tool(
@@ -44,7 +45,8 @@ pub(super) const THEMES: [Theme; 3] = [
             ),
             tool(
                 "list_notes",
-                "Lists the titles of all notes, newest first. Use search_notes when there are many.",
+                "Lists the titles of all notes, newest first. Use search_notes when there are \
+                    many.",
                 &[("limit", "integer", "The largest number of titles to return")],
             ),
             tool(
@@ -66,7 +68,8 @@ pub(super) const THEMES: [Theme; 3] = [
     },
     Theme {
         name: "weather",
-        description: "Weather now and for the next days, anywhere on earth. Use when a task depends on the weather.",
+        description: "Weather now and for the next days, anywhere on earth. Use when a task \
+            depends on the weather.",
         instructions: "Temperatures are in degrees Celsius.",
         tools: &[
             tool(
@@ -93,7 +96,8 @@ pub(super) const THEMES: [Theme; 3] = [
     },
     Theme {
         name: "library",
-        description: "Search a library's catalog, reserve and renew books. Use when the user asks for something to read.",
+        description: "Search a library's catalog, reserve and renew books. Use when the user asks \
+            for something to read.",
         instructions: "",
         tools: &[
             tool(

@@ -36,13 +36,16 @@ pub enum CallError {
     #[error("the connection closed before the answer")]
     Closed,
     /// The exchange was interrupted; other requests are not affected.
-    #[error("the connection broke before the answer ({0}); the request may have been executed")]
+    #[error(
+        "the connection was interrupted before the answer ({0}); the request may have been \
+        executed"
+    )]
     Broken(String),
     /// The other side cannot be reached, so that the request was not executed.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     /// This machine is out of descriptors or memory, so that the request was not executed.
-    #[error("cannot be reached, since this machine is at its limits: {0}")]
+    #[error("cannot be reached, since this machine is out of resources: {0}")]
     Exhausted(String),
     /// The other side refused the transport; `detail` is the start of its response.
     #[error("HTTP status {status}{detail}")]
@@ -53,11 +56,11 @@ pub enum CallError {
     Unauthorized(#[from] CredentialError),
     #[error("no answer for {0:?}")]
     TimedOut(Duration),
-    #[error("it does not read its input")]
+    #[error("the other side does not read its input")]
     Congested,
     #[error("the message of {size} bytes is above maxMessageBytes ({limit})")]
     Oversized { size: usize, limit: usize },
-    #[error("its answer is no JSON-RPC response: {0}")]
+    #[error("the answer is not a JSON-RPC response: {0}")]
     Malformed(&'static str),
     /// A question that the server asks before it answers cannot be relayed.
     #[error("{0}")]

@@ -145,7 +145,10 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
     let version = edit::get_str(result, "protocolVersion")
         .ok_or("the answer to initialize has no protocolVersion")?;
     if !LEGACY_VERSIONS.iter().any(|known| known.as_str() == version) {
-        return Err(format!("it speaks protocol version {version:?}, which dormouse does not"));
+        return Err(format!(
+            "the server speaks protocol version {version:?}, which dormouse does \
+            not support"
+        ));
     }
     Ok(Greeting {
         era: Era::Legacy,
@@ -233,7 +236,7 @@ fn about(info: &Raw) -> Option<String> {
 fn capabilities(result: &Raw) -> Result<Raw, String> {
     let capabilities = edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object);
     if capabilities.len() > MAX_CAPABILITIES_BYTES {
-        return Err(format!("its capabilities have more than {MAX_CAPABILITIES_BYTES} bytes"));
+        return Err(format!("the capabilities have more than {MAX_CAPABILITIES_BYTES} bytes"));
     }
     Ok(capabilities.detached())
 }

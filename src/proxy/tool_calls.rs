@@ -57,9 +57,9 @@ fn in_vain(fleet: &Fleet, action: Action) -> Raw {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
         Action::Load { server } | Action::Forward { server, .. } => {
             let name = &fleet.servers.config(server).name;
-            failed(format!("server {name:?} was loaded, and what was asked for is not there"))
+            failed(format!("server {name:?} was loaded but lacks the requested tool"))
         }
-        Action::Recall | Action::Index => failed("what is known of the servers cannot be read"),
+        Action::Recall | Action::Index => failed("cannot read the catalogs of the servers"),
     }
 }
 

@@ -61,7 +61,7 @@ fn activate_definition(
             all.iter().take(MAX_NAMED_TOOLS).map(|name| sanitized(name, 64)).collect();
         let more = if all.len() > MAX_NAMED_TOOLS { ", …" } else { "" };
         let count = counted(all.len(), "tool");
-        rest.push_str(&format!(" This will load {count}: {}{more}", names.join(", ")));
+        rest.push_str(&format!(" Loads {count}: {}{more}", names.join(", ")));
     }
     if let ServerVisibility::Offered { trouble: Some(trouble), .. } = visibility {
         rest.push_str(&format!(" ({})", sanitized(trouble, 500)));

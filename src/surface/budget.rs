@@ -6,7 +6,7 @@
 
 use super::{
     View,
-    text::{first_sentence, sanitized},
+    text::{self, first_sentence, sanitized},
 };
 use crate::catalog::{Exposed, ServerVisibility, Tool};
 
@@ -92,7 +92,7 @@ impl LoadedServer {
     fn counted(name: &str, about: &str, exposed: &Exposed) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let tools = exposed.for_model.len();
-        let counted = format!("{tools} tools; ask with `query`\n");
+        let counted = format!("{}; ask with `query`\n", text::counted(tools, "tool"));
         let mut forms = vec![format!("{name}: {counted}")];
         if !about.is_empty() {
             forms.insert(0, format!("{name}: {about}; {counted}"));
@@ -281,9 +281,10 @@ impl DescriptionBlocks {
         if self.loaded.is_empty() {
             return self.block(&[]);
         }
-        let tools: usize = self.loaded.iter().map(|loaded| loaded.tools).sum();
-        let servers = self.loaded.len();
-        format!("\n<tools>\n{tools} tools of {servers} servers; ask with `query`\n</tools>")
+        let tools = self.loaded.iter().map(|loaded| loaded.tools).sum();
+        let (tools, servers) =
+            (text::counted(tools, "tool"), text::counted(self.loaded.len(), "server"));
+        format!("\n<tools>\n{tools} of {servers}; ask with `query`\n</tools>")
     }
 
     /// Writes as many servers by name as fit into `room` bytes, the number of the others, and then

@@ -26,8 +26,8 @@ const FINDER_DESCRIPTION: &str = "Find tools of the MCP servers behind this one.
 
 /// The description of the parameter `query`: the words that help to find a tool (see
 /// `docs/search.md`).
-pub(super) const QUERY_DESCRIPTION: &str =
-    "What the tool does, in words of its name, and its server if known; finds unloaded servers too";
+pub(super) const QUERY_DESCRIPTION: &str = "What the tool should do, in words of its name, and its server if known; finds unloaded \
+        servers too";
 
 /// Maximum number of results of a query.
 const MAX_RESULTS: usize = 10;
@@ -104,8 +104,8 @@ fn discover_tool_definition(view: View<'_>) -> Raw {
     let mut preamble = FINDER_DESCRIPTION.to_owned();
     if has_lazy(view) && has_offered(view) {
         preamble.push_str(
-            "\nServers in <mcp_servers> are not loaded: \
-             call load_mcp with a server's name when a task needs it.",
+            "\nServers in <mcp_servers> are not loaded: call load_mcp with a server's name when a \
+                task needs one.",
         );
     }
     finder_definition(view, &budget::compose(view, &preamble, true))
@@ -135,13 +135,12 @@ fn finder_definition(view: View<'_>, description: &str) -> Raw {
 }
 
 fn use_tool_definition(view: View<'_>) -> Raw {
-    let description = "Call a tool found with discover_tool. Its result comes unchanged.";
+    let description = "Call a tool found with discover_tool. Returns the tool's result unchanged.";
     definition::meta_tool(view, caller_definition(USE_TOOL, description))
 }
 
 fn use_readonly_tool_definition(view: View<'_>) -> Raw {
-    let description =
-        "As use_tool, for tools that only read: those whose annotations say readOnlyHint.";
+    let description = "Like use_tool, but only for read-only tools (annotation readOnlyHint).";
     let mut definition = caller_definition(USE_READONLY_TOOL, description);
     definition["annotations"] = json!({"readOnlyHint": true});
     definition::meta_tool(view, definition)
@@ -175,7 +174,7 @@ pub(super) fn use_readonly_tool(view: View<'_>, params: &Raw, arguments: &Raw) -
     match named_call(view, USE_READONLY_TOOL, arguments) {
         Ok((at, input)) if is_readonly(view, at) => view.call_instead(at, params, &input),
         Ok((at, _)) => failure(format!(
-            "The tool {:?} does not say that it only reads; call it with use_tool",
+            "The tool {:?} is not marked as read-only; call it with use_tool",
             view.snapshot.qualified(at)
         )),
         Err(action) => action,
@@ -213,7 +212,7 @@ pub(super) fn read_detail(detail: Option<&str>) -> Result<Option<DetailLevel>, A
         Some("brief") => Ok(Some(DetailLevel::Brief)),
         Some("full") => Ok(Some(DetailLevel::Full)),
         Some(other) => Err(failure(format!(
-            "Unknown detail: {}. It is one of: name, brief, full",
+            "Unknown detail: {}. Use one of: name, brief, full",
             repeated(other)
         ))),
     }

@@ -37,7 +37,8 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     });
     let call = json!({
         "name": CALL_DYNAMIC_TOOL,
-        "description": described(view, "Call a tool of a group. Its result comes unchanged."),
+        "description": described(view, "Call a tool of a group. Returns the tool's result \
+            unchanged."),
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -80,8 +81,8 @@ fn line(view: View<'_>, server: &ServerView) -> Option<ServerLine> {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))
         }
         (ServerVisibility::Hidden, Presence::Evicted) => {
-            let cause = cause.unwrap_or("for some reason");
-            format!(" (failed three times, and is not tried again: {cause})")
+            let cause = cause.unwrap_or("unknown cause");
+            format!(" (failed three times and is not available: {cause})")
         }
         (ServerVisibility::Hidden, _) => return None,
         (ServerVisibility::Live(_), _) => String::new(),

@@ -26,8 +26,8 @@ pub(super) fn definition(view: View<'_>) -> Raw {
         view,
         json!({
             "name": LOAD_MCP,
-            "description": "Load an MCP server from <mcp_servers> and return what it has. \
-                Loading a loaded server again does no harm.",
+            "description": "Load an MCP server from <mcp_servers> and list its tools. Loading it \
+                again has no effect.",
             "inputSchema": {
                 "type": "object",
                 "properties": {"mcp_name": {"type": "string", "description": "The server's name"}},

@@ -216,7 +216,7 @@ impl View<'_> {
         let name = &self.snapshot.servers[server].name;
         match why {
             WithheldReason::SwitchedOff => failure(format!(
-                "The tool {tool:?} of server {name:?} is switched off by the config of dormouse"
+                "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
             )),
             WithheldReason::Changed => {
                 Action::Reexamine { server: self.id(server), result: blocked(name, tool) }
@@ -232,7 +232,7 @@ impl View<'_> {
         match (near.is_empty(), unloaded.is_empty()) {
             (false, _) => format!("Unknown tool: {name}. Did you mean: {}?", near.join(", ")),
             (true, false) => format!(
-                "Unknown tool: {name}. These servers are not loaded yet, and may have it: {}",
+                "Unknown tool: {name}. These servers are not loaded yet and may have it: {}",
                 section::name_list(&unloaded, MAX_NAME_LIST_BYTES)
             ),
             (true, true) => format!("Unknown tool: {name}"),
@@ -266,9 +266,8 @@ pub fn failed(message: impl AsRef<str>) -> Raw {
 /// Returns the result of a call of a changed tool that has to be approved first.
 pub fn blocked(server: &str, tool: &str) -> Raw {
     failed(format!(
-        "The tool {tool:?} of server {server:?} is blocked: its definition is not what it was when \
-         it was first seen, or what it was is not known any more. Its owner has to look at it and \
-         run: dormouse approve {server} {tool}"
+        "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
+            was first seen, or cannot be compared. The user has to review it and run: dormouse approve {server} {tool}"
     ))
 }
 

@@ -443,7 +443,8 @@ impl ServerActor {
                 }
             }
             Err(error) => {
-                tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");
+                tracing::warn!(server = self.name(), %error, "cannot refresh the lists; keeping \
+                    the known catalog");
                 self.postpone_expiry();
             }
         }

@@ -235,7 +235,13 @@ pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
 fn has_proper_marks(server: &str, tool: &Tool) -> bool {
     let checked = request_headers::check_parameters(&tool.raw);
     if let Err(problem) = &checked {
-        tracing::warn!(server, tool = tool.name, problem, "left out a tool");
+        tracing::warn!(
+            server,
+            tool = tool.name,
+            problem,
+            "skipped a tool with invalid header \
+            parameters"
+        );
     }
     checked.is_ok()
 }
@@ -271,7 +277,7 @@ impl ListReader<'_> {
         if dropped > 0 {
             tracing::warn!(
                 server = self.server,
-                "left out {dropped} malformed, oversized or repeated items of {method}"
+                "skipped {dropped} malformed, oversized or repeated items of {method}"
             );
         }
         Ok(Some(items))
@@ -299,24 +305,24 @@ impl ListReader<'_> {
             self.note_ttl(&page);
             bytes += page.len();
             if bytes > MAX_LIST_BYTES {
-                return Err(refused(format!("its pages have more than {MAX_LIST_BYTES} bytes")));
+                return Err(refused(format!("the pages have more than {MAX_LIST_BYTES} bytes")));
             }
             let elements = edit::get(&page, member).and_then(|list| edit::elements(&list));
             items.extend(
-                elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?,
+                elements.ok_or_else(|| refused(format!("the result has no {member:?} array")))?,
             );
             let max = if method == method::RESOURCES_LIST { MAX_RESOURCES } else { MAX_ITEMS };
             if items.len() > max {
-                return Err(refused(format!("it lists more than {max} items")));
+                return Err(refused(format!("the list has more than {max} items")));
             }
             cursor = edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null");
             match &cursor {
                 None => return Ok(items),
                 Some(next) if next.len() > MAX_CURSOR_BYTES => {
-                    return Err(refused("its cursor is too long".to_owned()));
+                    return Err(refused("the cursor is too long".to_owned()));
                 }
                 Some(next) if !cursors.insert(next.clone()) || cursors.len() >= MAX_PAGES => {
-                    return Err(refused("its pages never end".to_owned()));
+                    return Err(refused("the list has too many pages".to_owned()));
                 }
                 Some(_) => {}
             }
@@ -330,7 +336,8 @@ impl ListReader<'_> {
         if method != method::RESOURCE_TEMPLATES_LIST {
             tracing::warn!(
                 server = self.server,
-                "it declares what {method} lists and does not know the method; the list is empty"
+                "the server declares a capability but lacks its method {method}; treating the \
+                    list as empty"
             );
         }
     }

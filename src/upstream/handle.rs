@@ -297,7 +297,8 @@ impl Upstream {
                 self.0.merge(lists, if is_late { Audience::All } else { Audience::NotListing });
             }
             Err(error) => {
-                tracing::warn!(server = self.name(), %error, "cannot list; keeping what is known");
+                tracing::warn!(server = self.name(), %error, "cannot read the lists; keeping the \
+                    known catalog");
             }
         }
     }
@@ -419,7 +420,7 @@ impl UpstreamInner {
             let told =
                 connection.peer.request(method::LOGGING_SET_LEVEL, Some(params), options).await;
             if !matches!(told, Ok(Ok(_))) {
-                tracing::debug!(server = self.config.name, ?told, "refused the log level");
+                tracing::debug!(server = self.config.name, ?told, "server refused the log level");
             }
         }
     }

@@ -53,7 +53,7 @@ async fn renew_subscription(peer: &Peer, uri: String, silence: Duration) {
     let options = CallOptions::silent_for(silence);
     let renewed = peer.request(method::RESOURCES_SUBSCRIBE, Some(params), options).await;
     if !matches!(renewed, Ok(Ok(_))) {
-        tracing::warn!(uri, ?renewed, "cannot renew a subscription");
+        tracing::warn!(uri, ?renewed, "cannot restore a subscription");
     }
 }
 

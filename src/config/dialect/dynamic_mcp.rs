@@ -104,7 +104,7 @@ fn timeouts(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
         [Some(resources), Some(prompts)]
             if resources.node.to_value() != prompts.node.to_value() =>
         {
-            let instead = "dormouse has one deadline for resources and prompts: that of resources";
+            let instead = "dormouse has one timeout for resources and prompts: that of resources";
             notes.warn(prompts.at, instead);
             own.set_node(resources.at, "request", resources.node);
         }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whose_keys_it_has() {
+    fn system_is_detected_by_its_keys() {
         for (text, expected) in [
             (r#"{"mcpProxy": {}, "mcpServers": {}}"#, Some(Dialect::McpProxy)),
             (r#"{"mcp": {"a": {"transport": "stdio"}}}"#, Some(Dialect::Dynmcp)),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn dynmcp_looks_variables_up_where_it_is_told() {
+    fn dynmcp_reads_variables_from_the_chosen_source() {
         for (mode, expected) in [
             ("enable", "file file process"),
             ("dotenv", "file file ${TOKEN:-}"),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn dynamic_mcp_waits_as_long_as_it_says_and_leaves_what_is_undefined() {
+    fn dynamic_mcp_keeps_its_timeouts_and_undefined_variables() {
         let config = read(
             r#"{"mcpServers": {
                 "a": {"command": "${SET}", "args": ["${SET}", "${NOPE}"], "idle_timeout": 60,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn mcp_proxy_hands_its_options_on() {
+    fn mcp_proxy_servers_inherit_its_options() {
         let config = read(
             r#"{"mcpProxy": {"addr": ":9090", "options": {"lazyLoad": true, "authTokens": ["${TOKEN}"], "panicIfInvalid": true}},
                 "mcpServers": {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_says_in_its_own_words_how_to_log_in() {
+    fn login_settings_of_each_system_are_translated() {
         for (text, redirect, scopes, secret) in [
             (
                 r#"{"mcp": {"a": {"transport": "sse", "url": "https://x/",
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_makes_no_sense_here_is_passed_over_as_there() {
+    fn unsupported_login_settings_are_ignored() {
         let config = read(
             r#"{"mcpProxy": {}, "mcpServers": {
                 "a": {"url": "https://x/", "headers": {"authorization": "Bearer t"}, "oauth": {"clientId": "c"}},
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_the_words_of_the_file() {
+    fn problems_use_the_keys_of_the_file() {
         let problems = |text| match read(text) {
             Err(ConfigError::Invalid(problems)) => said(&problems),
             other => panic!("{other:?}"),

@@ -19,12 +19,10 @@ pub enum Edit {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    #[error(
-        "`{0}` is written in a way that cannot be edited in place, as an alias of something else, say"
-    )]
+    #[error("`{0}` cannot be edited in place, for example because it is an alias")]
     NotHere(String),
     /// For example an anchor that is also used elsewhere.
-    #[error("the change would have changed something else too")]
+    #[error("the edit would change other parts as well")]
     ChangesMore,
 }
 
@@ -181,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_one_line_stays_there() {
+    fn one_line_values_stay_on_one_line() {
         let edits = [
             set("a.tools.new", json!(true)),
             set("a.tools.old", json!({"enabled": true, "stale": true})),
@@ -196,12 +194,14 @@ mod tests {
             (
                 Format::Toml,
                 "a = { tools = { old = true } } # a\nb = { c = 1 }\n",
-                "a = { tools = { old = { enabled = true, stale = true }, new = true } } # a\nb = { c = 1, tools = { x = true } }\n",
+                "a = { tools = { old = { enabled = true, stale = true }, new = true } } # a\nb = \
+                    { c = 1, tools = { x = true } }\n",
             ),
             (
                 Format::Yaml,
                 "a: { tools: { old: true } } # a\nb: {c: 1}\n",
-                "a: { tools: { old: {enabled: true, stale: true}, new: true } } # a\nb: {c: 1, tools: {x: true}}\n",
+                "a: { tools: { old: {enabled: true, stale: true}, new: true } } # a\nb: {c: 1, \
+                    tools: {x: true}}\n",
             ),
         ] {
             assert_eq!(format.edit(before, &edits).unwrap(), after, "{format:?}");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_lines_of_its_own_gets_more_of_them() {
+    fn values_on_separate_lines_get_more_lines() {
         let edits = [set("a.tools", json!({"x": true, "y": true}))];
         for (format, before, after) in [
             (
@@ -226,7 +226,8 @@ mod tests {
             (
                 Format::Json,
                 "{\n  \"a\": {\n    \"c\": 1\n  }\n}\n",
-                "{\n  \"a\": {\n    \"c\": 1,\n    \"tools\": {\n      \"x\": true,\n      \"y\": true\n    }\n  }\n}\n",
+                "{\n  \"a\": {\n    \"c\": 1,\n    \"tools\": {\n      \"x\": true,\n      \"y\": \
+                    true\n    }\n  }\n}\n",
             ),
         ] {
             assert_eq!(format.edit(before, &edits).unwrap(), after, "{format:?}");
@@ -234,17 +235,19 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_member_is_put_in_the_place_of_another() {
+    fn whole_member_is_replaced() {
         let edits = [set("m.a", json!({"url": "u"})), Edit::remove(&["m", "b"])];
         for (format, before, after) in [
             (
                 Format::Toml,
-                "[m]\n\n# why\n[m.a]\ncommand = \"x\"\n[m.a.env]\nK = \"v\"\n\n[m.b]\nc = 1\n\n[z]\nq = 1\n",
+                "[m]\n\n# why\n[m.a]\ncommand = \"x\"\n[m.a.env]\nK = \"v\"\n\n[m.b]\nc = \
+                    1\n\n[z]\nq = 1\n",
                 "[m]\n\n# why\n[m.a]\nurl = \"u\"\n\n[z]\nq = 1\n",
             ),
             (
                 Format::Json,
-                "{\r\n\t\"m\": {\r\n\t\t\"a\": 1,\r\n\t\t// gone\r\n\t\t\"b\": {\r\n\t\t}\r\n\t}\r\n}",
+                "{\r\n\t\"m\": {\r\n\t\t\"a\": 1,\r\n\t\t// gone\r\n\t\t\"b\": \
+                    {\r\n\t\t}\r\n\t}\r\n}",
                 "{\r\n\t\"m\": {\r\n\t\t\"a\": { \"url\": \"u\" }\r\n\t\t// gone\r\n\t}\r\n}",
             ),
             (Format::Yaml, "m:\n  b: 1\n  a:\n    c: 1\n", "m:\n  a: {url: u}\n"),
@@ -255,10 +258,12 @@ mod tests {
 
     #[test]
     fn lists_of_yaml_lose_and_gain_elements() {
-        let before = "list:\n  # one\n  - name: x # why\n    args:\n      - -y\n  - name: y\n    n: 2\n# end\nz: 1\n";
+        let before = "list:\n  # one\n  - name: x # why\n    args:\n      - -y\n  - name: y\n    \
+            n: 2\n# end\nz: 1\n";
         let added = json!({"name": "z", "args": ["a", "b"], "env": {"K": "v"}});
         let edits = [set("list.-", added.clone()), Edit::remove(&["list", "0"])];
-        let after = "list:\n  # one\n  - name: y\n    n: 2\n  - name: z\n    args: [a, b]\n    env:\n      K: v\n# end\nz: 1\n";
+        let after = "list:\n  # one\n  - name: y\n    n: 2\n  - name: z\n    args: [a, b]\n    \
+            env:\n      K: v\n# end\nz: 1\n";
         assert_eq!(Format::Yaml.edit(before, &edits).as_deref(), Ok(after));
         let after = "z: 1\nlist:\n  - name: z\n    args: [a, b]\n    env:\n      K: v\n";
         let edits = [set("list", json!([added]))];
@@ -266,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_gets_what_it_lacks() {
+    fn empty_file_gets_missing_mappings() {
         for (format, after) in [
             (Format::Json, "{\n  \"m\": {\n    \"a\": {\n      \"c\": 1\n    }\n  }\n}\n"),
             (Format::Toml, "[m.a]\nc = 1\n"),

@@ -255,7 +255,7 @@ fn resolve_endpoint(
         let surface = asked.unwrap_or(config.surface);
         Ok(Endpoint { surface, only: Some(server) })
     } else {
-        let message = format!("there is no server {name:?}");
+        let message = format!("unknown server {name:?}");
         Err(refusal(StatusCode::NOT_FOUND, None, &message))
     }
 }

@@ -41,7 +41,7 @@ impl ServerActor {
                     if !owned.is_expired() {
                         let description = owned.describe_end().await;
                         tracing::warn!(server, "the server ended{description}");
-                        shared.status.lock().last_error = Some(format!("it ended{description}"));
+                        shared.status.lock().last_error = Some(format!("ended{description}"));
                     }
                     owned.end(ShutdownPolicy::QUICK).await;
                 });
@@ -50,7 +50,7 @@ impl ServerActor {
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
                 self.log_unreachable(&cause.to_string());
-                let trouble = format!("not reachable now: {}", cause.in_short());
+                let trouble = format!("not reachable: {}", cause.in_short());
                 self.shared.observer.troubled(Some(trouble));
                 self.first_attempt_over();
             }
@@ -61,7 +61,8 @@ impl ServerActor {
             }
             Effect::PublishOffered => self.shared.observer.troubled(None),
             Effect::PublishEvicted(cause) => {
-                tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
+                tracing::warn!(server = self.name(), %cause, "server evicted after three \
+                    consecutive failed loads");
                 self.shared.observer.evicted();
                 self.first_attempt_over();
             }
@@ -137,13 +138,13 @@ impl ServerActor {
         }
     }
 
-    /// Logs the reason that the server cannot be reached, once for all retries that fail for the
+    /// Logs the reason that the server server unreachable, once for all retries that fail for the
     /// same reason.
     fn log_unreachable(&mut self, cause: &str) {
         if self.logged.as_deref() == Some(cause) {
-            tracing::debug!(server = self.name(), cause, "still cannot be reached");
+            tracing::debug!(server = self.name(), cause, "server still unreachable");
         } else {
-            tracing::warn!(server = self.name(), cause, "cannot be reached");
+            tracing::warn!(server = self.name(), cause, "server unreachable");
             self.logged = Some(cause.to_owned());
         }
     }
@@ -157,7 +158,7 @@ impl ServerActor {
         let error = match refusal.clone() {
             LoadRefusal::Failed { cause, attempts_left } => {
                 if !self.is_logged(&cause) {
-                    tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
+                    tracing::warn!(server, %cause, attempts_left, "cannot load server");
                 }
                 self.shared.observer.failed(cause.in_short());
                 LoadError::Failed { server, cause, attempts_left }

@@ -64,7 +64,13 @@ async fn read_address(events: &mut EventReader, base: &Url) -> Result<Url, Attem
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,
-            Ok(None) => return Err(refused("it ended before it named an endpoint".to_owned())),
+            Ok(None) => {
+                return Err(refused(
+                    "the stream ended before it named an \
+                endpoint"
+                        .to_owned(),
+                ));
+            }
             Err(error) => return Err(refused(error.to_string())),
         };
         if event.kind.as_deref() != Some("endpoint") {
@@ -74,8 +80,8 @@ async fn read_address(events: &mut EventReader, base: &Url) -> Result<Url, Attem
         let named = String::from_utf8_lossy(&data).trim().to_owned();
         return match base.join(&named) {
             Ok(address) if address.origin() == base.origin() => Ok(address),
-            Ok(_) => Err(refused(format!("its endpoint {named:?} is of another origin"))),
-            Err(_) => Err(refused(format!("its endpoint {named:?} is no address"))),
+            Ok(_) => Err(refused(format!("the endpoint {named:?} has another origin"))),
+            Err(_) => Err(refused(format!("the endpoint {named:?} is not a URL"))),
         };
     }
 }
@@ -109,7 +115,7 @@ impl SseTransport {
             () = self.stop.cancelled() => StreamEnd::Finished,
         };
         if let StreamEnd::Failed(error) = end {
-            tracing::warn!(server = self.inbound.server(), %error, "its stream broke");
+            tracing::warn!(server = self.inbound.server(), %error, "event stream interrupted");
         }
         self.peer().close();
     }

@@ -109,7 +109,7 @@ pub(super) async fn resume(
         }
         cursor.failures += 1;
     }
-    Err(CallError::Broken("the stream ended, and cannot be resumed".to_owned()))
+    Err(CallError::Broken("the stream ended and cannot be resumed".to_owned()))
 }
 
 /// Keeps the standalone stream open for the life of the session. Many servers have none.
@@ -132,12 +132,17 @@ pub(super) async fn listen(carrier: Arc<StreamableHttp>) {
                 if !carrier.notice_expiry(status) {
                     let refusal = HttpRefusal::read(response).await;
                     let reason = refusal.error().to_string();
-                    tracing::debug!(server = carrier.server(), reason, "offers no stream of news");
+                    tracing::debug!(
+                        server = carrier.server(),
+                        reason,
+                        "server offers no \
+                        standalone stream"
+                    );
                 }
                 return;
             }
             Err(_) if cursor.failures >= MAX_FAILURES => {
-                tracing::warn!(server = carrier.server(), "cannot be reached any more");
+                tracing::warn!(server = carrier.server(), "server unreachable");
                 return carrier.peer().close();
             }
             Err(error) => {

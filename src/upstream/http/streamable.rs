@@ -156,7 +156,7 @@ impl StreamableHttp {
     async fn post_unanswered(&self, message: Message, _guard: UnsentGuard) {
         let posting = self.endpoint.post(&message, self.headers());
         let Ok(posted) = tokio::time::timeout(POST_TIMEOUT, posting).await else {
-            tracing::debug!(server = self.inbound.server(), "does not take a notification");
+            tracing::debug!(server = self.inbound.server(), "server refused a notification");
             return;
         };
         match posted {
@@ -168,7 +168,8 @@ impl StreamableHttp {
                 tracing::debug!(server = self.inbound.server(), %error, "refused a notification");
             }
             Err(error) => {
-                tracing::debug!(server = self.inbound.server(), %error, "cannot send a notification");
+                tracing::debug!(server = self.inbound.server(), %error, "cannot send a \
+                    notification");
             }
         }
     }
@@ -223,9 +224,9 @@ impl StreamableHttp {
                         Ok(())
                     }
                     [Err(InvalidMessage::NotJson { .. })] => {
-                        Err(CallError::Malformed("it is not JSON"))
+                        Err(CallError::Malformed("the answer is not JSON"))
                     }
-                    _ => Err(CallError::Malformed("it answers another request")),
+                    _ => Err(CallError::Malformed("the answer belongs to another request")),
                 }
             }
             Some(ResponseBody::Events(events)) => {
@@ -262,10 +263,7 @@ impl StreamableHttp {
             return false;
         }
         if !std::mem::replace(&mut session.is_expired, true) {
-            tracing::info!(
-                server = self.inbound.server(),
-                "the session has expired; a new one follows"
-            );
+            tracing::info!(server = self.inbound.server(), "session expired; starting another");
             self.peer().retire();
         }
         true
