@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::{
     app::{APPS, App, UNKNOWN_APP},
-    backups::Backups,
     entry::{TranslatedEntry, is_server_entry},
     locations::{Directories, FileLocation, FileScope, KeyPaths, PROJECT_KEY},
     variables::VariableContext,
@@ -240,16 +239,6 @@ impl AppFile {
             })
         };
         others.filter(|project| **project != *here).filter_map(elsewhere).collect()
-    }
-
-    /// Loads the entry that `dormouse connect` has written into this file from the record.
-    ///
-    /// The entry may launch dormouse under another name or have the URL of another machine, so that
-    /// its content alone does not identify it.
-    pub fn load_dormouse_entry(&mut self, backups: &Backups) {
-        // `disconnect` and `prepare_record` report an unreadable record.
-        self.dormouse_entry =
-            backups.read_record(&self.path).ok().flatten().map(|record| record.entry);
     }
 
     /// Returns whether the file applies to all users of a project while the app also has a file for

@@ -244,7 +244,7 @@ impl AppFile {
 
     fn preamble_edits(&self) -> Vec<Edit> {
         let member = |(key, value): &(&str, &str)| Edit::put(&json!({}), &[key], json!(value));
-        self.app.preamble.iter().map(member).collect()
+        self.app.connecting.preamble.iter().map(member).collect()
     }
 
     fn edit_text(&self, text: &str, edits: &[Edit]) -> Result<String, EditError> {

@@ -155,17 +155,15 @@ impl Authorizer {
                 let authorization = token.authorization.clone();
                 if token.login.is_expired(now) {
                     Ok(LoginDecision::UpdateFirst(LoginUpdate::Renew))
-                } else if token.renew_at.is_some_and(|at| at <= now) && self.is_renewable(token) {
+                } else if token.renew_at.is_some_and(|at| at <= now)
+                    && (token.login.can_be_renewed() || self.uses_client_credentials())
+                {
                     Ok(LoginDecision::UseAndRenew(authorization))
                 } else {
                     Ok(LoginDecision::Use(Some(authorization)))
                 }
             }
         }
-    }
-
-    fn is_renewable(&self, token: &CurrentToken) -> bool {
-        token.login.can_be_renewed() || self.uses_client_credentials()
     }
 
     fn uses_client_credentials(&self) -> bool {

@@ -14,12 +14,14 @@ use super::{
     callback::{Callback, CallbackPage, CallbackRequest},
     credential::Credential,
     discovery::AuthServer,
-    guarded_client::{GuardedClient, checked_login_url},
+    guarded_client::GuardedClient,
     login_error::{LoginError, scrubbed},
+    login_url::checked_login_url,
     preparation::PreparedLogin,
     registration::{CODE_GRANT, register},
     scopes::{OFFLINE_ACCESS, quoted},
-    store::{LoginStore, StoreError},
+    store::LoginStore,
+    store_error::StoreError,
     token_request::TokenGrant,
 };
 use crate::config::{Secret, ServerConfig};

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{
     LoginTarget,
-    credential::AuthMethod,
+    auth_method::AuthMethod,
     guarded_client::GuardedClient,
     login_error::{self, LoginError},
     scopes::{self, OFFLINE_ACCESS},

@@ -21,7 +21,7 @@ use reqwest::{
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use url::{Host, Origin, Url};
 
-use super::LoginError;
+use super::redaction::redacted;
 use crate::{
     base::Lock,
     config::is_loopback,
@@ -221,29 +221,6 @@ fn redacted_uri(request: &HttpRequest) -> String {
 
 fn failed(to: &Url, error: &reqwest::Error) -> GuardedClientError {
     GuardedClientError::Failed { to: redacted(to), cause: cause_of(error) }
-}
-
-/// Limit against hostile addresses; real ones are far shorter.
-const MAX_URL_BYTES: usize = 16 * 1024;
-
-/// Parses an address that the user's browser may open: a web page, and nothing that a shell or
-/// another program would interpret (MCP, Security Best Practices, authorization URLs).
-pub(super) fn checked_login_url(address: &str, http: &GuardedClient) -> Result<Url, LoginError> {
-    let bad = |why: String| LoginError::BadAddress(why);
-    let url = Url::parse(address).map_err(|_| bad("not a URL".to_owned()))?;
-    if address.len() > MAX_URL_BYTES {
-        return Err(bad("too long".to_owned()));
-    }
-    http.check(&url).map_err(|error| bad(error.to_string()))?;
-    Ok(url)
-}
-
-/// Returns a URL without its query, which may contain secrets.
-pub(super) fn redacted(url: &Url) -> String {
-    if !url.has_host() {
-        return format!("{}:…", url.scheme());
-    }
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
 /// Returns the innermost cause, because reqwest's own text contains the URL with its query.

@@ -4,7 +4,7 @@ use oauth2::{ErrorResponseType, RequestTokenError, StandardErrorResponse};
 use rmcp::transport::auth::AuthError;
 use url::form_urlencoded;
 
-use super::{guarded_client::GuardedClientError, store::StoreError};
+use super::{guarded_client::GuardedClientError, store_error::StoreError};
 
 /// Reason for which a login fails.
 #[derive(Debug, thiserror::Error)]

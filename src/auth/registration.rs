@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     auth_client::AuthClient,
-    credential::AuthMethod,
+    auth_method::AuthMethod,
     discovery::AuthServer,
     login_error::{LoginError, scrubbed},
 };

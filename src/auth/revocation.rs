@@ -9,8 +9,10 @@ use url::{Url, form_urlencoded};
 
 use super::{
     Auth, LoginStore, LoginTarget,
-    auth_client::{AuthClient, secret_of},
-    credential::{AuthMethod, Credential, Tokens},
+    auth_client::AuthClient,
+    auth_method::AuthMethod,
+    configured_client::secret_of,
+    credential::{Credential, Tokens},
     guarded_client::GuardedClient,
     login_error::LoginError,
 };

@@ -9,11 +9,13 @@ use oauth2::{
 
 use super::{
     auth_client::AuthClient,
-    credential::{AuthMethod, Credential, Tokens, unix_seconds},
+    auth_method::AuthMethod,
+    credential::{Credential, Tokens},
     discovery::AuthServer,
     guarded_client::GuardedClient,
     login_error::TokenError,
     scopes::{self, OFFLINE_ACCESS},
+    unix_time::unix_seconds,
 };
 use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
 

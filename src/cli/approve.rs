@@ -6,10 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use similar::TextDiff;
 
-use super::{
-    arguments::{ApproveArguments, Options},
-    ask, settings,
-};
+use super::{arguments::ApproveArguments, ask, settings, shared_flags::Options};
 use crate::{
     catalog::{CatalogKey, DefinitionChange, watched_part},
     config::visible,

@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    UsageError,
-    arguments::{Options, TimeLimit},
-    probe, runtime, settings, signals,
+    UsageError, arguments::TimeLimit, probe, runtime, settings, shared_flags::Options, signals,
 };
 use crate::{
     auth::Auth,

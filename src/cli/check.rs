@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 
-use super::{USAGE, arguments::Options, lineage, settings};
+use super::{USAGE, lineage, settings, shared_flags::Options};
 use crate::{
     config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig, visible},
     surface::counted,

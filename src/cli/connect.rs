@@ -13,11 +13,12 @@ use serde_json::{Map, Value};
 
 use super::{
     UsageError,
-    arguments::{AppArguments, ConnectArguments, Consent, Options},
+    arguments::{AppArguments, ConnectArguments, Consent},
     ask::{self, Answer},
     import::app,
     reach::{self, Reach},
     settings::{self, directories},
+    shared_flags::Options,
 };
 use crate::{
     apps::{
@@ -186,7 +187,7 @@ impl Connecting<'_> {
                 );
             }
         }
-        if let Some(hint) = app.hint {
+        if let Some(hint) = app.hint() {
             outln!("  {hint}");
         }
         let scope = if self.typed.apps.project { " --project" } else { "" };

@@ -4,10 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::{Options, TimeLimit},
-    ask, probe, refresh, runtime, settings,
-};
+use super::{arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared_flags::Options};
 use crate::{
     apps::{ImportPlan, PlannedServer},
     auth::Auth,

@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     UsageError,
-    arguments::{AddArguments, EditedServers, Options},
+    arguments::{AddArguments, EditedServers},
     ask,
     instances::tell_running,
     lineage, settings,
+    shared_flags::Options,
 };
 use crate::{
     apps::{RequiredVariable, TranslatedEntry, parse_snippets},

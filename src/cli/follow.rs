@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{arguments::Options, edit, footprint, settings};
+use super::{edit, footprint, settings, shared_flags::Options};
 use crate::{
     base::run_blocking,
     config::{ConfigEdit, ConfigError, ConfigFile, Watch, read_text},

@@ -15,13 +15,14 @@ use report::show;
 
 use super::{
     UsageError,
-    arguments::{Consent, ImportArguments, Options},
+    arguments::{Consent, ImportArguments},
     ask::{self, Answer},
     describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
     json as to_json,
     settings::{self, directories},
+    shared_flags::Options,
     table::{numbers, rendered, table},
 };
 use crate::{

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{arguments::Options, login::described, settings};
+use super::{login::described, settings, shared_flags::Options};
 use crate::{
     auth::Summary,
     catalog::{Inventory, ToolState},

@@ -23,7 +23,7 @@ use tracing_subscriber::{
 
 use super::{
     UsageError,
-    arguments::{LogFormat, Options},
+    shared_flags::{LogFormat, Options},
     with_escapes,
 };
 use crate::config::visible;

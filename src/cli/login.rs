@@ -10,10 +10,7 @@ use anyhow::{Context as _, bail};
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::{
-    arguments::{LoginArguments, Options},
-    runtime, settings,
-};
+use super::{arguments::LoginArguments, runtime, settings, shared_flags::Options};
 use crate::{
     auth::{Auth, DeviceLogin, Login, LoginError, LogoutOutcome, Summary, open_in_browser},
     config::{ServerConfig, visible},

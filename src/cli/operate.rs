@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::bail;
 use reqwest::Method;
 
-use super::{arguments::Options, instances::send_all, settings, status::state};
+use super::{instances::send_all, settings, shared_flags::Options, status::state};
 use crate::{config::visible, control::ServerReport};
 
 /// Time for a load in addition to the server's own timeout.

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use clap::ValueEnum as _;
 
-use super::{UsageError, arguments::Options};
+use super::{UsageError, shared_flags::Options};
 use crate::{
     apps::{AppFile, DormouseTransport},
     config::{self, Config, ConfigFile, Surface},

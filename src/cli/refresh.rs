@@ -6,12 +6,13 @@ use anyhow::anyhow;
 use serde::Serialize;
 
 use super::{
-    arguments::{Options, RefreshArguments},
+    arguments::RefreshArguments,
     edit::rewrite,
     probe,
     probe::{Seen, short},
     runtime,
     settings::{self, Chosen},
+    shared_flags::Options,
 };
 use crate::{
     catalog::{CatalogKey, Pins, ServerCatalog},

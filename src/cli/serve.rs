@@ -15,7 +15,7 @@ use tokio_util::{
 };
 
 use super::{
-    UsageError, arguments::Options, first_run, follow, footprint, lineage, runtime, settings,
+    UsageError, first_run, follow, footprint, lineage, runtime, settings, shared_flags::Options,
     signals,
 };
 use crate::{

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use etcetera::BaseStrategy as _;
 
-use super::{UsageError, arguments::Options, lineage};
+use super::{UsageError, lineage, shared_flags::Options};
 use crate::{
     apps::{Backups, Directories},
     auth::{Auth, LoginCommand, LoginStore},

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{arguments::Options, instances::running, login::described, settings};
+use super::{instances::running, login::described, settings, shared_flags::Options};
 use crate::{
     catalog::{Inventory, ToolState},
     control::{LastWake, ServerReport, StatusReport},

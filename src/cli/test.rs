@@ -6,11 +6,12 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use super::{
-    arguments::{Options, TimeLimit},
+    arguments::TimeLimit,
     probe,
     probe::{Seen, short},
     refresh, runtime,
     settings::{self, Chosen},
+    shared_flags::Options,
 };
 use crate::{
     peer::CallError,

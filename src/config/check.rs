@@ -10,14 +10,16 @@ use super::{
     Problem, Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
     Wrapping, access,
     characters::is_hidden,
-    dialect::{Dialect, Manner, Variables},
-    document::{Document, Step},
+    document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
+    foreign::{Dialect, Manner, Variables},
+    key_path::Step,
     oauth,
     plain_words::in_plain_words,
     schema,
     transport::{problems, transport},
+    unknown_key::unknown_key,
 };
 
 /// Maximum number of bad values that are reported of an entry: for each, the entry is read once
@@ -370,19 +372,6 @@ fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
         load: choose(own.load, general.load, default.load),
         call: choose(own.call, general.call, default.call),
         request: choose(own.request, general.request, default.request),
-    }
-}
-
-pub(super) fn unknown_key(key: &str, known: &[String]) -> String {
-    let near = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(&key.to_lowercase(), &known.to_lowercase()), known))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match near {
-        Some((_, near)) => format!("unknown key {key:?}; did you mean {near:?}?"),
-        None if known.is_empty() => format!("unknown key {key:?}"),
-        None => format!("unknown key {key:?}; known keys: {}", known.join(", ")),
     }
 }
 

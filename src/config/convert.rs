@@ -5,10 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Environment, Problem,
-    dialect::{Variables, literal_strings},
-    document::Document,
-    parse,
+    ConfigError, Environment, Problem, dialect::literal_strings, document::Document,
+    foreign::Variables, parse,
 };
 
 /// The content of a config of another system.

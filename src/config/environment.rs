@@ -6,13 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
-
-use super::{
-    expand::{MAX_EXPANSION, expand},
-    files::read_at_most,
-    find::MAX_VARIABLES,
-};
+use super::files::read_at_most;
 
 /// Maximum size of a value in `.env`, in bytes: values may be composed of each other.
 const MAX_VALUE: usize = 64 * 1024;
@@ -96,13 +90,6 @@ impl Environment {
         Self { file: HashMap::new(), process: self.process.clone() }
     }
 
-    /// Returns the value with its defined variables expanded.
-    pub fn expanded(&self, value: &Value) -> Value {
-        let mut value = value.clone();
-        expand(&mut value, self, &mut { MAX_EXPANSION });
-        value
-    }
-
     pub fn get(&self, name: &str) -> Option<&str> {
         self.file.get(name).or_else(|| self.process.get(name)).map(String::as_str)
     }
@@ -126,6 +113,9 @@ pub(super) fn assignments(lines: &[u8]) -> (Vec<(String, String)>, usize) {
     }
     (found, malformed)
 }
+
+/// Maximum size of a `.env` file, in bytes.
+pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Environment, document::Step};
+use super::{Environment, key_path::Step};
 
 /// Maximum number of bytes to which the variables of one config expand.
 pub(super) const MAX_EXPANSION: usize = 16 * 1024 * 1024;
@@ -22,6 +22,15 @@ pub(super) fn expand(
     let mut undefined = expansion.undefined;
     undefined.dedup();
     undefined
+}
+
+impl Environment {
+    /// Returns the value with its defined variables expanded.
+    pub fn expanded(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        expand(&mut value, self, &mut { MAX_EXPANSION });
+        value
+    }
 }
 
 /// Removes members of `env` that are only `${NAME:-}` where `NAME` is unset or empty: the server

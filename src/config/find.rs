@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     Config, ConfigError, Environment, TrustStore,
     document::Document,
-    environment::assignments,
+    environment::{self, assignments},
     files::{read_at_most, read_bounded},
     format::Format,
     trust::place_fingerprint,
@@ -48,8 +48,6 @@ const NAMES_OF_APPS: [&str; 14] = [
 
 /// Maximum size of a config, in bytes.
 const MAX_CONFIG: u64 = 16 * 1024 * 1024;
-/// Maximum size of a `.env` file, in bytes.
-pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
 
 /// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then a dormouse config in the
 /// working directory, then the user's own. A config in the working directory that was never trusted
@@ -179,7 +177,8 @@ impl Found {
         let text = text.map_err(|source| unreadable(&path, source))?;
         let beside = path.with_file_name(".env");
         let variables = if has_variables && beside.is_file() {
-            read_bounded(&beside, MAX_VARIABLES).map_err(|source| unreadable(&beside, source))?
+            read_bounded(&beside, environment::MAX_VARIABLES)
+                .map_err(|source| unreadable(&beside, source))?
         } else {
             Vec::new()
         };
@@ -205,7 +204,7 @@ impl ConfigFile {
     /// Returns a file that does not exist yet. A `.env` may exist in its directory.
     pub fn unwritten(path: PathBuf, text: &str) -> Self {
         let text = text.as_bytes().to_vec();
-        let variables = read_bounded(&path.with_file_name(".env"), MAX_VARIABLES);
+        let variables = read_bounded(&path.with_file_name(".env"), environment::MAX_VARIABLES);
         let variables = variables.unwrap_or_default();
         Self { path, needs_trust: false, has_variables: true, text, variables, is_written: false }
     }

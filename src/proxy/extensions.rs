@@ -230,8 +230,8 @@ fn about_tool(
 ) -> Option<(ServerId, Raw)> {
     let name = edit::get_str(params, "name")?;
     let snapshot = fleet.board.snapshot_for(caller.viewer());
-    let Resolved::Tool(at) = snapshot.resolve_tool(&name) else { return None };
-    let (view, tool) = snapshot.tool(at);
+    let Resolved::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
+    let (view, tool) = snapshot.tools().tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));
     having.contains(&view.id).then_some((view.id, params))
 }

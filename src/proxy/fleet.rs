@@ -77,7 +77,7 @@ impl Fleet {
     /// Returns the definition of the tool that is listed under this name.
     pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
         let snapshot = self.board.snapshot_at(endpoint);
-        let (_, tool) = snapshot.tool(snapshot.listed(name)?);
+        let (_, tool) = snapshot.tools().tool(snapshot.tools().listed(name)?);
         Some(tool.raw.clone())
     }
 

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::{
     Action, View, answered, budget, definition, discover, load, mcp_apps,
+    own_tools::ACTIVATE_PREFIX,
     section::{self, DetailLevel, Section},
     text::{counted, sanitized},
 };
@@ -13,8 +14,6 @@ use crate::{
     config::Listing,
     wire::{Raw, edit},
 };
-
-pub(super) const ACTIVATE_PREFIX: &str = "activate_";
 
 /// Maximum number of tool names in the description of an `activate_` tool.
 const MAX_NAMED_TOOLS: usize = 5;

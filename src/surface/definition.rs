@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{View, mcp_apps::InterfaceToolNames};
+use super::{
+    View,
+    mcp_apps::{InterfaceToolNames, listed_servers},
+};
 use crate::{
     catalog::{Exposed, Origin, Presence, ServerView, Tool},
     config::AlwaysLoad,
@@ -41,4 +44,22 @@ pub(super) fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name
         return definition;
     }
     edit::set_within(&definition, "_meta", &[(ALWAYS_LOAD, &Raw::encode(&true))])
+}
+
+/// Returns the tools with an interface of every loaded server, for surfaces that list no other
+/// tools of servers.
+pub(super) fn tools_with_interface(view: View<'_>) -> Vec<Raw> {
+    let names = InterfaceToolNames::of(view);
+    if !names.is_any() {
+        return Vec::new();
+    }
+    let servers = listed_servers(view).into_iter();
+    let tools = servers.flat_map(|(server, exposed)| {
+        let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
+        tools.map(move |(tool, listed)| (server, tool, listed))
+    });
+    let with_interface = tools.filter(|(_, tool, _)| tool.interface().is_some());
+    with_interface
+        .map(|(server, tool, listed)| listed_tool(view, server, tool, names.name(tool, listed)))
+        .collect()
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Action, View, answered, budget, definition, failure,
     load::{self, MAX_SENTENCE_CHARS, sentence},
-    mcp_apps,
+    own_tools::{DISCOVER_TOOL, USE_READONLY_TOOL, USE_TOOL},
     section::{self, DetailLevel, MAX_SECTIONS_BYTES, Section},
     text::{near_misses, one_line, repeated, shortened},
 };
@@ -14,10 +14,6 @@ use crate::{
     config::is_hidden,
     wire::{Raw, edit},
 };
-
-pub(super) const DISCOVER_TOOL: &str = "discover_tool";
-pub(super) const USE_TOOL: &str = "use_tool";
-pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
 
 const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
 
@@ -44,7 +40,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if has_lazy(view) {
         tools.push(load::definition(view));
     }
-    tools.extend(mcp_apps::tools(view));
+    tools.extend(definition::tools_with_interface(view));
     tools
 }
 
@@ -175,14 +171,14 @@ pub(super) fn use_readonly_tool(view: View<'_>, params: &Raw, arguments: &Raw) -
         Ok((at, input)) if is_readonly(view, at) => view.call_instead(at, params, &input),
         Ok((at, _)) => failure(format!(
             "The tool {:?} is not marked as read-only; call it with use_tool",
-            view.snapshot.qualified(at)
+            view.snapshot.tools().qualified(at)
         )),
         Err(action) => action,
     }
 }
 
 fn is_readonly(view: View<'_>, at: ToolRef) -> bool {
-    let (_, tool) = view.snapshot.tool(at);
+    let (_, tool) = view.snapshot.tools().tool(at);
     let hint = edit::get(&tool.raw, "annotations")
         .and_then(|annotations| edit::get(&annotations, "readOnlyHint"));
     hint.is_some_and(|hint| hint.as_bytes() == b"true")
@@ -427,11 +423,11 @@ fn server_line(server: &ServerView, trouble: Option<&str>, level: DetailLevel) -
 fn line(view: View<'_>, at: ToolRef, level: DetailLevel) -> Raw {
     match level {
         DetailLevel::Full => full_definition(view, at),
-        _ => load::tool_line(view, at, &view.snapshot.qualified(at), level),
+        _ => load::tool_line(view, at, &view.snapshot.tools().qualified(at), level),
     }
 }
 
 fn full_definition(view: View<'_>, at: ToolRef) -> Raw {
-    let (_, tool) = view.snapshot.tool(at);
-    edit::set(&tool.raw, "name", &Raw::encode(&view.snapshot.qualified(at)))
+    let (_, tool) = view.snapshot.tools().tool(at);
+    edit::set(&tool.raw, "name", &Raw::encode(&view.snapshot.tools().qualified(at)))
 }

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::{
     Action, View, answered,
     budget::{self, ServerLine},
-    definition, discover, failure, load, mcp_apps,
+    definition, discover, failure, load,
+    own_tools::{CALL_DYNAMIC_TOOL, GET_DYNAMIC_TOOLS},
     section::{self, DetailLevel, Section},
 };
 use crate::{
@@ -13,9 +14,6 @@ use crate::{
     config::Listing,
     wire::{Raw, edit},
 };
-
-pub(super) const GET_DYNAMIC_TOOLS: &str = "get_dynamic_tools";
-pub(super) const CALL_DYNAMIC_TOOL: &str = "call_dynamic_tool";
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let get = json!({
@@ -53,7 +51,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if view.snapshot.settings.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
-    tools.extend(mcp_apps::tools(view));
+    tools.extend(definition::tools_with_interface(view));
     tools
 }
 
@@ -144,7 +142,7 @@ pub(super) fn call_dynamic_tool(view: View<'_>, params: &Raw, arguments: &Raw) -
     };
     // A search returns the name with its server before it.
     let own_name = name.strip_prefix(&group).and_then(|rest| rest.strip_prefix('/'));
-    let resolved = view.snapshot.resolve_in(server, own_name.unwrap_or(&name));
+    let resolved = view.snapshot.tools().resolve_in(server, own_name.unwrap_or(&name));
     match view.judge(&format!("{group}/{}", own_name.unwrap_or(&name)), resolved) {
         Ok(at) => view.call_instead(at, params, &args),
         Err(action) => action,

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Observer,
     activity::{Activity, ActivityGuard},
-    fetch::{Kinds, StaleLists},
     noise::Noise,
+    stale_lists::{Kinds, StaleLists},
 };
 use crate::{
     base::Lock,

@@ -12,14 +12,17 @@ use super::{
 };
 use crate::{
     auth::{
-        auth_client::{AuthClient, secret_of},
-        credential::{AuthMethod, Credential, LoginFacts},
+        auth_client::AuthClient,
+        auth_method::AuthMethod,
+        configured_client::secret_of,
+        credential::{Credential, LoginFacts},
         discovery::discover,
         guarded_client::GuardedClientError,
         login_error::{LoginError, TokenError, scrubbed},
         preparation::check_same_authority,
         scopes,
-        store::{FileStamp, LoginLock, LoginStore, StoreError},
+        store::{FileStamp, LoginLock, LoginStore},
+        store_error::StoreError,
         token_request::{refresh, request_client_credentials},
     },
     wire::credentials::{Authorization, Challenge, CredentialError},

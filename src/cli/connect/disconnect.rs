@@ -9,8 +9,9 @@ use super::{Change, chosen, for_each, read};
 use crate::{
     apps::{AppFile, Backups, ConnectRecord, Directories, OriginalFile},
     cli::{
-        arguments::{DisconnectArguments, Options},
+        arguments::DisconnectArguments,
         settings::{self, directories},
+        shared_flags::Options,
     },
     config,
 };

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Manner, Members, Notes, Variables, Written, literal, servers};
-use crate::config::{document::Step, schema};
+use super::{Members, Notes, Written, literal, servers};
+use crate::config::foreign::{Manner, Variables};
+use crate::config::{key_path::Step, schema};
 
 /// Returns whether an entry has a key of dynamic-mcp that dormouse lacks, or one that both have.
 pub(super) fn has_own_keys(entry: &Value) -> bool {

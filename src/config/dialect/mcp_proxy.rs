@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{Manner, Members, Notes, Variables, Written, servers};
+use super::{Members, Notes, Written, servers};
+use crate::config::foreign::{Manner, Variables};
 use crate::config::format::{Content, Member, Node};
 
 /// The options for all servers, which an entry can override.

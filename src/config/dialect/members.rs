@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::Notes;
 use crate::config::{
-    check::unknown_key,
     format::{Content, Member, Node},
     oauth::is_redirect_uri,
     transport::has_authorization,
+    unknown_key::unknown_key,
 };
 
 /// The members of a mapping, to be taken one by one.

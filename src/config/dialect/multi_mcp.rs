@@ -1,6 +1,7 @@
 //! multi-mcp (itstanner5216/multi-mcp): `servers` with `always_on` and the tools that it has found.
 
-use super::{Manner, Members, Notes, Variables, Written, servers};
+use super::{Members, Notes, Written, servers};
+use crate::config::foreign::{Manner, Variables};
 use crate::config::format::{Content, Member, Node};
 
 pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {

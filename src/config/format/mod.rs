@@ -2,6 +2,7 @@
 //! place with every other byte preserved.
 
 mod edit;
+mod edit_text;
 mod json;
 mod toml;
 mod yaml;

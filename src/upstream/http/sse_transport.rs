@@ -9,10 +9,10 @@ use url::Url;
 
 use super::{
     super::{AttemptError, inbound::ServerInbound},
+    event_stream::{SILENCE_TIMEOUT, StreamCursor, StreamEnd, read_events},
     http_endpoint::{HttpEndpoint, HttpRefusal, is_events},
     queue::{self, UnsentGuard},
-    standalone::{StreamCursor, StreamEnd, read_events},
-    streamable::{POST_TIMEOUT, SILENCE_TIMEOUT},
+    streamable::POST_TIMEOUT,
 };
 use crate::{
     peer::{CallError, CallOptions, Peer, receive},
