@@ -101,7 +101,10 @@ pub static APPS: [App; 17] = [
             FileLocation::user(BaseDir::Application, "Claude/claude_desktop_config.json"),
             FileLocation::user(
                 BaseDir::LocalApplication,
-                "Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
+                concat!(
+                    "Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/",
+                    "Claude/claude_desktop_config.json"
+                ),
             )
             .on(WINDOWS),
         ],
@@ -251,7 +254,8 @@ pub static APPS: [App; 17] = [
                 "Code/User/globalStorage/kilocode.kilo-code/settings/mcp_settings.json",
             )
             .read_only(),
-            FileLocation::user(BaseDir::Home, ".kilocode/cli/global/settings/mcp_settings.json").read_only(),
+            FileLocation::user(BaseDir::Home, ".kilocode/cli/global/settings/mcp_settings.json")
+                .read_only(),
             FileLocation::project("kilo.jsonc"),
             FileLocation::project("kilo.json"),
             FileLocation::project(".kilo/kilo.jsonc"),
@@ -314,8 +318,10 @@ pub static APPS: [App; 17] = [
         entry_format: EntryFormat::Typed { local: "stdio", http: "streamable-http" },
         connecting: ConnectingNotes {
             preamble: &[],
-            hint: Some("LibreChat reads its file at its start; the URL must match \
-            mcpSettings.allowedDomains"),
+            hint: Some(
+                "LibreChat reads its file at its start; the URL must match \
+            mcpSettings.allowedDomains",
+            ),
         },
         ..COMMON
     },

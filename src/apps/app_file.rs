@@ -15,7 +15,8 @@ use super::{
 };
 use crate::config::{Format, read_text};
 
-/// A file in which an app keeps servers, or the part of it for one project. The file may be missing.
+/// A file in which an app keeps servers, or the part of it for one project. The file may be
+/// missing.
 #[derive(Clone, Debug)]
 pub struct AppFile {
     pub app: &'static App,
@@ -47,8 +48,8 @@ impl std::fmt::Display for ServerSource {
     }
 }
 
-/// The servers that an app keeps for one project other than the current one. They stand in a file of
-/// the user that holds the servers of several projects.
+/// The servers that an app keeps for one project other than the current one. They stand in a file
+/// of the user that holds the servers of several projects.
 #[derive(Clone, Debug)]
 pub struct OtherProjectServers {
     pub app: &'static App,
@@ -101,8 +102,8 @@ impl App {
         app_files
     }
 
-    /// Returns the file that `connect` writes to: the first existing file of the scope, or its first
-    /// file if none exists.
+    /// Returns the file that `connect` writes to: the first existing file of the scope, or its
+    /// first file if none exists.
     pub fn writable_file(
         &'static self,
         scope: FileScope,

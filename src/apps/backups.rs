@@ -43,8 +43,8 @@ pub enum OriginalFile {
     Nothing,
     /// The path of a copy.
     Copy(PathBuf),
-    /// Another program or the user has edited the file between two runs of `dormouse connect`, so no
-    /// copy is the right one to restore.
+    /// Another program or the user has edited the file between two runs of `dormouse connect`, so
+    /// no copy is the right one to restore.
     Mixed,
 }
 

@@ -84,8 +84,8 @@ impl AppFile {
         }
     }
 
-    /// Adds dormouse to the text of the file, and removes the servers that dormouse serves. `served`
-    /// has the [`server_identity`] of each of these.
+    /// Adds dormouse to the text of the file, and removes the servers that dormouse serves.
+    /// `served` has the [`server_identity`] of each of these.
     ///
     /// # Errors
     /// Fails if the text cannot be parsed, or cannot be edited without changing other parts of it.

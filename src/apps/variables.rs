@@ -1,4 +1,4 @@
-//! Translates the references to variables in each app's syntax into dormouse's: `${ENTRY_NAME}`.
+//! Translates the references to variables in each app's syntax into dormouse's: `${NAME}`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,9 +11,9 @@ use super::locations::Os;
 pub(super) enum VariableSyntax {
     /// No references.
     Literal,
-    /// References in braces, such as `${ENTRY_NAME}`, `${env:ENTRY_NAME}` and `{env:ENTRY_NAME}`.
+    /// References in braces, such as `${NAME}`, `${env:NAME}` and `{env:NAME}`.
     Braces,
-    /// References in braces, and `$ENTRY_NAME`.
+    /// References in braces, and `$NAME`.
     Dollar,
 }
 
@@ -197,7 +197,7 @@ impl VariableContext<'_> {
             "command" | "config" => {
                 require_variable(argument, format!("the value of {inside:?} in the app"), findings)
             }
-            // `ENTRY_NAME` and `ENTRY_NAME:-default` are the same in dormouse.
+            // `NAME` and `NAME:-default` are the same in dormouse.
             _ => format!("${{{inside}}}"),
         }
     }

@@ -52,7 +52,8 @@ pub enum LoginError {
     ForgottenClient(String),
     #[error(
         "server {server:?} has changed its authorization server from {before} to {now}; the \
-            client's secret is not sent there. If the change is right, run `dormouse logout {server}`, or name it as \"authServer\""
+         client's secret is not sent there. If the change is right, run \
+         `dormouse logout {server}`, or name it as \"authServer\""
     )]
     OtherAuthority { server: String, before: String, now: String },
     #[error("no token: {0}")]

@@ -27,7 +27,7 @@ impl Snapshot {
                 view,
                 catalog: &exposed.catalog,
                 is_listed: matches!(
-                    view.visibility(self.settings.listing),
+                    view.visibility(self.settings.lists.listing),
                     ServerVisibility::Live(_)
                 ),
             })

@@ -94,8 +94,8 @@ impl ServerView {
             part,
             description: config.description.clone(),
             is_lazy: config.startup == Startup::Lazy,
-            features: config.features,
-            rules: config.tools.clone(),
+            features: config.offer.features,
+            rules: config.offer.tools.clone(),
             presence: if config.enabled {
                 Presence::Offered { trouble: None }
             } else {

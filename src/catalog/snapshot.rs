@@ -181,7 +181,7 @@ impl Snapshot {
     /// revealed.
     #[must_use]
     pub fn seen_by(&self, is_loaded: impl Fn(ServerId) -> bool) -> Self {
-        let listing = self.settings.listing;
+        let listing = self.settings.lists.listing;
         let servers: Vec<Arc<ServerView>> = self
             .servers
             .iter()

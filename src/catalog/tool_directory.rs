@@ -150,7 +150,7 @@ impl<'a> ToolDirectory<'a> {
 
     /// Returns the servers that a qualified name may refer to, each with the remaining part of the
     /// name. The longest server name comes first.
-    fn candidates<'n>(self, name: &'n str) -> Vec<(usize, &'n str)> {
+    fn candidates(self, name: &str) -> Vec<(usize, &str)> {
         let mut candidates: Vec<(usize, &str)> = Vec::new();
         for (server, view) in
             self.snapshot.servers.iter().enumerate().filter(|(_, view)| view.is_known())

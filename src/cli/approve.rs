@@ -43,7 +43,9 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     let name = &server.name;
     if cache.pins(&key).is_incomplete() && changes.is_empty() {
         bail!(
-            "the tools of {name:?} are not known: run `dormouse refresh {name}`, review them, and approve them then. A catalog above 16 MB is not stored, so its tools cannot be approved: set \"pin\": \"warn\" for such a server"
+            "the tools of {name:?} are not known: run `dormouse refresh {name}`, review them, and \
+             approve them then. A catalog above 16 MB is not stored, so its tools cannot be \
+             approved: set \"pin\": \"warn\" for such a server"
         );
     }
     if changes.is_empty() {

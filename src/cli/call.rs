@@ -49,15 +49,18 @@ pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode
     server.timeouts.load =
         probe::within(server.timeouts.load, TimeLimit { timeout: wanted.timeout });
     server.isolation = Isolation::Shared;
-    server.max_result_bytes = None;
-    config.settings.surface = Surface::Discover;
-    config.settings.remember_loads = false;
+    server.offer.max_result_bytes = None;
+    config.settings.lists.surface = Surface::Discover;
+    config.settings.loading.remember_loads = false;
     config.servers = vec![server];
     let storage = settings::storage(Some(&file));
     let auth = settings::auth(Some(&file), options);
     let arguments = json!({
         "name": "use_tool",
-        "arguments": {"tool_name": format!("{}/{}", wanted.server, wanted.tool), "tool_input": input},
+        "arguments": {
+            "tool_name": format!("{}/{}", wanted.server, wanted.tool),
+            "tool_input": input,
+        },
     });
     let outcome = runtime()?.block_on(call(config, storage, auth, Raw::encode(&arguments)))?;
     Ok(print(&outcome, wanted.json))

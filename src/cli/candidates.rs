@@ -12,7 +12,8 @@ pub(super) fn servers() -> Vec<CompletionCandidate> {
     let file = settings::find(&Options { config: typed_config(), ..Options::default() });
     let entries = file.ok().and_then(|file| file.entries().ok());
     let names = entries.into_iter().flatten().map(|(name, _)| name);
-    // A config found in the working directory is untrusted: its names must not control the terminal.
+    // A config found in the working directory is untrusted: its names must not control the
+    // terminal.
     let names = names.filter(|name| !name.contains(char::is_control));
     names.map(CompletionCandidate::new).collect()
 }

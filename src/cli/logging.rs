@@ -81,8 +81,8 @@ impl<'a> MakeWriter<'a> for MakeVisible {
     }
 }
 
-/// Starts logging at the level of `--log-level`, `DORMOUSE_LOG` or `default`, in this order. Waiting
-/// lines are written when the returned guard is dropped.
+/// Starts logging at the level of `--log-level`, `DORMOUSE_LOG` or `default`, in this order.
+/// Waiting lines are written when the returned guard is dropped.
 pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<WorkerGuard>> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
     let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);

@@ -64,7 +64,8 @@ async fn in_browser(
     let Some(outcome) = wait(&mut login, deadline).await else {
         bail!(
             "no login within {:?}: run the command again, with --timeout for more time, or with \
-                --device if the server supports it. If the page reports an unknown client, run `dormouse logout {}` first",
+             --device if the server supports it. If the page reports an unknown client, run \
+             `dormouse logout {}` first",
             typed.timeout,
             visible(&server.name)
         );

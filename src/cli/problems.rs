@@ -1,4 +1,5 @@
-//! Renders the problems of a config for the user: each with its line and a caret, then their number.
+//! Renders the problems of a config for the user: each with its line and a caret, then their
+//! number.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -86,8 +87,8 @@ struct Lines(Option<Vec<String>>);
 impl Lines {
     /// Returns the problem's line without secrets.
     ///
-    /// Returns `None` if the file is too large, or if the line does not contain the key: the problem
-    /// may be that of an edit which was rejected and not written.
+    /// Returns `None` if the file is too large, or if the line does not contain the key: the
+    /// problem may be that of an edit which was rejected and not written.
     fn of(&mut self, problem: &Problem) -> Option<String> {
         let lines = self.0.get_or_insert_with(|| {
             let text = read_bounded(&problem.file, MAX_BYTES).unwrap_or_default();

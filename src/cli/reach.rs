@@ -34,7 +34,8 @@ impl Reach {
             }
             let mut url = url(address)?;
             let token = http.auth_tokens.first().cloned();
-            if token.is_none() && config.servers.iter().any(|server| !server.auth_tokens.is_empty())
+            if token.is_none()
+                && config.servers.iter().any(|server| !server.endpoint.auth_tokens.is_empty())
             {
                 bail!(
                     "/mcp is closed because only single servers have \"authTokens\": add global \
@@ -58,8 +59,8 @@ impl Reach {
         Ok(Self::Launch { file: file.clone(), arguments: typed(options)? })
     }
 
-    /// Returns the transport for one file. A file that a team shares must not contain paths or tokens
-    /// of this user.
+    /// Returns the transport for one file. A file that a team shares must not contain paths or
+    /// tokens of this user.
     pub(super) fn way(&self, spot: &AppFile) -> anyhow::Result<DormouseTransport> {
         let is_shared = spot.is_shared();
         match self {
@@ -87,8 +88,8 @@ impl Reach {
     }
 }
 
-/// Returns the arguments that name the config. They are empty in a shared file, since each member of
-/// the team has a config of their own.
+/// Returns the arguments that name the config. They are empty in a shared file, since each member
+/// of the team has a config of their own.
 fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<String>> {
     let is_own = config::own_place().is_some_and(|own| own == file.path);
     match (file.needs_trust(), is_shared) {
@@ -175,8 +176,8 @@ pub(super) fn is_plain(options: &Options) -> bool {
 
 /// Returns the absolute path of this program.
 ///
-/// A path in a directory of `PATH` is preferred, since it stays valid after an update. The name alone
-/// is not enough, since graphical apps may have another `PATH`.
+/// A path in a directory of `PATH` is preferred, since it stays valid after an update. The name
+/// alone is not enough, since graphical apps may have another `PATH`.
 fn own_command() -> anyhow::Result<String> {
     let own = std::env::current_exe().context("cannot find the path of this program")?;
     let name = own.file_name().unwrap_or_default();

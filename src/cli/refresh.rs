@@ -25,7 +25,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let file = settings::find_trusted(options)?;
     settings::say_which(&file);
     let Chosen { config, .. } = settings::choose(&file, options, &typed.servers)?;
-    let names_tools = config.servers.iter().any(|server| !server.tools.is_empty());
+    let names_tools = config.servers.iter().any(|server| !server.offer.tools.is_empty());
     let all = config.servers.len();
     let auth = settings::auth(Some(&file), options);
     let tell = |seen: &Seen, number: usize| {

@@ -55,7 +55,8 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         stdio: options.stdio || http.is_none(),
     };
     let runtime = runtime()?;
-    // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system call.
+    // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system
+    // call.
     let origin = file.map(|file| (file, options.clone()));
     let served = runtime.block_on(async { tokio::spawn(serve(config, origin, auth, ways)).await });
     // A thread may still be blocked on input from a terminal.
@@ -86,7 +87,8 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
 }
 
 /// Serves hosts until `stop` is requested by a signal or the host on standard input disconnects.
-/// `origin` is the config file and the options from the command line, unless dormouse wraps a command.
+/// `origin` is the config file and the options from the command line, unless dormouse wraps a
+/// command.
 async fn serve(
     config: Config,
     origin: Option<(ConfigFile, Options)>,

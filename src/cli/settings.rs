@@ -12,8 +12,8 @@ use crate::{
     auth::{Auth, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
-        self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
-        Surface, Transport, TrustStore, Wrapping,
+        self, Config, ConfigError, ConfigFile, Environment, Launch, ListSettings, ServerConfig,
+        Settings, Surface, Transport, TrustStore, Wrapping,
     },
     control,
     proxy::Storage,
@@ -175,14 +175,14 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
     let mut config = file.parse(&environment)?;
     config.settings.lineage = Some(lineage::of(file));
     if let Some(surface) = options.surface {
-        config.settings.surface = surface;
+        config.settings.lists.surface = surface;
     }
     for server in &mut config.servers {
-        let own = server.idle_timeout;
+        let own = server.timeouts.idle;
         override_server(server, options);
         // The flag of dynamic-mcp is for servers without a timeout of their own.
         if config.own_idle_timeouts.contains(&server.name) {
-            server.idle_timeout = own;
+            server.timeouts.idle = own;
         }
     }
     if let Some(name) = &options.profile {
@@ -213,7 +213,7 @@ fn override_server(server: &mut ServerConfig, options: &Options) {
         server.startup = startup;
     }
     if let Some(timeout) = options.idle_timeout {
-        server.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+        server.timeouts.idle = Some(timeout).filter(|timeout| !timeout.is_zero());
     }
 }
 
@@ -231,10 +231,11 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
         cwd: None,
         inherit_env: true,
     };
-    let surface = options.surface.unwrap_or_else(|| Settings::default().surface);
+    let surface = options.surface.unwrap_or_else(|| ListSettings::default().surface);
     let has_one_host = surface == Surface::Direct && options.http.is_none();
     let wrapping = if has_one_host { Wrapping::Exclusive } else { Wrapping::Shared };
-    let settings = Settings { surface, wrapping, ..Settings::default() };
+    let lists = ListSettings { surface, ..ListSettings::default() };
+    let settings = Settings { lists, wrapping, ..Settings::default() };
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options);
     Some(Config { settings, servers: vec![server], ..Config::default() })

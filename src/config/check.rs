@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Browser, Config, ConfigError, Environment, Features, Isolation, Loads, MAX_PROBLEMS, Pin,
-    Problem, Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
-    Wrapping, access,
+    Browser, Config, ConfigError, EndpointSettings, Environment, Features, Isolation, ListSettings,
+    LoadSettings, Loads, MAX_PROBLEMS, OfferRules, Pin, Problem, Profile, ServerConfig, Settings,
+    Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
     characters::is_hidden,
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
@@ -53,7 +53,7 @@ pub(super) fn check(
         let at = [Step::Key("maxMessageBytes".to_owned())];
         checker.report(&at, format!("must be {MIN_MESSAGE_BYTES} or more"));
     }
-    if settings.remember_loads && settings.loads == Loads::Session {
+    if settings.loading.remember_loads && settings.loading.loads == Loads::Session {
         let at = [Step::Key("rememberLoads".to_owned())];
         checker.report(
             &at,
@@ -107,22 +107,16 @@ fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<Strin
 fn settings(file: &File, manner: Manner) -> Settings {
     let default = Settings::default();
     Settings {
-        surface: file.surface.unwrap_or(default.surface),
-        listing: file.listing.unwrap_or(default.listing),
-        always_load: file.always_load.unwrap_or(default.always_load),
-        description_budget: match file.description_budget {
-            None => default.description_budget,
-            Some(0) => None,
-            Some(bytes) => Some(bytes),
+        lists: list_settings(file, &default.lists),
+        loading: LoadSettings {
+            loads: file.loads.unwrap_or(default.loading.loads),
+            remember_loads: file.remember_loads.unwrap_or(default.loading.remember_loads),
+            settle: file.settle.map_or(default.loading.settle, |settle| settle.0),
         },
-        split_calls: file.split_calls.unwrap_or(default.split_calls),
-        loads: file.loads.unwrap_or(default.loads),
-        remember_loads: file.remember_loads.unwrap_or(default.remember_loads),
         catalog_ttl: match file.catalog_ttl {
             None => default.catalog_ttl,
             Some(ttl) => Some(ttl.0).filter(|ttl| !ttl.is_zero()),
         },
-        settle: file.settle.map_or(default.settle, |settle| settle.0),
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
         max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
         lineage: default.lineage,
@@ -132,6 +126,20 @@ fn settings(file: &File, manner: Manner) -> Settings {
         },
         wrapping: Wrapping::None,
         http: access::http_settings(file, manner),
+    }
+}
+
+fn list_settings(file: &File, default: &ListSettings) -> ListSettings {
+    ListSettings {
+        surface: file.surface.unwrap_or(default.surface),
+        listing: file.listing.unwrap_or(default.listing),
+        always_load: file.always_load.unwrap_or(default.always_load),
+        description_budget: match file.description_budget {
+            None => default.description_budget,
+            Some(0) => None,
+            Some(bytes) => Some(bytes),
+        },
+        split_calls: file.split_calls.unwrap_or(default.split_calls),
     }
 }
 
@@ -327,25 +335,31 @@ fn configure(
     let transport = transport(&mut entry, directory);
     let description = entry.description.filter(|text| !text.trim().is_empty());
     let by_default = if description.is_some() { Startup::Lazy } else { Startup::Eager };
-    let idle_timeout = entry.idle_timeout.or(file.idle_timeout);
+    let idle = match entry.idle_timeout.or(file.idle_timeout) {
+        None => Timeouts::default().idle,
+        Some(timeout) => Some(timeout.0).filter(|timeout| !timeout.is_zero()),
+    };
     ServerConfig {
         name: name.to_owned(),
         startup: entry.startup.unwrap_or(by_default),
         description,
         enabled: entry.enabled.unwrap_or(true),
-        idle_timeout: match idle_timeout {
-            None => Some(ServerConfig::IDLE_TIMEOUT),
-            Some(timeout) => Some(timeout.0).filter(|timeout| !timeout.is_zero()),
-        },
-        timeouts: timeouts(entry.timeouts, file.timeouts),
+        timeouts: timeouts(entry.timeouts, file.timeouts, idle),
         protocol: entry.protocol.unwrap_or(Protocol::Auto),
         isolation: entry.isolation.unwrap_or(Isolation::Shared),
-        tools: ToolRules::new(entry.tools),
-        features: features(entry.features),
-        pin: entry.pin.or(file.pin).unwrap_or(Pin::Warn),
-        max_result_bytes: entry.max_result_bytes.or(file.max_result_bytes).filter(|max| *max > 0),
-        auth_tokens: entry.auth_tokens,
-        surface: entry.surface.unwrap_or(Surface::Direct),
+        offer: OfferRules {
+            tools: ToolRules::new(entry.tools),
+            features: features(entry.features),
+            pin: entry.pin.or(file.pin).unwrap_or(Pin::Warn),
+            max_result_bytes: entry
+                .max_result_bytes
+                .or(file.max_result_bytes)
+                .filter(|max| *max > 0),
+        },
+        endpoint: EndpointSettings {
+            auth_tokens: entry.auth_tokens,
+            surface: entry.surface.unwrap_or(Surface::Direct),
+        },
         transport: if undefined.is_empty() {
             transport
         } else {
@@ -363,7 +377,11 @@ fn features(entry: FeaturesEntry) -> Features {
     }
 }
 
-fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
+fn timeouts(
+    own: TimeoutsEntry,
+    general: TimeoutsEntry,
+    idle: Option<std::time::Duration>,
+) -> Timeouts {
     let default = Timeouts::default();
     let choose = |own: Option<super::duration::DurationText>, general, default| {
         own.or(general).map_or(default, |chosen: super::duration::DurationText| chosen.0)
@@ -372,6 +390,7 @@ fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
         load: choose(own.load, general.load, default.load),
         call: choose(own.call, general.call, default.call),
         request: choose(own.request, general.request, default.request),
+        idle,
     }
 }
 
@@ -450,7 +469,8 @@ mod tests {
               "idleTimeout": 30,
               "mcpServers": {
                 "b": {"command": "x", "description": " "},
-                "a": {"command": "${HOME}/x", "args": ["$${HOME}"], "description": "d", "cwd": "sub", "idleTimeout": 0},
+                "a": {"command": "${HOME}/x", "args": ["$${HOME}"], "description": "d",
+                    "cwd": "sub", "idleTimeout": 0},
               },
             }"#,
         )
@@ -460,8 +480,8 @@ mod tests {
             (b.name.as_str(), b.startup, b.description.as_deref()),
             ("b", Startup::Eager, None)
         );
-        assert_eq!(b.idle_timeout, Some(std::time::Duration::from_secs(30)));
-        assert_eq!((a.startup, a.idle_timeout), (Startup::Lazy, None));
+        assert_eq!(b.timeouts.idle, Some(std::time::Duration::from_secs(30)));
+        assert_eq!((a.startup, a.timeouts.idle), (Startup::Lazy, None));
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.command, "/home/d/x");
         assert_eq!(launch.args, ["${HOME}"]);
@@ -502,8 +522,10 @@ mod tests {
     #[test]
     fn possible_secrets_are_not_repeated() {
         let found = problems(
-            r#"{"authTokens": "s3cret", "mcpServers": {"a": {"url": "https://x", "headers": "s3cret"},
-                "b": {"command": "x", "args": "--token=\"s3cret\", expected x", "env": "s3cret"}}}"#,
+            r#"{"authTokens": "s3cret", "mcpServers": {
+                "a": {"url": "https://x", "headers": "s3cret"},
+                "b": {"command": "x", "args": "--token=\"s3cret\", expected x",
+                    "env": "s3cret"}}}"#,
         );
         assert_eq!(found.len(), 4);
         assert!(found.iter().all(|problem| !problem.contains("s3cret")), "{found:?}");
@@ -536,7 +558,8 @@ mod tests {
 
     #[test]
     fn profile_with_an_unknown_server_is_a_problem() {
-        let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}}, "mcpServers": {"a": {"command": "x"}}}"#;
+        let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}},
+            "mcpServers": {"a": {"command": "x"}}}"#;
         let found = problems(text);
         insta::assert_snapshot!(found[0]);
         assert_eq!(found.len(), 1);

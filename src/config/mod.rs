@@ -52,9 +52,9 @@ pub use format::{Edit, EditError, Format};
 pub use lock::lock;
 pub use merge::ToolChanges;
 pub use model::{
-    AlwaysLoad, Browser, Config, Features, Framing, Grant, HttpSettings, Isolation, Launch,
-    Listing, Loads, Pin, Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface,
-    Timeouts, Transport, Wrapping,
+    AlwaysLoad, Browser, Config, EndpointSettings, Features, Framing, Grant, HttpSettings,
+    Isolation, Launch, ListSettings, Listing, LoadSettings, Loads, OfferRules, Pin, Profile,
+    Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Wrapping,
 };
 pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub use problem::{ConfigError, MAX_PROBLEMS, Problem};

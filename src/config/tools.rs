@@ -72,7 +72,10 @@ impl JsonSchema for ToolSwitch {
             "anyOf": [
                 {
                     "type": "object",
-                    "properties": {"enabled": {"type": "boolean", "default": true}, "stale": {"type": "boolean", "default": false}},
+                    "properties": {
+                        "enabled": {"type": "boolean", "default": true},
+                        "stale": {"type": "boolean", "default": false},
+                    },
                     "additionalProperties": false,
                 },
                 {"type": "boolean"},

@@ -101,11 +101,11 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
         else {
             return;
         };
-        if config.pin != Pin::Off {
-            let suspicious = fleet.memory.suspicious(server, config.pin, &catalog);
+        if config.offer.pin != Pin::Off {
+            let suspicious = fleet.memory.suspicious(server, config.offer.pin, &catalog);
             report_changed(&fleet, server, &suspicious);
         }
-        if config.pin == Pin::Block && !changed.is_empty() {
+        if config.offer.pin == Pin::Block && !changed.is_empty() {
             // Another process may have pinned other definitions first.
             reread_pins(&fleet, server);
         }
@@ -114,7 +114,8 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
 
 fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
     let config = fleet.servers.config(server);
-    let blocked = if config.pin == Pin::Block { "; calls are blocked until then" } else { "" };
+    let blocked =
+        if config.offer.pin == Pin::Block { "; calls are blocked until then" } else { "" };
     if changed.len() > MAX_REPORTED {
         let (server, count) = (&config.name, changed.len());
         tracing::warn!(

@@ -47,7 +47,7 @@ impl KeptResults {
     /// Returns a tool's result with at most as much text as the server's config allows. The rest
     /// is kept for the principal.
     pub(super) fn bound(&self, principal: Principal, config: &ServerConfig, result: Raw) -> Raw {
-        let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
+        let Some(max) = config.offer.max_result_bytes.filter(|max| result.len() > *max) else {
             return result;
         };
         if edit::get(&result, "structuredContent").is_some() {
@@ -180,8 +180,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cut_and_kept_parts_are_the_whole_text(texts in proptest::collection::vec("\\PC{0,40}", 1..4), max in 1..60usize) {
-            let items: Vec<_> = texts.iter().map(|text| json!({"type": "text", "text": text, "new": 1})).collect();
+        fn cut_and_kept_parts_are_the_whole_text(
+            texts in proptest::collection::vec("\\PC{0,40}", 1..4),
+            max in 1..60usize,
+        ) {
+            let item = |text| json!({"type": "text", "text": text, "new": 1});
+            let items: Vec<_> = texts.iter().map(item).collect();
             let result = Raw::encode(&json!({"content": items, "isError": false}));
             let all = texts.concat();
             match cut(&result, max, "id") {
@@ -190,7 +194,8 @@ mod tests {
                     let kept = edit::elements(&edit::get(&cut, "content").unwrap()).unwrap();
                     let notes = kept.iter().filter(|item| edit::get(item, "new").is_none()).count();
                     prop_assert_eq!(notes, 1);
-                    let given: String = kept.iter().filter(|item| edit::get(item, "new").is_some()).filter_map(text_of).collect();
+                    let given = kept.iter().filter(|item| edit::get(item, "new").is_some());
+                    let given: String = given.filter_map(text_of).collect();
                     prop_assert!(given.len() <= max);
                     let mut pages = String::new();
                     for number in 1.. {

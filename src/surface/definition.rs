@@ -17,7 +17,7 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
 /// Returns the definition of one of dormouse's own tools.
 pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
-    if view.snapshot.settings.always_load != AlwaysLoad::Off {
+    if view.snapshot.settings.lists.always_load != AlwaysLoad::Off {
         definition["_meta"] = json!({ ALWAYS_LOAD: true });
     }
     Raw::encode(&definition)
@@ -40,7 +40,7 @@ pub(super) fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name
     let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
     let brought_by_load =
         matches!(server.presence, Presence::Live { origin: Origin::HostsRequest, .. });
-    if view.snapshot.settings.always_load != AlwaysLoad::Loaded || !brought_by_load {
+    if view.snapshot.settings.lists.always_load != AlwaysLoad::Loaded || !brought_by_load {
         return definition;
     }
     edit::set_within(&definition, "_meta", &[(ALWAYS_LOAD, &Raw::encode(&true))])

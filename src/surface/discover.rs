@@ -22,8 +22,10 @@ const FINDER_DESCRIPTION: &str = "Find tools of the MCP servers behind this one.
 
 /// The description of the parameter `query`: the words that help to find a tool (see
 /// `docs/search.md`).
-pub(super) const QUERY_DESCRIPTION: &str = "What the tool should do, in words of its name, and its server if known; finds unloaded \
-        servers too";
+pub(super) const QUERY_DESCRIPTION: &str = concat!(
+    "What the tool should do, in words of its name, and its server if known; ",
+    "finds unloaded servers too",
+);
 
 /// Maximum number of results of a query.
 const MAX_RESULTS: usize = 10;
@@ -67,7 +69,7 @@ pub(super) fn stable_tools(view: View<'_>) -> Vec<Raw> {
 /// Returns `use_tool`, and its read-only variant if the config asks for it.
 pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = vec![use_tool_definition(view)];
-    if view.snapshot.settings.split_calls {
+    if view.snapshot.settings.lists.split_calls {
         tools.push(use_readonly_tool_definition(view));
     }
     tools
@@ -79,7 +81,7 @@ fn has_offered(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
         && servers.any(|server| {
             matches!(
-                server.visibility(view.snapshot.settings.listing),
+                server.visibility(view.snapshot.settings.lists.listing),
                 ServerVisibility::Offered { .. }
             )
         })
@@ -90,7 +92,7 @@ fn has_lazy(view: View<'_>) -> bool {
         && view.snapshot.servers.iter().any(|server| {
             server.is_lazy
                 && !matches!(
-                    server.visibility(view.snapshot.settings.listing),
+                    server.visibility(view.snapshot.settings.lists.listing),
                     ServerVisibility::Hidden
                 )
         })
@@ -361,7 +363,7 @@ fn all_servers(view: View<'_>, level: DetailLevel) -> Action {
     let mut names = Vec::new();
     let mut live = Vec::new();
     for (index, server) in view.snapshot.servers.iter().enumerate() {
-        match server.visibility(view.snapshot.settings.listing) {
+        match server.visibility(view.snapshot.settings.lists.listing) {
             ServerVisibility::Hidden => {}
             ServerVisibility::Offered { trouble, .. } => offered.push((server, trouble)),
             ServerVisibility::Live(exposed) => {

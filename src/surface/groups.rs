@@ -48,7 +48,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
         },
     });
     let mut tools = vec![definition::meta_tool(view, get), definition::meta_tool(view, call)];
-    if view.snapshot.settings.listing == Listing::Stable {
+    if view.snapshot.settings.lists.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
     tools.extend(definition::tools_with_interface(view));
@@ -71,9 +71,12 @@ fn described(view: View<'_>, preamble: &str) -> String {
 
 fn line(view: View<'_>, server: &ServerView) -> Option<ServerLine> {
     let about = server.description.as_deref().unwrap_or_default();
-    let cause =
-        server.failure.as_deref().filter(|_| view.snapshot.settings.listing == Listing::Growing);
-    let failure = match (server.visibility(view.snapshot.settings.listing), &server.presence) {
+    let cause = server
+        .failure
+        .as_deref()
+        .filter(|_| view.snapshot.settings.lists.listing == Listing::Growing);
+    let failure = match (server.visibility(view.snapshot.settings.lists.listing), &server.presence)
+    {
         (ServerVisibility::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
         (ServerVisibility::Offered { trouble: None, .. }, _) => {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))

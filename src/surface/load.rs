@@ -140,7 +140,7 @@ pub(super) fn tools_section<'a>(
     server: usize,
     exposed: &'a Exposed,
 ) -> Section<'a> {
-    let level = match view.snapshot.settings.listing {
+    let level = match view.snapshot.settings.lists.listing {
         Listing::Growing => DetailLevel::Described,
         Listing::Stable => DetailLevel::Full,
     };

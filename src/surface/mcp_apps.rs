@@ -61,14 +61,16 @@ impl<'a> InterfaceToolNames<'a> {
 pub(super) fn listed_servers(view: View<'_>) -> Vec<(&ServerView, &Exposed)> {
     let servers = view.snapshot.servers.iter().map(AsRef::as_ref);
     servers
-        .filter_map(|server: &ServerView| match server.visibility(view.snapshot.settings.listing) {
-            ServerVisibility::Live(exposed) => Some((server, exposed)),
-            ServerVisibility::Offered { known: Some(exposed), .. }
-                if view.surface == Surface::Direct =>
-            {
-                Some((server, exposed))
+        .filter_map(|server: &ServerView| {
+            match server.visibility(view.snapshot.settings.lists.listing) {
+                ServerVisibility::Live(exposed) => Some((server, exposed)),
+                ServerVisibility::Offered { known: Some(exposed), .. }
+                    if view.surface == Surface::Direct =>
+                {
+                    Some((server, exposed))
+                }
+                ServerVisibility::Offered { .. } | ServerVisibility::Hidden => None,
             }
-            ServerVisibility::Offered { .. } | ServerVisibility::Hidden => None,
         })
         .collect()
 }

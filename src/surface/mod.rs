@@ -100,7 +100,7 @@ impl View<'_> {
         let own = match name.as_str() {
             own_tools::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
             own_tools::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
-            own_tools::USE_READONLY_TOOL if self.snapshot.settings.split_calls => {
+            own_tools::USE_READONLY_TOOL if self.snapshot.settings.lists.split_calls => {
                 Some(discover::use_readonly_tool(self, params, &arguments))
             }
             own_tools::LOAD_MCP if self.snapshot.sole.is_none() => {
@@ -271,7 +271,8 @@ pub fn failed(message: impl AsRef<str>) -> Raw {
 pub fn blocked(server: &str, tool: &str) -> Raw {
     failed(format!(
         "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
-            was first seen, or cannot be compared. The user has to review it and run: dormouse approve {server} {tool}"
+         was first seen, or cannot be compared. The user has to review it and run: dormouse \
+         approve {server} {tool}"
     ))
 }
 

@@ -175,7 +175,7 @@ impl ServerActor {
         let idle_timeout = if self.inbox.is_retiring {
             Some(Duration::ZERO)
         } else {
-            self.setup.config.idle_timeout.filter(|_| may_idle)
+            self.setup.config.timeouts.idle.filter(|_| may_idle)
         };
         let may_sleep = self.inbox.is_retiring || self.setup.config.startup != Startup::Eager;
         let is_asleep = matches!(self.state, Some(ServerState::Asleep { .. }));
@@ -185,17 +185,21 @@ impl ServerActor {
         tokio::select! {
             biased;
             () = self.inbox.stop.cancelled() => ActorEvent::Stopped,
-            command = self.inbox.commands.recv() => command.map_or(ActorEvent::Stopped, ActorEvent::Command),
+            command = self.inbox.commands.recv() => {
+                command.map_or(ActorEvent::Stopped, ActorEvent::Command)
+            }
             outcome = poll_work(&mut self.connecting.attempt) => {
                 self.connecting.attempt = None;
                 ActorEvent::Attempted(outcome)
             }
-            () = poll_with(owned.as_ref(), |owned| async move { owned.peer.closed().await }) => ActorEvent::Died,
+            () = poll_with(owned.as_ref(), |owned| async move { owned.peer.closed().await }) => {
+                ActorEvent::Died
+            }
             outcome = poll_work(&mut self.refresh.running) => {
                 self.refresh.running = None;
                 ActorEvent::Refreshed(outcome)
             }
-            kinds = self.setup.stale.take(), if owned.is_some() && self.refresh.running.is_none() => {
+            kinds = self.setup.stale.take(), if is_awake => {
                 ActorEvent::ListsChanged(kinds)
             }
             () = poll_with(retry_at, tokio::time::sleep_until) => ActorEvent::RetryDue,
@@ -294,7 +298,8 @@ impl ServerActor {
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return false };
         let connection = &owned.connection;
         !connection.is_used()
-            && (self.is_in_another_era(connection, host_era) || self.declares_too_little(connection))
+            && (self.is_in_another_era(connection, host_era)
+                || self.declares_too_little(connection))
             // A request of dormouse itself may be in flight; the connection stays then.
             && connection.activity.try_close()
     }

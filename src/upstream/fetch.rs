@@ -292,8 +292,14 @@ mod tests {
 
     #[test]
     fn invalid_header_tools_are_dropped_only_for_modern_http_servers() {
-        let good = r#"{"name":"good","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}},"n":1e2}"#;
-        let bad = r#"{"name":"bad","inputSchema":{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}}"#;
+        let good = concat!(
+            r#"{"name":"good","inputSchema":{"properties":{"#,
+            r#""a":{"type":"string","x-mcp-header":"A"}}},"n":1e2}"#
+        );
+        let bad = concat!(
+            r#"{"name":"bad","inputSchema":{"properties":{"#,
+            r#""a":{"type":"object","x-mcp-header":"A"}}}}"#
+        );
         let page = |tools: &str| {
             Raw::parse(format!(r#"{{"tools":[{tools}],"nextCursor":"c","x":1e2}}"#)).unwrap()
         };

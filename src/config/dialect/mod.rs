@@ -209,7 +209,8 @@ mod tests {
             ("disable", "${SET} ${ONLY:-} ${TOKEN:-}"),
         ] {
             let text = format!(
-                r#"{{"env": "{mode}", "mcp": {{"a": {{"transport": "stdio", "command": "${{SET}} ${{ONLY:-}} ${{TOKEN:-}}"}}}}}}"#
+                r#"{{"env": "{mode}", "mcp": {{"a": {{"transport": "stdio", 
+                    "command": "${{SET}} ${{ONLY:-}} ${{TOKEN:-}}"}}}}}}"#
             );
             let config = read(&text).unwrap();
             let Ok(Transport::Stdio(launch)) = &config.servers[0].transport else { panic!() };
@@ -234,7 +235,7 @@ mod tests {
             }}"#,
         )
         .unwrap();
-        assert_eq!(config.settings.surface, Surface::Groups);
+        assert_eq!(config.settings.lists.surface, Surface::Groups);
         let [a, b, c] = config.servers.as_slice() else { panic!("{config:?}") };
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(
@@ -249,7 +250,7 @@ mod tests {
             (b.timeouts.call, b.timeouts.request),
             (Duration::from_secs(30), Duration::from_secs(10))
         );
-        assert_eq!(a.idle_timeout, Some(Duration::from_mins(1)));
+        assert_eq!(a.timeouts.idle, Some(Duration::from_mins(1)));
         let startups = [a, b, c].map(|server| server.startup);
         assert_eq!(startups, [Startup::Hybrid, Startup::Eager, Startup::Lazy]);
         insta::assert_snapshot!(said(&config.warnings).join("\n"));
@@ -261,38 +262,41 @@ mod tests {
             r#"{"servers": {"a": {
                 "command": "npx -y 'a b' ${SET}", "args": ["z"], "idle_timeout_minutes": 2,
                 "type": "stdio", "always_on": false, "triggers": ["x"],
-                "tools": {"t": {"enabled": false, "description": "d", "input_schema": {}}, "u": null}
+                "tools": {"t": {"enabled": false, "description": "d", "input_schema": {}},
+                    "u": null}
             }}, "retrieval": {"enabled": true}, "sources": {}}"#,
         )
         .unwrap();
         let [a] = config.servers.as_slice() else { panic!("{config:?}") };
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.args, ["-y", "a b", "${SET}", "z"]);
-        assert_eq!(a.idle_timeout, Some(Duration::from_mins(2)));
-        assert!(!a.tools.allow("t") && a.tools.allow("u"));
+        assert_eq!(a.timeouts.idle, Some(Duration::from_mins(2)));
+        assert!(!a.offer.tools.allow("t") && a.offer.tools.allow("u"));
         insta::assert_snapshot!(said(&config.warnings).join("\n"));
     }
 
     #[test]
     fn mcp_proxy_servers_inherit_its_options() {
         let config = read(
-            r#"{"mcpProxy": {"addr": ":9090", "options": {"lazyLoad": true, "authTokens": ["${TOKEN}"], "panicIfInvalid": true}},
+            r#"{"mcpProxy": {"addr": ":9090", "options": {"lazyLoad": true,
+                "authTokens": ["${TOKEN}"], "panicIfInvalid": true}},
                 "mcpServers": {
                     "a": {"command": "x", "timeout": 1500000000},
                     "b": {"transportType": "sse", "url": "http://x/", "options": {
-                        "lazyLoad": false, "authTokens": ["b"], "toolFilter": {"mode": "Allow", "list": []}}}
+                        "lazyLoad": false, "authTokens": ["b"],
+                        "toolFilter": {"mode": "Allow", "list": []}}}
                 }}"#,
         )
         .unwrap();
         let [a, b] = config.servers.as_slice() else { panic!("{config:?}") };
-        assert_eq!((a.startup, a.surface), (Startup::Lazy, Surface::Activate));
-        assert_eq!((b.startup, b.surface), (Startup::Eager, Surface::Direct));
+        assert_eq!((a.startup, a.endpoint.surface), (Startup::Lazy, Surface::Activate));
+        assert_eq!((b.startup, b.endpoint.surface), (Startup::Eager, Surface::Direct));
         assert_eq!(
-            (a.auth_tokens.join(""), b.auth_tokens.join("")),
+            (a.endpoint.auth_tokens.join(""), b.endpoint.auth_tokens.join("")),
             ("process".to_owned(), "b".to_owned())
         );
         assert_eq!(a.timeouts.call, Duration::from_millis(1500));
-        assert!(b.tools.allow("anything"), "an empty list filters nothing");
+        assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
         let http = &config.settings.http;
         assert_eq!((http.listen.as_deref(), http.servers_at_root), (Some("0.0.0.0:9090"), true));
         insta::assert_snapshot!(said(&config.warnings).join("\n"));
@@ -317,7 +321,8 @@ mod tests {
             ),
             (
                 r#"{"mcpProxy": {}, "mcpServers": {"a": {"url": "https://x/", "oauth": {
-                    "clientId": "c", "clientSecret": "keychain:n", "scopes": ["r"], "pkceDisabled": false,
+                    "clientId": "c", "clientSecret": "keychain:n", "scopes": ["r"],
+                    "pkceDisabled": false,
                     "authServerMetadataUrl": "https://as.x/.well-known/openid-configuration"}}}}"#,
                 Some("http://localhost:8090/oauth/callback"),
                 "r",
@@ -372,13 +377,19 @@ mod tests {
                 r#"{"mcp": {"a": {"transport": "pipe", "comand": "x"}, "b": {}}, "env": "on"}"#,
             ),
             problems(
-                r#"{"servers": {"a": {"always_on": "yes", "command": "'"}, "b": {"url": 3, "idle_timeout_minutes": -1}}}"#,
+                r#"{"servers": {"a": {"always_on": "yes", "command": "'"},
+                    "b": {"url": 3, "idle_timeout_minutes": -1}}}"#,
             ),
             problems(
-                r#"{"mcpServers": {"a": {"command": "x", "lazy_startup": true, "startup": "lazy", "timeout": {"tool": 1}}}}"#,
+                r#"{"mcpServers": {"a": {"command": "x", "lazy_startup": true, "startup": "lazy",
+                    "timeout": {"tool": 1}}}}"#,
             ),
             problems(
-                r#"{"mcpProxy": {"options": {"authTokens": "t"}}, "mcpServers": {"a": {"command": "x", "options": {"toolFilter": {"mode": "x"}}}, "b": {"command": "x", "options": {"toolFilter": {"mode": "allow", "list": [1]}}}}}"#,
+                r#"{"mcpProxy": {"options": {"authTokens": "t"}}, 
+                    "mcpServers": {
+                        "a": {"command": "x", "options": {"toolFilter": {"mode": "x"}}},
+                        "b": {"command": "x", "options": {"toolFilter":
+                            {"mode": "allow", "list": [1]}}}}}"#,
             ),
         ];
         insta::assert_snapshot!(found.map(|problems| problems.join("\n")).join("\n\n"));

@@ -91,7 +91,10 @@ mod tests {
             (
                 Format::Json,
                 r#"{ "a": { "tools": { "old": true } }, "b": { "c": 1 }, /* end */ }"#,
-                r#"{ "a": { "tools": { "old": { "enabled": true, "stale": true }, "new": true } }, "b": { "c": 1, "tools": { "x": true } }, /* end */ }"#,
+                concat!(
+                    r#"{ "a": { "tools": { "old": { "enabled": true, "stale": true }, "#,
+                    r#""new": true } }, "b": { "c": 1, "tools": { "x": true } }, /* end */ }"#
+                ),
             ),
             (
                 Format::Toml,

@@ -111,7 +111,9 @@ impl SseTransport {
         };
         let end = tokio::select! {
             end = reading => end,
-            () = self.ping_until_silent() => StreamEnd::Failed(StreamError::Silent(SILENCE_TIMEOUT + PING_TIMEOUT)),
+            () = self.ping_until_silent() => {
+                StreamEnd::Failed(StreamError::Silent(SILENCE_TIMEOUT + PING_TIMEOUT))
+            }
             () = self.stop.cancelled() => StreamEnd::Finished,
         };
         if let StreamEnd::Failed(error) = end {
