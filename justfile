@@ -12,7 +12,7 @@ lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
 
-# The table of DESIGN.md section 9; with a word, only the rows of that name.
+# The table of docs/benchmarks.md; with a word, only the rows of that name.
 bench *rows:
     cargo bench --bench table -- {{rows}}
 

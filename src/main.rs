@@ -1,4 +1,4 @@
-//! The `dormouse` program. What it does is in the library; see its code map.
+//! The `dormouse` program. Its logic is in the library; see the code map there.
 
 use std::process::ExitCode;
 
@@ -8,21 +8,21 @@ fn main() -> ExitCode {
     dormouse::cli::run(std::env::args_os())
 }
 
-/// Tokens are in it: no core dump is written of this process, and nobody else of this user's looks into it. What it starts
-/// is not concerned.
+/// Prevents core dumps and access by other processes of the user, since this process holds tokens.
+/// Processes that it starts are not affected.
 #[cfg(target_os = "linux")]
 fn keep_memory_private() {
-    // Where it cannot be, there is no less to be done.
+    // Without this protection dormouse works as well.
     let _ = nix::sys::prctl::set_dumpable(false);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn keep_memory_private() {}
 
-/// Has glibc give the memory of large messages back to the system once they have passed.
+/// Makes glibc return the memory of large messages to the system.
 ///
-/// By default it learns from the first large block to keep such blocks, so that one result of 16 MB
-/// would stay resident for ever (mallopt(3), `M_MMAP_THRESHOLD`).
+/// By default glibc learns from the first large block to keep such blocks, so that one result of 16
+/// MB would stay resident forever (mallopt(3), `M_MMAP_THRESHOLD`).
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "mallopt has no safe wrapper; it only sets two integers")]
 fn keep_memory_small() {

@@ -59,9 +59,10 @@ fn millis(work: impl FnOnce()) -> f64 {
 fn scan(snapshot: &Snapshot, query: &str) -> Vec<(usize, String)> {
     let words: Vec<String> = query.split(' ').map(str::to_lowercase).collect();
     let mut found: Vec<(usize, String)> = snapshot
+        .tools()
         .known_tools()
         .map(|at| {
-            let (_, tool) = snapshot.tool(at);
+            let (_, tool) = snapshot.tools().tool(at);
             let text = String::from_utf8_lossy(tool.raw.as_bytes()).to_lowercase();
             (words.iter().filter(|word| text.contains(word.as_str())).count(), tool.name.clone())
         })

@@ -24,10 +24,16 @@ pub struct App {
     /// Unit of a numeric `timeout` in an entry. `None` if the app's `timeout` does not limit calls.
     pub(super) timeout: Option<TimeUnit>,
     pub(super) entry_format: EntryFormat,
+    pub(super) connecting: ConnectingNotes,
+}
+
+/// The peculiarities of adding dormouse to an app.
+#[derive(Debug)]
+pub(super) struct ConnectingNotes {
     /// Members that a new file needs in addition to its servers.
     pub(super) preamble: &'static [(&'static str, &'static str)],
     /// Advice for the user after `dormouse connect`.
-    pub hint: Option<&'static str>,
+    hint: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +57,7 @@ const COMMON: App = App {
     variable_syntax: VariableSyntax::Braces,
     timeout: Some(TimeUnit::Milliseconds),
     entry_format: EntryFormat::Plain { url: "url" },
-    preamble: &[],
-    hint: None,
+    connecting: ConnectingNotes { preamble: &[], hint: None },
 };
 
 /// The pseudo app for files that belong to no known app.
@@ -96,7 +101,10 @@ pub static APPS: [App; 17] = [
             FileLocation::user(BaseDir::Application, "Claude/claude_desktop_config.json"),
             FileLocation::user(
                 BaseDir::LocalApplication,
-                "Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
+                concat!(
+                    "Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/",
+                    "Claude/claude_desktop_config.json"
+                ),
             )
             .on(WINDOWS),
         ],
@@ -246,7 +254,8 @@ pub static APPS: [App; 17] = [
                 "Code/User/globalStorage/kilocode.kilo-code/settings/mcp_settings.json",
             )
             .read_only(),
-            FileLocation::user(BaseDir::Home, ".kilocode/cli/global/settings/mcp_settings.json").read_only(),
+            FileLocation::user(BaseDir::Home, ".kilocode/cli/global/settings/mcp_settings.json")
+                .read_only(),
             FileLocation::project("kilo.jsonc"),
             FileLocation::project("kilo.json"),
             FileLocation::project(".kilo/kilo.jsonc"),
@@ -271,7 +280,10 @@ pub static APPS: [App; 17] = [
             FileLocation::project(".continue/mcpServers/*.json").read_only(),
         ],
         entry_format: EntryFormat::Continue,
-        preamble: &[("name", "Local"), ("version", "1.0.0"), ("schema", "v1")],
+        connecting: ConnectingNotes {
+            preamble: &[("name", "Local"), ("version", "1.0.0"), ("schema", "v1")],
+            hint: None,
+        },
         ..COMMON
     },
     App {
@@ -304,13 +316,24 @@ pub static APPS: [App; 17] = [
         name: "LibreChat",
         locations: &[FileLocation::project("librechat.yaml")],
         entry_format: EntryFormat::Typed { local: "stdio", http: "streamable-http" },
-        hint: Some("LibreChat reads its file at its start; a URL must be among mcpSettings.allowedDomains"),
+        connecting: ConnectingNotes {
+            preamble: &[],
+            hint: Some(
+                "LibreChat reads its file at its start; the URL must match \
+            mcpSettings.allowedDomains",
+            ),
+        },
         ..COMMON
     },
 ];
 
 impl App {
     /// Returns the app with this id or alias, in any case.
+    /// Returns advice for the user after `dormouse connect`.
+    pub fn hint(&self) -> Option<&'static str> {
+        self.connecting.hint
+    }
+
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.to_lowercase();
         APPS.iter().find(|app| app.id == name || app.aliases.contains(&name.as_str()))

@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     app::{APPS, App, UNKNOWN_APP},
-    backups::Backups,
     entry::{TranslatedEntry, is_server_entry},
     locations::{Directories, FileLocation, FileScope, KeyPaths, PROJECT_KEY},
     variables::VariableContext,
 };
 use crate::config::{Format, read_text};
 
-/// A file in which an app keeps servers, or the part of it for one project. The file may be missing.
+/// A file in which an app keeps servers, or the part of it for one project. The file may be
+/// missing.
 #[derive(Clone, Debug)]
 pub struct AppFile {
     pub app: &'static App,
@@ -48,8 +48,8 @@ impl std::fmt::Display for ServerSource {
     }
 }
 
-/// The servers that an app keeps for one project other than the current one. They stand in a file of
-/// the user that holds the servers of several projects.
+/// The servers that an app keeps for one project other than the current one. They stand in a file
+/// of the user that holds the servers of several projects.
 #[derive(Clone, Debug)]
 pub struct OtherProjectServers {
     pub app: &'static App,
@@ -102,8 +102,8 @@ impl App {
         app_files
     }
 
-    /// Returns the file that `connect` writes to: the first existing file of the scope, or its first
-    /// file if none exists.
+    /// Returns the file that `connect` writes to: the first existing file of the scope, or its
+    /// first file if none exists.
     pub fn writable_file(
         &'static self,
         scope: FileScope,
@@ -242,16 +242,6 @@ impl AppFile {
         others.filter(|project| **project != *here).filter_map(elsewhere).collect()
     }
 
-    /// Loads the entry that `dormouse connect` has written into this file from the record.
-    ///
-    /// The entry may launch dormouse under another name or have the URL of another machine, so that
-    /// its content alone does not identify it.
-    pub fn load_dormouse_entry(&mut self, backups: &Backups) {
-        // `disconnect` and `prepare_record` report an unreadable record.
-        self.dormouse_entry =
-            backups.read_record(&self.path).ok().flatten().map(|record| record.entry);
-    }
-
     /// Returns whether the file applies to all users of a project while the app also has a file for
     /// the user alone.
     pub fn is_shared(&self) -> bool {
@@ -279,7 +269,7 @@ impl AppFile {
             return Some(FoundEntry::Dormouse);
         }
         let Value::Object(members) = entry else {
-            return Some(FoundEntry::Unusable("its entry is no object".to_owned()));
+            return Some(FoundEntry::Unusable("its entry is not an object".to_owned()));
         };
         // Extensions that are built into Goose.
         if members
@@ -498,7 +488,7 @@ pub fn servers_of_config(
     let source = ServerSource { app: kind, id: "file", path: path.to_owned(), is_project: false };
     let classify = |name: &str, entry: Value| {
         let Value::Object(members) = entry else {
-            return FoundEntry::Unusable("its entry is no object".to_owned());
+            return FoundEntry::Unusable("its entry is not an object".to_owned());
         };
         if members.get("enabled") == Some(&json!(false)) {
             FoundEntry::Disabled

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::ConnectedFile;
+use super::{AppFile, ConnectedFile};
 use crate::config::{create_file, hex, make_private_directory, place_fingerprint};
 
 /// A directory with dated copies, and one record for each file that contains dormouse.
@@ -43,8 +43,8 @@ pub enum OriginalFile {
     Nothing,
     /// The path of a copy.
     Copy(PathBuf),
-    /// Another program or the user has edited the file between two runs of `dormouse connect`, so no
-    /// copy is the right one to restore.
+    /// Another program or the user has edited the file between two runs of `dormouse connect`, so
+    /// no copy is the right one to restore.
     Mixed,
 }
 
@@ -201,4 +201,16 @@ impl Backups {
 
 fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+impl AppFile {
+    /// Loads the entry that `dormouse connect` has written into this file from the record.
+    ///
+    /// The entry may launch dormouse under another name or have the URL of another machine, so that
+    /// its content alone does not identify it.
+    pub fn load_dormouse_entry(&mut self, backups: &Backups) {
+        // `disconnect` and `prepare_record` report an unreadable record.
+        self.dormouse_entry =
+            backups.read_record(&self.path).ok().flatten().map(|record| record.entry);
+    }
 }

@@ -33,11 +33,11 @@ pub struct ConnectedFile {
 pub enum ConnectError {
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
-    #[error("it holds no object; what is in it has to go first")]
+    #[error("it does not contain an object: remove its content first")]
     NotAnObject,
-    #[error("what it says of `{0}` is nothing that servers can be put into")]
+    #[error("its `{0}` is not an object or a list of servers")]
     NotServers(String),
-    #[error("it has a server named {ENTRY_NAME} that is something else")]
+    #[error("it has a server named {ENTRY_NAME} that is not dormouse")]
     NameTaken,
     #[error("{0} cannot reach a server by a URL")]
     UrlsNotSupported(&'static str),
@@ -84,8 +84,8 @@ impl AppFile {
         }
     }
 
-    /// Adds dormouse to the text of the file, and removes the servers that dormouse serves. `served`
-    /// has the [`server_identity`] of each of these.
+    /// Adds dormouse to the text of the file, and removes the servers that dormouse serves.
+    /// `served` has the [`server_identity`] of each of these.
     ///
     /// # Errors
     /// Fails if the text cannot be parsed, or cannot be edited without changing other parts of it.
@@ -244,7 +244,7 @@ impl AppFile {
 
     fn preamble_edits(&self) -> Vec<Edit> {
         let member = |(key, value): &(&str, &str)| Edit::put(&json!({}), &[key], json!(value));
-        self.app.preamble.iter().map(member).collect()
+        self.app.connecting.preamble.iter().map(member).collect()
     }
 
     fn edit_text(&self, text: &str, edits: &[Edit]) -> Result<String, EditError> {

@@ -61,7 +61,10 @@ impl EntryFormat {
             }
             Self::Goose => {
                 let timeout = GOOSE_TIMEOUT;
-                json!({"enabled": true, "type": "stdio", "name": ENTRY_NAME, "cmd": command, "args": args, "timeout": timeout})
+                json!({
+                    "enabled": true, "type": "stdio", "name": ENTRY_NAME, "cmd": command,
+                    "args": args, "timeout": timeout,
+                })
             }
             Self::Continue => json!({"name": ENTRY_NAME, "command": command, "args": args}),
         }
@@ -77,7 +80,10 @@ impl EntryFormat {
             Self::OpenCode => json!({"type": "remote", "url": url, "enabled": true}),
             Self::Goose => {
                 let timeout = GOOSE_TIMEOUT;
-                json!({"enabled": true, "type": "streamable_http", "name": ENTRY_NAME, "uri": url, "timeout": timeout})
+                json!({
+                    "enabled": true, "type": "streamable_http", "name": ENTRY_NAME, "uri": url,
+                    "timeout": timeout,
+                })
             }
             Self::Continue => json!({"name": ENTRY_NAME, "type": "streamable-http", "url": url}),
         };

@@ -75,7 +75,7 @@ impl TranslatedEntry {
         let VariableFindings { required, notes: mut all } = findings;
         all.extend(notes);
         if !left_out.is_empty() {
-            all.push(format!("left out, as it means nothing here: {}", left_out.join(", ")));
+            all.push(format!("ignored, not supported by dormouse: {}", left_out.join(", ")));
         }
         let mut members: Vec<(String, Value)> = entry.into_iter().collect();
         members.sort_by_key(|(key, _)| rank(key));
@@ -227,9 +227,8 @@ impl EntryTranslation {
                 self.set_timeout("load", number.as_f64(), TimeUnit::Milliseconds);
             }
             ("envFile", Value::String(path)) => {
-                let note = format!(
-                    "the variables in {path} are not taken along: put them into `env` or .env"
-                );
+                let note =
+                    format!("the variables in {path} are not imported: add them to `env` or .env");
                 self.notes.push(note);
             }
             ("oauth" | "auth", Value::Object(theirs)) => {
@@ -280,7 +279,8 @@ impl EntryTranslation {
             if headers.is_some_and(|all| has_authorization(all.keys()))
                 && self.entry.shift_remove("oauth").is_some()
             {
-                self.notes.push("\"oauth\" is left out: it has a header for that".to_owned());
+                self.notes
+                    .push("\"oauth\" is ignored: the entry has an authorization header".to_owned());
             }
             for key in ["command", "args", "env", "cwd"] {
                 if self
@@ -288,7 +288,7 @@ impl EntryTranslation {
                     .shift_remove(key)
                     .is_some_and(|value| value != json!({}) && value != json!([]))
                 {
-                    self.notes.push(format!("{key:?} is left out: it has a URL"));
+                    self.notes.push(format!("{key:?} is ignored: the entry has a URL"));
                 }
             }
         } else {

@@ -103,7 +103,8 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Returns the directories of the user who runs this process, or `None` without a home directory.
+    /// Returns the directories of the user who runs this process, or `None` without a home
+    /// directory.
     pub fn of_process(project: PathBuf) -> Option<Self> {
         let os = if cfg!(windows) {
             Os::Windows

@@ -32,8 +32,8 @@ struct ExistingServers<'a> {
 }
 
 impl ExistingServers<'_> {
-    /// Returns the name under which the config already has the server. `bare` is the identity of the
-    /// entry without the directory in which the app starts it.
+    /// Returns the name under which the config already has the server. `bare` is the identity of
+    /// the entry without the directory in which the app starts it.
     fn existing_name(&self, entry: &TranslatedEntry, bare: &Value) -> Option<&str> {
         let members_with_cwd = server_identity(&entry.members_with_cwd(), self.environment);
         let is_same = |other: &Value| {
@@ -98,8 +98,8 @@ impl PlannedOutcome {
 }
 
 impl ImportPlan {
-    /// Plans the import of these servers. `existing` are the entries of the config; with `force`, the
-    /// import replaces those of the same name.
+    /// Plans the import of these servers. `existing` are the entries of the config; with `force`,
+    /// the import replaces those of the same name.
     pub fn new(
         found: Vec<FoundServer>,
         existing: &Map<String, Value>,
@@ -117,7 +117,7 @@ impl ImportPlan {
                     }
                     Err(why) => why,
                 },
-                FoundEntry::Disabled => "it is switched off there".to_owned(),
+                FoundEntry::Disabled => "it is disabled there".to_owned(),
                 FoundEntry::Dormouse => "it is dormouse itself".to_owned(),
                 FoundEntry::Unusable(why) => why,
             };
@@ -178,8 +178,8 @@ impl ImportPlan {
     }
 }
 
-/// Returns the parts of an entry that identify its server, with variables expanded. Two entries with
-/// the same identity are the same server.
+/// Returns the parts of an entry that identify its server, with variables expanded. Two entries
+/// with the same identity are the same server.
 pub fn server_identity(entry: &Map<String, Value>, environment: &Environment) -> Value {
     let mut identity = Map::new();
     for key in ["command", "args", "env", "cwd", "url", "headers"] {

@@ -1,4 +1,5 @@
-//! Finds secrets that appear in plain text in entries and files, masks them, and moves them to `.env`.
+//! Finds secrets that appear in plain text in entries and files, masks them, and moves them to
+//! `.env`.
 
 use std::path::Path;
 
@@ -104,7 +105,8 @@ pub fn find_secrets_in_text(path: &Path, text: &str) -> Vec<PlaintextSecret> {
     if let Ok(root) = Format::of(path).value(text) {
         collect_secrets(&root, &mut found);
     }
-    // A reference is not a secret. Secret defaults within references are found as values of their own.
+    // A reference is not a secret. Secret defaults within references are found as values of their
+    // own.
     found.retain(|value| !["${", "{env:", "{file:"].iter().any(|start| value.contains(start)));
     found.into_iter().map(bare_secret).collect()
 }
@@ -178,8 +180,8 @@ fn replace_secrets(entry: &Map<String, Value>, secrets: &[PlaintextSecret]) -> M
 
 /// Moves the secrets of an entry to the `.env` file next to the config.
 ///
-/// Returns the config with the new variables, and the entry with references to them. `others` is the
-/// text of all other entries that will be added to the config: a variable that the config or
+/// Returns the config with the new variables, and the entry with references to them. `others` is
+/// the text of all other entries that will be added to the config: a variable that the config or
 /// `others` refers to is not given another value.
 pub fn move_secrets(
     file: &ConfigFile,
@@ -272,10 +274,12 @@ mod tests {
     fn secrets_are_found_by_name_and_by_form() {
         let env = json!({
             "TOKEN": "abc", "DB_PASSWORD": "correct horse", "AWS_SECRET_ACCESS_KEY": "wJa/K7",
-            "SSH_KEY_PATH": "/home/u/.ssh/id", "API_KEY": "true", "KEYBOARD_LAYOUT": "dvorak-programmer",
+            "SSH_KEY_PATH": "/home/u/.ssh/id", "API_KEY": "true",
+            "KEYBOARD_LAYOUT": "dvorak-programmer",
             "AUTH_MODE": "none", "PAT": "0123456789", "OTHER": "ghp_0123456789abcdef",
             "DSN": "postgres://u:pw@h/db", "REFERENCE_TOKEN": "${X}", "PASS": "hunter2",
-            "AUTH_HEADER": "Bearer b1", "GH_PAT": "abc/defgh", "KEY_FILE": "/x/y", "SSH_KEY": "~/.ssh/id",
+            "AUTH_HEADER": "Bearer b1", "GH_PAT": "abc/defgh", "KEY_FILE": "/x/y",
+            "SSH_KEY": "~/.ssh/id",
         });
         insta::assert_snapshot!(found(json!({"env": env})).join("\n"));
         let args = json!([
@@ -298,7 +302,8 @@ mod tests {
         insta::assert_snapshot!(found(json!({"args": args})).join("\n"));
         let remote = json!({
             "url": "https://u:pw@h/mcp?api_key=k3&page=2&token=pwpw",
-            "headers": {"Authorization": "Digest d1", "X-Api-Key": "k4", "Accept": "a", "Cookie": ""},
+            "headers": {"Authorization": "Digest d1", "X-Api-Key": "k4",
+            "Accept": "a", "Cookie": ""},
         });
         insta::assert_snapshot!(found(remote).join("\n"));
         assert_eq!(found(json!({"headers": {"Authorization": "Bearer "}})), [""; 0]);
@@ -306,7 +311,8 @@ mod tests {
 
     #[test]
     fn all_secrets_in_a_file_are_masked() {
-        let text = r#"{"globalApiKey": "sk-ant-0", "token": "${TOKEN}", "authTokens": ["t1-long"], "mcpServers": {"off": {
+        let text = r#"{"globalApiKey": "sk-ant-0", "token": "${TOKEN}", "authTokens": ["t1-long"],
+            "mcpServers": {"off": {
             "disabled": true, "env": {"API_KEY": "DISABLED"}, "args": ["--token", "a\"b"]}}}"#;
         let shown = mask_secrets(text, &find_secrets_in_text(Path::new("x.json"), text));
         for secret in ["sk-ant-0", "t1-long", "DISABLED", "a\\\"b"] {

@@ -31,7 +31,7 @@ pub fn parse_snippets(text: &str) -> Result<Vec<(Option<String>, TranslatedEntry
     let found = found.unwrap_or_else(|| members.into_iter().collect());
     let named = |(name, entry): (String, Value)| match entry {
         Value::Object(members) if is_server_entry(&members) => Ok((Some(name), read(members))),
-        _ => Err(format!("{name:?} is no server: it has neither a \"command\" nor a \"url\"")),
+        _ => Err(format!("{name:?} is not a server: it has neither a \"command\" nor a \"url\"")),
     };
     found.into_iter().map(named).collect()
 }

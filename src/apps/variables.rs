@@ -1,4 +1,4 @@
-//! Translates the references to variables in each app's syntax into dormouse's: `${ENTRY_NAME}`.
+//! Translates the references to variables in each app's syntax into dormouse's: `${NAME}`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,9 +11,9 @@ use super::locations::Os;
 pub(super) enum VariableSyntax {
     /// No references.
     Literal,
-    /// References in braces, such as `${ENTRY_NAME}`, `${env:ENTRY_NAME}` and `{env:ENTRY_NAME}`.
+    /// References in braces, such as `${NAME}`, `${env:NAME}` and `{env:NAME}`.
     Braces,
-    /// References in braces, and `$ENTRY_NAME`.
+    /// References in braces, and `$NAME`.
     Dollar,
 }
 
@@ -139,9 +139,10 @@ impl VariableContext<'_> {
         if let Some(inside) = text_between(text, "{{", "}}") {
             let length = inside.len() + 4;
             let placeholder = &text[..length];
-            findings
-                .notes
-                .push(format!("{placeholder} is filled in by its host alone, and sent as it is"));
+            findings.notes.push(format!(
+                "{placeholder} is replaced only by its app, and passed on \
+                    unchanged"
+            ));
             return Some((length, placeholder.to_owned()));
         }
         for kind in ["env", "file"] {
@@ -176,7 +177,7 @@ impl VariableContext<'_> {
             "input" => {
                 let purpose = self.inputs.get(argument).cloned().unwrap_or_default();
                 let purpose = if purpose.is_empty() {
-                    format!("what was asked as {argument:?}")
+                    format!("the answer to {argument:?}")
                 } else {
                     purpose
                 };
@@ -194,9 +195,9 @@ impl VariableContext<'_> {
             }
             "pathSeparator" | "/" => if self.os == Os::Windows { "\\" } else { "/" }.to_owned(),
             "command" | "config" => {
-                require_variable(argument, format!("what the host has as {inside:?}"), findings)
+                require_variable(argument, format!("the value of {inside:?} in the app"), findings)
             }
-            // `ENTRY_NAME` and `ENTRY_NAME:-default` are the same in dormouse.
+            // `NAME` and `NAME:-default` are the same in dormouse.
             _ => format!("${{{inside}}}"),
         }
     }
@@ -257,7 +258,7 @@ mod tests {
             ("{env:A}{env:B}", "${A}${B}", ""),
             ("${A:-d}", "${A:-d}", ""),
             ("Bearer ${input:gh-token}", "Bearer ${GH_TOKEN}", "GH_TOKEN: GitHub token"),
-            ("${input:other}", "${OTHER}", "OTHER: what was asked as \"other\""),
+            ("${input:other}", "${OTHER}", "OTHER: the answer to \"other\""),
             ("${{ secrets.KEY }}", "${KEY}", "KEY: secrets.KEY of Continue"),
             ("{file:~/.key.txt}", "${KEY_TXT}", "KEY_TXT: the content of ~/.key.txt"),
             ("${userHome}${/}x", "/home/u/x", ""),
@@ -265,7 +266,7 @@ mod tests {
             (
                 "{{LIBRECHAT_USER_ID}}",
                 "{{LIBRECHAT_USER_ID}}",
-                "{{LIBRECHAT_USER_ID}} is filled in by its host alone, and sent as it is",
+                "{{LIBRECHAT_USER_ID}} is replaced only by its app, and passed on unchanged",
             ),
             (r#"{"a": 1} $5 $A {x"#, r#"{"a": 1} $5 $A {x"#, ""),
             ("é${env:A}é", "é${A}é", ""),

@@ -1,9 +1,6 @@
 //! A client of an authorization server, and its authentication there.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use base64::{
     Engine as _,
@@ -12,15 +9,8 @@ use base64::{
 use ring::{rand::SystemRandom, signature};
 use serde_json::json;
 
-use super::{
-    credential::{AuthMethod, Credential, unix_seconds},
-    discovery::AuthServer,
-    store::LoginStore,
-};
-use crate::{
-    config::{ClientProof, OAuthClient, Secret},
-    protocol::random_token,
-};
+use super::{auth_method::AuthMethod, unix_time::unix_seconds};
+use crate::{config::Secret, protocol::random_token};
 
 /// A client with everything that it needs to request tokens.
 #[derive(Clone, Debug)]
@@ -43,11 +33,11 @@ pub(super) struct AuthClient {
 /// Reason for which the client of the config cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("the keychain has no entry {0:?}, which is the \"clientSecret\"")]
+    #[error("the keychain has no entry {0:?}, which \"clientSecret\" names")]
     NoSecret(String),
-    #[error("the secret of the client cannot be read: {0}")]
+    #[error("cannot read the client's secret: {0}")]
     Unreadable(String),
-    #[error("the \"privateKey\" is none that is read here: a PKCS #8 PEM for ES256 or RS256")]
+    #[error("\"privateKey\" is not a PKCS #8 PEM for ES256 or RS256")]
     BadKey,
 }
 
@@ -57,54 +47,6 @@ impl AuthClient {
     pub(super) fn may_ask_for(&self, scopes: &[String]) -> bool {
         self.registered_scopes.is_empty()
             || scopes.iter().all(|scope| self.registered_scopes.contains(scope))
-    }
-
-    /// Builds the client that the config names, with an authentication method that this
-    /// authorization server supports.
-    pub(super) async fn from_config(
-        configured: &OAuthClient,
-        auth_server: &AuthServer,
-        store: &Arc<LoginStore>,
-    ) -> Result<Self, ClientError> {
-        let secret = secret_of(configured, store).await?;
-        let method = match &configured.proof {
-            None => AuthMethod::None,
-            Some(ClientProof::PrivateKey(_)) => AuthMethod::PrivateKeyJwt,
-            Some(_) => auth_server.secret_auth_method(),
-        };
-        let id = configured.id.clone();
-        Ok(Self {
-            id,
-            method,
-            secret,
-            key_id: configured.key_id.clone(),
-            redirect_uri: None,
-            expires_at: None,
-            registered_scopes: Vec::new(),
-        })
-    }
-
-    /// Builds the client that a login was issued to. A secret from the config is not stored with
-    /// the login.
-    pub(super) fn from_login(login: &Credential) -> Self {
-        let facts = &login.facts;
-        Self {
-            id: facts.client_id.clone(),
-            method: facts.method,
-            secret: login.client_secret.clone(),
-            key_id: None,
-            redirect_uri: facts.redirect_uri.clone(),
-            registered_scopes: facts.registered_scopes.clone(),
-            expires_at: facts.client_expires_at,
-        }
-    }
-
-    /// Returns the client that was registered for an earlier login, if its registration has not
-    /// ended.
-    pub(super) fn registered_for(login: &Credential) -> Option<Self> {
-        let client = Self::from_login(login);
-        let is_over = client.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
-        (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
 
     /// Returns the parameters with which a client authenticates by its key (RFC 7523 section 2.2);
@@ -128,25 +70,6 @@ impl AuthClient {
 }
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-
-/// Reads the secret or key of the config's client.
-pub(super) async fn secret_of(
-    configured: &OAuthClient,
-    store: &Arc<LoginStore>,
-) -> Result<Option<Secret>, ClientError> {
-    match &configured.proof {
-        None => Ok(None),
-        Some(ClientProof::Secret(secret) | ClientProof::PrivateKey(secret)) => {
-            Ok(Some(secret.clone()))
-        }
-        Some(ClientProof::Keychain(name)) => {
-            let asked = name.clone();
-            let kept = store.run(move |store| store.secret(&asked)).await;
-            let kept = kept.map_err(|error| ClientError::Unreadable(error.to_string()))?;
-            kept.map(Some).ok_or_else(|| ClientError::NoSecret(name.clone()))
-        }
-    }
-}
 
 /// Signs an assertion with which a client authenticates by its key (RFC 7523 section 3).
 fn assertion(

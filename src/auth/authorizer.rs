@@ -155,17 +155,15 @@ impl Authorizer {
                 let authorization = token.authorization.clone();
                 if token.login.is_expired(now) {
                     Ok(LoginDecision::UpdateFirst(LoginUpdate::Renew))
-                } else if token.renew_at.is_some_and(|at| at <= now) && self.is_renewable(token) {
+                } else if token.renew_at.is_some_and(|at| at <= now)
+                    && (token.login.can_be_renewed() || self.uses_client_credentials())
+                {
                     Ok(LoginDecision::UseAndRenew(authorization))
                 } else {
                     Ok(LoginDecision::Use(Some(authorization)))
                 }
             }
         }
-    }
-
-    fn is_renewable(&self, token: &CurrentToken) -> bool {
-        token.login.can_be_renewed() || self.uses_client_credentials()
     }
 
     fn uses_client_credentials(&self) -> bool {
@@ -237,7 +235,7 @@ impl Authorizer {
                 LoginDecision::UpdateFirst(work) => self.start_or_join(work).await?,
             }
         }
-        Err(CredentialError::Unavailable("it changes all the time".to_owned()))
+        Err(CredentialError::Unavailable("the login file keeps changing".to_owned()))
     }
 
     /// Returns whether this token was granted recently and the server has never accepted it.
@@ -268,16 +266,16 @@ impl Authorizer {
             let (refused, challenge) = (refused.cloned(), challenge.clone());
             self.start_or_join(LoginUpdate::Replace { refused, challenge }).await?;
         }
-        Err(CredentialError::Refused("it does not accept any token".to_owned()))
+        Err(CredentialError::Refused("the server does not accept any token".to_owned()))
     }
 }
 
-const NEW_TOKEN_REFUSED: &str = "it does not accept the token that was given a moment ago";
-const TOKEN_REFUSED: &str = " (it does not accept the one that there is)";
+const NEW_TOKEN_REFUSED: &str = "the server does not accept a token that was issued just now";
+const TOKEN_REFUSED: &str = " (the server does not accept the present one)";
 /// Minimum age of a token that the server has never accepted before it is replaced. Without this
 /// limit, dormouse would request tokens in an endless loop.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
-const LOGIN_INVALID: &str = " (the login is not valid any more)";
+const LOGIN_INVALID: &str = " (the login is no longer valid)";
 
 fn unavailable(error: impl std::fmt::Display) -> CredentialError {
     CredentialError::Unavailable(error.to_string())

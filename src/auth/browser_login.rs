@@ -14,12 +14,14 @@ use super::{
     callback::{Callback, CallbackPage, CallbackRequest},
     credential::Credential,
     discovery::AuthServer,
-    guarded_client::{GuardedClient, checked_login_url},
+    guarded_client::GuardedClient,
     login_error::{LoginError, scrubbed},
+    login_url::checked_login_url,
     preparation::PreparedLogin,
     registration::{CODE_GRANT, register},
     scopes::{OFFLINE_ACCESS, quoted},
-    store::{LoginStore, StoreError},
+    store::LoginStore,
+    store_error::StoreError,
     token_request::TokenGrant,
 };
 use crate::config::{Secret, ServerConfig};
@@ -94,7 +96,13 @@ impl Auth {
         let (address, client) = opened;
         let state = address.query_pairs().find(|(name, _)| name == "state");
         let state = state.map(|(_, state)| state.into_owned());
-        let state = state.ok_or_else(|| LoginError::BadAddress("it has no state".to_owned()))?;
+        let state = state.ok_or_else(|| {
+            LoginError::BadAddress(
+                "the response has no \
+            state"
+                    .to_owned(),
+            )
+        })?;
         let before = known.and_then(|known| known.login_id);
         let exchange =
             CodeExchange { target, state, before, auth_server, client, scopes, store, authorizer };
@@ -205,7 +213,7 @@ impl Login {
     pub fn asks_for(&self) -> String {
         match self.exchange.scopes.as_slice() {
             [] => String::new(),
-            scopes => format!("It asks for the scopes {}.", quoted(scopes)),
+            scopes => format!("It requests the scopes {}.", quoted(scopes)),
         }
     }
 
@@ -313,7 +321,7 @@ impl CodeExchange {
         };
         if let Err(error) = forgotten.await {
             let server = &self.target.name;
-            tracing::warn!(server, %error, "the registration cannot be forgotten");
+            tracing::warn!(server, %error, "cannot delete the registration");
         }
         LoginError::ForgottenClient(said)
     }

@@ -67,7 +67,7 @@ impl Callback {
             let router = router.clone();
             AbortOnDropHandle::new(tokio::spawn(async move {
                 if let Err(error) = axum::serve(listener, router).await {
-                    tracing::warn!(%error, "the browser cannot come back");
+                    tracing::warn!(%error, "cannot serve the redirect of the browser");
                 }
             }))
         };
@@ -165,7 +165,7 @@ async fn receive_callback(State(place): State<CallbackState>, request: Request) 
     match shown.await {
         Ok(answer) if is_taken => answer.into_response(),
         _ => {
-            let why = "nobody waits for this login any more; start it again".to_owned();
+            let why = "this login has ended; start it again".to_owned();
             CallbackPage::Failed { why }.into_response()
         }
     }
@@ -182,7 +182,7 @@ impl IntoResponse for CallbackPage {
             Self::Failed { why } => (
                 StatusCode::BAD_REQUEST,
                 "You are not logged in",
-                format!("{why}. What to do is said where you came from."),
+                format!("{why}. The program that asked you to log in shows what to do next."),
             ),
         };
         let page = PAGE_TEMPLATE

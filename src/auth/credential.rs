@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{auth_client::AuthClient, discovery::AuthServer, guarded_client::redacted};
+use super::{
+    auth_client::AuthClient, auth_method::AuthMethod, discovery::AuthServer, redaction::redacted,
+    unix_time::unix_seconds,
+};
 use crate::{config::Secret, wire::credentials::Authorization};
 
 /// A login as it is stored. It is for one resource, and its secrets are sent to one issuer only.
@@ -71,40 +74,12 @@ pub(super) struct LoginFacts {
     pub(super) is_usable: bool,
 }
 
-/// A method of client authentication at the token endpoint (RFC 8414,
-/// `token_endpoint_auth_methods_supported`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum AuthMethod {
-    None,
-    ClientSecretBasic,
-    ClientSecretPost,
-    PrivateKeyJwt,
-}
-
 impl LoginFacts {
     /// Returns whether the login is usable, includes all that the server has demanded, and was
     /// requested with these scopes or has them.
     pub(super) fn satisfies(&self, scopes: &[String]) -> bool {
         let is_asked = |scope: &String| self.asked.contains(scope) || self.scopes.contains(scope);
         self.is_usable && self.wanted.is_empty() && scopes.iter().all(is_asked)
-    }
-}
-
-impl AuthMethod {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::ClientSecretBasic => "client_secret_basic",
-            Self::ClientSecretPost => "client_secret_post",
-            Self::PrivateKeyJwt => "private_key_jwt",
-        }
-    }
-
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        let all =
-            [Self::None, Self::ClientSecretBasic, Self::ClientSecretPost, Self::PrivateKeyJwt];
-        all.into_iter().find(|method| method.name() == name)
     }
 }
 
@@ -205,10 +180,6 @@ const MAX_RENEWAL_MARGIN: Duration = Duration::from_mins(5);
 /// some end the whole login when they receive an expired token.
 const MIN_RENEWAL_MARGIN: Duration = Duration::from_secs(2);
 
-pub(super) fn unix_seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
 /// What people may know of a login.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -242,5 +213,30 @@ impl Summary {
             is_renewable: facts.is_renewable,
             is_usable: facts.is_usable && !is_over,
         }
+    }
+}
+
+impl AuthClient {
+    /// Builds the client that a login was issued to. A secret from the config is not stored with
+    /// the login.
+    pub(super) fn from_login(login: &Credential) -> Self {
+        let facts = &login.facts;
+        Self {
+            id: facts.client_id.clone(),
+            method: facts.method,
+            secret: login.client_secret.clone(),
+            key_id: None,
+            redirect_uri: facts.redirect_uri.clone(),
+            registered_scopes: facts.registered_scopes.clone(),
+            expires_at: facts.client_expires_at,
+        }
+    }
+
+    /// Returns the client that was registered for an earlier login, if its registration has not
+    /// ended.
+    pub(super) fn registered_for(login: &Credential) -> Option<Self> {
+        let client = Self::from_login(login);
+        let is_over = client.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));
+        (client.redirect_uri.is_some() && !is_over).then_some(client)
     }
 }

@@ -11,11 +11,12 @@ use super::{
     auth_client::AuthClient,
     browser_login::client_of_config,
     discovery::AuthServer,
-    guarded_client::checked_login_url,
     login_error::{LoginError, TokenError},
+    login_url::checked_login_url,
     preparation::PreparedLogin,
     registration::{DEVICE_GRANT, register},
-    store::{LoginStore, StoreError},
+    store::LoginStore,
+    store_error::StoreError,
     token_request::{TokenGrant, token_client},
 };
 use crate::config::{Secret, ServerConfig};

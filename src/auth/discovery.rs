@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{
     LoginTarget,
-    credential::AuthMethod,
+    auth_method::AuthMethod,
     guarded_client::GuardedClient,
     login_error::{self, LoginError},
     scopes::{self, OFFLINE_ACCESS},
@@ -86,7 +86,10 @@ async fn configured_metadata(
     let is_it = |issuer: &str| issuer.trim_end_matches('/') == named.as_str().trim_end_matches('/');
     match &metadata.issuer {
         Some(issuer) if !is_document && !is_it(issuer) => {
-            let said = format!("\"authServer\" is {named}, and calls itself {issuer}");
+            let said = format!(
+                "\"authServer\" is {named}, but its metadata name the issuer \
+                {issuer}"
+            );
             Err(LoginError::Discovery(login_error::scrubbed(&said, &[])))
         }
         _ => Ok(metadata),
@@ -104,7 +107,7 @@ async fn fetch_metadata(
             return Ok(metadata);
         }
     }
-    Err(LoginError::Discovery(format!("there is no metadata of {named}")))
+    Err(LoginError::Discovery(format!("no metadata found for {named}")))
 }
 
 /// Removes the parts of a server's URL that may be secret. The result appears in errors, and is the
@@ -151,7 +154,7 @@ fn check_endpoints(
     let others = known.iter().filter_map(|name| string_field(metadata, name));
     for endpoint in others.chain([metadata.token_endpoint.clone()]) {
         let url = Url::parse(&endpoint).map_err(|_| {
-            LoginError::Discovery(format!("it names {endpoint:?}, which is no URL"))
+            LoginError::Discovery(format!("the metadata contain {endpoint:?}, which is not a URL"))
         })?;
         http.check(&url)?;
     }
@@ -177,7 +180,7 @@ async fn find_resource(
     let pairs = address.iter().flat_map(Url::query_pairs);
     let resource = pairs.filter(|(name, _)| name == "resource").last();
     let resource = resource.map(|(_, resource)| resource.into_owned());
-    resource.ok_or_else(|| LoginError::Discovery("it names no resource".to_owned()))
+    resource.ok_or_else(|| LoginError::Discovery("the metadata name no resource".to_owned()))
 }
 
 fn origin(url: &str) -> String {

@@ -21,7 +21,7 @@ use reqwest::{
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use url::{Host, Origin, Url};
 
-use super::LoginError;
+use super::redaction::redacted;
 use crate::{
     base::Lock,
     config::is_loopback,
@@ -45,20 +45,20 @@ pub(super) struct GuardedClient {
 /// Reason for which a request was not sent, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardedClientError {
-    #[error("{0} is not asked: only https is, but for this machine itself")]
+    #[error("refused to contact {0}: https is required, except for this machine")]
     Insecure(String),
     #[error(
-        "{0} is not asked: it is an address of a private network, or of this machine; \
-        an authorization server that is meant to be there is named as \"authServer\""
+        "refused to contact {0}: its address is in a private network or on this machine; if the \
+            authorization server is there, name it as \"authServer\""
     )]
     Private(String),
-    #[error("{0} is not asked: there are a name and a password in it, or no host")]
+    #[error("refused to contact {0}: the URL has no host, or contains a name and a password")]
     InvalidUrl(String),
-    #[error("the answer of {0} has more than {MAX_BODY_BYTES} bytes")]
+    #[error("the response of {0} has more than {MAX_BODY_BYTES} bytes")]
     TooLarge(String),
     #[error("cannot make HTTP requests: {0}")]
     Client(String),
-    #[error("{to} cannot be asked: {cause}")]
+    #[error("cannot contact {to}: {cause}")]
     Failed { to: String, cause: String },
 }
 
@@ -221,29 +221,6 @@ fn redacted_uri(request: &HttpRequest) -> String {
 
 fn failed(to: &Url, error: &reqwest::Error) -> GuardedClientError {
     GuardedClientError::Failed { to: redacted(to), cause: cause_of(error) }
-}
-
-/// Limit against hostile addresses; real ones are far shorter.
-const MAX_URL_BYTES: usize = 16 * 1024;
-
-/// Parses an address that the user's browser may open: a web page, and nothing that a shell or
-/// another program would interpret (MCP, Security Best Practices, authorization URLs).
-pub(super) fn checked_login_url(address: &str, http: &GuardedClient) -> Result<Url, LoginError> {
-    let bad = |why: String| LoginError::BadAddress(why);
-    let url = Url::parse(address).map_err(|_| bad("it is no URL".to_owned()))?;
-    if address.len() > MAX_URL_BYTES {
-        return Err(bad("it is too long".to_owned()));
-    }
-    http.check(&url).map_err(|error| bad(error.to_string()))?;
-    Ok(url)
-}
-
-/// Returns a URL without its query, which may contain secrets.
-pub(super) fn redacted(url: &Url) -> String {
-    if !url.has_host() {
-        return format!("{}:…", url.scheme());
-    }
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
 /// Returns the innermost cause, because reqwest's own text contains the URL with its query.

@@ -102,7 +102,7 @@ impl Keychain {
         name: &str,
         work: impl FnOnce(Entry) -> Result<T, KeychainError> + Send + 'static,
     ) -> Result<T, KeychainError> {
-        let jobs = self.jobs().ok_or_else(|| KeychainError("there is none".to_owned()))?;
+        let jobs = self.jobs().ok_or_else(|| KeychainError("no keychain available".to_owned()))?;
         let (reply, answer) = mpsc::channel();
         let (name, is_late) = (name.to_owned(), Arc::new(AtomicBool::new(false)));
         let was_late = is_late.clone();
@@ -115,7 +115,7 @@ impl Keychain {
             // The caller may have given up.
             let _ = reply.send(entry.and_then(work));
         });
-        let late = || KeychainError("it does not answer; is it locked?".to_owned());
+        let late = || KeychainError("no answer; the keychain may be locked".to_owned());
         jobs.send(job).map_err(|_| late())?;
         answer.recv_timeout(UNLOCK_TIMEOUT).unwrap_or_else(|_| {
             is_late.store(true, Ordering::Relaxed);
@@ -139,7 +139,7 @@ fn start_thread(open: KeychainOpener) -> Option<mpsc::Sender<KeychainJob>> {
         }
     });
     if let Err(error) = thread {
-        tracing::debug!(%error, "no thread for the keychain");
+        tracing::debug!(%error, "cannot start a thread for the keychain");
         return None;
     }
     let is_open = is_open.recv_timeout(UNLOCK_TIMEOUT).unwrap_or(false);
@@ -149,9 +149,9 @@ fn start_thread(open: KeychainOpener) -> Option<mpsc::Sender<KeychainJob>> {
 /// Leaves out the text of errors that contain the secret.
 fn keychain_error(error: &Error) -> KeychainError {
     KeychainError(match error {
-        Error::BadEncoding(_) | Error::BadDataFormat(..) => "what is there is no text".to_owned(),
-        Error::Ambiguous(_) => "there are several entries of this name".to_owned(),
-        Error::TooLong(..) => "it takes no text as long as this".to_owned(),
+        Error::BadEncoding(_) | Error::BadDataFormat(..) => "the entry is not text".to_owned(),
+        Error::Ambiguous(_) => "several entries have this name".to_owned(),
+        Error::TooLong(..) => "the text is too long for it".to_owned(),
         other => other.to_string(),
     })
 }

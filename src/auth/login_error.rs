@@ -4,68 +4,63 @@ use oauth2::{ErrorResponseType, RequestTokenError, StandardErrorResponse};
 use rmcp::transport::auth::AuthError;
 use url::form_urlencoded;
 
-use super::{guarded_client::GuardedClientError, store::StoreError};
+use super::{guarded_client::GuardedClientError, store_error::StoreError};
 
 /// Reason for which a login fails.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    #[error("server {0:?} is no server behind a URL: there is nothing to log in to")]
+    #[error("server {0:?} has no URL: a login does not apply")]
     NotRemote(String),
     #[error(
-        "the entry of server {0:?} has a header \"Authorization\": that is what it is \
-        shown; take it out to log in"
+        "the entry of server {0:?} has a header \"Authorization\", which is used instead of a \
+            login; remove it to log in"
     )]
     HasHeader(String),
-    #[error(
-        "server {0:?} is for the machine alone (\"grant\": \"client_credentials\"): nobody has to \
-        log in"
-    )]
+    #[error("server {0:?} uses \"grant\": \"client_credentials\": no user has to log in")]
     ForMachines(String),
-    #[error("server {0:?} answers without a login")]
+    #[error("server {0:?} does not require a login")]
     NotWanted(String),
-    #[error("the server cannot be asked: {0}")]
+    #[error("cannot contact the server: {0}")]
     Unreachable(String),
-    #[error("it cannot be found out who gives tokens: {0}")]
+    #[error("cannot discover the authorization server: {0}")]
     Discovery(String),
     #[error(
-        "the authorization server registers no clients: have one registered there, and \
-        put its \"clientId\" into \"oauth\""
+        "the authorization server does not support client registration: register a client there, \
+            and add its \"clientId\" to \"oauth\""
     )]
     NoRegistration,
-    #[error("the authorization server does not register a client: {0}")]
+    #[error("the authorization server refused to register a client: {0}")]
     Registration(String),
-    #[error(
-        "the authorization server offers no device flow; without --device there is another way"
-    )]
+    #[error("the authorization server does not support the device flow; log in without --device")]
     NoDeviceFlow,
-    #[error("the address at which to log in is refused: {0}")]
+    #[error("the login address is refused: {0}")]
     BadAddress(String),
-    #[error("cannot listen on {address} for the browser to come back: {cause}{}", hint(cause))]
+    #[error("cannot listen on {address} for the browser's redirect: {cause}{}", hint(cause))]
     Callback { address: String, cause: std::io::Error },
-    #[error("the authorization server has refused: {0}")]
+    #[error("the authorization server refused: {0}")]
     Refused(String),
-    #[error("what came back is not from this login, or has been used before")]
+    #[error("the response does not belong to this login, or was used before")]
     Foreign,
-    #[error("another authorization server answers than the one that was asked, {0}")]
+    #[error("the response comes from another authorization server than {0}")]
     WrongIssuer(String),
-    #[error("the authorization server gave no token: {0}")]
+    #[error("the authorization server issued no token: {0}")]
     TokenExchange(String),
     #[error(
-        "the authorization server does not know dormouse any more ({0}); say it again, and \
-        dormouse registers itself anew"
+        "the authorization server no longer knows dormouse ({0}); run the command again, and \
+            dormouse registers again"
     )]
     ForgottenClient(String),
     #[error(
-        "server {server:?} names another authorization server than before: {now}, where \
-        it was {before}; the client's secret is not sent there. If that is right, say `dormouse \
-        logout {server}`, or name it as \"authServer\""
+        "server {server:?} has changed its authorization server from {before} to {now}; the \
+         client's secret is not sent there. If the change is right, run \
+         `dormouse logout {server}`, or name it as \"authServer\""
     )]
     OtherAuthority { server: String, before: String, now: String },
     #[error("no token: {0}")]
     Token(TokenError),
     #[error(transparent)]
     Client(#[from] super::ClientError),
-    #[error("the login cannot be kept: {0}")]
+    #[error("cannot store the login: {0}")]
     Store(StoreError),
     #[error(transparent)]
     GuardedClient(GuardedClientError),
@@ -73,7 +68,7 @@ pub enum LoginError {
 
 fn hint(cause: &std::io::Error) -> &'static str {
     match cause.kind() {
-        std::io::ErrorKind::AddrInUse => "; another login may be waiting there",
+        std::io::ErrorKind::AddrInUse => "; another login may be in progress",
         _ => "",
     }
 }
@@ -102,10 +97,10 @@ impl From<GuardedClientError> for LoginError {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TokenError {
     /// The refresh token or the code is not valid any more.
-    #[error("what it was shown is not valid any more ({0})")]
+    #[error("the code or token is no longer valid ({0})")]
     Rejected(String),
     /// The authorization server does not know the client, or not any more.
-    #[error("it does not know the client, or not with this secret ({0})")]
+    #[error("unknown client, or wrong secret ({0})")]
     UnknownClient(String),
     /// The authorization server refuses for another reason.
     #[error("the authorization server refuses: {0}")]
@@ -114,7 +109,7 @@ pub enum TokenError {
     #[error("{0}")]
     Failed(String),
     /// The answer is not from an authorization server; it may be from a proxy in front of it.
-    #[error("its answer is no token")]
+    #[error("the response is not a token")]
     NotAToken,
 }
 
@@ -132,7 +127,7 @@ impl TokenError {
                 let said = scrubbed(&(code.clone() + &about.unwrap_or_default()), secrets);
                 match code.as_str() {
                     // The device code has expired (RFC 8628 section 3.5).
-                    "expired_token" => Self::Refused("nobody has typed the code in".to_owned()),
+                    "expired_token" => Self::Refused("the code was not entered in time".to_owned()),
                     "invalid_grant" => Self::Rejected(said),
                     "invalid_client" | "unauthorized_client" => Self::UnknownClient(said),
                     "temporarily_unavailable" | "server_error" | "slow_down" => Self::Failed(said),

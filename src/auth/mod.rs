@@ -8,23 +8,29 @@
 //! This layer must not know what a request to a server is for, nor who waits for it.
 
 mod auth_client;
+mod auth_method;
 mod authorizer;
 mod browser;
 mod browser_login;
 mod callback;
+mod configured_client;
 mod credential;
 mod device;
 mod discovery;
 mod guarded_client;
 mod keychain;
 mod login_error;
+mod login_url;
 mod preparation;
 mod private_files;
+mod redaction;
 mod registration;
 mod revocation;
 mod scopes;
 mod store;
+mod store_error;
 mod token_request;
+mod unix_time;
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -40,7 +46,8 @@ pub use guarded_client::GuardedClientError;
 pub use keychain::KeychainError;
 pub use login_error::{LoginError, TokenError};
 pub use revocation::LogoutOutcome;
-pub use store::{LoginStore, StoreError};
+pub use store::LoginStore;
+pub use store_error::StoreError;
 
 use crate::{
     base::Lock,

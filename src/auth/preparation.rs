@@ -127,7 +127,7 @@ impl ProbeAnswer {
                 LoginError::NotWanted(server)
             }
             Self::Other(status) => {
-                LoginError::Unreachable(format!("it answers with HTTP status {}", status.as_u16()))
+                LoginError::Unreachable(format!("HTTP status {}", status.as_u16()))
             }
             Self::Challenge(_) => LoginError::NotWanted(server),
         }

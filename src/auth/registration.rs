@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     auth_client::AuthClient,
-    credential::AuthMethod,
+    auth_method::AuthMethod,
     discovery::AuthServer,
     login_error::{LoginError, scrubbed},
 };
@@ -74,7 +74,7 @@ pub(super) async fn register(
         return Err(failed(format!("HTTP status {}: {said}", status.as_u16())));
     }
     let registered: RegistrationResponse = serde_json::from_slice(response.body())
-        .map_err(|_| failed("its answer is no registration".to_owned()))?;
+        .map_err(|_| failed("the response is not a registration".to_owned()))?;
     let client = registered.into_client(redirect_uri, method);
     Ok(AuthClient { registered_scopes: scopes.to_vec(), ..client })
 }

@@ -9,8 +9,10 @@ use url::{Url, form_urlencoded};
 
 use super::{
     Auth, LoginStore, LoginTarget,
-    auth_client::{AuthClient, secret_of},
-    credential::{AuthMethod, Credential, Tokens},
+    auth_client::AuthClient,
+    auth_method::AuthMethod,
+    configured_client::secret_of,
+    credential::{Credential, Tokens},
     guarded_client::GuardedClient,
     login_error::LoginError,
 };
@@ -47,7 +49,7 @@ impl Auth {
         let ended = match login {
             Some(login) => revoke(&target, login, store).await,
             None => {
-                LogoutOutcome::Forgotten { why: Some("what is kept cannot be read".to_owned()) }
+                LogoutOutcome::Forgotten { why: Some("cannot read the stored login".to_owned()) }
             }
         };
         let removed = store.run_for(&target.key, move |store, key| store.remove(key, &lock)).await;
@@ -83,7 +85,7 @@ impl Revocation {
     ) -> Result<Self, String> {
         let endpoint = login.facts.revocation_endpoint.as_deref().unwrap_or_default();
         let endpoint = Url::parse(endpoint);
-        let endpoint = endpoint.map_err(|_| "its revocation endpoint is no URL".to_owned())?;
+        let endpoint = endpoint.map_err(|_| "the revocation endpoint is not a URL".to_owned())?;
         let http = target.http().map_err(|error| error.to_string())?;
         let mut client = AuthClient::from_login(login);
         if let Some(configured) = &target.oauth.client {

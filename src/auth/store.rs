@@ -17,8 +17,9 @@ use tokio::time::Instant;
 
 use super::{
     credential::{Credential, LoginFacts, Summary, Tokens},
-    keychain::{Keychain, KeychainError, LOGINS_SERVICE, SECRETS_SERVICE},
+    keychain::{Keychain, LOGINS_SERVICE, SECRETS_SERVICE},
     private_files,
+    store_error::{LOCK_TIMEOUT, StoreError},
 };
 use crate::{
     base::run_blocking,
@@ -27,8 +28,6 @@ use crate::{
 
 /// Interval between checks whether another process has changed a login.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum time that another process may hold the lock, to renew a login for example.
-const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
 /// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -58,22 +57,6 @@ pub struct LoginStore {
     /// `None` if the user has no home directory: nothing is stored.
     directory: Option<PathBuf>,
     keychain: Keychain,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    #[error("cannot use {path}: {cause}")]
-    Io { path: PathBuf, cause: io::Error },
-    #[error("cannot read {0}: it is no login of this version of dormouse")]
-    Unreadable(PathBuf),
-    #[error(transparent)]
-    Keychain(#[from] KeychainError),
-    #[error("another process has held {0} for {LOCK_TIMEOUT:?}")]
-    Locked(PathBuf),
-    #[error("there is no place to keep logins: is HOME set?")]
-    NoDirectory,
-    #[error("dormouse is shutting down")]
-    ShuttingDown,
 }
 
 /// The file's modification time, size and inode, which show whether it has changed.
@@ -301,7 +284,7 @@ impl LoginStore {
         let Ok(text) = serde_json::to_string(secrets) else { return false };
         let given = self.keychain.set(LOGINS_SERVICE, &key.0, Secret::new(text));
         if let Err(error) = &given {
-            tracing::warn!(%error, "the login is kept in a file");
+            tracing::warn!(%error, "storing the login in a file");
             // An entry that stays would be older than the file.
             let _ = self.keychain.delete(LOGINS_SERVICE, &key.0);
         }
@@ -397,7 +380,7 @@ impl Drop for FileLock {
 mod tests {
     use std::path::Path;
 
-    use super::{super::credential::AuthMethod, *};
+    use super::{super::auth_method::AuthMethod, *};
 
     fn login(access: &str) -> Credential {
         let facts = LoginFacts {

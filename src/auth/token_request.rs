@@ -9,11 +9,13 @@ use oauth2::{
 
 use super::{
     auth_client::AuthClient,
-    credential::{AuthMethod, Credential, Tokens, unix_seconds},
+    auth_method::AuthMethod,
+    credential::{Credential, Tokens},
     discovery::AuthServer,
     guarded_client::GuardedClient,
     login_error::TokenError,
     scopes::{self, OFFLINE_ACCESS},
+    unix_time::unix_seconds,
 };
 use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
 
@@ -37,7 +39,7 @@ impl TokenGrant {
     pub(super) fn of(response: &impl TokenResponse) -> Result<Self, TokenError> {
         let access = Secret::new(response.access_token().secret().as_str());
         if Authorization::bearer(access.expose()).is_none() {
-            let why = "it gave a token that is none (RFC 6750 section 2.1)";
+            let why = "the token contains invalid characters (RFC 6750 section 2.1)";
             return Err(TokenError::Refused(why.to_owned()));
         }
         let refresh = response.refresh_token().map(|token| Secret::new(token.secret().as_str()));
@@ -46,7 +48,7 @@ impl TokenGrant {
         // Many servers use a type name of their own for bearer tokens, so that only known other
         // types are refused.
         if ["mac", "dpop", "pop"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
-            let why = format!("it gave a token of type {kind:?}, which dormouse cannot show");
+            let why = format!("the token has the type {kind:?}, which dormouse does not support");
             return Err(TokenError::Refused(why));
         }
         let scopes = response.scopes();
@@ -94,7 +96,7 @@ pub(super) type TokenClient =
 /// Returns an `oauth2` client for this token endpoint.
 pub(super) fn token_client(client: &AuthClient, endpoint: &str) -> Result<TokenClient, TokenError> {
     let url = TokenUrl::new(endpoint.to_owned());
-    let url = url.map_err(|_| TokenError::Failed("its token endpoint is no URL".to_owned()))?;
+    let url = url.map_err(|_| TokenError::Failed("the token endpoint is not a URL".to_owned()))?;
     let asking = BasicClient::new(ClientId::new(client.id.clone())).set_token_uri(url);
     let secret = client.secret.as_ref().map(|secret| secret.expose().to_owned());
     Ok(match (client.method, secret) {
@@ -116,7 +118,7 @@ pub(super) async fn refresh(
 ) -> Result<TokenGrant, TokenError> {
     let refresh = login.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
     let Some(refresh) = refresh else {
-        return Err(TokenError::Rejected("there is nothing to renew it with".to_owned()));
+        return Err(TokenError::Rejected("there is no refresh token".to_owned()));
     };
     let asking = token_client(client, &login.facts.token_endpoint)?;
     let token = RefreshToken::new(refresh.expose().to_owned());

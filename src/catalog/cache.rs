@@ -130,7 +130,7 @@ impl Cache {
         let StoredServer { records, pins, .. } = self.stored(&CatalogKey::of(config)?);
         let last = records.into_iter().next()?;
         let digests = Digests::of(&last.catalog);
-        let changed = pins.suspicious(config.pin, &digests);
+        let changed = pins.suspicious(config.offer.pin, &digests);
         let inventory = Inventory::of(config, &last.catalog, &changed);
         Some((last, inventory))
     }
@@ -145,7 +145,7 @@ impl Cache {
     /// count as lost.
     pub fn stored(&self, key: &CatalogKey) -> StoredServer {
         self.load(key).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read what is known of a server");
+            tracing::warn!(%error, "cannot read a stored catalog");
             StoredServer { pins: Pins::lost(), ..StoredServer::default() }
         })
     }
@@ -274,7 +274,7 @@ impl Cache {
         if stored.records.is_empty() && size > MAX_CATALOG_BYTES {
             tracing::warn!(
                 size,
-                "a catalog is too large to be stored; only the digests for `pin` are"
+                "catalog too large to be stored; storing only the digests for `pin`"
             );
         }
         let is_new = !self.path(key).exists();
@@ -336,13 +336,13 @@ fn set_aside(path: &Path) {
         Ok(()) => {
             tracing::warn!(
                 path = %aside.display(),
-                "a catalog was damaged; it has been set aside. With `pin: block` its tools are \
-                 blocked until `dormouse approve`"
+                "stored catalog was damaged and has been set aside; with `pin: block` its tools \
+                    are blocked until `dormouse approve`"
             );
         }
         // Another process has set the file aside.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(path = %path.display(), %error, "a catalog is damaged"),
+        Err(error) => tracing::warn!(path = %path.display(), %error, "stored catalog is damaged"),
     }
 }
 

@@ -50,7 +50,7 @@ impl WithheldReason {
         config: &ServerConfig,
         changed: &BTreeSet<String>,
     ) -> Option<Self> {
-        if !config.features.tools || !config.tools.allow(tool) {
+        if !config.offer.features.tools || !config.offer.tools.allow(tool) {
             return Some(Self::SwitchedOff);
         }
         changed.contains(tool).then_some(Self::Changed)
@@ -70,7 +70,7 @@ impl Exposed {
             |name: &String| Some((name.clone(), WithheldReason::of(name, config, changed)?));
         let withheld: BTreeMap<String, WithheldReason> =
             catalog.tools.iter().filter_map(|tool| withheld_entry(&tool.name)).collect();
-        let features = config.features;
+        let features = config.offer.features;
         let is_whole = withheld.is_empty() && features.resources && features.prompts;
         let whole = catalog.clone();
         let catalog = if is_whole {

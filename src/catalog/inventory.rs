@@ -54,7 +54,7 @@ impl Inventory {
     /// Creates the inventory. `changed` holds the names of the tools that differ from the pins.
     pub fn of(config: &ServerConfig, catalog: &ServerCatalog, changed: &BTreeSet<String>) -> Self {
         let none = BTreeSet::new();
-        let (changed, blocked) = match config.pin {
+        let (changed, blocked) = match config.offer.pin {
             Pin::Off => (&none, &none),
             Pin::Warn => (changed, &none),
             Pin::Block => (changed, changed),
@@ -78,9 +78,9 @@ impl Inventory {
         let count = |is_used: bool, all: usize| if is_used { all } else { 0 };
         Self {
             tools,
-            resources: count(config.features.resources, catalog.resources.len()),
-            resource_templates: count(config.features.resources, catalog.templates.len()),
-            prompts: count(config.features.prompts, catalog.prompts.len()),
+            resources: count(config.offer.features.resources, catalog.resources.len()),
+            resource_templates: count(config.offer.features.resources, catalog.templates.len()),
+            prompts: count(config.offer.features.prompts, catalog.prompts.len()),
             bytes,
         }
     }
@@ -96,7 +96,7 @@ impl Inventory {
 }
 
 fn stale(config: &ServerConfig, catalog: &ServerCatalog) -> Vec<Stock> {
-    let gone = config.tools.named().map(|(name, _)| name);
+    let gone = config.offer.tools.named().map(|(name, _)| name);
     let gone = gone.filter(|name| catalog.tools.iter().all(|tool| tool.name != *name));
     gone.map(|name| Stock {
         name: name.to_owned(),

@@ -43,10 +43,10 @@ pub struct StoredServer {
 /// The reason why a file cannot be read as records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    #[error("it is damaged")]
+    #[error("the file is damaged")]
     Damaged,
     /// The file has another format. It is not overwritten, since a newer program may still need it.
-    #[error("it was written by another version of dormouse")]
+    #[error("the file was written by another version of dormouse")]
     OtherFormat,
 }
 

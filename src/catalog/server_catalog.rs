@@ -74,11 +74,11 @@ impl ServerCatalog {
 
     /// Returns how the tools differ from those that the config names.
     pub fn tool_changes(&self, config: &ServerConfig) -> ToolChanges {
-        if !config.features.tools {
+        if !config.offer.features.tools {
             return ToolChanges::default();
         }
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-        ToolChanges::between(&config.tools, &tools)
+        ToolChanges::between(&config.offer.tools, &tools)
     }
 
     /// Returns the lists that differ from those of `before`.

@@ -5,20 +5,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Changes, Exposed, Naming, SearchIndex, ServerCatalog, ToolRef, tool_names};
-use crate::config::{Features, Listing, ServerConfig, Settings, Startup, ToolRules, Wrapping};
-
-/// The number of a server, which stays the same for as long as the process lives. The server's
-/// position in a snapshot may change with the config.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServerId(pub usize);
-
-impl ServerId {
-    /// Numbers the servers of the first config in their order.
-    pub fn number(servers: &[ServerConfig]) -> Vec<(Self, &ServerConfig)> {
-        servers.iter().enumerate().map(|(number, server)| (Self(number), server)).collect()
-    }
-}
+use super::{
+    Changes, Exposed, IndexedServer, IndexedTools, Naming, Origin, Presence, SearchHit,
+    SearchIndex, ServerCatalog, ServerId, ServerView, ToolRef, tool_names,
+};
+use crate::config::{Listing, ServerConfig, Settings, Wrapping};
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -35,58 +26,6 @@ pub struct Snapshot {
     pub is_recalled: bool,
     /// The search index over all tools, created by the first search.
     pub(super) search_index: Arc<OnceLock<SearchIndex>>,
-}
-
-/// One server as a host may see it.
-#[derive(Clone, Debug)]
-pub struct ServerView {
-    pub id: ServerId,
-    pub name: String,
-    /// The server's part of directly listed names.
-    pub part: String,
-    pub description: Option<String>,
-    pub is_lazy: bool,
-    pub features: Features,
-    pub rules: ToolRules,
-    pub presence: Presence,
-    /// The catalog from the last connection, perhaps in another run. It is used for search, for
-    /// counts and for the `direct` surface only.
-    pub known: Option<Arc<Exposed>>,
-    /// The cause of failure of the last requested load, until a load succeeds.
-    pub failure: Option<String>,
-}
-
-/// The visible state of a server. Awake and asleep servers do not differ here.
-#[derive(Clone, Debug)]
-pub enum Presence {
-    /// The server can be loaded. `trouble` is the cause of failure of the last attempt.
-    Offered { trouble: Option<String> },
-    /// The catalog is part of what dormouse offers to hosts.
-    Live { exposed: Arc<Exposed>, origin: Origin },
-    /// Three consecutive loads failed.
-    Evicted,
-    /// The config has switched the server off.
-    Disabled,
-}
-
-/// The reason why a catalog is live. In stable lists, a server that a host has loaded still appears
-/// unloaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    OwnAccord,
-    HostsRequest,
-}
-
-/// A server as it appears in lists.
-#[derive(Clone, Copy, Debug)]
-pub enum ServerVisibility<'a> {
-    /// `known` is the same as in [`ServerView`].
-    Offered {
-        trouble: Option<&'a str>,
-        known: Option<&'a Exposed>,
-    },
-    Live(&'a Exposed),
-    Hidden,
 }
 
 impl Snapshot {
@@ -242,7 +181,7 @@ impl Snapshot {
     /// revealed.
     #[must_use]
     pub fn seen_by(&self, is_loaded: impl Fn(ServerId) -> bool) -> Self {
-        let listing = self.settings.listing;
+        let listing = self.settings.lists.listing;
         let servers: Vec<Arc<ServerView>> = self
             .servers
             .iter()
@@ -339,95 +278,44 @@ fn parts(servers: &[(ServerId, &ServerConfig)]) -> Vec<String> {
     tool_names::server_parts(&names)
 }
 
-impl ServerView {
-    /// Returns the view of a server that the config no longer has.
-    fn gone(id: ServerId) -> Self {
-        Self {
-            id,
-            name: "removed from the config".to_owned(),
-            part: String::new(),
-            description: None,
-            is_lazy: false,
-            features: Features::default(),
-            rules: ToolRules::default(),
-            presence: Presence::Disabled,
-            known: None,
-            failure: None,
+impl Snapshot {
+    /// Returns the best results for `query`, best first. Equal results keep config order.
+    pub fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
+        self.index().search(query, within, limit)
+    }
+
+    /// Searches by words only, even if meanings are known. Used for comparison.
+    pub fn search_words(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
+        self.index().search_words(query, within, limit)
+    }
+
+    /// Creates the index. The time that this takes grows with the number of tools.
+    pub fn prepare_search(&self) {
+        self.index();
+    }
+
+    /// Returns whether the index exists, so that a search does not have to create it.
+    pub fn is_indexed(&self) -> bool {
+        self.search_index.get().is_some()
+    }
+
+    fn index(&self) -> &SearchIndex {
+        self.search_index.get_or_init(|| {
+            let indexed: Vec<_> = self.servers.iter().map(|view| indexed(view)).collect();
+            SearchIndex::of(&indexed)
+        })
+    }
+}
+
+/// Returns a server as the search index reads it.
+fn indexed(view: &ServerView) -> IndexedServer<'_> {
+    let tools = match (view.exposed(), &view.presence) {
+        (Some(exposed), _) => {
+            IndexedTools::Known { tools: &exposed.catalog.tools, documents: &exposed.documents }
         }
-    }
-
-    /// Returns the view of a server about which nothing is known.
-    fn unloaded(id: ServerId, part: String, config: &ServerConfig) -> Self {
-        Self {
-            id,
-            name: config.name.clone(),
-            part,
-            description: config.description.clone(),
-            is_lazy: config.startup == Startup::Lazy,
-            features: config.features,
-            rules: config.tools.clone(),
-            presence: if config.enabled {
-                Presence::Offered { trouble: None }
-            } else {
-                Presence::Disabled
-            },
-            known: None,
-            failure: None,
-        }
-    }
-
-    /// Returns the live catalog, or else the catalog from the last connection.
-    pub fn exposed(&self) -> Option<&Exposed> {
-        match &self.presence {
-            Presence::Live { exposed, .. } => Some(exposed),
-            Presence::Offered { .. } => self.known.as_deref(),
-            Presence::Evicted | Presence::Disabled => None,
-        }
-    }
-
-    /// Returns how the server appears in lists of the given kind.
-    pub fn visibility(&self, listing: Listing) -> ServerVisibility<'_> {
-        let known = self.known.as_deref();
-        match (&self.presence, listing) {
-            (Presence::Disabled, _) | (Presence::Evicted, Listing::Growing) => {
-                ServerVisibility::Hidden
-            }
-            (Presence::Offered { trouble }, Listing::Growing) => {
-                ServerVisibility::Offered { trouble: trouble.as_deref(), known }
-            }
-            (Presence::Live { exposed, .. }, Listing::Growing)
-            | (Presence::Live { exposed, origin: Origin::OwnAccord }, Listing::Stable) => {
-                ServerVisibility::Live(exposed)
-            }
-            // Loads and failures that hosts caused must not change a stable list.
-            (
-                Presence::Live { origin: Origin::HostsRequest, .. }
-                | Presence::Offered { .. }
-                | Presence::Evicted,
-                Listing::Stable,
-            ) => ServerVisibility::Offered { trouble: None, known },
-        }
-    }
-
-    /// Returns whether the config permits a tool of this name, listed or not.
-    pub(super) fn allows(&self, tool: &str) -> bool {
-        self.features.tools && self.rules.allow(tool)
-    }
-
-    /// Returns whether calls may name the server: it is loaded, or can be loaded.
-    pub fn is_known(&self) -> bool {
-        matches!(self.presence, Presence::Offered { .. } | Presence::Live { .. })
-    }
-
-    /// Returns a copy in which tools have the server's own names.
-    fn bare(&self) -> Self {
-        let bare = |exposed: &Arc<Exposed>| Arc::new(exposed.bare());
-        let presence = match &self.presence {
-            Presence::Live { exposed, origin } => {
-                Presence::Live { exposed: bare(exposed), origin: *origin }
-            }
-            other => other.clone(),
-        };
-        Self { presence, known: self.known.as_ref().map(bare), ..self.clone() }
-    }
+        (None, Presence::Offered { .. }) => IndexedTools::Unknown,
+        _ => IndexedTools::None,
+    };
+    let description = view.description.as_deref().unwrap_or_default();
+    IndexedServer { name: &view.name, description, tools }
 }

@@ -6,10 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use similar::TextDiff;
 
-use super::{
-    arguments::{ApproveArguments, Options},
-    ask, settings,
-};
+use super::{arguments::ApproveArguments, ask, settings, shared_flags::Options};
 use crate::{
     catalog::{CatalogKey, DefinitionChange, watched_part},
     config::visible,
@@ -23,16 +20,22 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     let config = settings::parse(&file, options)?;
     let server = settings::server(&config, &typed.server)?;
     let Some(cache) = settings::storage(Some(&file)).catalogs else {
-        bail!("nothing is known of any server: is HOME set?");
+        bail!("no catalogs are stored: HOME is not set");
     };
-    let Some(key) = CatalogKey::of(server) else { bail!("nothing is known of {:?}", server.name) };
+    let Some(key) = CatalogKey::of(server) else {
+        bail!(
+            "no catalog of {:?} is known: run \
+        `dormouse refresh`",
+            server.name
+        )
+    };
     if let Some(tool) = tool {
         let records = cache.stored(&key).records;
         let is_known = |record: &crate::catalog::Record| {
             record.catalog.tools.iter().any(|known| known.name == tool)
         };
         if !records.iter().any(is_known) {
-            bail!("server {:?} has no tool {tool:?}, as far as is known", server.name);
+            bail!("server {:?} has no tool {tool:?} in its last known catalog", server.name);
         }
     }
     let changes =
@@ -40,11 +43,13 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
     let name = &server.name;
     if cache.pins(&key).is_incomplete() && changes.is_empty() {
         bail!(
-            "the tools of {name:?} are not known: run dormouse refresh {name}, look at them, and approve them then. A catalog above 16 MB cannot be kept, and so not approved: such a server needs \"pin\": \"warn\""
+            "the tools of {name:?} are not known: run `dormouse refresh {name}`, review them, and \
+             approve them then. A catalog above 16 MB is not stored, so its tools cannot be \
+             approved: set \"pin\": \"warn\" for such a server"
         );
     }
     if changes.is_empty() {
-        outln!("{name}: nothing had changed");
+        outln!("{name}: nothing has changed");
     }
     let did = if typed.dry_run { "has changed" } else { "is approved" };
     for change in &changes {
@@ -58,7 +63,7 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
 fn show(change: &DefinitionChange) {
     let now = watched_part(&change.now);
     let Some(before) = &change.before else {
-        outln!("  its earlier definition is not known; this is what it is now");
+        outln!("  the earlier definition is not known; the present one is");
         now.lines().for_each(|line| outln!("  {}", visible(line)));
         return;
     };

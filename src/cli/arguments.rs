@@ -2,11 +2,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::ArgValueCandidates;
 
-use super::complete;
-use crate::config::{Startup, Surface, parse_duration};
+use super::{candidates, shared_flags::Options};
+use crate::config::parse_duration;
 
 /// One MCP server in front of many: servers sleep until an agent needs them.
 #[derive(Debug, Parser)]
@@ -58,14 +58,14 @@ pub(super) enum Command {
     /// List the known tools of each server: shown, hidden, stale
     List {
         /// Only these servers; by default all
-        #[arg(add = ArgValueCandidates::new(complete::servers))]
+        #[arg(add = ArgValueCandidates::new(candidates::servers))]
         servers: Vec<String>,
         #[arg(long)]
         json: bool,
     },
     /// Print a server's entry in the config, without its secrets
     Get {
-        #[arg(add = ArgValueCandidates::new(complete::servers))]
+        #[arg(add = ArgValueCandidates::new(candidates::servers))]
         server: String,
         #[arg(long)]
         json: bool,
@@ -79,7 +79,7 @@ pub(super) enum Command {
     Login(LoginArguments),
     /// Log out of a server: revoke and delete its tokens
     Logout {
-        #[arg(add = ArgValueCandidates::new(complete::servers))]
+        #[arg(add = ArgValueCandidates::new(candidates::servers))]
         server: String,
     },
     /// Load servers in the running instance, for all its hosts
@@ -93,7 +93,7 @@ pub(super) enum Command {
     /// Connect servers, measure the time, and report problems
     Test {
         /// Only these servers; by default all
-        #[arg(add = ArgValueCandidates::new(complete::servers))]
+        #[arg(add = ArgValueCandidates::new(candidates::servers))]
         servers: Vec<String>,
         /// Print the results as JSON, at the end
         #[arg(long)]
@@ -103,7 +103,7 @@ pub(super) enum Command {
     },
     /// Call a tool as an agent would
     Call {
-        #[arg(add = ArgValueCandidates::new(complete::servers))]
+        #[arg(add = ArgValueCandidates::new(candidates::servers))]
         server: String,
         tool: String,
         /// The arguments of the tool as JSON; `-` reads standard input
@@ -144,7 +144,7 @@ pub(super) struct TimeLimit {
 #[derive(Debug, Args)]
 pub(super) struct RefreshArguments {
     /// Only these servers; by default all
-    #[arg(add = ArgValueCandidates::new(complete::servers))]
+    #[arg(add = ArgValueCandidates::new(candidates::servers))]
     pub(super) servers: Vec<String>,
     /// Add `tools` to entries of the config that have none
     #[arg(long)]
@@ -162,7 +162,7 @@ pub(super) struct RefreshArguments {
 /// Servers, at least one.
 #[derive(Debug, Args)]
 pub(super) struct NamedServers {
-    #[arg(required = true, add = ArgValueCandidates::new(complete::servers))]
+    #[arg(required = true, add = ArgValueCandidates::new(candidates::servers))]
     pub(super) servers: Vec<String>,
 }
 
@@ -210,10 +210,10 @@ pub(super) struct AddArguments {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub(super) struct ImportArguments {
     /// AI tools (`claude-code`, `cursor`, …), or files
-    #[arg(value_name = "APP|FILE", add = ArgValueCandidates::new(complete::apps))]
+    #[arg(value_name = "APP|FILE", add = ArgValueCandidates::new(candidates::apps))]
     pub(super) from: Vec<String>,
     /// Import from all AI tools that are found
     #[arg(long)]
@@ -239,7 +239,7 @@ pub(super) struct ImportArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ApproveArguments {
-    #[arg(add = ArgValueCandidates::new(complete::servers))]
+    #[arg(add = ArgValueCandidates::new(candidates::servers))]
     pub(super) server: String,
     /// Only this tool; by default all that have changed
     pub(super) tool: Option<String>,
@@ -250,7 +250,7 @@ pub(super) struct ApproveArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct LoginArguments {
-    #[arg(add = ArgValueCandidates::new(complete::servers))]
+    #[arg(add = ArgValueCandidates::new(candidates::servers))]
     pub(super) server: String,
     /// Log in on another device, with a code, if the server supports it
     #[arg(long, conflicts_with = "no_browser")]
@@ -292,7 +292,7 @@ pub(super) struct DisconnectArguments {
 #[derive(Debug, Args)]
 pub(super) struct AppArguments {
     /// AI tools: `claude-code`, `cursor`, …
-    #[arg(value_name = "APP", add = ArgValueCandidates::new(complete::apps))]
+    #[arg(value_name = "APP", add = ArgValueCandidates::new(candidates::apps))]
     pub(super) names: Vec<String>,
     /// All AI tools that are found
     #[arg(long, conflicts_with = "names")]
@@ -313,87 +313,20 @@ pub(super) struct Consent {
     pub(super) dry_run: bool,
 }
 
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct Options {
-    /// The config file [env: `DORMOUSE_CONFIG`]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(super) config: Option<PathBuf>,
-    /// A file with variables for ${VAR} in the config; by default `.env` next to it
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(super) env_file: Option<PathBuf>,
-    /// The profile of the config whose servers and tools are shown
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(super) profile: Option<String>,
-    /// The form in which hosts see the servers
-    #[arg(long, global = true)]
-    pub(super) surface: Option<Surface>,
-    #[command(flatten)]
-    pub(super) startup: StartupFlags,
-    /// Time without use after which servers go to sleep: `90s`, `5m`; 0 for never
-    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
-    pub(super) idle_timeout: Option<Duration>,
-    /// Serve hosts over HTTP on this address: `127.0.0.1:8080`, `:8080` for loopback, port 0 for
-    /// any
-    #[arg(long, global = true, value_name = "ADDR")]
-    pub(super) http: Option<String>,
-    /// With HTTP, also serve a host on standard input and output
-    #[arg(long, global = true)]
-    pub(super) stdio: bool,
-    /// error, warn, info, debug or trace; also `target=level,…` [env: `DORMOUSE_LOG`]
-    #[arg(long, global = true, value_name = "LEVEL")]
-    pub(super) log_level: Option<String>,
-    /// The format of the log on standard error
-    #[arg(long, global = true, default_value = "pretty", value_name = "FORMAT")]
-    pub(super) log_format: LogFormat,
-}
-
-/// At most one of them, for all servers.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct StartupFlags {
-    /// Connect every server at the start
-    #[arg(long, global = true, group = "startup", alias = "eager-startup")]
-    pub(super) eager: bool,
-    /// Connect every server on first use
-    #[arg(long, global = true, group = "startup", alias = "pure-lazy")]
-    pub(super) lazy: bool,
-    /// Connect every server once to learn its tools, then on use
-    #[arg(long, global = true, group = "startup", alias = "hybrid-lazy")]
-    pub(super) hybrid: bool,
-}
-
-impl StartupFlags {
-    /// Returns the flag of the command line.
-    pub(super) fn chosen(&self) -> Option<Startup> {
-        let typed = [
-            (self.eager, Startup::Eager),
-            (self.lazy, Startup::Lazy),
-            (self.hybrid, Startup::Hybrid),
-        ];
-        typed.into_iter().find(|(is_typed, _)| *is_typed).map(|(_, startup)| startup)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormat {
-    #[default]
-    Pretty,
-    Json,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
 
     #[test]
-    fn help_says_what_can_be_typed() {
+    fn help_lists_commands_and_flags() {
         Arguments::command().debug_assert();
         let mut command = Arguments::command().term_width(80);
         insta::assert_snapshot!(command.render_long_help().to_string());
     }
 
     #[test]
-    fn what_follows_two_dashes_is_the_wrapped_server() {
+    fn arguments_after_two_dashes_are_the_wrapped_server() {
         let typed = ["dormouse", "--surface", "activate", "--", "npx", "-y", "server", "--eager"];
         let arguments = Arguments::try_parse_from(typed).unwrap();
         assert_eq!(arguments.wrapped, ["npx", "-y", "server", "--eager"]);

@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    UsageError,
-    arguments::{Options, TimeLimit},
-    probe, runtime, settings, signals,
+    UsageError, arguments::TimeLimit, probe, runtime, settings, shared_flags::Options, signals,
 };
 use crate::{
     auth::Auth,
@@ -44,22 +42,25 @@ pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode
     let mut config = settings::parse(&file, options)?;
     let mut server = settings::server(&config, &wanted.server)?.clone();
     if !server.enabled {
-        bail!("server {:?} is switched off by the config", server.name);
+        bail!("server {:?} is disabled in the config: run `dormouse enable {0}`", server.name);
     }
     let input = read_input(wanted.input.as_deref())?;
     server.startup = Startup::Lazy;
     server.timeouts.load =
         probe::within(server.timeouts.load, TimeLimit { timeout: wanted.timeout });
     server.isolation = Isolation::Shared;
-    server.max_result_bytes = None;
-    config.settings.surface = Surface::Discover;
-    config.settings.remember_loads = false;
+    server.offer.max_result_bytes = None;
+    config.settings.lists.surface = Surface::Discover;
+    config.settings.loading.remember_loads = false;
     config.servers = vec![server];
     let storage = settings::storage(Some(&file));
     let auth = settings::auth(Some(&file), options);
     let arguments = json!({
         "name": "use_tool",
-        "arguments": {"tool_name": format!("{}/{}", wanted.server, wanted.tool), "tool_input": input},
+        "arguments": {
+            "tool_name": format!("{}/{}", wanted.server, wanted.tool),
+            "tool_input": input,
+        },
     });
     let outcome = runtime()?.block_on(call(config, storage, auth, Raw::encode(&arguments)))?;
     Ok(print(&outcome, wanted.json))
@@ -77,7 +78,7 @@ fn read_input(typed: Option<&str>) -> anyhow::Result<Value> {
         Some(text) => text.to_owned(),
     };
     let input: Value = serde_json::from_str(&text)
-        .map_err(|error| UsageError(format!("the tool's input is no JSON: {error}")))?;
+        .map_err(|error| UsageError(format!("the tool's input is not valid JSON: {error}")))?;
     if !input.is_object() {
         return Err(UsageError("the tool's input must be a JSON object".to_owned()).into());
     }
@@ -104,7 +105,7 @@ async fn call(
     if let Some(cause) = failed.and_then(|server| server.status.last_error) {
         bail!("cannot load the server: {}", one_line(&cause));
     }
-    Ok(outcome.context("stopped before there was an answer")??)
+    Ok(outcome.context("stopped before the tool answered")??)
 }
 
 /// Tells the user at intervals that there is no answer yet.
@@ -112,7 +113,7 @@ async fn say_that_it_waits() {
     let start = Instant::now();
     for pause in [3, 7, 20].into_iter().chain(std::iter::repeat(30)) {
         tokio::time::sleep(Duration::from_secs(pause)).await;
-        errln!("waiting for the answer: {} s", start.elapsed().as_secs());
+        errln!("waiting for the answer ({} s)", start.elapsed().as_secs());
     }
 }
 

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 
-use super::{USAGE, arguments::Options, lineage, settings};
+use super::{USAGE, lineage, settings, shared_flags::Options};
 use crate::{
     config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig, visible},
     surface::counted,
@@ -97,7 +97,15 @@ impl Report {
     }
 
     fn print(&self) {
-        let of = self.dialect.map(|name| format!(", as {name} reads it")).unwrap_or_default();
+        let of = self
+            .dialect
+            .map(|name| {
+                format!(
+                    ", read as a config of \
+            {name}"
+                )
+            })
+            .unwrap_or_default();
         outln!("{}: ok, {}{of}", self.config.display(), counted(self.servers, "server"));
         // Undefined variables are reported as warnings with their places.
         let has_warning = |it: &&Unavailable| {

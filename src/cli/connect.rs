@@ -13,11 +13,12 @@ use serde_json::{Map, Value};
 
 use super::{
     UsageError,
-    arguments::{AppArguments, ConnectArguments, Consent, Options},
+    arguments::{AppArguments, ConnectArguments, Consent},
     ask::{self, Answer},
     import::app,
     reach::{self, Reach},
     settings::{self, directories},
+    shared_flags::Options,
 };
 use crate::{
     apps::{
@@ -31,7 +32,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     if typed.apps.names.is_empty() && !typed.apps.all {
         let ConnectArguments { apps, replace, consent, .. } = typed;
         if apps.project || *replace || consent.yes || consent.dry_run || !reach::is_plain(options) {
-            let message = "these options are for a host: name one, or say --all".to_owned();
+            let message = "these flags need an app: name one, or use --all".to_owned();
             return Err(UsageError(message).into());
         }
         return state::list(typed.json);
@@ -39,7 +40,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     let directories = directories()?;
     let file = settings::target(options)?;
     if !file.is_written() {
-        bail!("there is no config yet: dormouse import --all makes one, or dormouse add");
+        bail!("no config found: create one with `dormouse import --all` or `dormouse add`");
     }
     if !typed.json {
         settings::say_which(&file);
@@ -122,7 +123,7 @@ impl Connecting<'_> {
         let connected = spot.connect(text, &way, &self.carried, &environment, &self.directories)?;
         if before.as_deref() == Some(connected.text.as_str()) {
             if !self.typed.json {
-                outln!("{}: dormouse is in {} already", spot.app.name, spot.path.display());
+                outln!("{}: {} already has dormouse", spot.app.name, spot.path.display());
             }
             return Ok(("already connected", connected));
         }
@@ -130,7 +131,7 @@ impl Connecting<'_> {
         if self.typed.json {
             let Consent { yes, dry_run } = self.typed.consent;
             if !yes && !dry_run {
-                bail!("nothing is written: --json asks nothing; say --yes");
+                bail!("nothing written: --json does not ask; add --yes");
             }
         } else {
             change.show(token);
@@ -138,10 +139,13 @@ impl Connecting<'_> {
         if change.is_agreed(self.typed.consent)? {
             let before = change.before.map(str::as_bytes);
             let pending = self.backups.prepare_record(&spot.path, before, &connected);
-            let pending = pending.context("cannot keep a copy of the file as it was")?;
+            let pending = pending.context("cannot save a copy of the file")?;
             change.write()?;
             let before = pending.before().clone();
-            pending.save().context("dormouse is in it, but how to undo that cannot be kept")?;
+            pending.save().context(
+                "dormouse was added, but the record for undoing it cannot be \
+                saved",
+            )?;
             if !self.typed.json {
                 self.say(spot, &connected, &before);
             }
@@ -152,38 +156,42 @@ impl Connecting<'_> {
 
     fn say(&self, spot: &AppFile, connected: &ConnectedFile, before: &OriginalFile) {
         let (app, path) = (spot.app, spot.path.display());
-        outln!("{}: dormouse is in {path}", app.name);
+        outln!("{}: added dormouse to {path}", app.name);
         if let OriginalFile::Copy(copy) = before {
-            outln!("  as it was: {}", copy.display());
+            outln!("  original: {}", copy.display());
         }
         if !connected.taken_out.is_empty() {
             let names: Vec<&str> = connected.taken_out.keys().map(String::as_str).collect();
-            outln!("  taken out, as dormouse has them: {}", visible(&names.join(", ")));
+            outln!("  removed, since dormouse provides them: {}", visible(&names.join(", ")));
         }
         for (project, servers) in &connected.taken_out_of_projects {
             let names = servers.as_object().into_iter().flat_map(Map::keys);
             let names = visible(&names.cloned().collect::<Vec<_>>().join(", "));
-            outln!("  taken out of what it has for {}: {names}", visible(project));
+            outln!("  removed for the project {}: {names}", visible(project));
         }
         if !connected.kept.is_empty() {
             let why = if self.typed.replace {
-                "dormouse does not have them, or cannot use them yet: see dormouse check and status"
+                "dormouse does not provide them, or cannot use them yet: see `dormouse check` and \
+                    `dormouse status`"
             } else {
-                "--replace takes out what dormouse has"
+                "--replace removes those that dormouse provides"
             };
-            outln!("  still there beside it: {} ({why})", visible(&connected.kept.join(", ")));
+            outln!("  other servers in the file: {} ({why})", visible(&connected.kept.join(", ")));
         }
         if spot.scope == FileScope::User {
             for elsewhere in app.servers_of_other_projects(&self.directories) {
                 let elsewhere = visible(&elsewhere.to_string());
-                outln!("  {elsewhere}; --replace, run there, takes out what dormouse has");
+                outln!(
+                    "  {elsewhere}; to remove those that dormouse provides, run this with \
+                    --replace in that project"
+                );
             }
         }
-        if let Some(hint) = app.hint {
+        if let Some(hint) = app.hint() {
             outln!("  {hint}");
         }
         let scope = if self.typed.apps.project { " --project" } else { "" };
-        outln!("  restart {} to see it; undo: dormouse disconnect {}{scope}", app.name, app.id);
+        outln!("  restart {} to use it; undo: dormouse disconnect {}{scope}", app.name, app.id);
     }
 }
 
@@ -207,7 +215,7 @@ fn chosen(
     backups: &Backups,
 ) -> anyhow::Result<Vec<AppFile>> {
     if typed.names.is_empty() && !typed.all {
-        return Err(UsageError("name a host, or say --all".to_owned()).into());
+        return Err(UsageError("name an app, or use --all".to_owned()).into());
     }
     let mut spots = own_spots(typed, directories)?;
     for spot in &mut spots {
@@ -222,14 +230,19 @@ fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<
         let spots = APPS.iter().filter_map(|app| app.writable_file(scope, directories));
         let spots: Vec<AppFile> = spots.filter(|spot| spot.path.is_file()).collect();
         if spots.is_empty() {
-            bail!("no host was found");
+            bail!("no app was found");
         }
         return Ok(spots);
     }
     let of_name = |name: &String| {
         let app = app(name)?;
-        let elsewhere = if typed.project { "its user's" } else { "a project's; say --project" };
-        let none = || UsageError(format!("{} has no file but {elsewhere}", app.name));
+        let elsewhere = if typed.project {
+            "its user's"
+        } else {
+            "a file of the project: use \
+            --project"
+        };
+        let none = || UsageError(format!("{} has only {elsewhere}", app.name));
         Ok(app.writable_file(scope, directories).ok_or_else(none)?)
     };
     typed.names.iter().map(of_name).collect()
@@ -276,7 +289,7 @@ impl Change<'_> {
         match ask::agree(consent, &format!("Write {}?", self.spot.path.display()))? {
             Answer::Yes => Ok(true),
             Answer::No | Answer::Dry => Ok(false),
-            Answer::Nobody => bail!("nothing is written: there is nobody to ask; say --yes"),
+            Answer::Nobody => bail!("nothing written: there is no terminal to ask on; add --yes"),
         }
     }
 

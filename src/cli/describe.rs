@@ -4,10 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::{Options, TimeLimit},
-    ask, probe, refresh, runtime, settings,
-};
+use super::{arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared_flags::Options};
 use crate::{
     apps::{ImportPlan, PlannedServer},
     auth::Auth,
@@ -65,10 +62,12 @@ pub(super) fn describe(
         if probed.is_empty() { HashMap::new() } else { proposals(&probed, file, auth)? };
     if may_ask {
         errln!(
-            "A server with a description sleeps until an agent asks for it. Say what each is for, and when to use it;"
+            "A server with a description sleeps until an agent needs it. Describe what each is \
+                for and when to use it;"
         );
         errln!(
-            "without a description it is connected once, to learn what it has, and then on use.\n"
+            "without a description, a server is connected once to learn its tools, and then on \
+                use.\n"
         );
     }
     for planned in new {

@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     UsageError,
-    arguments::{AddArguments, EditedServers, Options},
+    arguments::{AddArguments, EditedServers},
     ask,
     instances::tell_running,
     lineage, settings,
+    shared_flags::Options,
 };
 use crate::{
     apps::{RequiredVariable, TranslatedEntry, parse_snippets},
@@ -27,13 +28,13 @@ const MAX_TRIES: usize = 10;
 
 pub(super) fn init(options: &Options) -> anyhow::Result<ExitCode> {
     let path = options.config.clone().or_else(config::own_place);
-    let path = path.context("cannot tell where your config would be: is HOME set?")?;
+    let path = path.context("cannot determine the config directory: HOME is not set")?;
     if path.extension().is_some_and(|extension| extension != "json") {
-        let message = "`init` writes JSON: name a file that ends in .json".to_owned();
+        let message = "`init` writes JSON: name a file with the extension .json".to_owned();
         return Err(UsageError(message).into());
     }
     if ConfigFile::unwritten(path.clone(), settings::FRESH).is_of_app() {
-        let message = format!("{} is a file of another program: name another", path.display());
+        let message = format!("{} belongs to another program: name another file", path.display());
         return Err(UsageError(message).into());
     }
     create_file(&path, settings::FRESH.as_bytes())
@@ -46,7 +47,7 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
     let wanted = entries(options, typed)?;
     for (name, entry) in &wanted {
         config::check_entry(name, entry)
-            .map_err(|why| UsageError(format!("server {name:?} cannot be added: {why}")))?;
+            .map_err(|why| UsageError(format!("cannot add server {name:?}: {why}")))?;
     }
     let names: Vec<String> = wanted.iter().map(|(name, _)| visible(name)).collect();
     let edit = |(name, entry)| ConfigEdit::Add { name, entry, replace: typed.force };
@@ -56,8 +57,7 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
     check_lineage(options, &file, &edits)?;
     make_all(options, file, &edits, typed.dry_run).map_err(|error| match error.downcast() {
         Ok(Unchanged::Exists(name)) => {
-            let message =
-                format!("there is a server {name:?} already; --force puts this in its place");
+            let message = format!("server {name:?} exists already; --force replaces it");
             UsageError(message).into()
         }
         Ok(other) => anyhow::Error::from(other),
@@ -65,10 +65,7 @@ pub(super) fn add(options: &Options, typed: &AddArguments) -> anyhow::Result<Exi
     })?;
     if !typed.dry_run {
         for name in names {
-            outln!(
-                "added {name} to {}; see whether it works: dormouse test {name}",
-                path.display()
-            );
+            outln!("added {name} to {}; next: dormouse test {name}", path.display());
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -104,8 +101,10 @@ fn entries(
         return Ok(vec![(name.clone(), with_typed(typed_entry(typed)?, options, typed)?)]);
     };
     if given.is_none() && !text.contains(':') {
-        let message =
-            format!("what is {name:?}? Write: dormouse add NAME COMMAND… or add NAME URL");
+        let message = format!(
+            "{name:?} has no command or URL: write `dormouse add NAME COMMAND…` or \
+                `dormouse add NAME URL`"
+        );
         return Err(UsageError(message).into());
     }
     let read = parse_snippets(text)
@@ -117,7 +116,7 @@ fn entries(
     let entry = |(name, entry): (Option<String>, TranslatedEntry)| {
         let name = given.cloned().or(name);
         let name = name.ok_or_else(|| {
-            UsageError("the snippet has no name: write dormouse add NAME '{…}'".to_owned())
+            UsageError("the snippet names no server: write `dormouse add NAME '{…}'`".to_owned())
         })?;
         for note in entry.notes {
             errln!("{}: {}", visible(&name), visible(&note));
@@ -154,7 +153,7 @@ fn typed_entry(typed: &AddArguments) -> Result<Map<String, Value>, UsageError> {
         Some("http" | "streamable-http") => drop(entry.insert("type".to_owned(), json!("http"))),
         Some("sse") => drop(entry.insert("type".to_owned(), json!("sse"))),
         Some(other) => {
-            return Err(UsageError(format!("{other:?} is no transport: stdio, http or sse")));
+            return Err(UsageError(format!("unknown transport {other:?}: use stdio, http or sse")));
         }
     }
     if !is_url(first) || !rest.is_empty() {
@@ -168,12 +167,12 @@ fn typed_entry(typed: &AddArguments) -> Result<Map<String, Value>, UsageError> {
 /// argument.
 fn check_command(command: &str, arguments: &[String]) -> Result<(), UsageError> {
     if command.contains("://") {
-        return Err(UsageError(format!("{command:?} is neither a command nor a URL of HTTP")));
+        return Err(UsageError(format!("{command:?} is neither a command nor an HTTP URL")));
     }
     let is_line = arguments.is_empty() && command.trim().contains(' ');
     if is_line && !std::path::Path::new(command).exists() {
         return Err(UsageError(format!(
-            "there is no program {command:?}; write the command and its arguments as words of their own"
+            "program {command:?} not found: write the command and its arguments as separate words"
         )));
     }
     Ok(())
@@ -192,8 +191,8 @@ fn with_typed(
         entry.insert("startup".to_owned(), json!(startup.name()));
     }
     let pairs = [
-        ("env", "=", "-e is followed by NAME=VALUE", &typed.env),
-        ("headers", ":", "-H is followed by 'Name: value'", &typed.headers),
+        ("env", "=", "-e needs NAME=VALUE", &typed.env),
+        ("headers", ":", "-H needs 'Name: value'", &typed.headers),
     ];
     for (key, separator, form, given) in pairs {
         for pair in given {
@@ -203,7 +202,7 @@ fn with_typed(
             let members = entry.entry(key).or_insert_with(|| json!({}));
             let members = members
                 .as_object_mut()
-                .ok_or_else(|| UsageError(format!("the snippet's {key:?} is no object")))?;
+                .ok_or_else(|| UsageError(format!("{key:?} of the snippet is not an object")))?;
             members.insert(name.trim().to_owned(), json!(value.trim_start()));
         }
     }
@@ -305,7 +304,7 @@ pub(super) fn make(
 /// Returns the file, unless it is invalid.
 pub(super) fn valid(options: &Options, after: ConfigFile) -> anyhow::Result<ConfigFile> {
     let parsed = settings::parse(&after, options);
-    parsed.context("the config would not be valid, and is left as it was")?;
+    parsed.context("the config would not be valid, and was not changed")?;
     Ok(after)
 }
 

@@ -23,7 +23,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
     file.is_yaml()
         && config.dialect.is_none_or(Dialect::has_tools)
-        && config.servers.iter().all(|server| server.tools.is_empty())
+        && config.servers.iter().all(|server| server.offer.tools.is_empty())
 }
 
 /// Writes the tools of each server once its catalog is known. Returns when all are written, or at
@@ -73,7 +73,7 @@ fn write(file: &ConfigFile, fleet: &Fleet, written: &BTreeSet<String>) -> Progre
         return Progress::Done;
     }
     let failed = |error: &dyn std::error::Error| {
-        tracing::warn!(%error, "the tools of the servers are not written into the config");
+        tracing::warn!(%error, "cannot write the tools of the servers into the config");
         Progress::Done
     };
     for _ in 0..MAX_TRIES {
@@ -116,10 +116,13 @@ fn with_tools(
         let Some(catalog) = catalog else { continue };
         let is_new = written.insert(config.name.clone());
         let entry = now.servers.iter().find(|server| server.name == config.name);
-        let Some(entry) = entry.filter(|entry| is_new && entry.tools.is_empty()) else { continue };
+        let Some(entry) = entry.filter(|entry| is_new && entry.offer.tools.is_empty()) else {
+            continue;
+        };
         match after.with_tools(&config.name, &catalog.tool_changes(entry)) {
             Ok(merged) => after = merged,
-            Err(error) => tracing::warn!(server = config.name, %error, "its tools are not written"),
+            Err(error) => tracing::warn!(server = config.name, %error, "cannot write the tools of \
+                a server into the config"),
         }
     }
     Some((after, written))

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{arguments::Options, edit, footprint, settings};
+use super::{edit, footprint, settings, shared_flags::Options};
 use crate::{
     base::run_blocking,
     config::{ConfigEdit, ConfigError, ConfigFile, Watch, read_text},
@@ -33,7 +33,7 @@ pub(super) async fn follow(
     let files = [Some(file.path.clone()), Some(beside), options.env_file.clone()];
     let mut watch = Watch::new(files.into_iter().flatten().collect())
         .inspect_err(|error| {
-            tracing::warn!(%error, "the config is not followed; say it with SIGHUP");
+            tracing::warn!(%error, "cannot watch the config; send SIGHUP to reload it");
         })
         .ok();
     footprint::give_back_start();
@@ -123,7 +123,10 @@ impl Follower {
                 Ok(changed(reloaded))
             }
             Err(error) => {
-                self.say(format!("the config cannot be used, and stays what it was: {error}"));
+                self.say(format!(
+                    "cannot use the changed config, the earlier one stays in force: \
+                    {error}"
+                ));
                 Err(ChangeError::Invalid(error.to_string()))
             }
         }
@@ -148,7 +151,7 @@ impl Follower {
         if keys.is_empty() {
             self.said = None;
         } else {
-            self.say(format!("in force when dormouse is started anew: {keys}"));
+            self.say(format!("these keys take effect at the next start: {keys}"));
         }
     }
 
@@ -182,7 +185,7 @@ fn tell(reloaded: &Reloaded) {
         shown_otherwise = list(shown_otherwise),
         removed = list(removed),
         settings = are_settings_new,
-        "the config has changed"
+        "config reloaded"
     );
 }
 

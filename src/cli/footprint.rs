@@ -36,7 +36,7 @@ fn forget(start: usize, length: usize) {
         nix::sys::mman::madvise(address, length, nix::sys::mman::MmapAdvise::MADV_DONTNEED)
     };
     if let Err(error) = given_back {
-        tracing::debug!(%error, "the code of the start stays in memory");
+        tracing::debug!(%error, "cannot release the code pages of the start");
     }
 }
 

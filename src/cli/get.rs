@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{arguments::Options, settings};
+use super::{settings, shared_flags::Options};
 use crate::{
     apps::{find_secrets, find_secrets_in_text, mask_secrets_in_value},
     config::visible,

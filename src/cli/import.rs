@@ -15,13 +15,14 @@ use report::show;
 
 use super::{
     UsageError,
-    arguments::{Consent, ImportArguments, Options},
+    arguments::{Consent, ImportArguments},
     ask::{self, Answer},
     describe::{self, Probing},
     edit::{rewrite, valid},
     instances::tell_running,
     json as to_json,
     settings::{self, directories},
+    shared_flags::Options,
     table::{numbers, rendered, table},
 };
 use crate::{
@@ -46,7 +47,7 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
         errln!("cannot read {}: {}", path.display(), visible(why));
     }
     for path in of_project {
-        errln!("{} is the project's: with --project its servers come too", path.display());
+        errln!("{} belongs to the project: add --project to import its servers", path.display());
     }
     for elsewhere in &elsewhere {
         errln!("{}", how_to_get(elsewhere));
@@ -59,7 +60,7 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
     let probing = match typed.probe && is_news {
         false => Probing::None,
         true if may_ask => {
-            let is_agreed = ask::confirm("Run these to learn what they are for?")?;
+            let is_agreed = ask::confirm("Run these to read their descriptions?")?;
             if is_agreed { Probing::All } else { Probing::None }
         }
         true if typed.project => Probing::All,
@@ -85,7 +86,7 @@ pub(super) fn run(options: &Options, typed: &ImportArguments) -> anyhow::Result<
 pub(super) fn app(name: &str) -> Result<&'static App, UsageError> {
     App::named(name).ok_or_else(|| {
         let apps: Vec<&str> = APPS.iter().map(|app| app.id).collect();
-        UsageError(format!("{name:?} is none of the hosts: {}", apps.join(", ")))
+        UsageError(format!("unknown app {name:?}; known: {}", apps.join(", ")))
     })
 }
 
@@ -124,7 +125,7 @@ fn gather(typed: &ImportArguments, directories: &Directories) -> anyhow::Result<
         if App::named(word).is_none() && Path::new(word).is_file() {
             gather_file(Path::new(word), directories, &mut gathered, &mut spots)?;
         } else {
-            let unknown = |UsageError(why)| UsageError(format!("there is no such file, and {why}"));
+            let unknown = |UsageError(why)| UsageError(format!("no such file, and {why}"));
             apps.push(app(word).map_err(unknown)?);
         }
     }
@@ -212,10 +213,10 @@ fn list_apps(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     if files.is_empty() {
-        errln!("no host here has any servers; import a file: dormouse import FILE");
+        errln!("no app on this machine has servers; to import a file: dormouse import FILE");
         return Ok(ExitCode::FAILURE);
     }
-    let mut shown = table(&["HOST", "SERVERS", "FILE"]);
+    let mut shown = table(&["APP", "SERVERS", "FILE"]);
     for Importable { app, path, scope, servers, error } in files {
         let count = error.map_or_else(|| servers.len().to_string(), |_| "?".to_owned());
         let here = if scope == "local" { " (for this project)" } else { "" };
@@ -226,7 +227,7 @@ fn list_apps(directories: &Directories, is_json: bool) -> anyhow::Result<ExitCod
     for elsewhere in APPS.iter().flat_map(|app| app.servers_of_other_projects(directories)) {
         outln!("{}", how_to_get(&elsewhere));
     }
-    outln!("\nnext: dormouse import HOST, or dormouse import --all");
+    outln!("\nnext: dormouse import APP, or dormouse import --all");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -267,7 +268,7 @@ impl Secrets {
             return Ok(typed.move_secrets);
         }
         let secrets = counted(self.all.len(), "secret");
-        ask::confirm(&format!("Keep {secrets} in .env beside the config, and refer to them?"))
+        ask::confirm(&format!("Move {secrets} to the .env file next to the config?"))
     }
 }
 
@@ -308,7 +309,7 @@ impl Import<'_> {
             Answer::Dry => Ok(Ended::Shown),
             Answer::No => Ok(Ended::Declined),
             Answer::Nobody => {
-                errln!("nothing is written: there is nobody to ask; say --yes");
+                errln!("nothing written: there is no terminal to ask on; add --yes");
                 Ok(Ended::Declined)
             }
         }

@@ -22,7 +22,7 @@ pub(super) fn running(file: &ConfigFile) -> anyhow::Result<Vec<StatusReport>> {
     for answer in send_all(file, &Method::GET, "/status", BRIEF)? {
         match answer {
             Ok(report) => reports.push(report),
-            Err(why) => errln!("dormouse: a process does not answer: {}", visible(&why)),
+            Err(why) => errln!("dormouse: a running instance does not answer: {}", visible(&why)),
         }
     }
     Ok(reports)
@@ -33,10 +33,10 @@ pub(super) fn tell_running(file: &ConfigFile) -> anyhow::Result<()> {
     let answers = send_all::<AppliedChange>(file, &Method::POST, "/reload", BRIEF)?;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     if !taken.is_empty() {
-        outln!("in force in the dormouse that runs ({})", taken.len());
+        outln!("running instances reloaded the config ({})", taken.len());
     }
     for why in refused.into_iter().filter_map(Result::err) {
-        errln!("a dormouse that runs has not taken it over: {}", visible(&why));
+        errln!("a running instance has not reloaded the config: {}", visible(&why));
     }
     Ok(())
 }

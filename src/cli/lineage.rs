@@ -34,12 +34,14 @@ pub(super) fn check(file: &ConfigFile) -> Result<(), UsageError> {
     let path = file.path.display();
     if ancestors.iter().any(|(config, _)| *config == own) {
         return Err(UsageError(format!(
-            "this dormouse was started by a dormouse that serves the same config, {path}; take the server that runs dormouse out of it"
+            "this dormouse was started by another one that serves the same config, {path}: remove \
+                the server that runs dormouse from it"
         )));
     }
     if ancestors.len() > MAX_ANCESTORS {
         return Err(UsageError(format!(
-            "this dormouse was started by more than {MAX_ANCESTORS} others, each by the one before it; it does not serve {path}"
+            "this dormouse is at the end of a chain of more than {MAX_ANCESTORS} instances that \
+                start each other; it does not serve {path}"
         )));
     }
     Ok(())
@@ -94,6 +96,7 @@ pub(super) fn is_dormouse_itself(server: &ServerConfig, config: &Path) -> bool {
 /// Returns the reason for refusing such a server before it is started.
 pub(super) fn refusal(name: &str) -> String {
     format!(
-        "server {name:?} runs dormouse with the config that it stands in; it would start itself, and is refused"
+        "server {name:?} runs dormouse with the config that contains it; it would start itself \
+            endlessly"
     )
 }

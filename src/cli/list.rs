@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{arguments::Options, login::described, settings};
+use super::{login::described, settings, shared_flags::Options};
 use crate::{
     auth::Summary,
     catalog::{Inventory, ToolState},
@@ -67,9 +67,9 @@ fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
     let name = &server.name;
     let Some(inventory) = &entry.inventory else {
         if server.enabled {
-            outln!("{bold}{name}{bold:#}: not known yet: dormouse refresh {name}");
+            outln!("{bold}{name}{bold:#}: not known yet; run `dormouse refresh {name}`");
         } else {
-            outln!("{bold}{name}{bold:#}: switched off");
+            outln!("{bold}{name}{bold:#}: disabled");
         }
         return;
     };
@@ -87,7 +87,7 @@ fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
             ToolState::Shown => "",
             ToolState::Hidden => "hidden",
             ToolState::Stale => "stale",
-            ToolState::Blocked => "blocked: dormouse approve",
+            ToolState::Blocked => "blocked; run `dormouse approve`",
         };
         let changed = if tool.changed && tool.state != ToolState::Blocked { "changed" } else { "" };
         let hidden = tool.hidden_character.as_deref();

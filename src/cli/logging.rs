@@ -23,7 +23,7 @@ use tracing_subscriber::{
 
 use super::{
     UsageError,
-    arguments::{LogFormat, Options},
+    shared_flags::{LogFormat, Options},
     with_escapes,
 };
 use crate::config::visible;
@@ -81,8 +81,8 @@ impl<'a> MakeWriter<'a> for MakeVisible {
     }
 }
 
-/// Starts logging at the level of `--log-level`, `DORMOUSE_LOG` or `default`, in this order. Waiting
-/// lines are written when the returned guard is dropped.
+/// Starts logging at the level of `--log-level`, `DORMOUSE_LOG` or `default`, in this order.
+/// Waiting lines are written when the returned guard is dropped.
 pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<WorkerGuard>> {
     let asked = options.log_level.clone().or_else(|| std::env::var("DORMOUSE_LOG").ok());
     let level = asked.as_deref().map(str::trim).filter(|level| !level.is_empty()).unwrap_or(usual);
@@ -93,7 +93,7 @@ pub(super) fn start(options: &Options, usual: &str) -> anyhow::Result<Option<Wor
     });
     let targets = targets.ok_or_else(|| {
         UsageError(format!(
-            "--log-level or DORMOUSE_LOG: {level:?} is no level, nor a list of target=level"
+            "--log-level or DORMOUSE_LOG: {level:?} is neither a level nor a list of target=level"
         ))
     })?;
     // At lower levels, rmcp logs authorization codes. Hence these are off at every log level.

@@ -10,10 +10,7 @@ use anyhow::{Context as _, bail};
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::{
-    arguments::{LoginArguments, Options},
-    runtime, settings,
-};
+use super::{arguments::LoginArguments, runtime, settings, shared_flags::Options};
 use crate::{
     auth::{Auth, DeviceLogin, Login, LoginError, LogoutOutcome, Summary, open_in_browser},
     config::{ServerConfig, visible},
@@ -38,7 +35,7 @@ pub(super) fn log_in(options: &Options, typed: &LoginArguments) -> anyhow::Resul
     // A thread may remain that waits for a line.
     runtime.shutdown_timeout(Duration::from_millis(50));
     logged_in?;
-    let summary = auth.summary(server).context("the login is gone already")?;
+    let summary = auth.summary(server).context("the login was deleted by another process")?;
     outln!("logged in to {}: {}", visible(&server.name), described(&summary));
     Ok(ExitCode::SUCCESS)
 }
@@ -60,12 +57,15 @@ async fn in_browser(
         errln!("A browser should have opened it.");
     }
     errln!(
-        "On another machine the browser ends at a page that it cannot load: paste its address here, and press Enter."
+        "If the browser runs on another machine, it ends at a page that it cannot load: paste the \
+            address of that page here and press Enter."
     );
     let deadline = tokio::time::Instant::now() + typed.timeout;
     let Some(outcome) = wait(&mut login, deadline).await else {
         bail!(
-            "nobody has logged in within {:?}; run it again, with --timeout for more time, or with --device where the server offers that. If the page does not know the client: dormouse logout {}",
+            "no login within {:?}: run the command again, with --timeout for more time, or with \
+             --device if the server supports it. If the page reports an unknown client, run \
+             `dormouse logout {}` first",
             typed.timeout,
             visible(&server.name)
         );
@@ -92,12 +92,12 @@ async fn wait(login: &mut Login, deadline: tokio::time::Instant) -> Option<Resul
         // Mail and chat programs add such characters.
         let pasted = pasted.trim().trim_matches(['"', '\'', '<', '>']);
         let Ok(returned) = Url::parse(pasted) else {
-            errln!("That is no address; it begins with {}", login.redirect_uri());
+            errln!("This is not the address: it begins with {}", login.redirect_uri());
             continue;
         };
         match login.complete(&returned).await {
             Err(error @ LoginError::Foreign) => {
-                errln!("{error}; paste the address that the browser ended at");
+                errln!("{error}; paste the address at which the browser ended");
             }
             outcome => return Some(outcome),
         }
@@ -128,9 +128,9 @@ async fn on_device(
     errln!("To log in to {}, open this address on any device:", visible(&server.name));
     errln!("\n  {}\n", visible(login.address()));
     let code = login.code().split_whitespace().collect::<Vec<_>>().join(" ");
-    errln!("and type in this code: {}", visible(&code));
+    errln!("and enter this code: {}", visible(&code));
     if let Some(complete) = login.complete_address() {
-        errln!("or open this one, which has the code in it:\n\n  {}\n", visible(complete));
+        errln!("or open this address, which contains the code:\n\n  {}\n", visible(complete));
     }
     Ok(login.finish(typed.timeout).await?)
 }
@@ -143,24 +143,23 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
     let auth = settings::auth(Some(&file), options);
     let name = visible(name);
     match runtime()?.block_on(auth.log_out(server))? {
-        LogoutOutcome::Nothing => outln!("{name}: nobody was logged in"),
+        LogoutOutcome::Nothing => outln!("{name}: not logged in"),
         LogoutOutcome::Revoked => {
-            outln!("logged out of {name}: its tokens are revoked and forgotten");
+            outln!("logged out of {name}: tokens revoked and deleted");
         }
         LogoutOutcome::RefreshRevoked { why } => {
-            outln!(
-                "logged out of {name}: its refresh token is revoked, and its tokens are forgotten"
-            );
-            errln!("its access token is good until it expires: {}", visible(&why));
+            outln!("logged out of {name}: refresh token revoked, tokens deleted");
+            errln!("the access token stays valid until it expires: {}", visible(&why));
         }
         LogoutOutcome::Forgotten { why: None } => {
             outln!(
-                "logged out of {name}: its tokens are forgotten; the authorization server revokes none"
+                "logged out of {name}: tokens deleted; the authorization server does not support \
+                    revocation"
             );
         }
         LogoutOutcome::Forgotten { why: Some(why) } => {
-            outln!("logged out of {name}: its tokens are forgotten");
-            errln!("they are not revoked: {}", visible(&why));
+            outln!("logged out of {name}: tokens deleted");
+            errln!("the tokens were not revoked: {}", visible(&why));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -176,18 +175,18 @@ pub(super) fn described(login: &Summary) -> String {
         scopes => format!("scopes {scopes}"),
     };
     let until = match login.expires_at {
-        _ if !login.is_usable => "it is not valid any more".to_owned(),
+        _ if !login.is_usable => "no longer valid".to_owned(),
         None => "until it is revoked".to_owned(),
         Some(at) => {
             // The file may hold any number.
             let at = UNIX_EPOCH + Duration::from_secs(at.min(LAST));
-            let renewed = if login.is_renewable { ", then renewed by itself" } else { "" };
+            let renewed = if login.is_renewable { ", renewed automatically" } else { "" };
             format!("until {}{renewed}", when(at))
         }
     };
     let wanted = match first(&login.wanted) {
         wanted if wanted.is_empty() => String::new(),
-        wanted => format!("; the server wants more: {wanted}"),
+        wanted => format!("; the server demands more scopes: {wanted}"),
     };
     visible(&format!("{until}; {scopes}; by {}{wanted}", login.issuer))
 }

@@ -16,6 +16,7 @@ mod approve;
 mod arguments;
 mod ask;
 mod call;
+mod candidates;
 mod check;
 mod complete;
 mod connect;
@@ -41,6 +42,7 @@ mod refresh;
 mod schema;
 mod serve;
 mod settings;
+mod shared_flags;
 mod signals;
 mod status;
 mod table;
@@ -159,11 +161,11 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { command, options, wrapped } = arguments;
     let command = command.unwrap_or(Command::Serve);
     if !wrapped.is_empty() && !matches!(command, Command::Serve) {
-        let message = "only `serve` wraps a command given after `--`".to_owned();
+        let message = "only `serve` accepts a command after `--`".to_owned();
         return Err(UsageError(message).into());
     }
     if !wrapped.is_empty() && options.config.is_some() {
-        let message = "a command given after `--` has no config: take --config away".to_owned();
+        let message = "a command after `--` is served without a config: remove --config".to_owned();
         return Err(UsageError(message).into());
     }
     // Only `serve` logs its work. All other commands print their results.

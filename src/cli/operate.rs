@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::bail;
 use reqwest::Method;
 
-use super::{arguments::Options, instances::send_all, settings, status::state};
+use super::{instances::send_all, settings, shared_flags::Options, status::state};
 use crate::{config::visible, control::ServerReport};
 
 /// Time for a load in addition to the server's own timeout.
@@ -31,7 +31,7 @@ impl Deed {
 
 pub(super) fn run(options: &Options, servers: &[String], deed: Deed) -> anyhow::Result<ExitCode> {
     if cfg!(not(unix)) {
-        bail!("on Windows a running dormouse cannot be reached yet");
+        bail!("not supported on Windows yet: running instances cannot be reached");
     }
     let file = settings::find(options)?;
     settings::say_which(&file);
@@ -46,7 +46,11 @@ pub(super) fn run(options: &Options, servers: &[String], deed: Deed) -> anyhow::
         let path = format!("/servers/{encoded}/{}", deed.path());
         let answers = send_all::<ServerReport>(&file, &Method::POST, &path, patience)?;
         if answers.is_empty() {
-            bail!("no dormouse runs with {}", file.path.display());
+            bail!(
+                "no running instance uses {}: start one with `dormouse \
+                serve`",
+                file.path.display()
+            );
         }
         for answer in answers {
             match answer {

@@ -34,7 +34,7 @@ pub(super) fn check(matches: &ArgMatches) -> Result<(), clap::Error> {
     };
     let refused = shared(&command).find(is_refused).and_then(Arg::get_long);
     let Some(option) = refused else { return Ok(()) };
-    let message = format!("--{option} means nothing to `dormouse {name}`");
+    let message = format!("--{option} does not apply to `dormouse {name}`");
     Err(command.error(ErrorKind::UnknownArgument, message))
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_documentation_lists_every_command_and_option() {
+    fn documentation_lists_every_command_and_flag() {
         let documentation = include_str!("../../docs/reference/commands.md");
         let options = |arguments: &mut dyn Iterator<Item = &Arg>| {
             let shown = arguments.filter(|argument| !argument.is_hide_set());
@@ -73,11 +73,14 @@ mod tests {
             rows.push(format!("| {name} | {} |", options(&mut known.into_iter())));
         }
         let table = rows.join("\n").replace("|  |", "| |");
-        assert!(documentation.contains(&table), "commands.md lacks this table:\n{table}");
+        assert!(
+            documentation.contains(&table),
+            "docs/reference/commands.md lacks this table:\n{table}"
+        );
     }
 
     #[test]
-    fn an_option_that_means_nothing_to_a_command_is_refused_wherever_it_stands() {
+    fn inapplicable_flag_is_refused_at_any_position() {
         for (typed, is_refused) in [
             ("dormouse check --surface direct", true),
             ("dormouse --surface direct check", true),
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn help_of_a_command_shows_the_options_that_it_uses() {
+    fn help_of_a_command_shows_its_flags() {
         let mut command = command();
         command.build();
         let help = |name: &str| {

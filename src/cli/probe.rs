@@ -58,7 +58,7 @@ impl Probed {
     /// Tells the user which servers were not connected.
     pub(super) fn report_not_done(&self) {
         if !self.is_complete() {
-            errln!("stopped; not done: {}", visible(&self.not_done.join(", ")));
+            errln!("stopped; not tested: {}", visible(&self.not_done.join(", ")));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Renders the problems of a config for the user: each with its line and a caret, then their number.
+//! Renders the problems of a config for the user: each with its line and a caret, then their
+//! number.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -86,8 +87,8 @@ struct Lines(Option<Vec<String>>);
 impl Lines {
     /// Returns the problem's line without secrets.
     ///
-    /// Returns `None` if the file is too large, or if the line does not contain the key: the problem
-    /// may be that of an edit which was rejected and not written.
+    /// Returns `None` if the file is too large, or if the line does not contain the key: the
+    /// problem may be that of an edit which was rejected and not written.
     fn of(&mut self, problem: &Problem) -> Option<String> {
         let lines = self.0.get_or_insert_with(|| {
             let text = read_bounded(&problem.file, MAX_BYTES).unwrap_or_default();
@@ -110,7 +111,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_marked_is_whole_characters(line in "[a-z\"=:\u{a0}\u{3000}é ]{0,9}", column in 0..12usize) {
+        fn mark_covers_whole_characters(line in "[a-z\"=:\u{a0}\u{3000}é \
+            ]{0,9}", column in 0..12usize) {
             prop_assert!(line.get(marked(&line, column)).is_some());
         }
     }
@@ -119,7 +121,8 @@ mod tests {
     fn problems_are_shown_with_their_lines_and_without_secrets() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("dormouse.json");
-        let text = "{\n  \"surfac\": \"direct\",\n  \"mcpServers\": {\"a\": {\"API_TOKEN\": \"abc\"}}\n}\n";
+        let text = "{\n  \"surfac\": \"direct\",\n  \"mcpServers\": {\"a\": {\"API_TOKEN\": \
+            \"abc\"}}\n}\n";
         std::fs::write(&file, text).unwrap();
         let problem = |line, column, key_path: &str, message: &str| Problem {
             file: file.clone(),

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use clap::ValueEnum as _;
 
-use super::{UsageError, arguments::Options};
+use super::{UsageError, shared_flags::Options};
 use crate::{
     apps::{AppFile, DormouseTransport},
     config::{self, Config, ConfigFile, Surface},
@@ -29,21 +29,24 @@ impl Reach {
             let others = Options { surface: None, ..options.clone() };
             if let Some(option) = typed(&others)?.first() {
                 let message =
-                    format!("{option} is for the dormouse that listens at that URL: leave it out");
+                    format!("{option} belongs to the instance that listens at that URL: remove it");
                 return Err(UsageError(message).into());
             }
             let mut url = url(address)?;
             let token = http.auth_tokens.first().cloned();
-            if token.is_none() && config.servers.iter().any(|server| !server.auth_tokens.is_empty())
+            if token.is_none()
+                && config.servers.iter().any(|server| !server.endpoint.auth_tokens.is_empty())
             {
                 bail!(
-                    "/mcp is closed, since only servers have \"authTokens\": add \"authTokens\" for all to {}",
+                    "/mcp is closed because only single servers have \"authTokens\": add global \
+                        \"authTokens\" to {}",
                     file.path.display()
                 );
             }
             if token.is_none() && options.http.is_none() && !is_local(address) {
                 bail!(
-                    "on {address} a dormouse without \"authTokens\" makes a new token at each start: add \"authTokens\" to {}",
+                    "without \"authTokens\", dormouse generates a new token for {address} at each \
+                        start: add \"authTokens\" to {}",
                     file.path.display()
                 );
             }
@@ -56,13 +59,13 @@ impl Reach {
         Ok(Self::Launch { file: file.clone(), arguments: typed(options)? })
     }
 
-    /// Returns the transport for one file. A file that a team shares must not contain paths or tokens
-    /// of this user.
+    /// Returns the transport for one file. A file that a team shares must not contain paths or
+    /// tokens of this user.
     pub(super) fn way(&self, spot: &AppFile) -> anyhow::Result<DormouseTransport> {
         let is_shared = spot.is_shared();
         match self {
             Self::Url { token: Some(_), .. } if is_shared => {
-                bail!("the token would stand in a file that others share: leave --project out")
+                bail!("the token would be written to a shared file: remove --project")
             }
             Self::Url { url, token } => {
                 Ok(DormouseTransport::Url { url: url.clone(), token: token.clone() })
@@ -71,7 +74,8 @@ impl Reach {
                 if is_shared && arguments.iter().any(|argument| argument == "--env-file") =>
             {
                 bail!(
-                    "the path of --env-file would stand in a file that others share: leave one of them out"
+                    "the path of --env-file would be written to a shared file: remove --env-file \
+                        or --project"
                 )
             }
             Self::Launch { file, arguments } => {
@@ -84,13 +88,14 @@ impl Reach {
     }
 }
 
-/// Returns the arguments that name the config. They are empty in a shared file, since each member of
-/// the team has a config of their own.
+/// Returns the arguments that name the config. They are empty in a shared file, since each member
+/// of the team has a config of their own.
 fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<String>> {
     let is_own = config::own_place().is_some_and(|own| own == file.path);
     match (file.needs_trust(), is_shared) {
         (true, false) => {
-            let message = "the config is that of the project in the working directory: run it with --project, or name the config with --config";
+            let message = "the config belongs to the project in the working directory: use \
+                --project, or name the config with --config";
             Err(UsageError(message.to_owned()).into())
         }
         // dormouse finds the project's config in the working directory and uses it while the user
@@ -98,7 +103,7 @@ fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<Str
         (true, true) => Ok(Vec::new()),
         (false, true) if is_own => Ok(Vec::new()),
         (false, true) => bail!(
-            "{} would stand in a file that others share: leave --config or --project out",
+            "the path {} would be written to a shared file: remove --config or --project",
             file.path.display()
         ),
         (false, false) => {
@@ -138,7 +143,7 @@ fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
 /// Returns the URL for an address such as `:8080` or `127.0.0.1:8080`. A URL is returned unchanged.
 fn url(address: &str) -> Result<String, UsageError> {
     let wrong = || {
-        let message = format!("{address:?} is no address that a host could reach: write HOST:PORT");
+        let message = format!("{address:?} is not an address that apps can reach: write HOST:PORT");
         UsageError(message)
     };
     if address.contains("://") {
@@ -171,10 +176,10 @@ pub(super) fn is_plain(options: &Options) -> bool {
 
 /// Returns the absolute path of this program.
 ///
-/// A path in a directory of `PATH` is preferred, since it stays valid after an update. The name alone
-/// is not enough, since graphical apps may have another `PATH`.
+/// A path in a directory of `PATH` is preferred, since it stays valid after an update. The name
+/// alone is not enough, since graphical apps may have another `PATH`.
 fn own_command() -> anyhow::Result<String> {
-    let own = std::env::current_exe().context("cannot tell where this program is")?;
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
     let name = own.file_name().unwrap_or_default();
     let directories = std::env::var_os("PATH").unwrap_or_default();
     let is_us = |path: &std::path::PathBuf| {

@@ -6,12 +6,13 @@ use anyhow::anyhow;
 use serde::Serialize;
 
 use super::{
-    arguments::{Options, RefreshArguments},
+    arguments::RefreshArguments,
     edit::rewrite,
     probe,
     probe::{Seen, short},
     runtime,
     settings::{self, Chosen},
+    shared_flags::Options,
 };
 use crate::{
     catalog::{CatalogKey, Pins, ServerCatalog},
@@ -24,7 +25,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let file = settings::find_trusted(options)?;
     settings::say_which(&file);
     let Chosen { config, .. } = settings::choose(&file, options, &typed.servers)?;
-    let names_tools = config.servers.iter().any(|server| !server.tools.is_empty());
+    let names_tools = config.servers.iter().any(|server| !server.offer.tools.is_empty());
     let all = config.servers.len();
     let auth = settings::auth(Some(&file), options);
     let tell = |seen: &Seen, number: usize| {
@@ -59,7 +60,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
         }
     }
     if !names_tools && !typed.write && !probed.seen.is_empty() {
-        errln!("the config names no tools, and is left as it is; --write puts them in");
+        errln!("the config lists no tools and was not changed; --write adds them");
     }
     Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -127,7 +128,7 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
     let config = settings::server(&all, &seen.config.name)?;
     if let Some(dialect) = all.dialect.filter(|dialect| !dialect.has_tools()) {
         let count = counted(catalog.tools.len(), "tool");
-        return Ok(format!("{count}; a config of {} does not name them", dialect.name()));
+        return Ok(format!("{count}; a config of {} does not list tools", dialect.name()));
     }
     let changes = catalog.tool_changes(config);
     *file = file.with_tools(&config.name, &changes)?;
@@ -152,7 +153,7 @@ pub(super) fn keep(file: &ConfigFile, seen: &[Seen]) {
         let _ = cache.note_hung(&key, is_hung);
         let Ok(catalog) = outcome else { continue };
         if let Err(error) = cache.learn(&key, &config.name, catalog, &Pins::default()) {
-            errln!("{}: what it has is not kept: {error}", config.name);
+            errln!("{}: cannot store the catalog: {error}", config.name);
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio_util::{
 };
 
 use super::{
-    UsageError, arguments::Options, first_run, follow, footprint, lineage, runtime, settings,
+    UsageError, first_run, follow, footprint, lineage, runtime, settings, shared_flags::Options,
     signals,
 };
 use crate::{
@@ -44,7 +44,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     };
     let auth = settings::auth(file.as_ref(), options);
     if let Some(dialect) = config.dialect {
-        tracing::info!("the config is read as one of {}", dialect.name());
+        tracing::info!("reading the config as one of {}", dialect.name());
     }
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -55,7 +55,8 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
         stdio: options.stdio || http.is_none(),
     };
     let runtime = runtime()?;
-    // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system call.
+    // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system
+    // call.
     let origin = file.map(|file| (file, options.clone()));
     let served = runtime.block_on(async { tokio::spawn(serve(config, origin, auth, ways)).await });
     // A thread may still be blocked on input from a terminal.
@@ -86,7 +87,8 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
 }
 
 /// Serves hosts until `stop` is requested by a signal or the host on standard input disconnects.
-/// `origin` is the config file and the options from the command line, unless dormouse wraps a command.
+/// `origin` is the config file and the options from the command line, unless dormouse wraps a
+/// command.
 async fn serve(
     config: Config,
     origin: Option<(ConfigFile, Options)>,
@@ -129,7 +131,7 @@ async fn serve(
         }
     };
     if tokio::time::timeout(STOP_TIMEOUT, fleet.stop()).await.is_err() {
-        tracing::error!("some servers did not end in time");
+        tracing::error!("some servers did not stop in time");
     }
     companions.end().await;
     watchdog.end();
@@ -164,7 +166,8 @@ impl Companions {
             let answering = control::serve(control.clone(), place);
             tasks.spawn(async {
                 if let Err(error) = answering.await {
-                    tracing::info!(%error, "other commands cannot reach this process");
+                    tracing::info!(%error, "cannot open the control socket; other commands cannot \
+                        reach this instance");
                 }
             });
         }
@@ -209,7 +212,7 @@ async fn serve_http(
         && auth_tokens.is_empty()
         && fleet.tokens_of_servers().is_empty()
     {
-        errln!("dormouse: no authTokens are set; hosts must send this bearer token: {token}");
+        errln!("dormouse: no authTokens configured; hosts must send this bearer token: {token}");
     }
     let access =
         HttpAccess { fallback, api_tokens, hosts: allowed_hosts, origins: allowed_origins };

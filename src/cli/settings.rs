@@ -6,14 +6,14 @@ use anyhow::Context as _;
 
 use etcetera::BaseStrategy as _;
 
-use super::{UsageError, arguments::Options, lineage};
+use super::{UsageError, lineage, shared_flags::Options};
 use crate::{
     apps::{Backups, Directories},
     auth::{Auth, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
-        self, Config, ConfigError, ConfigFile, Environment, Launch, ServerConfig, Settings,
-        Surface, Transport, TrustStore, Wrapping,
+        self, Config, ConfigError, ConfigFile, Environment, Launch, ListSettings, ServerConfig,
+        Settings, Surface, Transport, TrustStore, Wrapping,
     },
     control,
     proxy::Storage,
@@ -21,15 +21,14 @@ use crate::{
 
 /// Returns the config file to use. One in the working directory may still need to be trusted.
 pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("the working directory is gone")?;
+    let directory = std::env::current_dir().context("the working directory does not exist")?;
     let store = TrustStore::of_user();
     Ok(config::find(named(options).as_deref(), &directory, store.as_ref())?.read(store.as_ref())?)
 }
 
 /// The text of a new config.
-pub(super) const FRESH: &str =
-    "// A config of dormouse: JSON with comments. `dormouse add` adds a server; \
-docs/reference/config.md has every key.
+pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds \
+    a server; docs/reference/config.md has every key.
 {
   \"mcpServers\": {}
 }
@@ -38,10 +37,10 @@ docs/reference/config.md has every key.
 /// Returns the config to write to, which may not exist yet; never a file of an app in the working
 /// directory.
 pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
-    let directory = std::env::current_dir().context("the working directory is gone")?;
+    let directory = std::env::current_dir().context("the working directory does not exist")?;
     let store = TrustStore::of_user();
     let found = config::find_own(named(options).as_deref(), &directory, store.as_ref());
-    let found = found.context("cannot tell where your config would be: is HOME set?")?;
+    let found = found.context("cannot determine the config directory: HOME is not set")?;
     if found.path.exists() {
         let file = found.read(store.as_ref())?;
         file.check_trust(&trust_store()?)?;
@@ -53,8 +52,8 @@ pub(super) fn target(options: &Options) -> anyhow::Result<ConfigFile> {
 
 /// Returns the directories of apps.
 pub(super) fn directories() -> anyhow::Result<Directories> {
-    let project = std::env::current_dir().context("the working directory is gone")?;
-    Directories::of_process(project).context("cannot tell where your files are: is HOME set?")
+    let project = std::env::current_dir().context("the working directory does not exist")?;
+    Directories::of_process(project).context("cannot determine the home directory: HOME is not set")
 }
 
 /// Returns the config that was named.
@@ -104,7 +103,10 @@ pub(super) fn choose(
 }
 
 pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
-    TrustStore::of_user().context("cannot tell where to keep what is trusted: is HOME set?")
+    TrustStore::of_user().context(
+        "cannot determine the data directory for trusted configs: HOME \
+        is not set",
+    )
 }
 
 /// Returns the directory for data that must not be lost.
@@ -115,7 +117,10 @@ fn data_directory() -> Option<PathBuf> {
 /// Returns the place of the original files of apps.
 pub(super) fn backups() -> anyhow::Result<Backups> {
     let directory = data_directory();
-    let directory = directory.context("cannot tell where to keep copies: is HOME set?")?;
+    let directory = directory.context(
+        "cannot determine the data directory for backups: HOME is \
+        not set",
+    )?;
     Ok(Backups::new(directory.join("backups")))
 }
 
@@ -170,14 +175,14 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
     let mut config = file.parse(&environment)?;
     config.settings.lineage = Some(lineage::of(file));
     if let Some(surface) = options.surface {
-        config.settings.surface = surface;
+        config.settings.lists.surface = surface;
     }
     for server in &mut config.servers {
-        let own = server.idle_timeout;
+        let own = server.timeouts.idle;
         override_server(server, options);
         // The flag of dynamic-mcp is for servers without a timeout of their own.
         if config.own_idle_timeouts.contains(&server.name) {
-            server.idle_timeout = own;
+            server.timeouts.idle = own;
         }
     }
     if let Some(name) = &options.profile {
@@ -198,7 +203,7 @@ pub(super) fn server<'a>(config: &'a Config, name: &str) -> Result<&'a ServerCon
     config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        UsageError(format!("there is no server {name:?}; there are: {known}"))
+        UsageError(format!("unknown server {name:?}; known: {known}"))
     })
 }
 
@@ -208,7 +213,7 @@ fn override_server(server: &mut ServerConfig, options: &Options) {
         server.startup = startup;
     }
     if let Some(timeout) = options.idle_timeout {
-        server.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+        server.timeouts.idle = Some(timeout).filter(|timeout| !timeout.is_zero());
     }
 }
 
@@ -226,10 +231,11 @@ pub(super) fn wrap(command: Vec<String>, options: &Options) -> Option<Config> {
         cwd: None,
         inherit_env: true,
     };
-    let surface = options.surface.unwrap_or_else(|| Settings::default().surface);
+    let surface = options.surface.unwrap_or_else(|| ListSettings::default().surface);
     let has_one_host = surface == Surface::Direct && options.http.is_none();
     let wrapping = if has_one_host { Wrapping::Exclusive } else { Wrapping::Shared };
-    let settings = Settings { surface, wrapping, ..Settings::default() };
+    let lists = ListSettings { surface, ..ListSettings::default() };
+    let settings = Settings { lists, wrapping, ..Settings::default() };
     let mut server = ServerConfig::new(name, Transport::Stdio(launch));
     override_server(&mut server, options);
     Some(Config { settings, servers: vec![server], ..Config::default() })

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{arguments::Options, instances::running, login::described, settings};
+use super::{instances::running, login::described, settings, shared_flags::Options};
 use crate::{
     catalog::{Inventory, ToolState},
     control::{LastWake, ServerReport, StatusReport},
@@ -40,7 +40,7 @@ fn print(report: &StatusReport) {
             report.hosts
         ),
         None => outln!(
-            "no dormouse runs with {}; this is what is known of its servers",
+            "no running instance uses {}; from the stored catalogs:",
             report.config.display()
         ),
     }
@@ -124,9 +124,13 @@ fn last_wake(wake: LastWake) -> String {
 fn notes(server: &ServerReport) -> Vec<String> {
     let mut notes = Vec::new();
     if server.state == Some(Phase::Evicted) {
-        notes.push("three loads failed in a row: it is not tried again in this run".to_owned());
+        notes.push(
+            "three consecutive loads failed; run `dormouse reset` to offer it \
+            again"
+                .to_owned(),
+        );
     } else if server.strikes > 0 {
-        notes.push(format!("{} of 3 loads failed in a row", server.strikes));
+        notes.push(format!("{} of 3 consecutive loads failed", server.strikes));
     }
     if let Some(error) = &server.last_error {
         notes.push(one_line(error));
@@ -135,7 +139,7 @@ fn notes(server: &ServerReport) -> Vec<String> {
         notes.push(format!("logged in: {}", described(login)));
     }
     if let Some(milliseconds) = server.retry_in {
-        notes.push(format!("tried again in {} s", milliseconds.div_ceil(1000)));
+        notes.push(format!("next attempt in {} s", milliseconds.div_ceil(1000)));
     }
     if let Some(noise) = &server.noise {
         notes.push(one_line(noise));
@@ -145,12 +149,16 @@ fn notes(server: &ServerReport) -> Vec<String> {
         let name = one_line(&tool.name);
         if tool.changed {
             notes.push(format!(
-                "the definition of {name} has changed since it was first seen: dormouse approve {} {name}",
+                "the definition of {name} has changed since it was first seen: run `dormouse \
+                    approve {} {name}`",
                 server.name
             ));
         }
         if let Some(character) = &tool.hidden_character {
-            notes.push(format!("the definition of {name} holds {character}, which cannot be seen"));
+            notes.push(format!(
+                "the definition of {name} contains the invisible character \
+                {character}"
+            ));
         }
     }
     notes

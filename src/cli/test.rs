@@ -6,11 +6,12 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use super::{
-    arguments::{Options, TimeLimit},
+    arguments::TimeLimit,
     probe,
     probe::{Seen, short},
     refresh, runtime,
     settings::{self, Chosen},
+    shared_flags::Options,
 };
 use crate::{
     peer::CallError,
@@ -40,7 +41,7 @@ pub(super) fn run(
         outln!("{}", super::json(&probed.seen.iter().map(Tested::of).collect::<Vec<_>>())?);
     } else {
         for name in skipped {
-            outln!("- {name}: switched off");
+            outln!("- {name}: disabled");
         }
         let all = probed.seen.len();
         let verb = if all == 1 { "works" } else { "work" };
@@ -98,7 +99,8 @@ fn print(seen: &Seen, position: &str) {
         Ok(catalog) => {
             let timing = seen.status.last_wake.map(|(_, timing)| timing).unwrap_or_default();
             outln!(
-                "{good}✔{good:#} {position} {name}: {} (start {}, handshake {}, lists {}); {}, {}, {}; MCP {}",
+                "{good}✔{good:#} {position} {name}: {} (start {}, handshake {}, lists {}); {}, \
+                    {}, {}; MCP {}",
                 short(timing.total()),
                 short(timing.opening),
                 short(timing.handshake),
@@ -134,10 +136,10 @@ fn advice(cause: &AttemptError) -> Option<String> {
     match cause {
         AttemptError::CommandNotFound { command } => {
             let near = near_commands(command);
-            (!near.is_empty()).then(|| format!("on PATH there is: {}", near.join(", ")))
+            (!near.is_empty()).then(|| format!("similar programs on PATH: {}", near.join(", ")))
         }
         AttemptError::Call { cause: CallError::Refused { status: 401 | 403, .. }, .. } => {
-            Some("its \"headers\", or its login, may be out of date".to_owned())
+            Some("its \"headers\" or its login may have expired".to_owned())
         }
         _ => None,
     }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let directory = std::env::current_dir().context("the working directory is gone")?;
+    let directory = std::env::current_dir().context("the working directory does not exist")?;
     let file = config::find_to_trust(path, &directory)?.read_to_trust()?;
     // An invalid config is not trusted, since its commands are unknown.
     file.parse(&file.environment())?;
@@ -21,7 +21,7 @@ pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {
     let entries = mask_secrets_in_value(&entries, &secrets);
     let variables = file.variable_names();
     file.trust(&settings::trust_store()?)?;
-    outln!("trusted {} as it is now; it may run:", file.path.display());
+    outln!("trusted {} with its present content; it may run:", file.path.display());
     for (name, entry) in entries.as_object().into_iter().flatten() {
         outln!("  {}: {}", visible(name), visible(&described(entry)));
     }

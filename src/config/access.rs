@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use url::Url;
 
-use super::{HttpSettings, dialect::Manner, document::Step, file::File};
+use super::{HttpSettings, file::File, foreign::Manner, key_path::Step};
 
 pub(super) fn http_settings(file: &File, manner: Manner) -> HttpSettings {
     let default = HttpSettings::default();
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_origins_and_networks_are_told_from_others() {
+    fn addresses_origins_and_networks_are_validated() {
         for (text, expected) in [
             ("8080", true),
             (":8080", true),

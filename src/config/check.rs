@@ -6,18 +6,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Browser, Config, ConfigError, Environment, Features, Isolation, Loads, MAX_PROBLEMS, Pin,
-    Problem, Profile, ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable,
-    Wrapping, access,
+    Browser, Config, ConfigError, EndpointSettings, Environment, Features, Isolation, ListSettings,
+    LoadSettings, Loads, MAX_PROBLEMS, OfferRules, Pin, Problem, Profile, ServerConfig, Settings,
+    Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
     characters::is_hidden,
-    dialect::{Dialect, Manner, Variables},
-    document::{Document, Step},
+    document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
+    foreign::{Dialect, Manner, Variables},
+    key_path::Step,
     oauth,
     plain_words::in_plain_words,
     schema,
     transport::{problems, transport},
+    unknown_key::unknown_key,
 };
 
 /// Maximum number of bad values that are reported of an entry: for each, the entry is read once
@@ -51,16 +53,20 @@ pub(super) fn check(
         let at = [Step::Key("maxMessageBytes".to_owned())];
         checker.report(&at, format!("must be {MIN_MESSAGE_BYTES} or more"));
     }
-    if settings.remember_loads && settings.loads == Loads::Session {
+    if settings.loading.remember_loads && settings.loading.loads == Loads::Session {
         let at = [Step::Key("rememberLoads".to_owned())];
-        checker.report(&at, "a session ends with its host: there is nothing to remember with \"loads\": \"session\"");
+        checker.report(
+            &at,
+            "with \"loads\": \"session\" there are no loads to remember: sessions \
+            end with their hosts",
+        );
     }
     let mut servers = Vec::new();
     for (name, entry) in &file.mcp_servers {
         servers.push(checker.server(name, entry.clone(), &file, path, environment));
     }
     if checker.room == 0 {
-        checker.report(&[], format!("its variables expand to more than {MAX_EXPANSION} bytes"));
+        checker.report(&[], format!("the variables expand to more than {MAX_EXPANSION} bytes"));
     }
     let Checker { mut problems, warnings, .. } = checker;
     problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -101,22 +107,16 @@ fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<Strin
 fn settings(file: &File, manner: Manner) -> Settings {
     let default = Settings::default();
     Settings {
-        surface: file.surface.unwrap_or(default.surface),
-        listing: file.listing.unwrap_or(default.listing),
-        always_load: file.always_load.unwrap_or(default.always_load),
-        description_budget: match file.description_budget {
-            None => default.description_budget,
-            Some(0) => None,
-            Some(bytes) => Some(bytes),
+        lists: list_settings(file, &default.lists),
+        loading: LoadSettings {
+            loads: file.loads.unwrap_or(default.loading.loads),
+            remember_loads: file.remember_loads.unwrap_or(default.loading.remember_loads),
+            settle: file.settle.map_or(default.loading.settle, |settle| settle.0),
         },
-        split_calls: file.split_calls.unwrap_or(default.split_calls),
-        loads: file.loads.unwrap_or(default.loads),
-        remember_loads: file.remember_loads.unwrap_or(default.remember_loads),
         catalog_ttl: match file.catalog_ttl {
             None => default.catalog_ttl,
             Some(ttl) => Some(ttl.0).filter(|ttl| !ttl.is_zero()),
         },
-        settle: file.settle.map_or(default.settle, |settle| settle.0),
         startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
         max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
         lineage: default.lineage,
@@ -126,6 +126,20 @@ fn settings(file: &File, manner: Manner) -> Settings {
         },
         wrapping: Wrapping::None,
         http: access::http_settings(file, manner),
+    }
+}
+
+fn list_settings(file: &File, default: &ListSettings) -> ListSettings {
+    ListSettings {
+        surface: file.surface.unwrap_or(default.surface),
+        listing: file.listing.unwrap_or(default.listing),
+        always_load: file.always_load.unwrap_or(default.always_load),
+        description_budget: match file.description_budget {
+            None => default.description_budget,
+            Some(0) => None,
+            Some(bytes) => Some(bytes),
+        },
+        split_calls: file.split_calls.unwrap_or(default.split_calls),
     }
 }
 
@@ -187,7 +201,7 @@ impl Checker<'_, '_> {
             let found: Vec<Step> = track.path().iter().filter_map(step).collect();
             let message = match at(written, &found) {
                 Some(Value::String(text)) if text.contains("${") => {
-                    format!("{text:?} does not expand to a value that can stand here")
+                    format!("the expanded value of {text:?} is not valid here")
                 }
                 _ => in_plain_words(&error.to_string()),
             };
@@ -258,7 +272,8 @@ impl Checker<'_, '_> {
             }
             let path = reference_to(written, variable).unwrap_or_default();
             let message = format!(
-                "the variable {variable} is not defined; the server is unavailable until it is set in the environment or in .env"
+                "undefined variable {variable}: the server is unavailable until it is set in the \
+                    environment or in .env"
             );
             self.warnings.push(self.document.problem(&[at, &path].concat(), message));
         }
@@ -269,7 +284,7 @@ impl Checker<'_, '_> {
             profile.servers.keys().filter(|server| !file.mcp_servers.contains_key(*server))
         {
             let at = ["profiles", name, "servers", server].map(|key| Step::Key(key.to_owned()));
-            self.report(&at, format!("there is no server {server:?}"));
+            self.report(&at, format!("unknown server {server:?}"));
         }
     }
 
@@ -285,7 +300,7 @@ impl Checker<'_, '_> {
         if name.trim().is_empty() || name.chars().any(|c| c.is_control() || is_hidden(c)) {
             self.report(
                 &at,
-                "a server's name must not be blank or hold characters that cannot be seen",
+                "the name of a server must not be blank or contain invisible characters",
             );
         }
         let written = entry.clone();
@@ -320,25 +335,31 @@ fn configure(
     let transport = transport(&mut entry, directory);
     let description = entry.description.filter(|text| !text.trim().is_empty());
     let by_default = if description.is_some() { Startup::Lazy } else { Startup::Eager };
-    let idle_timeout = entry.idle_timeout.or(file.idle_timeout);
+    let idle = match entry.idle_timeout.or(file.idle_timeout) {
+        None => Timeouts::default().idle,
+        Some(timeout) => Some(timeout.0).filter(|timeout| !timeout.is_zero()),
+    };
     ServerConfig {
         name: name.to_owned(),
         startup: entry.startup.unwrap_or(by_default),
         description,
         enabled: entry.enabled.unwrap_or(true),
-        idle_timeout: match idle_timeout {
-            None => Some(ServerConfig::IDLE_TIMEOUT),
-            Some(timeout) => Some(timeout.0).filter(|timeout| !timeout.is_zero()),
-        },
-        timeouts: timeouts(entry.timeouts, file.timeouts),
+        timeouts: timeouts(entry.timeouts, file.timeouts, idle),
         protocol: entry.protocol.unwrap_or(Protocol::Auto),
         isolation: entry.isolation.unwrap_or(Isolation::Shared),
-        tools: ToolRules::new(entry.tools),
-        features: features(entry.features),
-        pin: entry.pin.or(file.pin).unwrap_or(Pin::Warn),
-        max_result_bytes: entry.max_result_bytes.or(file.max_result_bytes).filter(|max| *max > 0),
-        auth_tokens: entry.auth_tokens,
-        surface: entry.surface.unwrap_or(Surface::Direct),
+        offer: OfferRules {
+            tools: ToolRules::new(entry.tools),
+            features: features(entry.features),
+            pin: entry.pin.or(file.pin).unwrap_or(Pin::Warn),
+            max_result_bytes: entry
+                .max_result_bytes
+                .or(file.max_result_bytes)
+                .filter(|max| *max > 0),
+        },
+        endpoint: EndpointSettings {
+            auth_tokens: entry.auth_tokens,
+            surface: entry.surface.unwrap_or(Surface::Direct),
+        },
         transport: if undefined.is_empty() {
             transport
         } else {
@@ -356,7 +377,11 @@ fn features(entry: FeaturesEntry) -> Features {
     }
 }
 
-fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
+fn timeouts(
+    own: TimeoutsEntry,
+    general: TimeoutsEntry,
+    idle: Option<std::time::Duration>,
+) -> Timeouts {
     let default = Timeouts::default();
     let choose = |own: Option<super::duration::DurationText>, general, default| {
         own.or(general).map_or(default, |chosen: super::duration::DurationText| chosen.0)
@@ -365,19 +390,7 @@ fn timeouts(own: TimeoutsEntry, general: TimeoutsEntry) -> Timeouts {
         load: choose(own.load, general.load, default.load),
         call: choose(own.call, general.call, default.call),
         request: choose(own.request, general.request, default.request),
-    }
-}
-
-pub(super) fn unknown_key(key: &str, known: &[String]) -> String {
-    let near = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(&key.to_lowercase(), &known.to_lowercase()), known))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match near {
-        Some((_, near)) => format!("unknown key {key:?}; did you mean {near:?}?"),
-        None if known.is_empty() => format!("unknown key {key:?}"),
-        None => format!("unknown key {key:?}; known here: {}", known.join(", ")),
+        idle,
     }
 }
 
@@ -450,13 +463,14 @@ mod tests {
     }
 
     #[test]
-    fn a_description_makes_a_server_lazy_and_a_blank_one_does_not() {
+    fn only_a_description_that_is_not_blank_makes_a_server_lazy() {
         let config = parse(
             r#"{ // comments are welcome
               "idleTimeout": 30,
               "mcpServers": {
                 "b": {"command": "x", "description": " "},
-                "a": {"command": "${HOME}/x", "args": ["$${HOME}"], "description": "d", "cwd": "sub", "idleTimeout": 0},
+                "a": {"command": "${HOME}/x", "args": ["$${HOME}"], "description": "d",
+                    "cwd": "sub", "idleTimeout": 0},
               },
             }"#,
         )
@@ -466,8 +480,8 @@ mod tests {
             (b.name.as_str(), b.startup, b.description.as_deref()),
             ("b", Startup::Eager, None)
         );
-        assert_eq!(b.idle_timeout, Some(std::time::Duration::from_secs(30)));
-        assert_eq!((a.startup, a.idle_timeout), (Startup::Lazy, None));
+        assert_eq!(b.timeouts.idle, Some(std::time::Duration::from_secs(30)));
+        assert_eq!((a.startup, a.timeouts.idle), (Startup::Lazy, None));
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.command, "/home/d/x");
         assert_eq!(launch.args, ["${HOME}"]);
@@ -475,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undefined_variable_concerns_its_server_alone() {
+    fn undefined_variable_affects_only_its_server() {
         let config =
             parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
         let servers = config.unwrap().servers;
@@ -484,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_reported_with_its_place() {
+    fn every_problem_has_its_place() {
         insta::assert_snapshot!(
             problems(
                 r#"{
@@ -506,10 +520,12 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_secret_is_not_repeated() {
+    fn possible_secrets_are_not_repeated() {
         let found = problems(
-            r#"{"authTokens": "s3cret", "mcpServers": {"a": {"url": "https://x", "headers": "s3cret"},
-                "b": {"command": "x", "args": "--token=\"s3cret\", expected x", "env": "s3cret"}}}"#,
+            r#"{"authTokens": "s3cret", "mcpServers": {
+                "a": {"url": "https://x", "headers": "s3cret"},
+                "b": {"command": "x", "args": "--token=\"s3cret\", expected x",
+                    "env": "s3cret"}}}"#,
         );
         assert_eq!(found.len(), 4);
         assert!(found.iter().all(|problem| !problem.contains("s3cret")), "{found:?}");
@@ -517,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_cannot_come_about_is_a_problem() {
+    fn impossible_login_is_a_problem() {
         let found = problems(
             r#"{"mcpServers": {
   "a": {"url": "https://x", "oauth": {"clientSecret": "s3cret", "redirectUri": "https://elsewhere/"}},
@@ -532,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_whose_variables_come_to_nothing_concerns_its_server_alone() {
+    fn login_with_undefined_variables_affects_only_its_server() {
         let config = parse(
             r#"{"mcpServers": {"a": {"url": "https://x", "oauth": {"authServer": "${HOME}"}}}}"#,
         );
@@ -541,15 +557,16 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_a_server_that_is_not_there_is_a_problem() {
-        let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}}, "mcpServers": {"a": {"command": "x"}}}"#;
+    fn profile_with_an_unknown_server_is_a_problem() {
+        let text = r#"{"profiles": {"p": {"servers": {"a": null, "gihub": []}}},
+            "mcpServers": {"a": {"command": "x"}}}"#;
         let found = problems(text);
         insta::assert_snapshot!(found[0]);
         assert_eq!(found.len(), 1);
     }
 
     #[test]
-    fn text_that_is_no_config_says_where() {
+    fn unparsable_text_is_reported_with_its_place() {
         for (text, expected) in [
             ("{\n  \"a\": ]\n}", "/etc/d/dormouse.json:2:8: not JSON: Unexpected close bracket"),
             ("[]", "/etc/d/dormouse.json:1:1: expected an object"),

@@ -5,10 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Environment, Problem,
-    dialect::{Variables, literal_strings},
-    document::Document,
-    parse,
+    ConfigError, Environment, Problem, dialect::literal_strings, document::Document,
+    foreign::Variables, parse,
 };
 
 /// The content of a config of another system.
@@ -38,16 +36,17 @@ pub fn convert(text: &str, path: &Path) -> Result<Option<Converted>, ConfigError
     match manner.variables {
         Variables::FileAndProcess => {}
         Variables::Nowhere => literal_strings(&mut value),
-        Variables::File => warn("variables are looked up in the process's environment too"),
-        Variables::Process => warn("variables are looked up in .env too"),
+        Variables::File => warn(
+            "dormouse also looks up variables in the environment of its \
+            process",
+        ),
+        Variables::Process => warn("dormouse also looks up variables in .env"),
     }
     if manner.keeps_undefined {
-        warn(
-            "an undefined variable makes its server unavailable: there it stayed as it was written",
-        );
+        warn("an undefined variable makes its server unavailable; the other system keeps its text");
     }
     if manner.servers_at_root {
-        warn("what was at /<name>/ is at /servers/<name>/");
+        warn("the endpoints at /<name>/ are at /servers/<name>/");
     }
     let Value::Object(mut settings) = value else { return Ok(None) };
     let servers = match settings.shift_remove("mcpServers") {

@@ -9,33 +9,11 @@ use serde_json::{Map, Value};
 
 use super::{
     ConfigError, Problem,
-    dialect::{Dialect, Manner, Notes, Translated},
+    dialect::{Notes, Translated},
+    foreign::{Dialect, Manner},
     format::{Content, Format, Node, Unreadable, place},
+    key_path::{Step, show_path},
 };
-
-/// One step from a value to a part of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Key(String),
-    Index(usize),
-}
-
-/// Returns a path in the form `mcpServers.docs.args[1]`.
-pub(super) fn show_path(path: &[Step]) -> String {
-    let mut shown = String::new();
-    for step in path {
-        match step {
-            Step::Key(key) => {
-                if !shown.is_empty() {
-                    shown.push('.');
-                }
-                shown.push_str(key);
-            }
-            Step::Index(index) => shown.push_str(&format!("[{index}]")),
-        }
-    }
-    shown
-}
 
 /// Maximum number of repeated keys that are reported: locating each costs a pass over the text.
 const MAX_REPEATED: usize = 100;
@@ -160,7 +138,7 @@ impl<'a> Document<'a> {
                     if first != member.at && found.len() < MAX_REPEATED {
                         let (line, column) = place(self.text, first);
                         let message = format!(
-                            "this key stands here twice; the first is at line {line}, column {column}"
+                            "duplicate key; the first one is at line {line}, column {column}"
                         );
                         found.push(self.problem_at(member.at, path, message));
                     }

@@ -76,7 +76,8 @@ impl JsonSchema for DurationText {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A duration such as \"90s\", \"5m\" or \"250ms\", or a number of seconds.",
+            "description": "A duration such as \"90s\", \"5m\" or \"250ms\", or a number of \
+                seconds.",
             "anyOf": [{"type": "string"}, {"type": "number", "minimum": 0}],
         })
     }
@@ -88,7 +89,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn is_read_from_text_and_from_seconds() {
+    fn parses_texts_and_seconds() {
         for (written, millis) in [
             (json!("90s"), 90_000),
             (json!("5m"), 300_000),
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_none() {
+    fn rejects_invalid_durations() {
         for written in
             [json!("soon"), json!(-1), json!(true), json!("-3s"), json!(1e18), json!("99999y")]
         {

@@ -1,11 +1,9 @@
 //! Edits of a config file in place: the surrounding text and concurrent changes are preserved.
 
-use std::path::PathBuf;
-
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, ConfigFile, TrustStore,
+    ConfigFile, TrustStore, Unchanged,
     document::Document,
     files::{ReplaceError, create_file, make_private, replace_file},
     format::{Edit, Format},
@@ -39,36 +37,6 @@ pub enum ConfigEdit {
         key: String,
         value: Value,
     },
-}
-
-/// The reason that a config was not changed.
-#[derive(Debug, thiserror::Error)]
-pub enum Unchanged {
-    #[error("there is no server {0:?}")]
-    Unknown(String),
-    #[error("there is a server {0:?} already")]
-    Exists(String),
-    #[error(
-        "it is a config of {0}, which dormouse does not edit; `dormouse import` makes one of ours of it"
-    )]
-    NotOurs(&'static str),
-    #[error(
-        "{} belongs to another program, and dormouse does not write it; `dormouse import` copies its servers into a config of yours",
-        .0.display()
-    )]
-    OfAnotherProgram(PathBuf),
-    #[error("cannot edit the entry of {what:?}, which has to be done by hand: {reason}")]
-    ByHand { what: String, reason: String },
-    #[error(transparent)]
-    Replace(#[from] ReplaceError),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-}
-
-impl Unchanged {
-    pub(super) fn by_hand(what: &str, reason: &impl ToString) -> Self {
-        Self::ByHand { what: what.to_owned(), reason: reason.to_string() }
-    }
 }
 
 impl ConfigFile {
@@ -123,7 +91,7 @@ impl ConfigFile {
             let servers =
                 place_of_tools(dialect).map_err(|why| Unchanged::by_hand(server, &why))?;
             if !can_be_key(tool) {
-                let why = format!("as a key {tool:?} would mean other tools too");
+                let why = format!("the key {tool:?} would match other tools as well");
                 return Err(Unchanged::by_hand(server, &why));
             }
             let written = document.written();

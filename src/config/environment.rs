@@ -6,13 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
-
-use super::{
-    expand::{MAX_EXPANSION, expand},
-    files::read_at_most,
-    find::MAX_VARIABLES,
-};
+use super::files::read_at_most;
 
 /// Maximum size of a value in `.env`, in bytes: values may be composed of each other.
 const MAX_VALUE: usize = 64 * 1024;
@@ -32,7 +26,7 @@ pub struct Environment {
 pub enum EnvironmentError {
     #[error("cannot read the environment file {path}")]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{path}: {malformed} of its lines are no NAME=value")]
+    #[error("{path}: lines that are not NAME=value: {malformed}")]
     Malformed { path: PathBuf, malformed: usize },
 }
 
@@ -72,7 +66,8 @@ impl Environment {
         let malformed = self.add(lines);
         if malformed > 0 {
             let path = config.with_file_name(".env");
-            tracing::warn!(path = %path.display(), malformed, "skipped lines that are no NAME=value");
+            tracing::warn!(path = %path.display(), malformed, "skipped lines that are not \
+                NAME=value");
         }
         self
     }
@@ -93,13 +88,6 @@ impl Environment {
     /// Returns the variables of the process alone.
     pub(super) fn without_file(&self) -> Self {
         Self { file: HashMap::new(), process: self.process.clone() }
-    }
-
-    /// Returns the value with its defined variables expanded.
-    pub fn expanded(&self, value: &Value) -> Value {
-        let mut value = value.clone();
-        expand(&mut value, self, &mut { MAX_EXPANSION });
-        value
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -125,6 +113,9 @@ pub(super) fn assignments(lines: &[u8]) -> (Vec<(String, String)>, usize) {
     }
     (found, malformed)
 }
+
+/// Maximum size of a `.env` file, in bytes.
+pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_hidden_and_nothing_moves() {
+    fn secrets_are_masked_in_place() {
         for (line, expected) in [
             (r#"  "surfac": "direct","#, r#"  "surfac": "direct","#),
             (r#"{"API_TOKEN": "abc", "n": 1}"#, r#"{"API_TOKEN": "***", "n": 1}"#),

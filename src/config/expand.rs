@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Environment, document::Step};
+use super::{Environment, key_path::Step};
 
 /// Maximum number of bytes to which the variables of one config expand.
 pub(super) const MAX_EXPANSION: usize = 16 * 1024 * 1024;
@@ -22,6 +22,15 @@ pub(super) fn expand(
     let mut undefined = expansion.undefined;
     undefined.dedup();
     undefined
+}
+
+impl Environment {
+    /// Returns the value with its defined variables expanded.
+    pub fn expanded(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        expand(&mut value, self, &mut { MAX_EXPANSION });
+        value
+    }
 }
 
 /// Removes members of `env` that are only `${NAME:-}` where `NAME` is unset or empty: the server
@@ -174,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_with_an_empty_default_is_left_out_where_it_is_unset() {
+    fn unset_variable_with_an_empty_default_is_omitted() {
         let environment = Environment::from_pairs([("SET", "1"), ("EMPTY", "")]);
         let mut entry = json!({"env": {
             "A": "${SET:-}", "B": "${UNSET:-}", "C": "${env:EMPTY:-}", "D": "", "E": "x${UNSET:-}",
@@ -187,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_variables_expand_to_is_bounded() {
+    fn expansion_is_bounded() {
         let environment = Environment::from_pairs([("A", "12345")]);
         let mut value = json!(["${A}${A}${A}", "${B}"]);
         let mut room = 11;

@@ -9,9 +9,9 @@ use std::{
 /// The reason that a file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    #[error("the file was changed meanwhile; say it again")]
+    #[error("the file changed on disk; run the command again")]
     Changed,
-    #[error("{0} may not be written")]
+    #[error("{0} is not writable")]
     ReadOnly(PathBuf),
     #[error("cannot write the file")]
     Write(#[from] io::Error),

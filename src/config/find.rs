@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     Config, ConfigError, Environment, TrustStore,
     document::Document,
-    environment::assignments,
+    environment::{self, assignments},
     files::{read_at_most, read_bounded},
     format::Format,
     trust::place_fingerprint,
@@ -48,8 +48,6 @@ const NAMES_OF_APPS: [&str; 14] = [
 
 /// Maximum size of a config, in bytes.
 const MAX_CONFIG: u64 = 16 * 1024 * 1024;
-/// Maximum size of a `.env` file, in bytes.
-pub(super) const MAX_VARIABLES: u64 = 1024 * 1024;
 
 /// Finds the config: `named` (`--config` or `DORMOUSE_CONFIG`), then a dormouse config in the
 /// working directory, then the user's own. A config in the working directory that was never trusted
@@ -89,7 +87,8 @@ fn choose(
     match (local, own) {
         (Some(local), Some(own)) if !is_known(&local) => {
             let path = visible(&local.path.display().to_string());
-            tracing::warn!(%path, "never trusted, and not used; `dormouse trust` allows its commands to run");
+            tracing::warn!(%path, "ignored an untrusted config in the working directory; to allow \
+                its commands, run `dormouse trust`");
             Some(own)
         }
         (local, own) => local.or(own),
@@ -178,7 +177,8 @@ impl Found {
         let text = text.map_err(|source| unreadable(&path, source))?;
         let beside = path.with_file_name(".env");
         let variables = if has_variables && beside.is_file() {
-            read_bounded(&beside, MAX_VARIABLES).map_err(|source| unreadable(&beside, source))?
+            read_bounded(&beside, environment::MAX_VARIABLES)
+                .map_err(|source| unreadable(&beside, source))?
         } else {
             Vec::new()
         };
@@ -204,7 +204,7 @@ impl ConfigFile {
     /// Returns a file that does not exist yet. A `.env` may exist in its directory.
     pub fn unwritten(path: PathBuf, text: &str) -> Self {
         let text = text.as_bytes().to_vec();
-        let variables = read_bounded(&path.with_file_name(".env"), MAX_VARIABLES);
+        let variables = read_bounded(&path.with_file_name(".env"), environment::MAX_VARIABLES);
         let variables = variables.unwrap_or_default();
         Self { path, needs_trust: false, has_variables: true, text, variables, is_written: false }
     }
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_working_directory_comes_before_the_users_own_and_needs_trust() {
+    fn working_directory_precedes_the_users_config_and_needs_trust() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("dormouse.json"), "{}").unwrap();
         let found = find_to_trust(None, directory.path()).unwrap();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_a_config_that_was_never_trusted_are_not_read() {
+    fn variables_of_an_untrusted_config_are_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             std::fs::write(directory.path().join(name), text).unwrap();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_trusted_gives_way_to_the_users_own() {
+    fn never_trusted_config_yields_to_the_users_own() {
         let found = |name: &str| Some(Found { path: name.into(), needs_trust: name == "local" });
         let chosen = |own, is_known| choose(found("local"), own, |_| is_known);
         assert_eq!(chosen(found("own"), false), found("own"));

@@ -22,7 +22,7 @@ pub fn lock(file: &File) -> io::Result<()> {
         match refusal {
             TryLockError::WouldBlock if Instant::now() < deadline => thread::sleep(PAUSE),
             TryLockError::WouldBlock => {
-                let message = format!("another process has held the lock for {LOCK_TIMEOUT:?}");
+                let message = format!("another process held the lock for {LOCK_TIMEOUT:?}");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             TryLockError::Error(error) => return Err(error),

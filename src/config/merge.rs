@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn new_tools_are_enabled_gone_ones_marked_and_settings_kept() {
+    fn merge_adds_new_tools_marks_gone_ones_and_keeps_settings() {
         let switches = json!({"kept": false, "gone": true, "old": {"stale": true}, "*_x": false});
         assert_eq!(
             changes(&switches, &["kept", "old", "new", "one_x"]),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_cannot_switch_its_tools_on_by_what_it_calls_others() {
+    fn tool_names_cannot_enable_other_tools() {
         let long = "x".repeat(MAX_KEY_CHARS + 1);
         let names = ["*el_all", "?el_all", "*", "a\nb", long.as_str(), "del_all", "good"];
         let found = changes(&json!({"del*": false}), &names);

@@ -200,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn only_the_lines_that_have_to_change_do(
+    fn merge_changes_only_necessary_lines(
         servers in servers(),
         layout in layout(),
         tools in proptest::sample::subsequence(NAMES.to_vec(), 0..=NAMES.len()),
@@ -210,14 +210,15 @@ proptest! {
         let environment = Environment::default();
         let config = before.parse(&environment).unwrap();
         let which = which.index(servers.len());
-        let changes = ToolChanges::between(&config.servers[which].tools, &tools);
+        let changes = ToolChanges::between(&config.servers[which].offer.tools, &tools);
         let after = before.with_tools(&config.servers[which].name, &changes).unwrap();
 
         let merged = after.parse(&environment).unwrap();
-        let again = ToolChanges::between(&merged.servers[which].tools, &tools);
+        let again = ToolChanges::between(&merged.servers[which].offer.tools, &tools);
         prop_assert!(again.is_empty(), "{again:?} in\n{}", after.text());
         for name in NAMES {
-            let (old, new) = (&config.servers[which].tools, &merged.servers[which].tools);
+            let old = &config.servers[which].offer.tools;
+            let new = &merged.servers[which].offer.tools;
             prop_assert_eq!(old.allow(name), new.allow(name), "{}", name);
         }
         check_lines(&before.text(), &after.text(), &servers[which], which, &changes);

@@ -17,7 +17,9 @@ mod expand;
 mod file;
 mod files;
 mod find;
+mod foreign;
 mod format;
+mod key_path;
 mod lock;
 mod merge;
 mod model;
@@ -29,13 +31,15 @@ pub mod secrecy;
 mod tools;
 mod transport;
 mod trust;
+mod unavailable;
+mod unchanged;
+mod unknown_key;
 mod watch;
 
 pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use convert::{Converted, convert};
-pub use dialect::Dialect;
 pub use duration::parse_duration;
-pub use edits::{ConfigEdit, Unchanged};
+pub use edits::ConfigEdit;
 pub use environment::Environment;
 pub use excerpt::excerpt;
 pub use files::{
@@ -43,13 +47,14 @@ pub use files::{
     remove_file, replace_file,
 };
 pub use find::{ConfigFile, Found, find, find_own, find_to_trust, is_name_of_app, own_place};
+pub use foreign::Dialect;
 pub use format::{Edit, EditError, Format};
 pub use lock::lock;
 pub use merge::ToolChanges;
 pub use model::{
-    AlwaysLoad, Browser, Config, Features, Framing, Grant, HttpSettings, Isolation, Launch,
-    Listing, Loads, Pin, Profile, Protocol, Remote, ServerConfig, Settings, Startup, Surface,
-    Timeouts, Transport, Unavailable, Wrapping,
+    AlwaysLoad, Browser, Config, EndpointSettings, Features, Framing, Grant, HttpSettings,
+    Isolation, Launch, ListSettings, Listing, LoadSettings, Loads, OfferRules, Pin, Profile,
+    Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Wrapping,
 };
 pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub use problem::{ConfigError, MAX_PROBLEMS, Problem};
@@ -58,6 +63,8 @@ pub use secrecy::Mask;
 pub use tools::ToolRules;
 pub use transport::has_authorization;
 pub use trust::{TrustStore, place_fingerprint};
+pub use unavailable::Unavailable;
+pub use unchanged::Unchanged;
 pub use watch::Watch;
 
 use std::path::Path;

@@ -12,7 +12,7 @@ use url::Url;
 pub use super::file::{
     AlwaysLoad, Grant, Isolation, Listing, Loads, Pin, Protocol, Startup, Surface,
 };
-use super::{Dialect, OAuth, Problem, tools::ToolRules};
+use super::{Dialect, OAuth, Problem, Unavailable, tools::ToolRules};
 
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -38,20 +38,10 @@ pub struct Profile {
 /// The settings for all servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    pub surface: Surface,
-    pub listing: Listing,
-    pub always_load: AlwaysLoad,
-    /// Maximum size of a composed description in bytes of UTF-8; `None` for no limit.
-    pub description_budget: Option<usize>,
-    /// True if there is a `use_readonly_tool` in addition to `use_tool`.
-    pub split_calls: bool,
-    pub loads: Loads,
-    /// True if loads outlive the process.
-    pub remember_loads: bool,
+    pub lists: ListSettings,
+    pub loading: LoadSettings,
     /// The lifetime of a hybrid server's stored catalog; `None` for no expiry.
     pub catalog_ttl: Option<Duration>,
-    /// Maximum time for which a load's result waits until the host has fetched the new list.
-    pub settle: Duration,
     /// Maximum time for which lists wait for eager and hybrid servers, counted from the start of
     /// the process.
     pub startup_wait: Duration,
@@ -62,6 +52,47 @@ pub struct Settings {
     pub browser: Browser,
     pub wrapping: Wrapping,
     pub http: HttpSettings,
+}
+
+/// What hosts see in their lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListSettings {
+    pub surface: Surface,
+    pub listing: Listing,
+    pub always_load: AlwaysLoad,
+    /// Maximum size of a composed description in bytes of UTF-8; `None` for no limit.
+    pub description_budget: Option<usize>,
+    /// True if there is a `use_readonly_tool` in addition to `use_tool`.
+    pub split_calls: bool,
+}
+
+impl Default for ListSettings {
+    fn default() -> Self {
+        Self {
+            surface: Surface::Discover,
+            listing: Listing::Growing,
+            always_load: AlwaysLoad::Meta,
+            description_budget: Some(2048),
+            split_calls: false,
+        }
+    }
+}
+
+/// How loads work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadSettings {
+    pub loads: Loads,
+    /// True if loads outlive the process.
+    pub remember_loads: bool,
+    /// Maximum time for which a load's result waits until the host has fetched the new list.
+    pub settle: Duration,
+}
+
+impl Default for LoadSettings {
+    fn default() -> Self {
+        let settle = Duration::from_millis(250);
+        Self { loads: Loads::Process, remember_loads: false, settle }
+    }
 }
 
 /// Whether dormouse serves a config, or wraps the one server of its command line.
@@ -140,15 +171,9 @@ impl std::fmt::Debug for HttpSettings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            surface: Surface::Discover,
-            listing: Listing::Growing,
-            always_load: AlwaysLoad::Meta,
-            description_budget: Some(2048),
-            split_calls: false,
-            loads: Loads::Process,
-            remember_loads: false,
+            lists: ListSettings::default(),
+            loading: LoadSettings::default(),
             catalog_ttl: Some(Duration::from_hours(24)),
-            settle: Duration::from_millis(250),
             startup_wait: Duration::from_secs(5),
             max_message_bytes: 64 * 1024 * 1024,
             lineage: None,
@@ -166,22 +191,45 @@ pub struct ServerConfig {
     pub description: Option<String>,
     pub enabled: bool,
     pub startup: Startup,
-    /// `None` if the server is never put to sleep.
-    pub idle_timeout: Option<Duration>,
     pub timeouts: Timeouts,
     pub protocol: Protocol,
     pub isolation: Isolation,
+    pub offer: OfferRules,
+    pub endpoint: EndpointSettings,
+    /// The transport, or the reason that there is none.
+    pub transport: Result<Transport, Unavailable>,
+}
+
+/// The server's own endpoints over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointSettings {
+    /// Any of these tokens opens the endpoints of this server alone.
+    pub auth_tokens: Vec<String>,
+    /// The form in which the server is shown there.
+    pub surface: Surface,
+}
+
+impl Default for EndpointSettings {
+    fn default() -> Self {
+        Self { auth_tokens: Vec::new(), surface: Surface::Direct }
+    }
+}
+
+/// What is offered of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferRules {
     pub tools: ToolRules,
     pub features: Features,
     pub pin: Pin,
     /// Maximum size of the text of a tool's result, in bytes; `None` for no limit.
     pub max_result_bytes: Option<usize>,
-    /// Any of these tokens opens the endpoints of this server alone.
-    pub auth_tokens: Vec<String>,
-    /// The form in which the server is shown at its own endpoints.
-    pub surface: Surface,
-    /// The transport, or the reason that there is none.
-    pub transport: Result<Transport, Unavailable>,
+}
+
+impl Default for OfferRules {
+    fn default() -> Self {
+        let (tools, features) = Default::default();
+        Self { tools, features, pin: Pin::Warn, max_result_bytes: None }
+    }
 }
 
 /// The parts of a server that are used.
@@ -250,23 +298,6 @@ pub struct Launch {
     pub inherit_env: bool,
 }
 
-/// The reason that a server's entry cannot be used although the file is valid.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Unavailable {
-    #[error("undefined: {}; set what is missing in the environment or in .env", .0.join(", "))]
-    Undefined(Vec<String>),
-    #[error("its command is blank once its variables are expanded")]
-    BlankCommand,
-    #[error(
-        "its url is none once its variables are expanded; it must begin with http:// or https://"
-    )]
-    BadUrl,
-    #[error("the value of its header {0:?} cannot be sent once its variables are expanded")]
-    BadHeader(String),
-    #[error("the {0:?} of its \"oauth\" cannot be used once its variables are expanded")]
-    BadOAuth(&'static str),
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// For spawn, handshake and catalog together.
@@ -275,6 +306,8 @@ pub struct Timeouts {
     pub call: Duration,
     /// For every other request.
     pub request: Duration,
+    /// Time without use after which the server goes to sleep; `None` for never.
+    pub idle: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -283,6 +316,7 @@ impl Default for Timeouts {
             load: Duration::from_mins(2),
             call: Duration::from_mins(10),
             request: Duration::from_mins(1),
+            idle: Some(Duration::from_mins(5)),
         }
     }
 }
@@ -294,7 +328,7 @@ impl Config {
             match profile.servers.get(&server.name) {
                 None => server.enabled = false,
                 Some(tools) if tools.is_empty() => {}
-                Some(tools) => server.tools.restrict(tools),
+                Some(tools) => server.offer.tools.restrict(tools),
             }
         }
     }
@@ -308,16 +342,11 @@ impl ServerConfig {
             description: None,
             enabled: true,
             startup: Startup::Eager,
-            idle_timeout: Some(Self::IDLE_TIMEOUT),
             timeouts: Timeouts::default(),
             protocol: Protocol::Auto,
             isolation: Isolation::Shared,
-            tools: ToolRules::default(),
-            features: Features::default(),
-            pin: Pin::Warn,
-            max_result_bytes: None,
-            auth_tokens: Vec::new(),
-            surface: Surface::Direct,
+            offer: OfferRules::default(),
+            endpoint: EndpointSettings::default(),
             transport: Ok(transport),
         }
     }
@@ -327,14 +356,14 @@ impl ServerConfig {
     pub fn has_same_connection(&self, other: &Self) -> bool {
         let shown_as_other = Self {
             description: other.description.clone(),
-            tools: other.tools.clone(),
-            max_result_bytes: other.max_result_bytes,
-            auth_tokens: other.auth_tokens.clone(),
-            surface: other.surface,
+            offer: OfferRules {
+                tools: other.offer.tools.clone(),
+                max_result_bytes: other.offer.max_result_bytes,
+                ..self.offer.clone()
+            },
+            endpoint: other.endpoint.clone(),
             ..self.clone()
         };
         shown_as_other == *other
     }
-
-    pub(super) const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 }

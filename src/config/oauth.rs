@@ -98,7 +98,12 @@ pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str
         }
     }
     if has("clientSecret") && has("privateKey") {
-        problems.push(("privateKey", "a client has either a secret or a key".to_owned()));
+        problems.push((
+            "privateKey",
+            "a client has either a secret or a private key, not \
+            both"
+                .to_owned(),
+        ));
     }
     if has("keyId") && !has("privateKey") {
         problems.push(("keyId", "this key needs a \"privateKey\"".to_owned()));
@@ -106,11 +111,12 @@ pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str
     let has_proof = has("clientSecret") || has("privateKey");
     let is_machine = entry.grant == Some(Grant::ClientCredentials);
     if is_machine && !(has("clientId") && has_proof) {
-        let message = "\"client_credentials\" needs a \"clientId\", and a \"clientSecret\" or a \"privateKey\"";
+        let message = "\"client_credentials\" needs a \"clientId\", and a \"clientSecret\" or a \
+            \"privateKey\"";
         problems.push(("grant", message.to_owned()));
     }
     if has("privateKey") && !is_machine {
-        let message = "a key is for \"grant\": \"client_credentials\"".to_owned();
+        let message = "a private key requires \"grant\": \"client_credentials\"".to_owned();
         problems.push(("privateKey", message));
     }
     for (key, is_good, expected) in [
@@ -126,7 +132,7 @@ pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str
     problems
 }
 
-const REDIRECT: &str = "a URL on this machine, with a port: http://127.0.0.1:8090/callback, say";
+const REDIRECT: &str = "a URL on this machine with a port, such as http://127.0.0.1:8090/callback";
 const AUTH_SERVER: &str = "a URL that begins with https://";
 
 /// RFC 8252 sections 7.3 and 8.3. Port 0 stands for a free port.

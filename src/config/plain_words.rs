@@ -15,7 +15,7 @@ const KINDS: [(&str, &str); 16] = [
     ("map", "an object"),
     ("unit", "null"),
     ("null", "null"),
-    ("string or map", "one of the words for it"),
+    ("string or map", "one of the allowed values"),
     ("a string", "a text"),
     ("string", "a text"),
 ];
@@ -69,8 +69,7 @@ fn unknown_value(rest: &str) -> String {
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = near.map_or_else(String::new, |(_, near)| format!("; did you mean {near:?}?"));
-    format!("unknown value {found:?}{hint} It is one of: {}", known.join(", "))
-        .replace("\" It is", "\"; it is")
+    format!("unknown value {found:?}{hint} (allowed: {})", known.join(", "))
 }
 
 #[cfg(test)]
@@ -78,15 +77,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_word_of_rust_is_left() {
+    fn messages_contain_no_terms_of_rust() {
         for (message, expected) in [
             (
                 "unknown variant `lazzy`, expected one of `eager`, `lazy`, `hybrid`",
-                r#"unknown value "lazzy"; did you mean "lazy"? It is one of: eager, lazy, hybrid"#,
+                r#"unknown value "lazzy"; did you mean "lazy"? (allowed: eager, lazy, hybrid)"#,
             ),
             (
                 "unknown variant `q`, expected `eager` or `lazy`",
-                r#"unknown value "q"; it is one of: eager, lazy"#,
+                r#"unknown value "q" (allowed: eager, lazy)"#,
             ),
             (
                 "invalid type: string \"hidden, expected\", expected usize",

@@ -39,7 +39,8 @@ pub enum ConfigError {
     #[error(transparent)]
     Environment(#[from] super::environment::EnvironmentError),
     #[error(
-        "no config found; looked for {}{}; run `dormouse init` or `dormouse import`, name a config with --config, or wrap one server with `dormouse -- COMMAND`",
+        "no config found; searched {}{}; run `dormouse init` or `dormouse import`, name a config \
+            with --config, or wrap one server with `dormouse -- COMMAND`",
         paths(.looked),
         left_alone(.of_apps.as_ref())
     )]
@@ -49,17 +50,20 @@ pub enum ConfigError {
         of_apps: Option<PathBuf>,
     },
     #[error(
-        "{path} was found in the working directory and runs commands; look at it, and if they are yours to run, say: dormouse trust {path}",
+        "{path} is not trusted: it was found in the working directory and runs commands; review \
+            it, and run `dormouse trust {path}` to allow them",
         path = path.display()
     )]
     Untrusted { path: PathBuf },
     #[error(
-        "there is no dormouse.json, .yaml, .yml or .toml in {directory}; your own config needs no trust"
+        "no dormouse.json, .yaml, .yml or .toml in {directory}; the user's own config needs no \
+            trust"
     )]
     NothingToTrust { directory: PathBuf },
-    #[error("there is no profile {name:?}; there are: {}", if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") })]
+    #[error("unknown profile {name:?}; known: \
+        {}", if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") })]
     NoProfile { name: String, profiles: Vec<String> },
-    #[error("cannot record what is trusted in {}", path.display())]
+    #[error("cannot record the trust in {}", path.display())]
     TrustStore { path: PathBuf, source: io::Error },
 }
 

@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
 use super::{
-    document::Step,
     file::{File, ServerEntry},
+    key_path::Step,
 };
 
 /// Returns the JSON schema (draft 2020-12) of `dormouse.json`.

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_was_given_is_taken_out_of_what_it_says() {
+    fn secrets_of_a_server_are_masked_in_its_texts() {
         let launch = Launch {
             command: "x".to_owned(),
             args: ["--api-key", "arg-secret-1", "https://u:password-1@h/"].map(String::from).into(),

@@ -67,11 +67,15 @@ impl JsonSchema for ToolSwitch {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Whether a tool is shown and can be called. `stale` marks one that its server does not have any more.",
+            "description": "Whether a tool is shown and can be called. `stale` marks a tool that \
+                its server no longer has.",
             "anyOf": [
                 {
                     "type": "object",
-                    "properties": {"enabled": {"type": "boolean", "default": true}, "stale": {"type": "boolean", "default": false}},
+                    "properties": {
+                        "enabled": {"type": "boolean", "default": true},
+                        "stale": {"type": "boolean", "default": false},
+                    },
                     "additionalProperties": false,
                 },
                 {"type": "boolean"},

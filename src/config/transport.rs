@@ -42,8 +42,12 @@ pub(super) fn problems(
     }
     match entry.kind {
         Some(TransportKind::Stdio) if is_remote => {
-            problems
-                .push((Some("type"), "a server with a \"url\" is no \"stdio\" server".to_owned()));
+            problems.push((
+                Some("type"),
+                "a server with a \"url\" cannot have the type \
+                    \"stdio\""
+                    .to_owned(),
+            ));
         }
         Some(TransportKind::Http | TransportKind::Sse) if !is_remote && has("command") => {
             problems.push((Some("type"), "a server of this type needs a \"url\"".to_owned()));
@@ -57,7 +61,7 @@ pub(super) fn problems(
         problems.push((Some(key), format!("this key is for servers with a {other:?}")));
     }
     for name in entry.headers.keys().filter(|name| !is_header_name(name)) {
-        problems.push((Some("headers"), format!("{name:?} cannot be the name of a header")));
+        problems.push((Some("headers"), format!("{name:?} is not a valid header name")));
     }
     if entry.oauth.is_some() && has_authorization(entry.headers.keys()) {
         let message = "a server has either a header \"Authorization\" or \"oauth\"".to_owned();

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trust_is_for_one_content_of_one_file() {
+    fn trust_covers_one_content_of_one_file() {
         let directory = tempfile::tempdir().unwrap();
         let store = TrustStore::new(directory.path().join("trusted"));
         let config = directory.path().join("dormouse.json");

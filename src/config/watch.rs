@@ -91,7 +91,8 @@ impl Watch {
                 && let Err(error) = self.watcher.watch(directory, RecursiveMode::NonRecursive)
             {
                 let directory = directory.display();
-                tracing::warn!(%directory, %error, "changes of the config are not noticed here");
+                tracing::warn!(%directory, %error, "cannot watch a directory of the config; \
+                    changes there go unnoticed");
             }
         }
     }

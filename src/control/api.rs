@@ -5,31 +5,25 @@ use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{
-        Path, State,
-        rejection::{JsonRejection, PathRejection},
-    },
+    extract::{Path, State, rejection::PathRejection},
     http::StatusCode,
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::sse::{Event, KeepAlive, Sse},
     routing::{get, post, put},
 };
 use futures_util::{Stream, StreamExt as _, stream};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::json;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AppliedChange, ChangeError, ChangeSender, ConfigChange, ServerReport, StatusReport,
+    AppliedChange, BASE_PATH, ChangeSender, ConfigChange, NewServer, ServerReport, ServerTool,
+    StatusReport, Switch,
+    api_types::{ApiError, ApiResult, JsonBody, NamePath},
     openapi::document,
 };
 use crate::{
     base::run_blocking,
-    catalog::Stock,
     config::ConfigEdit,
     proxy::{self, Fleet, OperateError},
 };
@@ -50,9 +44,6 @@ pub struct Control {
     pub stop: CancellationToken,
 }
 
-/// Path below which all routes are.
-pub const BASE_PATH: &str = "/api/v1";
-
 /// Builds the routes below [`BASE_PATH`]. `openapi` describes the same routes.
 pub fn router(control: Control) -> Router {
     let routes = Router::new()
@@ -71,110 +62,19 @@ pub fn router(control: Control) -> Router {
         .method_not_allowed_fallback(|| async {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this cannot be done here; see /api/v1/openapi.json",
+                "method not allowed; see /api/v1/openapi.json",
             )
         })
-        .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "there is nothing here") })
+        .fallback(|| async {
+            ApiError::new(
+                StatusCode::NOT_FOUND,
+                "no such route; see \
+            /api/v1/openapi.json",
+            )
+        })
         .with_state(control);
     Router::new().nest(BASE_PATH, routes)
 }
-
-/// A server to be added.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewServer {
-    /// What to call it.
-    pub name: String,
-    /// As in `mcpServers` of the config.
-    pub entry: Map<String, Value>,
-    /// Put it in the place of one of that name.
-    #[serde(default)]
-    pub replace: bool,
-}
-
-/// Whether a server or a tool is switched on.
-#[derive(Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Switch {
-    pub enabled: bool,
-}
-
-/// A tool, and whose it is.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ToolOf")]
-pub struct ServerTool {
-    pub server: String,
-    #[serde(flatten)]
-    pub tool: Stock,
-}
-
-/// Why something was not done.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Refused")]
-pub struct ApiError {
-    #[serde(skip)]
-    status: StatusCode,
-    pub error: String,
-}
-
-type ApiResult<T> = Result<Json<T>, ApiError>;
-
-impl ApiError {
-    fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, error: error.into() }
-    }
-}
-
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        (self.status, Json(self)).into_response()
-    }
-}
-
-impl From<OperateError> for ApiError {
-    fn from(error: OperateError) -> Self {
-        let status = match &error {
-            OperateError::Unknown(_) => StatusCode::NOT_FOUND,
-            OperateError::Load(_) => StatusCode::BAD_GATEWAY,
-            OperateError::Awake { .. } | OperateError::Disabled(_) | OperateError::OfSessions => {
-                StatusCode::CONFLICT
-            }
-        };
-        Self::new(status, error.to_string())
-    }
-}
-
-impl From<ChangeError> for ApiError {
-    fn from(error: ChangeError) -> Self {
-        let status = match &error {
-            ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
-            ChangeError::Exists(_) | ChangeError::NotOurs(_) | ChangeError::NoConfig => {
-                StatusCode::CONFLICT
-            }
-            ChangeError::Invalid(_) | ChangeError::ByHand(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            ChangeError::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(status, error.to_string())
-    }
-}
-
-impl From<JsonRejection> for ApiError {
-    fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
-    }
-}
-
-/// A JSON body, or the reason for which it cannot be read.
-type JsonBody<T> = Result<Json<T>, JsonRejection>;
-
-impl From<PathRejection> for ApiError {
-    fn from(rejection: PathRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
-    }
-}
-
-/// A name in the path, or the reason for which it cannot be read.
-type NamePath = Result<Path<String>, PathRejection>;
 
 impl Control {
     /// Builds the report on a blocking thread, because it reads from disk.
@@ -278,7 +178,7 @@ async fn set_tool_enabled(
     let Path((server, tool)) = names?;
     let known = control.server_report(&server).await?.inventory;
     if known.is_some_and(|known| known.tools.iter().all(|stock| stock.name != tool)) {
-        let message = format!("{server:?} has no tool {tool:?}");
+        let message = format!("server {server:?} has no tool {tool:?}");
         return Err(ApiError::new(StatusCode::NOT_FOUND, message));
     }
     let Json(Switch { enabled }) = body?;

@@ -33,19 +33,19 @@ pub struct AppliedChange {
 /// Reason for which a change was not made. The config is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    #[error("there is no server {0:?}")]
+    #[error("unknown server {0:?}")]
     Unknown(String),
-    #[error("there is a server {0:?} already")]
+    #[error("server {0:?} exists already")]
     Exists(String),
-    #[error("the config is one of {0}, which dormouse does not edit")]
+    #[error("the config belongs to {0}, and dormouse does not edit it")]
     NotOurs(&'static str),
     #[error("the config would not be valid: {0}")]
     Invalid(String),
     #[error("{0}")]
     ByHand(String),
-    #[error("the config cannot be changed: {0}")]
+    #[error("cannot change the config: {0}")]
     Unwritable(String),
-    #[error("there is no config")]
+    #[error("no config in use")]
     NoConfig,
 }
 
@@ -93,7 +93,7 @@ impl ChangeSender {
         let (answer, made) = oneshot::channel();
         let wanted = ChangeRequest { change, answer };
         let sender = self.0.as_ref().ok_or(ChangeError::NoConfig)?;
-        let ending = || ChangeError::Unwritable("dormouse is ending".to_owned());
+        let ending = || ChangeError::Unwritable("dormouse is shutting down".to_owned());
         sender.send(wanted).await.map_err(|_| ending())?;
         made.await.unwrap_or_else(|_| Err(ending()))
     }

@@ -5,13 +5,15 @@
 //! requested changes.
 
 mod api;
+mod api_types;
 mod changes;
 mod openapi;
 #[cfg(unix)]
 mod socket;
 mod status_report;
 
-pub use api::{ApiError, BASE_PATH, Control, NewServer, ServerTool, Switch, router};
+pub use api::{Control, router};
+pub use api_types::{ApiError, BASE_PATH, NewServer, ServerTool, Switch};
 pub use changes::{AppliedChange, ChangeError, ChangeRequest, ChangeSender, ConfigChange};
 pub use openapi::document;
 #[cfg(unix)]

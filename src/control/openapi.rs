@@ -45,21 +45,21 @@ const ROUTES: [Route; 15] = [
     route(
         "get",
         "/status",
-        "How dormouse and its servers are",
+        "The state of dormouse and its servers",
         BodyKind::None,
         BodyKind::of::<StatusReport>(),
     ),
     route(
         "get",
         "/servers",
-        "How each server is",
+        "The state of each server",
         BodyKind::None,
         BodyKind::of::<Vec<ServerReport>>(),
     ),
     route("post", "/servers", "Add a server to the config", BodyKind::of::<NewServer>(), CHANGED),
-    route("get", "/servers/{name}", "How a server is", BodyKind::None, REPORT),
-    route("delete", "/servers/{name}", "Take a server out of the config", BodyKind::None, CHANGED),
-    route("patch", "/servers/{name}", "Switch a server on or off in the config", SWITCH, CHANGED),
+    route("get", "/servers/{name}", "The state of a server", BodyKind::None, REPORT),
+    route("delete", "/servers/{name}", "Remove a server from the config", BodyKind::None, CHANGED),
+    route("patch", "/servers/{name}", "Enable or disable a server in the config", SWITCH, CHANGED),
     route(
         "post",
         "/servers/{name}/load",
@@ -71,14 +71,14 @@ const ROUTES: [Route; 15] = [
     route(
         "post",
         "/servers/{name}/reset",
-        "Forget that a server has failed",
+        "Clear the failed loads of a server",
         BodyKind::None,
         REPORT,
     ),
     route(
         "get",
         "/tools",
-        "The tools of all servers, as far as they are known",
+        "The known tools of all servers",
         BodyKind::None,
         BodyKind::of::<Vec<ServerTool>>(),
     ),
@@ -96,11 +96,11 @@ const ROUTES: [Route; 15] = [
         SWITCH,
         CHANGED,
     ),
-    route("post", "/reload", "Take over what the config says by now", BodyKind::None, CHANGED),
+    route("post", "/reload", "Reload the config", BodyKind::None, CHANGED),
     route(
         "get",
         "/events",
-        "What becomes of the servers, as server-sent events",
+        "Changes of the servers, as server-sent events",
         BodyKind::None,
         BodyKind::Events,
     ),
@@ -132,7 +132,7 @@ impl Route {
             "summary": self.summary,
             "responses": {
                 done: {"description": "Done", "content": answer},
-                "default": {"description": "Not done, and why", "content": refused},
+                "default": {"description": "An error, with its reason", "content": refused},
             },
         });
         let is_named = |name: &&str| self.path.contains(&format!("{{{name}}}"));
@@ -161,7 +161,7 @@ pub fn document() -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "dormouse",
-            "summary": "What a running dormouse can be asked and told",
+            "summary": "The API of a running instance",
             "version": env!("CARGO_PKG_VERSION"),
         },
         "security": [{"token": []}],

@@ -112,9 +112,9 @@ pub struct RunningDormouse {
 /// Reason for which a running process has not done what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlRequestError {
-    #[error("it does not answer")]
+    #[error("no answer")]
     Unreachable(#[from] reqwest::Error),
-    #[error("it answers something else")]
+    #[error("unexpected answer")]
     Strange(#[from] serde_json::Error),
     #[error("{0}")]
     Refused(String),

@@ -387,13 +387,18 @@ impl MessageHandler for HostHandler {
             // Replies and notifications are never answered. Their content stays out of the log,
             // because it may be confidential.
             UnexpectedMessage::Invalid(InvalidMessage::NotReply { id, reason }) => {
-                tracing::warn!(%id, reason, "skipped a reply of the host");
+                tracing::warn!(%id, reason, "skipped an invalid reply of the host");
             }
             UnexpectedMessage::Stray(reply) => {
-                tracing::warn!(id = ?reply.id, "skipped a reply of the host to nothing");
+                tracing::warn!(id = ?reply.id, "skipped a reply of the host to an unknown request");
             }
             UnexpectedMessage::Oversized { summary, limit } => {
-                tracing::warn!(size = summary.size, limit, "skipped what is above maxMessageBytes");
+                tracing::warn!(
+                    size = summary.size,
+                    limit,
+                    "skipped a message above \
+                    maxMessageBytes"
+                );
             }
         }
     }
@@ -473,7 +478,7 @@ impl Host for Session {
 /// the details.
 async fn run_or_report_panic(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
     if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-        let refusal = error::internal("dormouse failed while it handled this request");
+        let refusal = error::internal("internal error of dormouse while handling this request");
         peer.respond(id, Err(refusal));
     }
 }

@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Peer, Pulse, pending::RegisteredRequest};
+use super::{CallError, Peer, ProgressSink, Pulse, pending::RegisteredRequest};
 use crate::{
     protocol::method,
-    wire::{Outcome, Raw, credentials::CredentialError, edit},
+    wire::{Outcome, Raw, edit},
 };
-
-/// Receives the `params` of each progress notification of a request, in order, before the result.
-pub type ProgressSink = Box<dyn Fn(Raw) + Send>;
 
 /// The options of a request.
 pub struct CallOptions {
@@ -25,43 +22,6 @@ impl CallOptions {
     pub fn silent_for(silence: Duration) -> Self {
         Self { silence, progress: None }
     }
-}
-
-/// The reason that a request has no answer.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CallError {
-    /// The request was not sent, and can be sent on another connection.
-    #[error("the connection was closed already")]
-    NotSent,
-    #[error("the connection closed before the answer")]
-    Closed,
-    /// The exchange was interrupted; other requests are not affected.
-    #[error("the connection broke before the answer ({0}); the request may have been executed")]
-    Broken(String),
-    /// The other side cannot be reached, so that the request was not executed.
-    #[error("cannot be reached: {0}")]
-    Unreachable(String),
-    /// This machine is out of descriptors or memory, so that the request was not executed.
-    #[error("cannot be reached, since this machine is at its limits: {0}")]
-    Exhausted(String),
-    /// The other side refused the transport; `detail` is the start of its response.
-    #[error("HTTP status {status}{detail}")]
-    Refused { status: u16, detail: String },
-    /// No authorization is available that the server would accept, so that the request was not
-    /// executed.
-    #[error(transparent)]
-    Unauthorized(#[from] CredentialError),
-    #[error("no answer for {0:?}")]
-    TimedOut(Duration),
-    #[error("it does not read its input")]
-    Congested,
-    #[error("the message of {size} bytes is above maxMessageBytes ({limit})")]
-    Oversized { size: usize, limit: usize },
-    #[error("its answer is no JSON-RPC response: {0}")]
-    Malformed(&'static str),
-    /// A question that the server asks before it answers cannot be relayed.
-    #[error("{0}")]
-    Unaskable(String),
 }
 
 /// A request with an id, before it is sent or while it waits for its answer.

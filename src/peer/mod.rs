@@ -6,6 +6,7 @@
 //! `notifications/progress` and `notifications/cancelled` (MCP, basic utilities).
 
 mod call;
+mod call_error;
 mod pending;
 mod reader;
 
@@ -14,8 +15,9 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub use call::{Call, CallError, CallOptions, ProgressSink};
-pub use pending::Pulse;
+pub use call::{Call, CallOptions};
+pub use call_error::CallError;
+pub use pending::{ProgressSink, Pulse};
 pub use reader::{MessageHandler, UnexpectedMessage, read_messages, receive, receive_message};
 
 use crate::{

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{CallError, ProgressSink};
+use super::CallError;
 use crate::{
     base::Lock,
     wire::{Id, Outcome, Raw, edit},
@@ -100,3 +100,6 @@ impl PendingRequests {
         }
     }
 }
+
+/// Receives the `params` of each progress notification of a request, in order, before the result.
+pub type ProgressSink = Box<dyn Fn(Raw) + Send>;

@@ -3,7 +3,7 @@
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Serialize};
 
-use super::{extension, handshake::MAX_CAPABILITIES_BYTES};
+use super::extension;
 use crate::wire::{Raw, edit};
 
 /// The way in which two MCP peers agree on a version (2026-07-28, basic/versioning, Terminology).
@@ -126,3 +126,7 @@ fn bounded(capabilities: Option<Raw>) -> Raw {
     let capabilities = capabilities.filter(|it| it.len() <= MAX_CAPABILITIES_BYTES);
     capabilities.unwrap_or_else(Raw::empty_object)
 }
+
+/// Maximum length of the capabilities of a server or a host, in bytes. They are parsed and merged
+/// for each host.
+pub(super) const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;

@@ -5,15 +5,10 @@ use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
 
 use super::{
-    Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, adapt, error, extension, supported_versions,
+    Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, adapt, era::MAX_CAPABILITIES_BYTES, error,
+    extension, implementation, supported_versions,
 };
 use crate::wire::{Outcome, Raw, edit};
-
-/// Returns the name and version of dormouse, as `serverInfo` for hosts and as `clientInfo` for
-/// servers.
-pub fn implementation() -> Value {
-    json!({"name": "dormouse", "title": "dormouse", "version": env!("CARGO_PKG_VERSION")})
-}
 
 /// Returns the capabilities that dormouse declares to every host from the start. A server that is
 /// not loaded yet may have anything, so all features are declared (see
@@ -85,16 +80,6 @@ pub fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
     edit::set_each(&Raw::encode(&members), &said)
 }
 
-/// Returns the `_meta` members that every modern request of dormouse carries.
-pub fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
-    let info = client.info.clone().unwrap_or_else(|| Raw::encode(&implementation()));
-    [
-        (Meta::PROTOCOL_VERSION, Raw::encode(MODERN_VERSION.as_str())),
-        (Meta::CLIENT_INFO, info),
-        (Meta::CLIENT_CAPABILITIES, client.capabilities.clone()),
-    ]
-}
-
 /// Returns the `params` of dormouse's own `server/discover`. `info` is the same as in
 /// [`initialize_params`].
 pub fn discover_params(capabilities: &Raw, info: Option<Raw>) -> Raw {
@@ -117,9 +102,6 @@ pub struct Greeting {
 
 /// Maximum length of a handshake result that is stored as it was sent, in bytes.
 const MAX_RESULT_BYTES: usize = 64 * 1024;
-/// Maximum length of the capabilities of a server or a host, in bytes. They are parsed and merged
-/// for each host.
-pub(super) const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
 
 impl Greeting {
     /// Returns whether the server declared the capability `name`.
@@ -145,7 +127,10 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
     let version = edit::get_str(result, "protocolVersion")
         .ok_or("the answer to initialize has no protocolVersion")?;
     if !LEGACY_VERSIONS.iter().any(|known| known.as_str() == version) {
-        return Err(format!("it speaks protocol version {version:?}, which dormouse does not"));
+        return Err(format!(
+            "the server speaks protocol version {version:?}, which dormouse does \
+            not support"
+        ));
     }
     Ok(Greeting {
         era: Era::Legacy,
@@ -233,7 +218,7 @@ fn about(info: &Raw) -> Option<String> {
 fn capabilities(result: &Raw) -> Result<Raw, String> {
     let capabilities = edit::get(result, "capabilities").unwrap_or_else(Raw::empty_object);
     if capabilities.len() > MAX_CAPABILITIES_BYTES {
-        return Err(format!("its capabilities have more than {MAX_CAPABILITIES_BYTES} bytes"));
+        return Err(format!("the capabilities have more than {MAX_CAPABILITIES_BYTES} bytes"));
     }
     Ok(capabilities.detached())
 }

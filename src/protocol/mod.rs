@@ -6,6 +6,7 @@ mod era;
 pub mod error;
 pub mod extension;
 mod handshake;
+mod implementation;
 mod level;
 pub mod method;
 mod pagination;
@@ -15,13 +16,14 @@ pub mod request_headers;
 pub mod task;
 
 pub use era::{Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
+pub use implementation::{client_meta, implementation};
 pub use level::LogLevel;
 pub use pagination::has_cursor;
 pub use random_token::random_token;
 pub use relayed_handshake::introduced;
 
 pub use handshake::{
-    DiscoverAnswer, Greeting, answer_discover, answer_initialize, client_meta, discover_params,
-    implementation, initialize_params, invites_retry, is_modern_initialize, offered_capabilities,
-    read_discover, read_initialize, routed_capabilities,
+    DiscoverAnswer, Greeting, answer_discover, answer_initialize, discover_params,
+    initialize_params, invites_retry, is_modern_initialize, offered_capabilities, read_discover,
+    read_initialize, routed_capabilities,
 };

@@ -20,7 +20,7 @@ pub fn introduced(greeting: &Greeting, host_era: Era, version: &str) -> Option<R
             let [capabilities, instructions, meta] =
                 edit::get_each(said, ["capabilities", "instructions", "_meta"]);
             let info = meta.and_then(|meta| edit::get(&meta, Meta::SERVER_INFO));
-            let info = info.unwrap_or_else(|| Raw::encode(&handshake::implementation()));
+            let info = info.unwrap_or_else(|| Raw::encode(&super::implementation()));
             let capabilities = capabilities.unwrap_or_else(Raw::empty_object);
             let capabilities = extension::without(&capabilities, extension::TASKS);
             let mut members = vec![

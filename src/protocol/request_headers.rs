@@ -95,7 +95,7 @@ fn header_parameters(tool: &Raw) -> Result<Vec<HeaderParameter>, String> {
         found.iter().map(|parameter| parameter.name.to_ascii_lowercase()).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("{HEADER_KEY} {:?} stands there twice", pair[0])),
+        Some(pair) => Err(format!("{HEADER_KEY} {:?} occurs twice", pair[0])),
         None => Ok(found),
     }
 }
@@ -121,7 +121,7 @@ fn collect_header_parameters(
                 (members.get(HEADER_KEY), position != SchemaPosition::Properties)
             {
                 if position == SchemaPosition::Elsewhere || path.is_empty() {
-                    return Err(format!("{HEADER_KEY} stands where no argument can be found"));
+                    return Err(format!("{HEADER_KEY} is at a place that has no argument"));
                 }
                 found.push(HeaderParameter {
                     name: valid_name(name, members.get("type"))?,
@@ -153,12 +153,12 @@ fn collect_header_parameters(
 
 fn valid_name(name: &Value, kind: Option<&Value>) -> Result<String, String> {
     let Some(name) = name.as_str().filter(|name| is_token(name)) else {
-        return Err(format!("{HEADER_KEY} {name} cannot be part of a header's name"));
+        return Err(format!("{HEADER_KEY} {name} is not valid in a header name"));
     };
     match kind.and_then(Value::as_str) {
         Some("string" | "integer" | "boolean") => Ok(name.to_owned()),
         _ => Err(format!(
-            "{HEADER_KEY} {name:?} is on a parameter that is no string, integer or boolean"
+            "{HEADER_KEY} {name:?} is on a parameter that is not a string, integer or boolean"
         )),
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Board {
 
 impl Board {
     pub(super) fn new(snapshot: Snapshot) -> Self {
-        let loads = Loads::new(snapshot.settings.loads);
+        let loads = Loads::new(snapshot.settings.loading.loads);
         let (order, app_reads, views) = Default::default();
         Self { snapshot: ArcSwap::from_pointee(snapshot), order, loads, app_reads, views }
     }
@@ -150,7 +150,7 @@ impl Board {
 
     /// Returns whether sessions load their servers themselves.
     pub(super) fn has_loads_of_sessions(&self) -> bool {
-        self.settings().loads == config::Loads::Session
+        self.settings().loading.loads == config::Loads::Session
     }
 }
 
@@ -200,7 +200,7 @@ impl Publication<'_> {
             Presence::Live { origin, .. } => Some(*origin),
             _ => None,
         };
-        let is_listed = match before.settings.listing {
+        let is_listed = match before.settings.lists.listing {
             Listing::Growing => true,
             Listing::Stable => origin == Some(Origin::OwnAccord),
         };

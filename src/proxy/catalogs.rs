@@ -101,11 +101,11 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
         else {
             return;
         };
-        if config.pin != Pin::Off {
-            let suspicious = fleet.memory.suspicious(server, config.pin, &catalog);
+        if config.offer.pin != Pin::Off {
+            let suspicious = fleet.memory.suspicious(server, config.offer.pin, &catalog);
             report_changed(&fleet, server, &suspicious);
         }
-        if config.pin == Pin::Block && !changed.is_empty() {
+        if config.offer.pin == Pin::Block && !changed.is_empty() {
             // Another process may have pinned other definitions first.
             reread_pins(&fleet, server);
         }
@@ -114,13 +114,14 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
 
 fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
     let config = fleet.servers.config(server);
-    let blocked = if config.pin == Pin::Block { "; it cannot be called before that" } else { "" };
+    let blocked =
+        if config.offer.pin == Pin::Block { "; calls are blocked until then" } else { "" };
     if changed.len() > MAX_REPORTED {
         let (server, count) = (&config.name, changed.len());
         tracing::warn!(
             server,
             count,
-            "many tools are not what they were, or cannot be compared; the first are named{blocked}"
+            "many tools have changed or cannot be compared; logging only the first{blocked}"
         );
     }
     for tool in changed.iter().take(MAX_REPORTED) {
@@ -128,7 +129,8 @@ fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
             tracing::warn!(
                 server = config.name,
                 tool,
-                "its definition is not what it was when it was first seen, or cannot be compared; look at it, and run `dormouse approve {}`{blocked}",
+                "the tool's definition has changed since it was first seen, or cannot be \
+                    compared: review it, and run `dormouse approve {}`{blocked}",
                 config.name
             );
         }
@@ -140,7 +142,13 @@ fn report_hidden(fleet: &Fleet, server: ServerId, catalog: &ServerCatalog) {
         if fleet.memory.is_first_report(server, format!("hidden {place}")) {
             let server = &fleet.servers.config(server).name;
             let character = format!("U+{:04X}", u32::from(hidden));
-            tracing::warn!(server, place, character, "holds characters that cannot be seen");
+            tracing::warn!(
+                server,
+                place,
+                character,
+                "text of the server contains invisible \
+                characters"
+            );
         }
     }
 }

@@ -98,7 +98,7 @@ async fn list_extension(
     params: Raw,
 ) -> Outcome {
     if has_cursor(&params) {
-        return Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"));
+        return Err(error::invalid_params("unknown cursor: lists of dormouse have only one page"));
     }
     let lists = having
         .iter()
@@ -111,7 +111,7 @@ async fn list_extension(
             match edit::get_str(item, "uri") {
                 Some(uri) if !taken.insert(uri.clone()) => {
                     let server = &fleet.servers.config(*server).name;
-                    tracing::warn!(server, uri, "an entry is hidden by that of another server");
+                    tracing::warn!(server, uri, "entry hidden by that of another server");
                 }
                 _ => items.push(item.clone()),
             }
@@ -142,7 +142,7 @@ async fn listing_of(
         if limit.is_zero() {
             return pages.await;
         }
-        let late = || Err(format!("it takes more than {limit:?}"));
+        let late = || Err(format!("no complete list within {limit:?}"));
         tokio::time::timeout(limit, pages).await.unwrap_or_else(|_| late())
     };
     match pages.await {
@@ -182,17 +182,17 @@ async fn pages(
         let page = page.map_err(|refusal| error::message(&refusal))?;
         bytes += page.len();
         if bytes > MAX_LIST_BYTES {
-            return Err(format!("it has more than {MAX_LIST_BYTES} bytes"));
+            return Err(format!("the list has more than {MAX_LIST_BYTES} bytes"));
         }
         let list = edit::get(&page, member).and_then(|list| edit::elements(&list));
-        let list = list.ok_or_else(|| format!("its answer has no array {member:?}"))?;
+        let list = list.ok_or_else(|| format!("the result has no array {member:?}"))?;
         items.extend(list.iter().map(Raw::detached));
         match edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null") {
             Some(cursor) => params = edit::set(&params, "cursor", &cursor),
             None => return Ok(items),
         }
     }
-    Err(format!("it has more than {MAX_PAGES} pages"))
+    Err(format!("the list has more than {MAX_PAGES} pages"))
 }
 
 /// Sends a request about a resource to the server that lists it, or to the awake servers with the
@@ -230,8 +230,8 @@ fn about_tool(
 ) -> Option<(ServerId, Raw)> {
     let name = edit::get_str(params, "name")?;
     let snapshot = fleet.board.snapshot_for(caller.viewer());
-    let Resolved::Tool(at) = snapshot.resolve_tool(&name) else { return None };
-    let (view, tool) = snapshot.tool(at);
+    let Resolved::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
+    let (view, tool) = snapshot.tools().tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));
     having.contains(&view.id).then_some((view.id, params))
 }
@@ -245,7 +245,7 @@ fn no_such_method(fleet: &Fleet, method: &str, having: &[ServerId]) -> Raw {
         .map(|server| format!("/servers/{}/mcp", fleet.servers.config(*server).name))
         .collect();
     error::method_not_found(&format!(
-        "{method} does not say which of several servers it is for; each is reached alone over HTTP: {}",
+        "{method} does not name one of several servers; each has its own endpoint over HTTP: {}",
         names.join(", ")
     ))
 }

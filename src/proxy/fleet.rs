@@ -58,7 +58,7 @@ impl Fleet {
         let settings = self.settings();
         let is_wrapped = settings.wrapping != Wrapping::None;
         let only = is_wrapped.then(|| self.servers.roster().ids().next()).flatten();
-        Endpoint { surface: settings.surface, only }
+        Endpoint { surface: settings.lists.surface, only }
     }
 
     /// Returns the id and config of the enabled server of this name.
@@ -70,14 +70,16 @@ impl Fleet {
     pub fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
         let roster = self.servers.roster();
         let configs = roster.all().map(|(_, slot)| &slot.config);
-        let with_tokens = configs.filter(|config| !config.auth_tokens.is_empty());
-        with_tokens.map(|config| (config.name.clone(), config.auth_tokens.clone())).collect()
+        let with_tokens = configs.filter(|config| !config.endpoint.auth_tokens.is_empty());
+        with_tokens
+            .map(|config| (config.name.clone(), config.endpoint.auth_tokens.clone()))
+            .collect()
     }
 
     /// Returns the definition of the tool that is listed under this name.
     pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
         let snapshot = self.board.snapshot_at(endpoint);
-        let (_, tool) = snapshot.tool(snapshot.listed(name)?);
+        let (_, tool) = snapshot.tools().tool(snapshot.tools().listed(name)?);
         Some(tool.raw.clone())
     }
 

@@ -47,14 +47,14 @@ impl KeptResults {
     /// Returns a tool's result with at most as much text as the server's config allows. The rest
     /// is kept for the principal.
     pub(super) fn bound(&self, principal: Principal, config: &ServerConfig, result: Raw) -> Raw {
-        let Some(max) = config.max_result_bytes.filter(|max| result.len() > *max) else {
+        let Some(max) = config.offer.max_result_bytes.filter(|max| result.len() > *max) else {
             return result;
         };
         if edit::get(&result, "structuredContent").is_some() {
             tracing::info!(
                 server = config.name,
                 bytes = result.len(),
-                "a structured result above maxResultBytes passes whole"
+                "structured result above maxResultBytes passed on unchanged"
             );
             return result;
         }
@@ -74,11 +74,11 @@ impl KeptResults {
         let all = self.by_principal.lock();
         let mut kept = all.get(&principal).into_iter().flatten();
         let Some(rest) = kept.find(|rest| rest.id == id) else {
-            let message = format!("{uri} is not kept (any more)");
+            let message = format!("{uri} is unknown or has been discarded; call the tool again");
             return Some(Err(error::invalid_params(message)));
         };
         let Some((text, note)) = page.and_then(|page| rest.page(page)) else {
-            return Some(Err(error::invalid_params(format!("{uri}: there is no such page"))));
+            return Some(Err(error::invalid_params(format!("{uri}: no such page"))));
         };
         // An item of its own, so that the texts of the pages can be joined.
         let contents =
@@ -106,10 +106,10 @@ impl CutText {
             return None;
         }
         let note = if after.is_empty() {
-            format!("[dormouse: page {number} is the last]")
+            format!("[dormouse: page {number} is the last one]")
         } else {
             format!(
-                "[dormouse: page {number}; the next is {PLACE}{}?page={} ]",
+                "[dormouse: page {number}; read the next one as the resource {PLACE}{}?page={} ]",
                 self.id,
                 number + 1
             )
@@ -146,7 +146,8 @@ fn cut(result: &Raw, max: usize, id: &str) -> Option<(Raw, CutText)> {
         }
         let (given, after) = text.split_at(text.floor_char_boundary(left));
         let note = format!(
-            "[dormouse: the result has {all} bytes of text, and maxResultBytes is {max}; the rest is the resource {PLACE}{id} ]"
+            "[dormouse: the result has {all} bytes of text, above maxResultBytes ({max}); read \
+                the rest as the resource {PLACE}{id} ]"
         );
         kept.push(edit::set(&item, "text", &Raw::encode(given)));
         kept.push(Raw::encode(&json!({"type": "text", "text": note})));
@@ -179,8 +180,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_cut_and_what_is_kept_are_the_whole(texts in proptest::collection::vec("\\PC{0,40}", 1..4), max in 1..60usize) {
-            let items: Vec<_> = texts.iter().map(|text| json!({"type": "text", "text": text, "new": 1})).collect();
+        fn cut_and_kept_parts_are_the_whole_text(
+            texts in proptest::collection::vec("\\PC{0,40}", 1..4),
+            max in 1..60usize,
+        ) {
+            let item = |text| json!({"type": "text", "text": text, "new": 1});
+            let items: Vec<_> = texts.iter().map(item).collect();
             let result = Raw::encode(&json!({"content": items, "isError": false}));
             let all = texts.concat();
             match cut(&result, max, "id") {
@@ -189,7 +194,8 @@ mod tests {
                     let kept = edit::elements(&edit::get(&cut, "content").unwrap()).unwrap();
                     let notes = kept.iter().filter(|item| edit::get(item, "new").is_none()).count();
                     prop_assert_eq!(notes, 1);
-                    let given: String = kept.iter().filter(|item| edit::get(item, "new").is_some()).filter_map(text_of).collect();
+                    let given = kept.iter().filter(|item| edit::get(item, "new").is_some());
+                    let given: String = given.filter_map(text_of).collect();
                     prop_assert!(given.len() <= max);
                     let mut pages = String::new();
                     for number in 1.. {

@@ -169,7 +169,7 @@ impl Drop for Cancellation {
         self.tasks.spawn(async move {
             let options = CallOptions::silent_for(CANCEL_TIMEOUT);
             let cancelled = lease.peer().request(method::TASKS_CANCEL, Some(params), options).await;
-            tracing::debug!(?cancelled, "cancelled a task whose caller has gone");
+            tracing::debug!(?cancelled, "cancelled a task whose caller has disconnected");
         });
     }
 }

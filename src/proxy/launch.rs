@@ -48,7 +48,7 @@ impl Fleet {
             stop: CancellationToken::new(),
         };
         let settings = Arc::new(settings);
-        let loads = storage.loads.filter(|_| settings.remember_loads);
+        let loads = storage.loads.filter(|_| settings.loading.remember_loads);
         let memory = Memory::new(storage.catalogs, loads.map(RememberedLoads::at));
         let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {

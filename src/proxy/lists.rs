@@ -70,10 +70,10 @@ pub(super) async fn list_of_sole(
     let endpoint = caller.endpoint();
     let server = endpoint.passes_through()?;
     let config = fleet.servers.config(server);
-    let is_edited = !config.tools.allows_all()
-        || config.features != Features::default()
-        || config.pin == Pin::Block
-        || fleet.settings().always_load == AlwaysLoad::Loaded;
+    let is_edited = !config.offer.tools.allows_all()
+        || config.offer.features != Features::default()
+        || config.offer.pin == Pin::Block
+        || fleet.settings().lists.always_load == AlwaysLoad::Loaded;
     if is_edited {
         return None;
     }

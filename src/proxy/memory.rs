@@ -68,12 +68,13 @@ impl Memory {
         if was.is_some_and(|was| was.key().is_none() || was.key() != keyed.key()) {
             self.forget(server);
         }
-        if config.pin == Pin::Block {
+        if config.offer.pin == Pin::Block {
             if self.cache.is_none() {
                 let server = &config.name;
                 tracing::warn!(
                     server,
-                    "the definitions of its tools cannot be stored, since there is no cache directory; `pin: block` compares only with what this process has seen"
+                    "no cache directory for tool definitions; `pin: block` compares only with \
+                        definitions seen by this process"
                 );
             }
             let pins = self.pins_now(server);
@@ -184,7 +185,7 @@ impl Memory {
         match cache.learn(&key, name, &newest, &self.pins_seen(server)) {
             Ok(changed) => Some(changed),
             Err(error) => {
-                tracing::warn!(server = name, %error, "cannot keep the catalog");
+                tracing::warn!(server = name, %error, "cannot store the catalog");
                 self.kept.lock().remove(&place);
                 None
             }
@@ -199,7 +200,7 @@ impl Memory {
     pub(super) fn note_hung(&self, server: ServerId, is_hung: bool) {
         let Some((cache, key)) = self.place(server) else { return };
         if let Err(error) = cache.note_hung(&key, is_hung) {
-            tracing::debug!(%error, "cannot note whether a server hung");
+            tracing::debug!(%error, "cannot store whether a server hung");
         }
     }
 

@@ -14,15 +14,15 @@ use crate::{
 /// The reason that an operation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
-    #[error("there is no server {0:?}")]
+    #[error("unknown server {0:?}")]
     Unknown(String),
-    #[error("{0:?} is switched off in the config: dormouse enable {0}")]
+    #[error("server {0:?} is disabled in the config: run `dormouse enable {0}`")]
     Disabled(String),
-    #[error("each session loads its servers itself (\"loads\": \"session\")")]
+    #[error("with \"loads\": \"session\" each session loads its servers itself")]
     OfSessions,
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("{server:?} stays awake: {why}")]
+    #[error("server {server:?} stays awake: {why}")]
     Awake { server: String, why: StaysAwake },
 }
 

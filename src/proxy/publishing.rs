@@ -110,7 +110,7 @@ fn remember_load(fleet: &Fleet, server: ServerId) {
     fleet.context.tasks.spawn(run_blocking(move || {
         if let Err(error) = remembered.add(name) {
             let path = remembered.path().display();
-            tracing::warn!(%path, %error, "cannot remember what is loaded");
+            tracing::warn!(%path, %error, "cannot store the loaded servers");
         }
     }));
 }

@@ -112,7 +112,7 @@ fn addressee(
                 server = fleet.servers.config(instance.server).name,
                 method,
                 host = last.caller.host.id().0,
-                "several hosts have calls in flight; the question is taken for that of the last one"
+                "several hosts have calls in flight; asking the host of the latest call"
             );
         }
         // No other host may see the question, even if this host cannot answer it.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     catalog::{CatalogKey, Changes, Origin, Presence, ServerId, Snapshot},
-    config::{Config, HttpSettings, ServerConfig, Settings, Startup},
+    config::{Config, HttpSettings, LoadSettings, ServerConfig, Settings, Startup},
     protocol::Era,
 };
 
@@ -270,8 +270,7 @@ fn has_same_catalog(now: &ServerConfig, was: &ServerConfig) -> bool {
 /// the keys of these that differ.
 fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>) {
     let settings = Settings {
-        loads: now.loads,
-        remember_loads: now.remember_loads,
+        loading: LoadSettings { settle: wanted.loading.settle, ..now.loading.clone() },
         catalog_ttl: now.catalog_ttl,
         startup_wait: now.startup_wait,
         max_message_bytes: now.max_message_bytes,
@@ -285,8 +284,8 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
         ..wanted.clone()
     };
     let fixed = [
-        ("loads", wanted.loads != now.loads),
-        ("rememberLoads", wanted.remember_loads != now.remember_loads),
+        ("loads", wanted.loading.loads != now.loading.loads),
+        ("rememberLoads", wanted.loading.remember_loads != now.loading.remember_loads),
         ("catalogTtl", wanted.catalog_ttl != now.catalog_ttl),
         ("startupWait", wanted.startup_wait != now.startup_wait),
         ("maxMessageBytes", wanted.max_message_bytes != now.max_message_bytes),

@@ -59,7 +59,7 @@ async fn handle_other(
     }
     match (method, era) {
         (method, _) if is_list(method) && has_cursor(&given()) => {
-            Err(error::invalid_params("unknown cursor: the lists of dormouse have one page"))
+            Err(error::invalid_params("unknown cursor: lists of dormouse have only one page"))
         }
         (method::TOOLS_LIST, _) => own(lists::list_tools(fleet, caller).await?),
         (method::TOOLS_CALL, _) => tool_calls::call_tool(fleet, caller, &given()).await,

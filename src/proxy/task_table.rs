@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_two_servers_use_is_shown_as_two() {
+    fn shared_task_id_is_shown_as_two_ids() {
         let (tasks, host) = (Tasks::default(), host());
         assert_eq!(add(&tasks, host, origin(0, "t")), "t");
         assert_eq!(add(&tasks, host, origin(1, "t")), "t-2");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_known_to_its_own_host_alone() {
+    fn task_is_known_only_to_its_host() {
         let (tasks, one, other) = (Tasks::default(), of_user(1), of_user(1));
         add(&tasks, one, origin(0, "t"));
         assert_eq!(tasks.find(other.principal, "t"), None);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ended_session_leaves_is_its_users_alone() {
+    fn tasks_of_an_ended_session_belong_to_its_user() {
         let (tasks, one, same, other) = (Tasks::default(), of_user(1), of_user(1), of_user(2));
         add(&tasks, one, origin(0, "t"));
         assert_eq!(tasks.forget(one.principal), Unheard::default());
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked_for_updates_as_long_as_somebody_listens() {
+    fn updates_end_with_the_last_listener() {
         let (tasks, one, other) = (Tasks::default(), host(), host());
         let stream = |number: u64| Subscriber { host: HostId(number), stream: None };
         for (host, number) in [(one, 1), (other, 2)] {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expires_first_gives_way_to_new_tasks_of_its_host() {
+    fn earliest_expiring_task_yields_to_new_tasks_of_its_host() {
         let (tasks, host, other) = (Tasks::default(), host(), host());
         add(&tasks, other, origin(0, "other"));
         for number in 0..=MAX_TASKS_OF_HOST {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_to_look_is_that_of_the_next_task() {
+    fn next_expiry_is_that_of_the_next_task() {
         let (tasks, host) = (Tasks::default(), host());
         let (past, future) = (Instant::now(), Instant::now() + Duration::from_mins(1));
         assert!(tasks.add(host, origin(0, "a"), None, past).wants_reaper);

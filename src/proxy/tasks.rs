@@ -189,7 +189,7 @@ async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
         );
     }
     if has_cursor(&params) {
-        return Err(error::invalid_params("unknown cursor: the list of tasks has one page"));
+        return Err(error::invalid_params("unknown cursor: the list of tasks has only one page"));
     }
     let lists = with_tasks(fleet, caller).into_iter().map(|(instance, lease)| async move {
         let listed = lease.list(method::TASKS_LIST, "tasks", LIST_TIMEOUT);
@@ -206,11 +206,15 @@ async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
                 let config = fleet.servers.config(instance.server);
                 let error = Mask::of(&config).masked(&error.to_string());
                 let error = shortened(&error, MAX_LOGGED);
-                tracing::warn!(server = config.name, error, "cannot list its tasks");
+                tracing::warn!(server = config.name, error, "cannot list the tasks of a server");
             }
             Err(_) => {
                 let server = &fleet.servers.config(instance.server).name;
-                tracing::warn!(server, "its tasks are left out: it takes too long to list them");
+                tracing::warn!(
+                    server,
+                    "listing the tasks of a server takes too long; leaving \
+                    them out"
+                );
             }
         }
     }

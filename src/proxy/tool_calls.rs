@@ -46,7 +46,7 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
         // Hosts build the model's next request from the list that they have when the result
         // arrives.
         let relisted = caller.host.relisted(announced);
-        let _ = tokio::time::timeout(fleet.settings().settle, relisted).await;
+        let _ = tokio::time::timeout(fleet.settings().loading.settle, relisted).await;
     }
     outcome
 }
@@ -57,9 +57,9 @@ fn in_vain(fleet: &Fleet, action: Action) -> Raw {
         Action::Answer(result) | Action::Reexamine { result, .. } => result,
         Action::Load { server } | Action::Forward { server, .. } => {
             let name = &fleet.servers.config(server).name;
-            failed(format!("server {name:?} was loaded, and what was asked for is not there"))
+            failed(format!("server {name:?} was loaded but lacks the requested tool"))
         }
-        Action::Recall | Action::Index => failed("what is known of the servers cannot be read"),
+        Action::Recall | Action::Index => failed("cannot read the catalogs of the servers"),
     }
 }
 
@@ -108,7 +108,7 @@ async fn load_first(
     caller: &Caller,
     server: ServerId,
 ) -> Result<Option<u64>, ForwardError> {
-    if fleet.settings().listing == Listing::Stable {
+    if fleet.settings().lists.listing == Listing::Stable {
         catalogs::recall_all(fleet).await;
     }
     load(fleet, caller, server).await

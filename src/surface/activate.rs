@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::{
     Action, View, answered, budget, definition, discover, load, mcp_apps,
+    own_tools::ACTIVATE_PREFIX,
     section::{self, DetailLevel, Section},
     text::{counted, sanitized},
 };
@@ -14,15 +15,13 @@ use crate::{
     wire::{Raw, edit},
 };
 
-pub(super) const ACTIVATE_PREFIX: &str = "activate_";
-
 /// Maximum number of tool names in the description of an `activate_` tool.
 const MAX_NAMED_TOOLS: usize = 5;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
     for server in &view.snapshot.servers {
-        let visibility = server.visibility(view.snapshot.settings.listing);
+        let visibility = server.visibility(view.snapshot.settings.lists.listing);
         // Other servers load by themselves, unless a problem prevents it, such as a missing login.
         let is_stuck = matches!(visibility, ServerVisibility::Offered { trouble: Some(_), .. });
         if server.is_lazy && !matches!(visibility, ServerVisibility::Hidden) || is_stuck {
@@ -32,7 +31,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
             tools.extend(definition::listed_tools(view, server, exposed, &names));
         }
     }
-    if view.snapshot.settings.listing == Listing::Stable {
+    if view.snapshot.settings.lists.listing == Listing::Stable {
         tools.extend(discover::stable_tools(view));
     }
     tools
@@ -61,7 +60,7 @@ fn activate_definition(
             all.iter().take(MAX_NAMED_TOOLS).map(|name| sanitized(name, 64)).collect();
         let more = if all.len() > MAX_NAMED_TOOLS { ", …" } else { "" };
         let count = counted(all.len(), "tool");
-        rest.push_str(&format!(" This will load {count}: {}{more}", names.join(", ")));
+        rest.push_str(&format!(" Loads {count}: {}{more}", names.join(", ")));
     }
     if let ServerVisibility::Offered { trouble: Some(trouble), .. } = visibility {
         rest.push_str(&format!(" ({})", sanitized(trouble, 500)));
@@ -82,7 +81,7 @@ fn activate_definition(
 fn with_about(view: View<'_>, server: &ServerView, rest: &str) -> String {
     let begin = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
     let about = server.description.as_deref().unwrap_or_default();
-    let budget = view.snapshot.settings.description_budget.unwrap_or(usize::MAX);
+    let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
     let lengths = [1000, 500, 250, 120, 60, 30].map(|longest| sanitized(about, longest));
     let composed = lengths.into_iter().filter(|about| !about.is_empty());
     let composed = composed.map(|about| format!("{begin} {about}{rest}"));
@@ -122,7 +121,7 @@ fn report(view: View<'_>, server: usize, server_view: &ServerView, exposed: &Exp
     let mut sections = vec![Section::new(names, DetailLevel::Named, |at, _| {
         Raw::encode(&exposed.listed_names[exposed.for_model[at]])
     })];
-    if view.snapshot.settings.listing == Listing::Stable {
+    if view.snapshot.settings.lists.listing == Listing::Stable {
         // In stable lists the tools themselves never appear.
         sections.push(load::tools_section(view, server, exposed));
     }

@@ -6,7 +6,7 @@
 
 use super::{
     View,
-    text::{first_sentence, sanitized},
+    text::{self, first_sentence, sanitized},
 };
 use crate::catalog::{Exposed, ServerVisibility, Tool};
 
@@ -26,13 +26,13 @@ pub(super) fn compose(view: View<'_>, preamble: &str, with_tools: bool) -> Strin
     let loaded = if with_tools { loaded(view) } else { Vec::new() };
     let none_loaded = with_tools && loaded.is_empty();
     DescriptionBlocks { tag: "mcp_servers", lines: offered(view), loaded, none_loaded }
-        .within(view.snapshot.settings.description_budget, preamble)
+        .within(view.snapshot.settings.lists.description_budget, preamble)
 }
 
 /// Returns `preamble` and these groups of tools, in the fullest form that fits the budget.
 pub(super) fn compose_groups(view: View<'_>, preamble: &str, groups: Vec<ServerLine>) -> String {
     DescriptionBlocks { tag: "groups", lines: groups, loaded: Vec::new(), none_loaded: false }
-        .within(view.snapshot.settings.description_budget, preamble)
+        .within(view.snapshot.settings.lists.description_budget, preamble)
 }
 
 /// The line of a group, or of a server that is not loaded.
@@ -92,7 +92,7 @@ impl LoadedServer {
     fn counted(name: &str, about: &str, exposed: &Exposed) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let tools = exposed.for_model.len();
-        let counted = format!("{tools} tools; ask with `query`\n");
+        let counted = format!("{}; ask with `query`\n", text::counted(tools, "tool"));
         let mut forms = vec![format!("{name}: {counted}")];
         if !about.is_empty() {
             forms.insert(0, format!("{name}: {about}; {counted}"));
@@ -132,7 +132,7 @@ impl LoadedServer {
 fn offered(view: View<'_>) -> Vec<ServerLine> {
     let lines = view.snapshot.servers.iter().filter_map(|server| {
         let ServerVisibility::Offered { trouble, .. } =
-            server.visibility(view.snapshot.settings.listing)
+            server.visibility(view.snapshot.settings.lists.listing)
         else {
             return None;
         };
@@ -148,21 +148,22 @@ fn offered(view: View<'_>) -> Vec<ServerLine> {
 
 fn loaded(view: View<'_>) -> Vec<LoadedServer> {
     let servers = view.snapshot.servers.iter();
-    let shown =
-        servers.filter_map(|server| match server.visibility(view.snapshot.settings.listing) {
+    let shown = servers.filter_map(|server| {
+        match server.visibility(view.snapshot.settings.lists.listing) {
             ServerVisibility::Live(exposed) => {
                 let about = server.description.as_deref().unwrap_or_default();
                 Some((&server.name, about, exposed))
             }
             _ => None,
-        });
+        }
+    });
     let shown: Vec<_> = shown.collect();
     let counted =
         shown.iter().map(|(name, about, exposed)| LoadedServer::counted(name, about, exposed));
     let counted: Vec<LoadedServer> = counted.collect();
     // A form is not created if it has no room even when all other servers use their shortest forms.
     let shortest: usize = counted.iter().map(LoadedServer::shortest).sum();
-    let budget = view.snapshot.settings.description_budget.unwrap_or(usize::MAX);
+    let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
     let listed = counted.into_iter().zip(shown).map(|(counted, (name, about, exposed))| {
         let others = shortest - counted.shortest();
         counted.listed(name, about, exposed, budget.saturating_sub(others))
@@ -281,9 +282,10 @@ impl DescriptionBlocks {
         if self.loaded.is_empty() {
             return self.block(&[]);
         }
-        let tools: usize = self.loaded.iter().map(|loaded| loaded.tools).sum();
-        let servers = self.loaded.len();
-        format!("\n<tools>\n{tools} tools of {servers} servers; ask with `query`\n</tools>")
+        let tools = self.loaded.iter().map(|loaded| loaded.tools).sum();
+        let (tools, servers) =
+            (text::counted(tools, "tool"), text::counted(self.loaded.len(), "server"));
+        format!("\n<tools>\n{tools} of {servers}; ask with `query`\n</tools>")
     }
 
     /// Writes as many servers by name as fit into `room` bytes, the number of the others, and then

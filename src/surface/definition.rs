@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{View, mcp_apps::InterfaceToolNames};
+use super::{
+    View,
+    mcp_apps::{InterfaceToolNames, listed_servers},
+};
 use crate::{
     catalog::{Exposed, Origin, Presence, ServerView, Tool},
     config::AlwaysLoad,
@@ -14,7 +17,7 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
 /// Returns the definition of one of dormouse's own tools.
 pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
-    if view.snapshot.settings.always_load != AlwaysLoad::Off {
+    if view.snapshot.settings.lists.always_load != AlwaysLoad::Off {
         definition["_meta"] = json!({ ALWAYS_LOAD: true });
     }
     Raw::encode(&definition)
@@ -37,8 +40,26 @@ pub(super) fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name
     let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
     let brought_by_load =
         matches!(server.presence, Presence::Live { origin: Origin::HostsRequest, .. });
-    if view.snapshot.settings.always_load != AlwaysLoad::Loaded || !brought_by_load {
+    if view.snapshot.settings.lists.always_load != AlwaysLoad::Loaded || !brought_by_load {
         return definition;
     }
     edit::set_within(&definition, "_meta", &[(ALWAYS_LOAD, &Raw::encode(&true))])
+}
+
+/// Returns the tools with an interface of every loaded server, for surfaces that list no other
+/// tools of servers.
+pub(super) fn tools_with_interface(view: View<'_>) -> Vec<Raw> {
+    let names = InterfaceToolNames::of(view);
+    if !names.is_any() {
+        return Vec::new();
+    }
+    let servers = listed_servers(view).into_iter();
+    let tools = servers.flat_map(|(server, exposed)| {
+        let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
+        tools.map(move |(tool, listed)| (server, tool, listed))
+    });
+    let with_interface = tools.filter(|(_, tool, _)| tool.interface().is_some());
+    with_interface
+        .map(|(server, tool, listed)| listed_tool(view, server, tool, names.name(tool, listed)))
+        .collect()
 }

@@ -7,7 +7,7 @@ use crate::{catalog::ServerVisibility, config::Listing, wire::Raw};
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
     for server in &view.snapshot.servers {
-        match server.visibility(view.snapshot.settings.listing) {
+        match server.visibility(view.snapshot.settings.lists.listing) {
             ServerVisibility::Live(exposed)
             | ServerVisibility::Offered { known: Some(exposed), .. } => {
                 tools.extend(definition::listed_tools(view, server, exposed, &names));
@@ -18,7 +18,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if has_unknown(view) {
         tools.push(load::definition(view));
     }
-    if view.snapshot.settings.listing == Listing::Stable {
+    if view.snapshot.settings.lists.listing == Listing::Stable {
         tools.extend(discover::stable_tools(view));
     }
     tools
@@ -41,7 +41,7 @@ fn has_unknown(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
         && view.snapshot.servers.iter().any(|server| {
             matches!(
-                server.visibility(view.snapshot.settings.listing),
+                server.visibility(view.snapshot.settings.lists.listing),
                 ServerVisibility::Offered { known: None, .. }
             )
         })

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Action, View, answered, budget, definition, failure,
     load::{self, MAX_SENTENCE_CHARS, sentence},
-    mcp_apps,
+    own_tools::{DISCOVER_TOOL, USE_READONLY_TOOL, USE_TOOL},
     section::{self, DetailLevel, MAX_SECTIONS_BYTES, Section},
     text::{near_misses, one_line, repeated, shortened},
 };
@@ -15,10 +15,6 @@ use crate::{
     wire::{Raw, edit},
 };
 
-pub(super) const DISCOVER_TOOL: &str = "discover_tool";
-pub(super) const USE_TOOL: &str = "use_tool";
-pub(super) const USE_READONLY_TOOL: &str = "use_readonly_tool";
-
 const USAGE: &str = "Find tools with discover_tool, call them with use_tool.";
 
 const FINDER_DESCRIPTION: &str = "Find tools of the MCP servers behind this one. \
@@ -26,8 +22,10 @@ const FINDER_DESCRIPTION: &str = "Find tools of the MCP servers behind this one.
 
 /// The description of the parameter `query`: the words that help to find a tool (see
 /// `docs/reference/search.md`).
-pub(super) const QUERY_DESCRIPTION: &str =
-    "What the tool does, in words of its name, and its server if known; finds unloaded servers too";
+pub(super) const QUERY_DESCRIPTION: &str = concat!(
+    "What the tool should do, in words of its name, and its server if known; ",
+    "finds unloaded servers too",
+);
 
 /// Maximum number of results of a query.
 const MAX_RESULTS: usize = 10;
@@ -44,7 +42,7 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     if has_lazy(view) {
         tools.push(load::definition(view));
     }
-    tools.extend(mcp_apps::tools(view));
+    tools.extend(definition::tools_with_interface(view));
     tools
 }
 
@@ -71,7 +69,7 @@ pub(super) fn stable_tools(view: View<'_>) -> Vec<Raw> {
 /// Returns `use_tool`, and its read-only variant if the config asks for it.
 pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
     let mut tools = vec![use_tool_definition(view)];
-    if view.snapshot.settings.split_calls {
+    if view.snapshot.settings.lists.split_calls {
         tools.push(use_readonly_tool_definition(view));
     }
     tools
@@ -83,7 +81,7 @@ fn has_offered(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
         && servers.any(|server| {
             matches!(
-                server.visibility(view.snapshot.settings.listing),
+                server.visibility(view.snapshot.settings.lists.listing),
                 ServerVisibility::Offered { .. }
             )
         })
@@ -94,7 +92,7 @@ fn has_lazy(view: View<'_>) -> bool {
         && view.snapshot.servers.iter().any(|server| {
             server.is_lazy
                 && !matches!(
-                    server.visibility(view.snapshot.settings.listing),
+                    server.visibility(view.snapshot.settings.lists.listing),
                     ServerVisibility::Hidden
                 )
         })
@@ -104,8 +102,8 @@ fn discover_tool_definition(view: View<'_>) -> Raw {
     let mut preamble = FINDER_DESCRIPTION.to_owned();
     if has_lazy(view) && has_offered(view) {
         preamble.push_str(
-            "\nServers in <mcp_servers> are not loaded: \
-             call load_mcp with a server's name when a task needs it.",
+            "\nServers in <mcp_servers> are not loaded: call load_mcp with a server's name when a \
+                task needs one.",
         );
     }
     finder_definition(view, &budget::compose(view, &preamble, true))
@@ -135,13 +133,12 @@ fn finder_definition(view: View<'_>, description: &str) -> Raw {
 }
 
 fn use_tool_definition(view: View<'_>) -> Raw {
-    let description = "Call a tool found with discover_tool. Its result comes unchanged.";
+    let description = "Call a tool found with discover_tool. Returns the tool's result unchanged.";
     definition::meta_tool(view, caller_definition(USE_TOOL, description))
 }
 
 fn use_readonly_tool_definition(view: View<'_>) -> Raw {
-    let description =
-        "As use_tool, for tools that only read: those whose annotations say readOnlyHint.";
+    let description = "Like use_tool, but only for read-only tools (annotation readOnlyHint).";
     let mut definition = caller_definition(USE_READONLY_TOOL, description);
     definition["annotations"] = json!({"readOnlyHint": true});
     definition::meta_tool(view, definition)
@@ -175,15 +172,15 @@ pub(super) fn use_readonly_tool(view: View<'_>, params: &Raw, arguments: &Raw) -
     match named_call(view, USE_READONLY_TOOL, arguments) {
         Ok((at, input)) if is_readonly(view, at) => view.call_instead(at, params, &input),
         Ok((at, _)) => failure(format!(
-            "The tool {:?} does not say that it only reads; call it with use_tool",
-            view.snapshot.qualified(at)
+            "The tool {:?} is not marked as read-only; call it with use_tool",
+            view.snapshot.tools().qualified(at)
         )),
         Err(action) => action,
     }
 }
 
 fn is_readonly(view: View<'_>, at: ToolRef) -> bool {
-    let (_, tool) = view.snapshot.tool(at);
+    let (_, tool) = view.snapshot.tools().tool(at);
     let hint = edit::get(&tool.raw, "annotations")
         .and_then(|annotations| edit::get(&annotations, "readOnlyHint"));
     hint.is_some_and(|hint| hint.as_bytes() == b"true")
@@ -213,7 +210,7 @@ pub(super) fn read_detail(detail: Option<&str>) -> Result<Option<DetailLevel>, A
         Some("brief") => Ok(Some(DetailLevel::Brief)),
         Some("full") => Ok(Some(DetailLevel::Full)),
         Some(other) => Err(failure(format!(
-            "Unknown detail: {}. It is one of: name, brief, full",
+            "Unknown detail: {}. Use one of: name, brief, full",
             repeated(other)
         ))),
     }
@@ -366,7 +363,7 @@ fn all_servers(view: View<'_>, level: DetailLevel) -> Action {
     let mut names = Vec::new();
     let mut live = Vec::new();
     for (index, server) in view.snapshot.servers.iter().enumerate() {
-        match server.visibility(view.snapshot.settings.listing) {
+        match server.visibility(view.snapshot.settings.lists.listing) {
             ServerVisibility::Hidden => {}
             ServerVisibility::Offered { trouble, .. } => offered.push((server, trouble)),
             ServerVisibility::Live(exposed) => {
@@ -428,11 +425,11 @@ fn server_line(server: &ServerView, trouble: Option<&str>, level: DetailLevel) -
 fn line(view: View<'_>, at: ToolRef, level: DetailLevel) -> Raw {
     match level {
         DetailLevel::Full => full_definition(view, at),
-        _ => load::tool_line(view, at, &view.snapshot.qualified(at), level),
+        _ => load::tool_line(view, at, &view.snapshot.tools().qualified(at), level),
     }
 }
 
 fn full_definition(view: View<'_>, at: ToolRef) -> Raw {
-    let (_, tool) = view.snapshot.tool(at);
-    edit::set(&tool.raw, "name", &Raw::encode(&view.snapshot.qualified(at)))
+    let (_, tool) = view.snapshot.tools().tool(at);
+    edit::set(&tool.raw, "name", &Raw::encode(&view.snapshot.tools().qualified(at)))
 }

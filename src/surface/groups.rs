@@ -5,7 +5,8 @@ use serde_json::json;
 use super::{
     Action, View, answered,
     budget::{self, ServerLine},
-    definition, discover, failure, load, mcp_apps,
+    definition, discover, failure, load,
+    own_tools::{CALL_DYNAMIC_TOOL, GET_DYNAMIC_TOOLS},
     section::{self, DetailLevel, Section},
 };
 use crate::{
@@ -13,9 +14,6 @@ use crate::{
     config::Listing,
     wire::{Raw, edit},
 };
-
-pub(super) const GET_DYNAMIC_TOOLS: &str = "get_dynamic_tools";
-pub(super) const CALL_DYNAMIC_TOOL: &str = "call_dynamic_tool";
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let get = json!({
@@ -37,7 +35,8 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     });
     let call = json!({
         "name": CALL_DYNAMIC_TOOL,
-        "description": described(view, "Call a tool of a group. Its result comes unchanged."),
+        "description": described(view, "Call a tool of a group. Returns the tool's result \
+            unchanged."),
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -49,10 +48,10 @@ pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
         },
     });
     let mut tools = vec![definition::meta_tool(view, get), definition::meta_tool(view, call)];
-    if view.snapshot.settings.listing == Listing::Stable {
+    if view.snapshot.settings.lists.listing == Listing::Stable {
         tools.extend(discover::calling_tools(view));
     }
-    tools.extend(mcp_apps::tools(view));
+    tools.extend(definition::tools_with_interface(view));
     tools
 }
 
@@ -72,16 +71,19 @@ fn described(view: View<'_>, preamble: &str) -> String {
 
 fn line(view: View<'_>, server: &ServerView) -> Option<ServerLine> {
     let about = server.description.as_deref().unwrap_or_default();
-    let cause =
-        server.failure.as_deref().filter(|_| view.snapshot.settings.listing == Listing::Growing);
-    let failure = match (server.visibility(view.snapshot.settings.listing), &server.presence) {
+    let cause = server
+        .failure
+        .as_deref()
+        .filter(|_| view.snapshot.settings.lists.listing == Listing::Growing);
+    let failure = match (server.visibility(view.snapshot.settings.lists.listing), &server.presence)
+    {
         (ServerVisibility::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
         (ServerVisibility::Offered { trouble: None, .. }, _) => {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))
         }
         (ServerVisibility::Hidden, Presence::Evicted) => {
-            let cause = cause.unwrap_or("for some reason");
-            format!(" (failed three times, and is not tried again: {cause})")
+            let cause = cause.unwrap_or("unknown cause");
+            format!(" (failed three times and is not available: {cause})")
         }
         (ServerVisibility::Hidden, _) => return None,
         (ServerVisibility::Live(_), _) => String::new(),
@@ -143,7 +145,7 @@ pub(super) fn call_dynamic_tool(view: View<'_>, params: &Raw, arguments: &Raw) -
     };
     // A search returns the name with its server before it.
     let own_name = name.strip_prefix(&group).and_then(|rest| rest.strip_prefix('/'));
-    let resolved = view.snapshot.resolve_in(server, own_name.unwrap_or(&name));
+    let resolved = view.snapshot.tools().resolve_in(server, own_name.unwrap_or(&name));
     match view.judge(&format!("{group}/{}", own_name.unwrap_or(&name)), resolved) {
         Ok(at) => view.call_instead(at, params, &args),
         Err(action) => action,

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{
     Action, MAX_NAME_LIST_BYTES, View, definition, failure,
+    own_tools::LOAD_MCP,
     section::{self, DetailLevel, Section},
     text::{first_sentence, repeated, shortened, without_hidden},
 };
@@ -12,8 +13,6 @@ use crate::{
     config::{Listing, Surface, is_hidden},
     wire::{Raw, edit},
 };
-
-pub(super) const LOAD_MCP: &str = "load_mcp";
 
 /// Maximum length of a server's instructions in a report, in bytes.
 const MAX_INSTRUCTIONS_BYTES: usize = 1500;
@@ -26,8 +25,8 @@ pub(super) fn definition(view: View<'_>) -> Raw {
         view,
         json!({
             "name": LOAD_MCP,
-            "description": "Load an MCP server from <mcp_servers> and return what it has. \
-                Loading a loaded server again does no harm.",
+            "description": "Load an MCP server from <mcp_servers> and list its tools. Loading it \
+                again has no effect.",
             "inputSchema": {
                 "type": "object",
                 "properties": {"mcp_name": {"type": "string", "description": "The server's name"}},
@@ -141,15 +140,15 @@ pub(super) fn tools_section<'a>(
     server: usize,
     exposed: &'a Exposed,
 ) -> Section<'a> {
-    let level = match view.snapshot.settings.listing {
+    let level = match view.snapshot.settings.lists.listing {
         Listing::Growing => DetailLevel::Described,
         Listing::Stable => DetailLevel::Full,
     };
     Section::new(exposed.names_for_model(), level, move |at, level| {
         let at = ToolRef { server, tool: exposed.for_model[at] };
         let name = match view.surface {
-            Surface::Discover | Surface::Groups => view.snapshot.qualified(at),
-            Surface::Activate | Surface::Direct => view.snapshot.listed_name(at).to_owned(),
+            Surface::Discover | Surface::Groups => view.snapshot.tools().qualified(at),
+            Surface::Activate | Surface::Direct => view.snapshot.tools().listed_name(at).to_owned(),
         };
         tool_line(view, at, &name, level)
     })
@@ -157,7 +156,7 @@ pub(super) fn tools_section<'a>(
 
 /// Writes a tool under `name`, with as much of its definition as `level` asks for.
 pub(super) fn tool_line(view: View<'_>, at: ToolRef, name: &str, level: DetailLevel) -> Raw {
-    let (_, tool) = view.snapshot.tool(at);
+    let (_, tool) = view.snapshot.tools().tool(at);
     let line = |description: &str| Raw::encode(&json!({"name": name, "description": description}));
     match level {
         DetailLevel::Full => {

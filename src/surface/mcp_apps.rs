@@ -4,11 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::{View, activate, definition, discover, groups, load};
+use super::{View, own_tools::is_reserved};
 use crate::{
     catalog::{Exposed, ServerId, ServerView, ServerVisibility, Tool, tool_names::is_listable},
     config::Surface,
-    wire::Raw,
 };
 
 /// The state of MCP Apps in a host that can show them.
@@ -17,26 +16,6 @@ pub struct Apps {
     /// The server whose interface the host has read last. Calls of an MCP App are meant for this
     /// server.
     pub last_read: Option<ServerId>,
-}
-
-/// Returns the tools with an interface of every loaded server, for surfaces that list no other
-/// tools of servers.
-pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
-    let names = InterfaceToolNames::of(view);
-    if !names.is_any() {
-        return Vec::new();
-    }
-    let servers = listed_servers(view).into_iter();
-    let tools = servers.flat_map(|(server, exposed)| {
-        let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
-        tools.map(move |(tool, listed)| (server, tool, listed))
-    });
-    let with_interface = tools.filter(|(_, tool, _)| tool.interface().is_some());
-    with_interface
-        .map(|(server, tool, listed)| {
-            definition::listed_tool(view, server, tool, names.name(tool, listed))
-        })
-        .collect()
 }
 
 /// The servers' own names for their tools, and the number of servers that have a tool of each name.
@@ -60,7 +39,7 @@ impl<'a> InterfaceToolNames<'a> {
         Self { view, count }
     }
 
-    fn is_any(&self) -> bool {
+    pub(super) fn is_any(&self) -> bool {
         !self.count.is_empty()
     }
 
@@ -72,37 +51,26 @@ impl<'a> InterfaceToolNames<'a> {
         let is_free = self.count.get(own) == Some(&1)
             && is_listable(own)
             && !is_reserved(own)
-            && !snapshot.names_a_server(own)
-            && snapshot.listed(own).is_none();
+            && !snapshot.tools().names_a_server(own)
+            && snapshot.tools().listed(own).is_none();
         if is_free && tool.interface().is_some() { own } else { listed }
     }
 }
 
 /// Returns the servers whose tools are listed, with the exposed catalog of each.
-fn listed_servers(view: View<'_>) -> Vec<(&ServerView, &Exposed)> {
+pub(super) fn listed_servers(view: View<'_>) -> Vec<(&ServerView, &Exposed)> {
     let servers = view.snapshot.servers.iter().map(AsRef::as_ref);
     servers
-        .filter_map(|server: &ServerView| match server.visibility(view.snapshot.settings.listing) {
-            ServerVisibility::Live(exposed) => Some((server, exposed)),
-            ServerVisibility::Offered { known: Some(exposed), .. }
-                if view.surface == Surface::Direct =>
-            {
-                Some((server, exposed))
+        .filter_map(|server: &ServerView| {
+            match server.visibility(view.snapshot.settings.lists.listing) {
+                ServerVisibility::Live(exposed) => Some((server, exposed)),
+                ServerVisibility::Offered { known: Some(exposed), .. }
+                    if view.surface == Surface::Direct =>
+                {
+                    Some((server, exposed))
+                }
+                ServerVisibility::Offered { .. } | ServerVisibility::Hidden => None,
             }
-            ServerVisibility::Offered { .. } | ServerVisibility::Hidden => None,
         })
         .collect()
-}
-
-/// Returns whether the name is reserved for tools of dormouse.
-fn is_reserved(name: &str) -> bool {
-    let ours = [
-        discover::DISCOVER_TOOL,
-        discover::USE_TOOL,
-        discover::USE_READONLY_TOOL,
-        load::LOAD_MCP,
-        groups::GET_DYNAMIC_TOOLS,
-        groups::CALL_DYNAMIC_TOOL,
-    ];
-    ours.contains(&name) || name.starts_with(activate::ACTIVATE_PREFIX)
 }

@@ -11,6 +11,7 @@ mod discover;
 mod groups;
 mod load;
 mod mcp_apps;
+mod own_tools;
 mod section;
 mod text;
 
@@ -92,21 +93,23 @@ impl View<'_> {
         if let (Surface::Direct, Some(server)) = (self.surface, self.snapshot.sole) {
             return self.call_of_sole(server, &name, params);
         }
-        if self.lists_tools() && self.snapshot.listed(&name).is_some() {
+        if self.lists_tools() && self.snapshot.tools().listed(&name).is_some() {
             // A wrapped server may have a tool with the name of one of dormouse's tools.
             return self.call_directly(&name, params);
         }
         let own = match name.as_str() {
-            discover::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
-            discover::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
-            discover::USE_READONLY_TOOL if self.snapshot.settings.split_calls => {
+            own_tools::DISCOVER_TOOL => Some(discover::discover_tool(self, &arguments)),
+            own_tools::USE_TOOL => Some(discover::use_tool(self, params, &arguments)),
+            own_tools::USE_READONLY_TOOL if self.snapshot.settings.lists.split_calls => {
                 Some(discover::use_readonly_tool(self, params, &arguments))
             }
-            load::LOAD_MCP if self.snapshot.sole.is_none() => {
+            own_tools::LOAD_MCP if self.snapshot.sole.is_none() => {
                 Some(load::load_mcp(self, &arguments))
             }
-            groups::GET_DYNAMIC_TOOLS => Some(groups::get_dynamic_tools(self, &arguments)),
-            groups::CALL_DYNAMIC_TOOL => Some(groups::call_dynamic_tool(self, params, &arguments)),
+            own_tools::GET_DYNAMIC_TOOLS => Some(groups::get_dynamic_tools(self, &arguments)),
+            own_tools::CALL_DYNAMIC_TOOL => {
+                Some(groups::call_dynamic_tool(self, params, &arguments))
+            }
             _ => activate::activate(self, &name),
         };
         own.unwrap_or_else(|| self.call_directly(&name, params))
@@ -131,7 +134,7 @@ impl View<'_> {
     /// server itself must reject a name that it does not list.
     fn call_of_sole(self, server: usize, name: &str, params: &Raw) -> Action {
         let server_view = &self.snapshot.servers[server];
-        match self.snapshot.resolve_in(server, name) {
+        match self.snapshot.tools().resolve_in(server, name) {
             Resolved::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
             _ => match &server_view.presence {
                 Presence::Live { .. } => {
@@ -148,7 +151,7 @@ impl View<'_> {
     fn call_directly(self, name: &str, params: &Raw) -> Action {
         match self.resolve(name) {
             Ok(at) => {
-                let (_, tool) = self.snapshot.tool(at);
+                let (_, tool) = self.snapshot.tools().tool(at);
                 let params = if tool.name == name {
                     params.clone()
                 } else {
@@ -162,7 +165,7 @@ impl View<'_> {
 
     /// Forwards a call that an agent made through one of dormouse's tools.
     fn call_instead(self, at: ToolRef, params: &Raw, arguments: &Raw) -> Action {
-        let (_, tool) = self.snapshot.tool(at);
+        let (_, tool) = self.snapshot.tools().tool(at);
         let name = Raw::encode(&tool.name);
         let params = edit::set_each(params, &[("name", &name), ("arguments", arguments)]);
         Action::Forward { server: self.id(at.server), params }
@@ -170,9 +173,9 @@ impl View<'_> {
 
     /// Returns the live tool of this name, or else the action to take.
     fn resolve(self, name: &str) -> Result<ToolRef, Action> {
-        match (self.snapshot.resolve_tool(name), self.last_app()) {
+        match (self.snapshot.tools().resolve_tool(name), self.last_app()) {
             (Resolved::Ambiguous { candidates }, Some(app)) => {
-                let own = self.snapshot.resolve_in(app, name);
+                let own = self.snapshot.tools().resolve_in(app, name);
                 let is_own = matches!(own, Resolved::Tool(_));
                 self.judge(name, if is_own { own } else { Resolved::Ambiguous { candidates } })
             }
@@ -187,7 +190,7 @@ impl View<'_> {
 
     /// Returns the tool of this name, loaded or only known, or else the action to take.
     fn resolve_known(self, name: &str) -> Result<ToolRef, Action> {
-        match self.snapshot.known_tool(name) {
+        match self.snapshot.tools().known_tool(name) {
             Some(at) => Ok(at),
             None => self.resolve(name),
         }
@@ -216,7 +219,7 @@ impl View<'_> {
         let name = &self.snapshot.servers[server].name;
         match why {
             WithheldReason::SwitchedOff => failure(format!(
-                "The tool {tool:?} of server {name:?} is switched off by the config of dormouse"
+                "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"
             )),
             WithheldReason::Changed => {
                 Action::Reexamine { server: self.id(server), result: blocked(name, tool) }
@@ -226,13 +229,14 @@ impl View<'_> {
 
     fn unknown_tool(self, name: &str) -> String {
         let name = &text::repeated(name);
-        let names = self.snapshot.known_tools().map(|at| self.snapshot.qualified(at));
+        let names =
+            self.snapshot.tools().known_tools().map(|at| self.snapshot.tools().qualified(at));
         let near = text::near_misses(name, names);
         let unloaded = self.snapshot.loadable();
         match (near.is_empty(), unloaded.is_empty()) {
             (false, _) => format!("Unknown tool: {name}. Did you mean: {}?", near.join(", ")),
             (true, false) => format!(
-                "Unknown tool: {name}. These servers are not loaded yet, and may have it: {}",
+                "Unknown tool: {name}. These servers are not loaded yet and may have it: {}",
                 section::name_list(&unloaded, MAX_NAME_LIST_BYTES)
             ),
             (true, true) => format!("Unknown tool: {name}"),
@@ -243,7 +247,7 @@ impl View<'_> {
 /// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's
 /// tool.
 pub fn calls_another(params: &Raw) -> bool {
-    let calling = [discover::USE_TOOL, discover::USE_READONLY_TOOL, groups::CALL_DYNAMIC_TOOL];
+    let calling = [own_tools::USE_TOOL, own_tools::USE_READONLY_TOOL, own_tools::CALL_DYNAMIC_TOOL];
     edit::get_str(params, "name").is_some_and(|name| calling.contains(&name.as_str()))
 }
 
@@ -266,9 +270,9 @@ pub fn failed(message: impl AsRef<str>) -> Raw {
 /// Returns the result of a call of a changed tool that has to be approved first.
 pub fn blocked(server: &str, tool: &str) -> Raw {
     failed(format!(
-        "The tool {tool:?} of server {server:?} is blocked: its definition is not what it was when \
-         it was first seen, or what it was is not known any more. Its owner has to look at it and \
-         run: dormouse approve {server} {tool}"
+        "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
+         was first seen, or cannot be compared. The user has to review it and run: dormouse \
+         approve {server} {tool}"
     ))
 }
 

@@ -182,7 +182,7 @@ pub(super) fn note(
 /// Returns the sentence on how to see everything that one server has, or all servers have.
 pub(super) fn rest_note(view: View<'_>, server: Option<&str>) -> String {
     let own = view.snapshot.sole.is_none().then_some(server).flatten();
-    match (view.surface, view.snapshot.settings.listing) {
+    match (view.surface, view.snapshot.settings.lists.listing) {
         (Surface::Activate | Surface::Direct, Listing::Growing) => {
             "Shortened to fit. Every tool stands in the list of tools.".to_owned()
         }

@@ -18,36 +18,20 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     AttemptError, Audience, Kinds, Lease, LoadError, StaysAwake,
     attempt::{ConnectSetup, ConnectedServer},
+    command::ActorCommand,
     connection::{OwnedConnection, ServerConnection},
     fetch::{self, FetchedLists},
     freshness::Freshness,
     greet::HandshakePlan,
-    handle::UpstreamInner,
     process::ShutdownPolicy,
     server_state::{LoadRefusal, ServerEvent, ServerState},
+    shared_server::SharedServer,
 };
 use crate::{
     catalog::{Origin, ProtocolSupport},
     config::Startup,
     protocol::Era,
 };
-
-pub(super) enum ActorCommand {
-    /// A caller needs the server and waits for it.
-    Want { host_era: Era, reply: oneshot::Sender<Result<Lease, LoadError>> },
-    /// Connects the server although no caller waits.
-    Begin { host_era: Era },
-    /// Reads the server's lists although no caller needs them.
-    Learn,
-    /// Treats the server as loaded, as in an earlier run.
-    Restore,
-    /// A condition that this task cannot await has changed.
-    Reevaluate,
-    /// Puts the server to sleep now, unless it must stay awake.
-    Sleep { reply: oneshot::Sender<Result<(), StaysAwake>> },
-    /// Another instance replaces this one, which ends as soon as nothing is in flight.
-    Retire,
-}
 
 /// Everything that can wake the actor.
 enum ActorEvent {
@@ -67,72 +51,80 @@ type AttemptFuture<T> = Pin<Box<dyn Future<Output = Result<Box<T>, AttemptError>
 
 /// A server that changes its lists whenever they are read must not keep dormouse reading them.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The task of one server, with everything that it owns.
 pub(super) struct ServerActor {
-    shared: Arc<UpstreamInner>,
+    shared: Arc<SharedServer>,
     setup: ConnectSetup,
-    inbox: mpsc::UnboundedReceiver<ActorCommand>,
-    stop: CancellationToken,
+    inbox: Inbox,
     /// `None` only inside `play`.
     state: Option<ServerState<OwnedConnection>>,
-    waiters: Vec<(Era, oneshot::Sender<Result<Lease, LoadError>>)>,
-    attempt: Option<AttemptFuture<ConnectedServer>>,
-    /// The end of the previous process. A new process waits for it, since both may use the same
-    /// lock or port.
-    ending: Option<AbortOnDropHandle<()>>,
-    refresh: Option<AttemptFuture<FetchedLists>>,
-    refresh_not_before: Instant,
-    /// The era in which the last attempt began.
-    attempted_era: Era,
-    /// The number of announced list changes when the last refresh began.
-    announced_before_refresh: u64,
-    /// The era of the host that last needed the server.
-    host_era: Era,
-    /// The eras and framings known from other runs; `None` before they were read from disk.
-    spoken: Option<ProtocolSupport>,
-    freshness: Freshness,
+    connecting: Connecting,
+    refresh: Refresh,
+    eras: Eras,
     is_first_attempt_over: bool,
-    is_retiring: bool,
     /// The cause of the last failure that was logged; `None` once the server has been reached
     /// again.
     logged: Option<String>,
 }
 
+/// The sources of commands.
+struct Inbox {
+    commands: mpsc::UnboundedReceiver<ActorCommand>,
+    stop: CancellationToken,
+    is_retiring: bool,
+}
+
+/// The attempt in progress, and the callers that wait for it.
+#[derive(Default)]
+struct Connecting {
+    waiters: Vec<(Era, oneshot::Sender<Result<Lease, LoadError>>)>,
+    attempt: Option<AttemptFuture<ConnectedServer>>,
+    /// The end of the previous process. A new process waits for it, since both may use the same
+    /// lock or port.
+    ending: Option<AbortOnDropHandle<()>>,
+}
+
+/// The reading of lists that have changed or expired.
+struct Refresh {
+    running: Option<AttemptFuture<FetchedLists>>,
+    not_before: Instant,
+    /// The number of announced list changes when the last refresh began.
+    announced_before: u64,
+    freshness: Freshness,
+}
+
+/// The eras of the server and of its hosts.
+struct Eras {
+    /// The era in which the last attempt began.
+    attempted: Era,
+    /// The era of the host that last needed the server.
+    host: Era,
+    /// The eras and framings known from other runs; `None` before they were read from disk.
+    known: Option<ProtocolSupport>,
+}
+
 impl ServerActor {
     pub(super) fn new(
-        shared: Arc<UpstreamInner>,
+        shared: Arc<SharedServer>,
         setup: ConnectSetup,
-        inbox: mpsc::UnboundedReceiver<ActorCommand>,
+        commands: mpsc::UnboundedReceiver<ActorCommand>,
         stop: CancellationToken,
     ) -> Self {
         let now = Instant::now();
         let is_hybrid = setup.config.startup == Startup::Hybrid;
         let freshness = Freshness::new(is_hybrid, setup.context.catalog_ttl);
         Self {
-            state: Some(Self::initial_state(&shared)),
+            state: Some(initial_state(&shared)),
             shared,
             setup,
-            inbox,
-            stop,
-            waiters: Vec::new(),
-            attempt: None,
-            ending: None,
-            refresh: None,
-            refresh_not_before: now,
-            attempted_era: Era::Legacy,
-            announced_before_refresh: 0,
-            host_era: Era::Legacy,
-            spoken: None,
-            freshness,
+            inbox: Inbox { commands, stop, is_retiring: false },
+            connecting: Connecting::default(),
+            refresh: Refresh { running: None, not_before: now, announced_before: 0, freshness },
+            eras: Eras { attempted: Era::Legacy, host: Era::Legacy, known: None },
             is_first_attempt_over: false,
-            is_retiring: false,
             logged: None,
         }
-    }
-
-    fn initial_state(shared: &UpstreamInner) -> ServerState<OwnedConnection> {
-        let state = ServerState::initial(shared.config.enabled, shared.is_known());
-        shared.status.lock().update(&state);
-        state
     }
 
     pub(super) async fn run(mut self) {
@@ -142,7 +134,7 @@ impl ServerActor {
                 ActorEvent::Command(command) => self.handle_command(command),
                 ActorEvent::Attempted(outcome) => self.finish_attempt(outcome),
                 ActorEvent::Died => self.handle_death(),
-                ActorEvent::Idled if self.is_retiring => {
+                ActorEvent::Idled if self.inbox.is_retiring => {
                     if self.is_closed_for_use() {
                         return self.stop().await;
                     }
@@ -151,7 +143,7 @@ impl ServerActor {
                 ActorEvent::RetryDue => self.apply(ServerEvent::RetryDue),
                 ActorEvent::LoggedIn => self.apply(ServerEvent::LoggedIn),
                 ActorEvent::Expired => {
-                    self.freshness.clear();
+                    self.refresh.freshness.clear();
                     if matches!(self.state, Some(ServerState::Awake { .. })) {
                         self.setup.stale.mark(Kinds::ALL);
                     } else {
@@ -161,7 +153,7 @@ impl ServerActor {
                 ActorEvent::ListsChanged(kinds) => self.begin_refresh(kinds),
                 ActorEvent::Refreshed(outcome) => self.finish_refresh(outcome),
             }
-            if self.is_retiring && !matches!(self.state, Some(ServerState::Awake { .. })) {
+            if self.inbox.is_retiring && !matches!(self.state, Some(ServerState::Awake { .. })) {
                 return self.stop().await;
             }
         }
@@ -180,29 +172,34 @@ impl ServerActor {
             _ => None,
         };
         let may_idle = self.shared.subscriptions.uris().is_empty();
-        let idle_timeout = if self.is_retiring {
+        let idle_timeout = if self.inbox.is_retiring {
             Some(Duration::ZERO)
         } else {
-            self.setup.config.idle_timeout.filter(|_| may_idle)
+            self.setup.config.timeouts.idle.filter(|_| may_idle)
         };
-        let may_sleep = self.is_retiring || self.setup.config.startup != Startup::Eager;
+        let may_sleep = self.inbox.is_retiring || self.setup.config.startup != Startup::Eager;
         let is_asleep = matches!(self.state, Some(ServerState::Asleep { .. }));
-        let is_awake = owned.is_some() && self.refresh.is_none();
-        let expires_at = self.freshness.expires_at(is_awake).filter(|_| is_awake || is_asleep);
+        let is_awake = owned.is_some() && self.refresh.running.is_none();
+        let expires_at =
+            self.refresh.freshness.expires_at(is_awake).filter(|_| is_awake || is_asleep);
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => ActorEvent::Stopped,
-            command = self.inbox.recv() => command.map_or(ActorEvent::Stopped, ActorEvent::Command),
-            outcome = poll_work(&mut self.attempt) => {
-                self.attempt = None;
+            () = self.inbox.stop.cancelled() => ActorEvent::Stopped,
+            command = self.inbox.commands.recv() => {
+                command.map_or(ActorEvent::Stopped, ActorEvent::Command)
+            }
+            outcome = poll_work(&mut self.connecting.attempt) => {
+                self.connecting.attempt = None;
                 ActorEvent::Attempted(outcome)
             }
-            () = poll_with(owned.as_ref(), |owned| async move { owned.peer.closed().await }) => ActorEvent::Died,
-            outcome = poll_work(&mut self.refresh) => {
-                self.refresh = None;
+            () = poll_with(owned.as_ref(), |owned| async move { owned.peer.closed().await }) => {
+                ActorEvent::Died
+            }
+            outcome = poll_work(&mut self.refresh.running) => {
+                self.refresh.running = None;
                 ActorEvent::Refreshed(outcome)
             }
-            kinds = self.setup.stale.take(), if owned.is_some() && self.refresh.is_none() => {
+            kinds = self.setup.stale.take(), if is_awake => {
                 ActorEvent::ListsChanged(kinds)
             }
             () = poll_with(retry_at, tokio::time::sleep_until) => ActorEvent::RetryDue,
@@ -219,12 +216,12 @@ impl ServerActor {
     fn handle_command(&mut self, command: ActorCommand) {
         match command {
             ActorCommand::Want { host_era, reply } => {
-                if self.has_ended() {
+                if has_ended(self.state.as_ref()) {
                     // Noticed here before the event for it was handled.
                     self.handle_death();
                 }
                 if self.should_reconnect(host_era) {
-                    self.host_era = host_era;
+                    self.eras.host = host_era;
                     self.cancel_refresh();
                     self.apply(ServerEvent::Unsuitable);
                 }
@@ -235,12 +232,12 @@ impl ServerActor {
                     let _ = reply.send(Ok(lease.mark_used()));
                     return;
                 }
-                self.host_era = host_era;
-                self.waiters.push((host_era, reply));
+                self.eras.host = host_era;
+                self.connecting.waiters.push((host_era, reply));
                 self.apply(ServerEvent::Wanted);
             }
             ActorCommand::Begin { host_era } => {
-                self.host_era = host_era;
+                self.eras.host = host_era;
                 self.apply(ServerEvent::Wanted);
             }
             ActorCommand::Learn => self.learn(),
@@ -252,7 +249,7 @@ impl ServerActor {
                 // The caller may have stopped waiting.
                 let _ = reply.send(self.sleep());
             }
-            ActorCommand::Retire => self.is_retiring = true,
+            ActorCommand::Retire => self.inbox.is_retiring = true,
         }
     }
 
@@ -288,7 +285,7 @@ impl ServerActor {
             return false;
         }
         let Some(recalled) = self.shared.observer.recall() else { return false };
-        self.freshness.restore(&recalled);
+        self.refresh.freshness.restore(&recalled);
         self.apply(ServerEvent::Recalled);
         self.shared.publish_recalled(recalled.catalog, origin);
         true
@@ -301,7 +298,8 @@ impl ServerActor {
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return false };
         let connection = &owned.connection;
         !connection.is_used()
-            && (self.is_in_another_era(connection, host_era) || self.declares_too_little(connection))
+            && (self.is_in_another_era(connection, host_era)
+                || self.declares_too_little(connection))
             // A request of dormouse itself may be in flight; the connection stays then.
             && connection.activity.try_close()
     }
@@ -310,7 +308,7 @@ impl ServerActor {
     fn is_in_another_era(&self, connection: &ServerConnection, host_era: Era) -> bool {
         let connected = connection.greeting.era;
         let protocol = self.setup.config.protocol;
-        let spoken = self.spoken.unwrap_or_default();
+        let spoken = self.eras.known.unwrap_or_default();
         host_era != connected
             && HandshakePlan::choose(protocol, host_era, spoken) != HandshakePlan::Only(connected)
     }
@@ -323,27 +321,24 @@ impl ServerActor {
     /// Returns the era of the first waiting host if the connection suits none of the waiting hosts.
     /// An attempt that was begun in that era is not repeated: the server does not speak it.
     fn better_era(&self, owned: &OwnedConnection) -> Option<Era> {
-        let (first, _) = self.waiters.first()?;
+        let (first, _) = self.connecting.waiters.first()?;
         let connection = &owned.connection;
         if self.declares_too_little(connection) {
             return Some(*first);
         }
         let is_mismatch = |(era, _): &(Era, _)| self.is_in_another_era(connection, *era);
-        let is_other = *first != self.attempted_era && self.waiters.iter().all(is_mismatch);
+        let is_other =
+            *first != self.eras.attempted && self.connecting.waiters.iter().all(is_mismatch);
         is_other.then_some(*first)
-    }
-
-    fn has_ended(&self) -> bool {
-        matches!(&self.state, Some(ServerState::Awake { connection: owned, .. }) if owned.connection.peer.is_closed())
     }
 
     fn finish_attempt(&mut self, outcome: Result<Box<ConnectedServer>, AttemptError>) {
         match outcome {
             Ok(connected) => {
                 let ConnectedServer { owned, timing } = *connected;
-                self.spoken = Some(owned.connection.terms.spoken);
+                self.eras.known = Some(owned.connection.terms.spoken);
                 if let Some(host_era) = self.better_era(&owned) {
-                    self.host_era = host_era;
+                    self.eras.host = host_era;
                     return self.apply(ServerEvent::Mismatched(owned));
                 }
                 let mut status = self.shared.status.lock();
@@ -354,7 +349,7 @@ impl ServerActor {
             }
             Err(error) => {
                 // The program behind the config may have changed, and speak another era.
-                self.spoken = Some(ProtocolSupport::default());
+                self.eras.known = Some(ProtocolSupport::default());
                 self.shared.status.lock().last_error = Some(error.to_string());
                 self.apply(ServerEvent::Failed(Arc::new(error)));
                 self.postpone_expiry();
@@ -365,13 +360,13 @@ impl ServerActor {
     /// Notes that a due refresh has failed.
     fn postpone_expiry(&mut self) {
         if let Some(known) = self.shared.catalog.load_full() {
-            self.freshness.postpone(&known);
+            self.refresh.freshness.postpone(&known);
         }
     }
 
     fn cancel_refresh(&mut self) {
         self.setup.stale.note_read(self.setup.stale.announced_count());
-        self.refresh = None;
+        self.refresh.running = None;
         self.postpone_expiry();
     }
 
@@ -416,11 +411,11 @@ impl ServerActor {
             return self.setup.stale.note_read(self.setup.stale.announced_count());
         }
         let Some(ServerState::Awake { connection: owned, .. }) = &self.state else { return };
-        let (connection, not_before) = (owned.connection.clone(), self.refresh_not_before);
+        let (connection, not_before) = (owned.connection.clone(), self.refresh.not_before);
         let config = self.setup.config.clone();
         // Changes that the server announces from here on may be missing in the lists that are read.
-        self.announced_before_refresh = self.setup.stale.announced_count();
-        self.refresh = Some(Box::pin(async move {
+        self.refresh.announced_before = self.setup.stale.announced_count();
+        self.refresh.running = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
             let silence = config.timeouts.request;
             let ServerConnection { peer, greeting, terms, .. } = connection.as_ref();
@@ -429,25 +424,26 @@ impl ServerActor {
     }
 
     fn finish_refresh(&mut self, outcome: Result<Box<FetchedLists>, AttemptError>) {
-        self.refresh_not_before = Instant::now() + MIN_REFRESH_INTERVAL;
+        self.refresh.not_before = Instant::now() + MIN_REFRESH_INTERVAL;
         match outcome {
             Ok(lists) => {
                 // True if the server has announced a change; false if the lists are read for
                 // another reason.
                 let is_announced =
-                    self.announced_before_refresh > self.setup.stale.last_read_count();
+                    self.refresh.announced_before > self.setup.stale.last_read_count();
                 let audience = if is_announced { Audience::Unaware } else { Audience::All };
                 self.shared.merge(*lists, audience);
                 if let Some(known) = self.shared.catalog.load_full() {
-                    self.freshness.renew(&known);
+                    self.refresh.freshness.renew(&known);
                 }
             }
             Err(error) => {
-                tracing::warn!(server = self.name(), %error, "cannot list anew; keeping what is known");
+                tracing::warn!(server = self.name(), %error, "cannot refresh the lists; keeping \
+                    the known catalog");
                 self.postpone_expiry();
             }
         }
-        self.setup.stale.note_read(self.announced_before_refresh);
+        self.setup.stale.note_read(self.refresh.announced_before);
     }
 
     fn first_attempt_over(&mut self) {
@@ -458,23 +454,36 @@ impl ServerActor {
 
     async fn stop(mut self) {
         self.first_attempt_over();
-        if self.is_retiring {
+        if self.inbox.is_retiring {
             // The handle may be held long after this.
             self.shared.catalog.store(None);
         }
-        if !self.waiters.is_empty() {
+        if !self.connecting.waiters.is_empty() {
             self.refuse(&LoadRefusal::Unreachable { cause: Arc::new(AttemptError::ShuttingDown) });
         }
         // Dropping an attempt kills the process that it started.
-        self.attempt = None;
+        self.connecting.attempt = None;
         if let Some(ServerState::Awake { connection: owned, .. }) = self.state.take() {
             owned.end(ShutdownPolicy::QUICK).await;
         }
-        effects::wait_for_end(self.ending.take()).await;
+        effects::wait_for_end(self.connecting.ending.take()).await;
     }
 
     fn name(&self) -> &str {
         &self.setup.config.name
+    }
+}
+
+fn initial_state(shared: &SharedServer) -> ServerState<OwnedConnection> {
+    let state = ServerState::initial(shared.config.enabled, shared.is_known());
+    shared.status.lock().update(&state);
+    state
+}
+
+fn has_ended(state: Option<&ServerState<OwnedConnection>>) -> bool {
+    match state {
+        Some(ServerState::Awake { connection: owned, .. }) => owned.connection.peer.is_closed(),
+        _ => false,
     }
 }
 

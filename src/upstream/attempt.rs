@@ -5,7 +5,7 @@
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
@@ -13,13 +13,15 @@ use arc_swap::ArcSwapOption;
 use super::{
     AttemptError, Context, Kinds, Observer,
     activity::Activity,
+    connect_timing::{ConnectTiming, PhaseClock},
     connection::{Carrier, ConnectionTerms, OwnedConnection, ServerConnection},
-    fetch::{self, StaleLists},
+    fetch,
     greet::{Handshake, HandshakePlan},
     http,
     inbound::ServerInbound,
     noise::Noise,
     process::{ServerProcess, ShutdownPolicy, StdioPipes},
+    stale_lists::StaleLists,
 };
 use crate::{
     catalog::{ProtocolSupport, ServerCatalog},
@@ -88,39 +90,6 @@ pub(super) async fn connect(
         AttemptError::Call { cause: CallError::Unauthorized(cause), .. } => cause.into(),
         failure => failure,
     })
-}
-
-/// The duration of each phase of an attempt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConnectTiming {
-    /// The start of the process, or the first HTTP exchange.
-    pub opening: Duration,
-    pub handshake: Duration,
-    /// `None` for a wake, which does not wait for the lists.
-    pub lists: Option<Duration>,
-}
-
-impl ConnectTiming {
-    pub fn total(&self) -> Duration {
-        self.opening + self.handshake + self.lists.unwrap_or_default()
-    }
-}
-
-/// Measures the phases of an attempt as it proceeds.
-struct PhaseClock {
-    last: Instant,
-    timing: ConnectTiming,
-}
-
-impl PhaseClock {
-    fn start() -> Self {
-        Self { last: Instant::now(), timing: ConnectTiming::default() }
-    }
-
-    fn lap(&mut self) -> Duration {
-        let now = Instant::now();
-        now - std::mem::replace(&mut self.last, now)
-    }
 }
 
 /// Returns the names of declared capabilities, in alphabetical order.

@@ -17,11 +17,11 @@ use crate::{
 pub enum AttemptError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    #[error("command not found: {command:?}; is it installed, and on PATH?")]
+    #[error("command not found: {command:?}; check that it is installed and on PATH")]
     CommandNotFound { command: String },
     #[error("cannot start {command:?}: {source}")]
     Spawn { command: String, source: io::Error },
-    #[error("it ended{status} during {phase}{said}")]
+    #[error("the server exited{status} during {phase}{said}")]
     Exited { phase: &'static str, status: String, said: String },
     #[error("{phase} did not end within {limit:?}{said}")]
     TimedOut { phase: &'static str, limit: Duration, said: String },
@@ -94,7 +94,10 @@ impl AttemptError {
     /// unasked, and that are stable as long as the cause is.
     pub(super) fn in_short(&self) -> String {
         match self {
-            Self::Exited { phase, status, .. } => format!("it ended{status} during {phase}"),
+            Self::Exited { phase, status, .. } => format!(
+                "the server exited{status} during \
+                {phase}"
+            ),
             Self::TimedOut { phase, limit, .. } => format!("{phase} did not end within {limit:?}"),
             other => other.to_string(),
         }
@@ -111,11 +114,13 @@ fn bounded(message: &str) -> String {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
     /// A load failed; `attempts_left` more may be tried.
-    #[error("failed to load {server:?}: {cause} ({attempts_left} {} left)", if *.attempts_left == 1 { "attempt" } else { "attempts" })]
+    #[error("failed to load {server:?}: {cause} ({attempts_left} {} \
+        left)", if *.attempts_left == 1 { "attempt" } else { "attempts" })]
     Failed { server: String, cause: Arc<AttemptError>, attempts_left: u8 },
     /// The third consecutive load failed.
     #[error(
-        "failed to load {server:?} after 3 attempts; the server will no longer be offered. Underlying error: {cause}"
+        "failed to load {server:?} after 3 attempts; the server will no longer be offered. \
+            Underlying error: {cause}"
     )]
     GivenUp { server: String, cause: Arc<AttemptError> },
     /// A server that is eager, or whose catalog is known, cannot be reached now.

@@ -1,15 +1,10 @@
 //! Reads a server's lists to their last page.
 
-use std::{
-    collections::HashSet,
-    sync::atomic::{AtomicU8, AtomicU64, Ordering},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
 use rmcp::model::ErrorCode;
-use tokio::sync::{Notify, watch};
 
-use super::{AttemptError, connection::ConnectionTerms};
+use super::{AttemptError, Kinds, connection::ConnectionTerms};
 use crate::{
     base::Lock,
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
@@ -18,92 +13,6 @@ use crate::{
     protocol::{Client, Era, Greeting, adapt, error, method, request_headers},
     wire::{Raw, edit},
 };
-
-/// A set of lists of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds(u8);
-
-impl Kinds {
-    pub const TOOLS: Self = Self(1);
-    pub const RESOURCES: Self = Self(2);
-    pub const TEMPLATES: Self = Self(4);
-    pub const PROMPTS: Self = Self(8);
-    pub const ALL: Self = Self(15);
-
-    /// Returns the lists that a server's notification announces as changed.
-    pub(super) fn changed_by(method: &str) -> Option<Self> {
-        match method {
-            method::TOOLS_LIST_CHANGED => Some(Self::TOOLS),
-            method::RESOURCES_LIST_CHANGED => Some(Self::RESOURCES.and(Self::TEMPLATES)),
-            method::PROMPTS_LIST_CHANGED => Some(Self::PROMPTS),
-            _ => None,
-        }
-    }
-
-    pub(super) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    fn intersects(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-}
-
-/// The lists that a server has announced as changed. A burst of announcements counts once.
-#[derive(Default)]
-pub(super) struct StaleLists {
-    kinds: AtomicU8,
-    marked: Notify,
-    /// The number of announcements, and how many of them the last reading covers.
-    announced: AtomicU64,
-    read: watch::Sender<u64>,
-}
-
-impl StaleLists {
-    /// Notes that the server has announced a change of these lists.
-    pub(super) fn announce(&self, kinds: Kinds) {
-        self.announced.fetch_add(1, Ordering::Relaxed);
-        self.mark(kinds);
-    }
-
-    pub(super) fn mark(&self, kinds: Kinds) {
-        self.kinds.fetch_or(kinds.0, Ordering::Relaxed);
-        self.marked.notify_one();
-    }
-
-    /// Returns the number of announcements. A reading that begins now covers them.
-    pub(super) fn announced_count(&self) -> u64 {
-        self.announced.load(Ordering::Relaxed)
-    }
-
-    /// Returns the number of announcements that the last reading covers.
-    pub(super) fn last_read_count(&self) -> u64 {
-        *self.read.borrow()
-    }
-
-    /// Tells waiting tasks that a reading that covers this many announcements has ended, with or
-    /// without success.
-    pub(super) fn note_read(&self, announced: u64) {
-        self.read.send_replace(announced);
-    }
-
-    /// Resolves when a reading covers all announcements made so far.
-    pub(super) async fn wait_until_read(&self) {
-        let announced = self.announced_count();
-        // Cannot fail, since `self` holds the sender.
-        let _ = self.read.subscribe().wait_for(|read| *read >= announced).await;
-    }
-
-    /// Waits until a list is marked as changed, and takes the marks.
-    pub(super) async fn take(&self) -> Kinds {
-        loop {
-            match self.kinds.swap(0, Ordering::Relaxed) {
-                0 => self.marked.notified().await,
-                kinds => return Kinds(kinds),
-            }
-        }
-    }
-}
 
 /// Maximum number of pages: a server with more may never end its list.
 const MAX_PAGES: usize = 1000;
@@ -235,7 +144,13 @@ pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
 fn has_proper_marks(server: &str, tool: &Tool) -> bool {
     let checked = request_headers::check_parameters(&tool.raw);
     if let Err(problem) = &checked {
-        tracing::warn!(server, tool = tool.name, problem, "left out a tool");
+        tracing::warn!(
+            server,
+            tool = tool.name,
+            problem,
+            "skipped a tool with invalid header \
+            parameters"
+        );
     }
     checked.is_ok()
 }
@@ -271,7 +186,7 @@ impl ListReader<'_> {
         if dropped > 0 {
             tracing::warn!(
                 server = self.server,
-                "left out {dropped} malformed, oversized or repeated items of {method}"
+                "skipped {dropped} malformed, oversized or repeated items of {method}"
             );
         }
         Ok(Some(items))
@@ -299,24 +214,24 @@ impl ListReader<'_> {
             self.note_ttl(&page);
             bytes += page.len();
             if bytes > MAX_LIST_BYTES {
-                return Err(refused(format!("its pages have more than {MAX_LIST_BYTES} bytes")));
+                return Err(refused(format!("the pages have more than {MAX_LIST_BYTES} bytes")));
             }
             let elements = edit::get(&page, member).and_then(|list| edit::elements(&list));
             items.extend(
-                elements.ok_or_else(|| refused(format!("its answer has no {member:?} array")))?,
+                elements.ok_or_else(|| refused(format!("the result has no {member:?} array")))?,
             );
             let max = if method == method::RESOURCES_LIST { MAX_RESOURCES } else { MAX_ITEMS };
             if items.len() > max {
-                return Err(refused(format!("it lists more than {max} items")));
+                return Err(refused(format!("the list has more than {max} items")));
             }
             cursor = edit::get(&page, "nextCursor").filter(|cursor| cursor.as_bytes() != b"null");
             match &cursor {
                 None => return Ok(items),
                 Some(next) if next.len() > MAX_CURSOR_BYTES => {
-                    return Err(refused("its cursor is too long".to_owned()));
+                    return Err(refused("the cursor is too long".to_owned()));
                 }
                 Some(next) if !cursors.insert(next.clone()) || cursors.len() >= MAX_PAGES => {
-                    return Err(refused("its pages never end".to_owned()));
+                    return Err(refused("the list has too many pages".to_owned()));
                 }
                 Some(_) => {}
             }
@@ -330,7 +245,8 @@ impl ListReader<'_> {
         if method != method::RESOURCE_TEMPLATES_LIST {
             tracing::warn!(
                 server = self.server,
-                "it declares what {method} lists and does not know the method; the list is empty"
+                "the server declares a capability but lacks its method {method}; treating the \
+                    list as empty"
             );
         }
     }
@@ -376,8 +292,14 @@ mod tests {
 
     #[test]
     fn invalid_header_tools_are_dropped_only_for_modern_http_servers() {
-        let good = r#"{"name":"good","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}},"n":1e2}"#;
-        let bad = r#"{"name":"bad","inputSchema":{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}}"#;
+        let good = concat!(
+            r#"{"name":"good","inputSchema":{"properties":{"#,
+            r#""a":{"type":"string","x-mcp-header":"A"}}},"n":1e2}"#
+        );
+        let bad = concat!(
+            r#"{"name":"bad","inputSchema":{"properties":{"#,
+            r#""a":{"type":"object","x-mcp-header":"A"}}}}"#
+        );
         let page = |tools: &str| {
             Raw::parse(format!(r#"{{"tools":[{tools}],"nextCursor":"c","x":1e2}}"#)).unwrap()
         };

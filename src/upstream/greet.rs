@@ -86,7 +86,7 @@ impl Handshake<'_> {
             HandshakePlan::Only(Era::Modern) => match read_discover(&self.discover().await?) {
                 DiscoverAnswer::Modern(greeting) => Ok(accept_modern(greeting, spoken)),
                 DiscoverAnswer::Legacy => {
-                    let message = "it does not speak 2026-07-28".to_owned();
+                    let message = "the server does not speak 2026-07-28".to_owned();
                     Err(AttemptError::Incompatible(message))
                 }
                 DiscoverAnswer::Unusable(message) => Err(AttemptError::Incompatible(message)),

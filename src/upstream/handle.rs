@@ -1,171 +1,30 @@
 //! The handle on a server, for everyone but its actor.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::Instant,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    AttemptError, Audience, HttpClient, Kinds, LoadError, Observer, Status, StaysAwake, Watchdog,
-    activity::ActivityGuard,
-    actor::{ActorCommand, ServerActor},
-    attempt::ConnectSetup,
-    connection::ServerConnection,
-    fetch::{self, FetchedLists, StaleLists},
+    Audience, Context, Kinds, Lease, LoadError, Observer, Status, StaysAwake, actor::ServerActor,
+    attempt::ConnectSetup, command::ActorCommand, connection::ServerConnection, fetch,
+    shared_server::SharedServer, stale_lists::StaleLists,
 };
 use crate::{
-    auth::Auth,
     base::Lock,
-    catalog::{Origin, ServerCatalog},
+    catalog::ServerCatalog,
     config::ServerConfig,
-    peer::{CallError, CallOptions, Peer},
-    protocol::{Era, Greeting, LogLevel, method},
+    peer::{CallError, CallOptions},
+    protocol::{Era, LogLevel, method},
     wire::{Outcome, Raw},
 };
 
 /// A handle on one server. Clones are cheap. Calls do not pass through the actor.
 #[derive(Clone)]
-pub struct Upstream(Arc<UpstreamInner>);
-
-/// The context that all servers of the process share.
-#[derive(Clone)]
-pub struct Context {
-    pub max_message_bytes: usize,
-    /// The configs that this process and its ancestors serve, for `LINEAGE_VARIABLE`.
-    pub lineage: Option<String>,
-    pub watchdog: Watchdog,
-    pub http: HttpClient,
-    pub auth: Auth,
-    /// The lifetime of a hybrid server's catalog if the server states none; `None` for no expiry.
-    pub catalog_ttl: Option<Duration>,
-    /// True if dormouse reads the catalogs, false if it leaves the lists to the hosts.
-    pub reads_lists: bool,
-    pub tasks: TaskTracker,
-    pub stop: CancellationToken,
-}
-
-pub(super) struct UpstreamInner {
-    pub(super) config: Arc<ServerConfig>,
-    pub(super) observer: Arc<dyn Observer>,
-    pub(super) current: ArcSwapOption<ServerConnection>,
-    pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    /// Held while lists are merged: a refresh and a host's list request may happen at once.
-    merging: Lock<()>,
-    pub(super) subscriptions: Arc<Subscriptions>,
-    /// The lists that the server has announced as changed.
-    pub(super) stale: Arc<StaleLists>,
-    /// The level of the log messages that hosts want. Later connections are told as well.
-    log_level: Lock<Option<LogLevel>>,
-    pub(super) status: Lock<Status>,
-    commands: mpsc::UnboundedSender<ActorCommand>,
-    stop: CancellationToken,
-}
-
-/// A server that is awake, and stays awake while this lives.
-pub struct Lease {
-    connection: Arc<ServerConnection>,
-    _in_use: ActivityGuard,
-}
-
-impl Lease {
-    pub(super) fn on(connection: &Arc<ServerConnection>) -> Option<Self> {
-        let in_use = connection.activity.begin()?;
-        Some(Self { connection: connection.clone(), _in_use: in_use })
-    }
-
-    /// Marks the connection as used by a host, which fixes its era.
-    pub(super) fn mark_used(self) -> Self {
-        self.connection.is_used.store(true, Ordering::Relaxed);
-        self
-    }
-
-    /// Returns one more lease on the same connection; `None` if that is being closed.
-    pub fn another(&self) -> Option<Self> {
-        Self::on(&self.connection)
-    }
-
-    /// Reads a list of the server that is not part of its catalog, to its last page.
-    ///
-    /// # Errors
-    /// If the server refuses or does not answer, or the list is too long.
-    pub async fn list(
-        &self,
-        method: &'static str,
-        member: &str,
-        silence: Duration,
-    ) -> Result<Vec<Raw>, AttemptError> {
-        let ServerConnection { peer, greeting, .. } = self.connection.as_ref();
-        fetch::fetch_list(peer, greeting, (method, member), silence).await
-    }
-
-    pub fn peer(&self) -> &Peer {
-        &self.connection.peer
-    }
-
-    pub fn greeting(&self) -> &Greeting {
-        &self.connection.greeting
-    }
-}
-
-/// The resources and tasks that hosts have subscribed to.
-#[derive(Default)]
-pub(super) struct Subscriptions {
-    wanted: Lock<SubscriptionSet>,
-    changed: Notify,
-}
-
-#[derive(Clone, Default)]
-pub(super) struct SubscriptionSet {
-    /// The URIs of resources. A server with any is not idle.
-    pub(super) uris: BTreeSet<String>,
-    /// The ids of tasks, which keep the server awake by themselves.
-    pub(super) tasks: BTreeSet<String>,
-}
-
-impl Subscriptions {
-    pub(super) fn wanted(&self) -> SubscriptionSet {
-        self.wanted.lock().clone()
-    }
-
-    pub(super) fn uris(&self) -> BTreeSet<String> {
-        self.wanted.lock().uris.clone()
-    }
-
-    pub(super) async fn changed(&self) {
-        self.changed.notified().await;
-    }
-
-    fn set(&self, uri: &str, wanted: bool) {
-        self.change(|all| &mut all.uris, uri, wanted);
-    }
-
-    fn set_task(&self, id: &str, wanted: bool) {
-        self.change(|all| &mut all.tasks, id, wanted);
-    }
-
-    fn change(
-        &self,
-        part: impl FnOnce(&mut SubscriptionSet) -> &mut BTreeSet<String>,
-        item: &str,
-        wanted: bool,
-    ) {
-        let mut all = self.wanted.lock();
-        let items = part(&mut all);
-        let differs = if wanted { items.insert(item.to_owned()) } else { items.remove(item) };
-        drop(all);
-        if differs {
-            self.changed.notify_one();
-        }
-    }
-}
+pub struct Upstream(Arc<SharedServer>);
 
 impl Upstream {
     /// Starts the actor of a server, which connects nothing before it is asked to. `known` is the
@@ -180,7 +39,7 @@ impl Upstream {
         let catalog = Arc::new(ArcSwapOption::new(known));
         let stop = context.stop.child_token();
         let stale = Arc::<StaleLists>::default();
-        let shared = Arc::new(UpstreamInner {
+        let shared = Arc::new(SharedServer {
             config: config.clone(),
             observer: observer.clone(),
             current: ArcSwapOption::empty(),
@@ -188,7 +47,6 @@ impl Upstream {
             merging: Lock::default(),
             subscriptions: Arc::default(),
             stale: stale.clone(),
-            log_level: Lock::default(),
             status: Lock::new(Status::new()),
             commands,
             stop: stop.clone(),
@@ -269,7 +127,7 @@ impl Upstream {
     /// # Errors
     /// If it cannot be connected; see [`LoadError`].
     pub async fn lease(&self, host_era: Era) -> Result<Lease, LoadError> {
-        if let Some(lease) = self.awake().filter(|lease| lease.connection.is_used()) {
+        if let Some(lease) = self.awake().filter(|lease| lease.connection().is_used()) {
             return Ok(lease.mark_used());
         }
         let (reply, answer) = oneshot::channel();
@@ -290,14 +148,15 @@ impl Upstream {
     pub async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
-        let ServerConnection { peer, greeting, terms, .. } = lease.connection.as_ref();
+        let ServerConnection { peer, greeting, terms, .. } = lease.connection().as_ref();
         match fetch::fetch_lists(&self.0.config, peer, (greeting, terms), kinds, silence).await {
             Ok(lists) => {
                 let is_late = Instant::now() >= quiet_until;
                 self.0.merge(lists, if is_late { Audience::All } else { Audience::NotListing });
             }
             Err(error) => {
-                tracing::warn!(server = self.name(), %error, "cannot list; keeping what is known");
+                tracing::warn!(server = self.name(), %error, "cannot read the lists; keeping the \
+                    known catalog");
             }
         }
     }
@@ -311,19 +170,19 @@ impl Upstream {
 
     /// Sets the level of the log messages that a legacy server sends after every later start.
     pub fn want_log_level(&self, level: LogLevel) {
-        *self.0.log_level.lock() = Some(level);
+        self.0.subscriptions.set_log_level(level);
     }
 
     /// Tells the server the wanted level, if it is awake.
     pub async fn tell_log_level(&self) {
         if let Some(lease) = self.awake() {
-            self.0.tell_log_level(&lease.connection).await;
+            self.0.tell_log_level(lease.connection()).await;
         }
     }
 
     /// Sets the level unless the server sends as much already.
     pub async fn raise_log_level(&self, level: LogLevel) {
-        let is_enough = self.0.log_level.lock().is_some_and(|known| known <= level);
+        let is_enough = self.0.subscriptions.log_level().is_some_and(|known| known <= level);
         if !is_enough {
             self.want_log_level(level);
             self.tell_log_level().await;
@@ -402,48 +261,5 @@ impl Upstream {
     fn send(&self, command: ActorCommand) {
         // The actor is gone only when dormouse ends.
         let _ = self.0.commands.send(command);
-    }
-}
-
-impl UpstreamInner {
-    pub(super) fn is_known(&self) -> bool {
-        self.catalog.load().is_some()
-    }
-
-    pub(super) async fn tell_log_level(&self, connection: &ServerConnection) {
-        let Some(level) = *self.log_level.lock() else { return };
-        let greeting = &connection.greeting;
-        if greeting.era == Era::Legacy && greeting.offers("logging") {
-            let options = CallOptions::silent_for(self.config.timeouts.request);
-            let params = Raw::encode(&serde_json::json!({"level": level.name()}));
-            let told =
-                connection.peer.request(method::LOGGING_SET_LEVEL, Some(params), options).await;
-            if !matches!(told, Ok(Ok(_))) {
-                tracing::debug!(server = self.config.name, ?told, "refused the log level");
-            }
-        }
-    }
-
-    /// Publishes the known catalog with these lists in place of its own.
-    pub(super) fn merge(&self, lists: FetchedLists, audience: Audience) {
-        let _order = self.merging.lock();
-        if let Some(known) = self.catalog.load_full() {
-            let merged = lists.merged_into(ServerCatalog::clone(&known));
-            self.publish(merged, Origin::OwnAccord, audience);
-        }
-    }
-
-    /// Stores and publishes a catalog that the server has just shown.
-    pub(super) fn publish(&self, catalog: ServerCatalog, origin: Origin, audience: Audience) {
-        let catalog = Arc::new(catalog);
-        self.catalog.store(Some(catalog.clone()));
-        self.observer.live(catalog.clone(), origin, audience);
-        self.observer.learned(&catalog);
-    }
-
-    /// Stores and publishes a catalog of another run.
-    pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
-        self.catalog.store(Some(catalog.clone()));
-        self.observer.live(catalog, origin, Audience::All);
     }
 }

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Observer,
     activity::{Activity, ActivityGuard},
-    fetch::{Kinds, StaleLists},
     noise::Noise,
+    stale_lists::{Kinds, StaleLists},
 };
 use crate::{
     base::Lock,
@@ -131,7 +131,7 @@ impl InboundContext {
     fn count_noise(&self, what: &str) {
         match self.noise.record(what) {
             (what, true) => {
-                tracing::warn!(server = self.name, "skipped {what}; more of it is only counted");
+                tracing::warn!(server = self.name, "skipped {what}; further ones are only counted");
             }
             (what, false) => tracing::debug!(server = self.name, "skipped {what}"),
         }
@@ -197,7 +197,7 @@ impl MessageHandler for ServerInbound {
             }
             UnexpectedMessage::Stray(response) => {
                 let id = response.id.map_or_else(|| "null".to_owned(), |id| id.to_string());
-                context.count_noise(&format!("a reply to nobody (id {id})"));
+                context.count_noise(&format!("a reply without a request (id {id})"));
             }
             UnexpectedMessage::Oversized { summary, limit } => {
                 let message = format!(
@@ -219,7 +219,7 @@ impl MessageHandler for ServerInbound {
             if peer.is_stalled() && !peer.is_closed() {
                 tracing::warn!(
                     server = name,
-                    "it asks and does not read the answers; giving it up"
+                    "server asks questions and does not read the answers; disconnecting it"
                 );
                 peer.close();
             }

@@ -10,7 +10,8 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     connection::ServerConnection,
-    handle::{SubscriptionSet, Subscriptions, UpstreamInner},
+    shared_server::SharedServer,
+    subscriptions::{SubscriptionSet, Subscriptions},
 };
 use crate::{
     peer::{CallOptions, Peer},
@@ -25,7 +26,7 @@ const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Restores the hosts' subscriptions and log level on a new connection.
 pub(super) fn resume(
-    shared: &Arc<UpstreamInner>,
+    shared: &Arc<SharedServer>,
     tasks: &TaskTracker,
     connection: &Arc<ServerConnection>,
 ) {
@@ -53,7 +54,7 @@ async fn renew_subscription(peer: &Peer, uri: String, silence: Duration) {
     let options = CallOptions::silent_for(silence);
     let renewed = peer.request(method::RESOURCES_SUBSCRIBE, Some(params), options).await;
     if !matches!(renewed, Ok(Ok(_))) {
-        tracing::warn!(uri, ?renewed, "cannot renew a subscription");
+        tracing::warn!(uri, ?renewed, "cannot restore a subscription");
     }
 }
 

@@ -36,8 +36,8 @@ impl Noise {
         let summary = self.summary.lock();
         let first = summary.first.as_ref()?;
         Some(match summary.count {
-            1 => format!("it sent {first}"),
-            count => format!("it sent {first}, and {} more of the like", count - 1),
+            1 => format!("received {first}"),
+            count => format!("received {first}, and {} similar ones", count - 1),
         })
     }
 }

@@ -319,7 +319,7 @@ fn spawn_error(launch: &Launch, source: io::Error) -> AttemptError {
     match (source.kind(), &launch.cwd) {
         (io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => AttemptError::Spawn {
             command,
-            source: io::Error::other(format!("its directory {} does not exist", cwd.display())),
+            source: io::Error::other(format!("the directory {} does not exist", cwd.display())),
         },
         (io::ErrorKind::NotFound, _) => AttemptError::CommandNotFound { command },
         _ => AttemptError::Spawn { command, source },

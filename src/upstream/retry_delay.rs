@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubles_up_to_five_minutes() {
+    fn delay_doubles_up_to_five_minutes() {
         let ceilings: Vec<u64> =
             (1..=11).map(|failures| retry_delay(failures, 1.0).as_secs()).collect();
         assert_eq!(ceilings, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);

@@ -554,7 +554,9 @@ mod tests {
         #[test]
         fn no_sequence_of_events_panics_or_leaks_a_connection(
             events in proptest::collection::vec((0..12u8, 0..3000u64), 0..200),
-            startup in proptest::sample::select(vec![Startup::Eager, Startup::Lazy, Startup::Hybrid]),
+            startup in proptest::sample::select(
+                vec![Startup::Eager, Startup::Lazy, Startup::Hybrid]
+            ),
         ) {
             let mut life = life(startup);
             for (event, millis) in events {

@@ -83,9 +83,9 @@ impl Status {
 /// The reason that a server cannot be put to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StaysAwake {
-    #[error("it is eager, which means always awake")]
+    #[error("it is eager, and eager servers are always awake")]
     Eager,
-    #[error("hosts wait to hear of its resources")]
+    #[error("hosts subscribe to its resources")]
     Subscribed,
     #[error("requests are in flight")]
     InUse,

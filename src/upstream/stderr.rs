@@ -55,7 +55,7 @@ impl StderrReader {
         if quoted.is_empty() {
             return String::new();
         }
-        format!("; its last words on stderr: {}", quoted.join(" | "))
+        format!("; stderr: {}", quoted.join(" | "))
     }
 }
 
@@ -124,7 +124,7 @@ async fn listen(server: String, stderr: ChildStderr, mask: Mask, kept: Arc<Lock<
                 tracing::info!(server, dropped, "stderr: {text}");
             }
             LogDecision::LastForNow => {
-                tracing::warn!(server, "it writes too much to stderr; some lines are not logged");
+                tracing::warn!(server, "too much output on stderr; some lines are not logged");
             }
             LogDecision::No => {}
         }

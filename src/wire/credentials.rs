@@ -105,12 +105,12 @@ impl Challenge {
 pub enum CredentialError {
     /// A user must log in. `why` is the state of the previous login, `command` the command that
     /// logs in.
-    #[error("it wants a login{why}: run `{command}` in a terminal, then try again")]
+    #[error("the server requires a login{why}: run `{command}` in a terminal, then try again")]
     LoginRequired { why: String, command: String },
     /// A later try may succeed.
-    #[error("its login cannot be used now: {0}")]
+    #[error("the login cannot be used now: {0}")]
     Unavailable(String),
     /// No user can log in from here.
-    #[error("it cannot be used: {0}")]
+    #[error("the login cannot be used: {0}")]
     Refused(String),
 }

@@ -387,7 +387,10 @@ mod tests {
             ),
         ] {
             assert!(
-                matches!(parse(line), Err(InvalidMessage::NotRpc { reason: found, .. }) if found == reason),
+                matches!(
+                    parse(line),
+                    Err(InvalidMessage::NotRpc { reason: found, .. }) if found == reason
+                ),
                 "{line}"
             );
         }
@@ -398,7 +401,10 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":4}"#,
         ] {
             assert!(
-                matches!(parse(line), Err(InvalidMessage::NotReply { id, .. }) if id == Id::from(4)),
+                matches!(
+                    parse(line),
+                    Err(InvalidMessage::NotReply { id, .. }) if id == Id::from(4)
+                ),
                 "{line}"
             );
         }

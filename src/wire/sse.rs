@@ -29,11 +29,11 @@ pub struct SseEvent {
 /// The reason that a stream has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    #[error("nothing came for {0:?}")]
+    #[error("no data for {0:?}")]
     Silent(Duration),
     #[error("an event is above maxMessageBytes ({limit})")]
     Oversized { limit: usize },
-    #[error("the stream broke: {0}")]
+    #[error("the stream was interrupted: {0}")]
     Broken(String),
 }
 

@@ -356,8 +356,11 @@ async fn import_asks_at_a_terminal() {
     let home = Home::with_app_files();
     let mut command = home.command(".");
     command.args(["import", "windsurf"]);
-    let answers =
-        [("notion: ", "Notes of the team.\r"), ("refer to them? ", "y"), ("dormouse.json? ", "y")];
+    let answers = [
+        ("notion: ", "Notes of the team.\r"),
+        ("next to the config? ", "y"),
+        ("dormouse.json? ", "y"),
+    ];
     let said = at_terminal(command, &answers).await;
     assert!(said.contains("notion"), "{said}");
     let ours = home.read(USER_CONFIG);

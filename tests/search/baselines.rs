@@ -16,10 +16,10 @@ pub struct Substrings {
 impl Substrings {
     pub fn new(snapshot: &Snapshot) -> Self {
         let text = |at| {
-            let (_, tool) = snapshot.tool(at);
+            let (_, tool) = snapshot.tools().tool(at);
             format!("{} {}", tool.name, tool.description).to_lowercase()
         };
-        Self { tools: all(snapshot).map(|at| (snapshot.qualified(at), text(at))).collect() }
+        Self { tools: all(snapshot).map(|at| (snapshot.tools().qualified(at), text(at))).collect() }
     }
 
     pub fn search(&self, request: &str) -> Vec<String> {
@@ -51,7 +51,7 @@ impl PlainBm25 {
                 *spread.entry(word.clone()).or_default() += 1.0;
             }
             all_words += counts.values().sum::<f64>();
-            tools.push((snapshot.qualified(at), counts));
+            tools.push((snapshot.tools().qualified(at), counts));
         }
         let average = all_words / tools.iter().map(|_| 1.0).sum::<f64>();
         Self { tools, spread, average }
@@ -89,7 +89,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// Returns the text of a tool: of its server, its definition and its parameters.
 fn text(snapshot: &Snapshot, at: ToolRef) -> String {
-    let (server, tool) = snapshot.tool(at);
+    let (server, tool) = snapshot.tools().tool(at);
     let about = server.description.as_deref().unwrap_or_default();
     let definition = tool.raw.to_value();
     let title = definition["title"].as_str().unwrap_or_default();

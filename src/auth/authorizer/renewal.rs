@@ -12,14 +12,17 @@ use super::{
 };
 use crate::{
     auth::{
-        auth_client::{AuthClient, secret_of},
-        credential::{AuthMethod, Credential, LoginFacts},
+        auth_client::AuthClient,
+        auth_method::AuthMethod,
+        configured_client::secret_of,
+        credential::{Credential, LoginFacts},
         discovery::discover,
         guarded_client::GuardedClientError,
         login_error::{LoginError, TokenError, scrubbed},
         preparation::check_same_authority,
         scopes,
-        store::{FileStamp, LoginLock, LoginStore, StoreError},
+        store::{FileStamp, LoginLock, LoginStore},
+        store_error::StoreError,
         token_request::{refresh, request_client_credentials},
     },
     wire::credentials::{Authorization, Challenge, CredentialError},
@@ -92,7 +95,7 @@ impl Authorizer {
         CredentialError::Unavailable(if self.uses_client_credentials() {
             why.to_owned()
         } else {
-            format!("{why}; if that stays so, run `{}`", self.command)
+            format!("{why}; if this persists, run `{}`", self.command)
         })
     }
 
@@ -145,7 +148,7 @@ impl Authorizer {
         drop(reserved);
         match granted {
             Ok(granted) => {
-                tracing::info!(server = self.target.name, "the login is renewed");
+                tracing::info!(server = self.target.name, "login renewed");
                 self.save_granted(lock, granted.into_renewed(login)).await;
                 Ok(())
             }
@@ -165,17 +168,24 @@ impl Authorizer {
         let is_over = is_refused || login.is_expired(SystemTime::now());
         let lost = match &error {
             TokenError::Failed(why) => {
-                tracing::warn!(server, %error, "the login is not renewed now");
+                tracing::warn!(server, %error, "cannot renew the login now");
                 return Err(CredentialError::Unavailable(why.clone()));
             }
             TokenError::NotAToken => {
-                tracing::warn!(server, %error, "the login is not renewed now");
-                return Err(self.unavailable_for_now("what is answered in its place is no token"));
+                tracing::warn!(server, %error, "cannot renew the login now");
+                return Err(self.unavailable_for_now(
+                    "the authorization server answered without a \
+                    token",
+                ));
             }
             // The stored login stays, since another config may name the right client for it.
             TokenError::UnknownClient(why) if is_of_config => {
-                tracing::warn!(server, %error, "the client of the config is refused");
-                let why = format!("the client of its \"oauth\" is refused ({why})");
+                tracing::warn!(server, %error, "authorization server refused the client of the \
+                    config");
+                let why = format!(
+                    "the authorization server refuses the client of \"oauth\" \
+                    ({why})"
+                );
                 return Err(CredentialError::Refused(why));
             }
             TokenError::UnknownClient(_) => login.without_client(),
@@ -184,11 +194,11 @@ impl Authorizer {
             // The authorization server did not reject the refresh token itself, so it is kept; but
             // it may never work again.
             TokenError::Refused(_) => {
-                tracing::warn!(server, %error, "the login is not renewed now");
-                return Err(self.login_required(" (the one that there is cannot be renewed now)"));
+                tracing::warn!(server, %error, "cannot renew the login now");
+                return Err(self.login_required(" (the present one cannot be renewed now)"));
             }
         };
-        tracing::warn!(server, %error, "the login cannot be renewed");
+        tracing::warn!(server, %error, "cannot renew the login");
         let is_usable = lost.tokens.is_some();
         self.save(lock, lost).await;
         if is_usable { Ok(()) } else { Err(self.login_required(LOGIN_INVALID)) }
@@ -232,7 +242,7 @@ impl Authorizer {
         }
         let oauth = &self.target.oauth;
         let Some(configured) = &oauth.client else {
-            return Err(CredentialError::Refused("its \"oauth\" has no client".to_owned()));
+            return Err(CredentialError::Refused("\"oauth\" has no client".to_owned()));
         };
         let client = AuthClient::from_config(configured, &auth_server, &self.store).await;
         let client = client.map_err(|error| failed(error.into()))?;
@@ -295,7 +305,7 @@ impl Authorizer {
             }
             // A login made in this process is stored in a file.
             Err(StoreError::Keychain(error)) => {
-                let why = format!(" (where the one that there is cannot be read here: {error})");
+                let why = format!(" (the present one cannot be read: {error})");
                 Err(self.login_required(&why))
             }
             read => read.map_err(unavailable),
@@ -315,7 +325,7 @@ impl Authorizer {
         self.set_current(Some(login), self.store.stamp(&self.target.key));
         self.state.lock().is_unsaved = written.is_err();
         if let Err(error) = written {
-            tracing::error!(server = self.target.name, %error, "the login cannot be kept");
+            tracing::error!(server = self.target.name, %error, "cannot store the login");
         }
     }
 
@@ -368,13 +378,16 @@ impl Authorizer {
         let missing: Vec<String> =
             asked.into_iter().filter(|scope| !login.scopes.contains(scope)).collect();
         if missing.is_empty() {
-            let why = "it says that scopes are missing, and names none that were not given";
+            let why = "the server reports missing scopes, but names only granted ones";
             return Err(CredentialError::Refused(why.to_owned()));
         }
         if missing.iter().all(|scope| login.asked.contains(scope)) {
             let missing = scopes::quoted(&missing);
-            let why = format!("the authorization server has not given what it wants ({missing})");
-            let again = format!("{why}; to ask for it again, run `{}`", self.command);
+            let why = format!(
+                "the authorization server has not granted the required scopes \
+                ({missing})"
+            );
+            let again = format!("{why}; to request them again, run `{}`", self.command);
             return Err(CredentialError::Refused(if self.uses_client_credentials() {
                 why
             } else {

@@ -1,29 +1,24 @@
 //! The search index of a snapshot: all documents, by their words and by their meaning.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Bound,
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    LANGUAGE, SearchHit, SearchTarget,
+    IndexedServer, IndexedTools, LANGUAGE, SearchHit, SearchTarget,
     lexicon::Lexicon,
     meaning::TextMeaning,
     phrase::Phrase,
+    postings::{Posting, Postings, as_number},
     query::{QueryTerm, SearchQuery, TermCandidate},
-    search_document::{DocumentField, FIELDS, PerField, ServerDocuments},
     search_name::{NameMatch, SearchName},
+    server_documents::{DocumentField, FIELDS, PerField, ServerDocuments},
 };
-use crate::catalog::{Presence, ServerView, Snapshot, ToolRef};
+use crate::catalog::ToolRef;
 
 /// The weight of a word in each field, in the order of `FIELDS`. The fields that all tools of a
 /// server share only decide between servers.
 const FIELD_WEIGHTS: PerField<f32> = [5.0, 3.0, 2.0, 1.0, 1.0, 0.5, 0.25];
 /// The influence of a field's relative length on the weight of its words (`b` in BM25F).
 const LENGTH_INFLUENCE: f32 = 0.6;
-/// The weight at which further occurrences of a word begin to count less (`k1` in BM25).
-const SATURATION: f32 = 3.0;
 /// The weight of equal meaning, relative to a match of all words.
 const MEANING_WEIGHT: f32 = 0.4;
 /// The bonus for a tool whose server the query names. It decides between services that do the same.
@@ -38,10 +33,7 @@ pub struct SearchIndex {
     entries: Vec<IndexEntry>,
     /// The names of all servers.
     servers: Vec<Phrase>,
-    /// The position of each stem in `postings`.
-    stems: BTreeMap<Arc<str>, usize>,
-    /// For each stem the entries that contain it, in the order of `entries`.
-    postings: Vec<Vec<Posting>>,
+    postings: Postings,
 }
 
 #[derive(Debug)]
@@ -53,63 +45,51 @@ struct IndexEntry {
     is_for_model: bool,
 }
 
-/// The occurrence of a stem in an entry.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Posting {
-    entry: u32,
-    /// The weight according to BM25F, over all fields.
-    weight: f32,
-    /// The field that contributes most of the weight.
-    field: DocumentField,
-}
-
-impl Posting {
-    /// Returns the weight scaled to a number between 0 and 1.
-    fn saturated(self) -> f32 {
-        self.weight / (SATURATION + self.weight)
-    }
-}
-
 impl SearchIndex {
-    pub(super) fn of(snapshot: &Snapshot) -> Self {
+    pub(in crate::catalog) fn of(servers: &[IndexedServer<'_>]) -> Self {
         let mut lexicon = Lexicon::new(&LANGUAGE);
-        let servers = snapshot.servers.iter();
         let all: Vec<Arc<ServerDocuments>> =
-            servers.map(|view| documents(view, &mut lexicon)).collect();
+            servers.iter().map(|server| documents(server, &mut lexicon)).collect();
         let lengths = average_lengths(&all);
         let mut index = Self::default();
         let mut positions = HashMap::new();
-        for (server, (view, documents)) in snapshot.servers.iter().zip(&all).enumerate() {
-            index.servers.push(Phrase::of(&view.name));
-            index.add_entries(server, view, documents);
+        for (position, (server, documents)) in servers.iter().zip(&all).enumerate() {
+            index.servers.push(Phrase::of(server.name));
+            index.add_entries(position, server, documents);
             index.add_stems(documents, &lengths, &mut positions);
         }
-        index.postings.iter_mut().for_each(Vec::shrink_to_fit);
-        index.stems = positions.into_iter().collect();
+        index.postings.of_stem.iter_mut().for_each(Vec::shrink_to_fit);
+        index.postings.positions = positions.into_iter().collect();
+        index.postings.entry_count = index.entries.len();
         index
     }
 
-    fn add_entries(&mut self, server: usize, view: &ServerView, documents: &ServerDocuments) {
-        match (view.exposed(), &view.presence) {
-            (Some(exposed), _) => {
-                let tools = exposed.catalog.tools.iter().enumerate();
+    fn add_entries(
+        &mut self,
+        position: usize,
+        server: &IndexedServer<'_>,
+        documents: &ServerDocuments,
+    ) {
+        match &server.tools {
+            IndexedTools::Known { tools, .. } => {
+                let tools = tools.iter().enumerate();
                 let documents = &documents.documents;
                 self.entries.extend(tools.zip(documents).map(|((tool, definition), document)| {
                     IndexEntry {
-                        target: SearchTarget::Tool(ToolRef { server, tool }),
-                        name: SearchName::of_tool(&view.name, &definition.name),
+                        target: SearchTarget::Tool(ToolRef { server: position, tool }),
+                        name: SearchName::of_tool(server.name, &definition.name),
                         meaning: document.meaning.clone(),
                         is_for_model: definition.is_for_model(),
                     }
                 }));
             }
-            (None, Presence::Offered { .. }) => {
-                let name = SearchName::of_server(&view.name);
+            IndexedTools::Unknown => {
+                let name = SearchName::of_server(server.name);
                 let meaning = documents.documents[0].meaning.clone();
-                let target = SearchTarget::Server(server);
+                let target = SearchTarget::Server(position);
                 self.entries.push(IndexEntry { target, name, meaning, is_for_model: true });
             }
-            _ => {}
+            IndexedTools::None => {}
         }
     }
 
@@ -124,8 +104,8 @@ impl SearchIndex {
         let positions: Vec<usize> = stems
             .map(|stem| {
                 *positions.entry(stem.clone()).or_insert_with(|| {
-                    self.postings.push(Vec::new());
-                    self.postings.len() - 1
+                    self.postings.of_stem.push(Vec::new());
+                    self.postings.of_stem.len() - 1
                 })
             })
             .collect();
@@ -134,17 +114,37 @@ impl SearchIndex {
             let entry = u32::try_from(entry).expect("fewer tools than that fit into memory");
             for (stem, counts) in &document.stems {
                 let (weight, field) = weight_of(*counts, document.lengths, lengths);
-                self.postings[positions[*stem as usize]].push(Posting { entry, weight, field });
+                self.postings.of_stem[positions[*stem as usize]].push(Posting {
+                    entry,
+                    weight,
+                    field,
+                });
             }
         }
     }
 
-    pub(super) fn search(
+    /// Returns the best results for `query`, best first.
+    pub(in crate::catalog) fn search(
         &self,
-        query: &SearchQuery<'_>,
+        query: &str,
         within: Option<usize>,
         limit: usize,
     ) -> Vec<SearchHit> {
+        self.find(&SearchQuery::of(query, &self.postings), within, limit)
+    }
+
+    /// As `search`, by words only.
+    pub(in crate::catalog) fn search_words(
+        &self,
+        query: &str,
+        within: Option<usize>,
+        limit: usize,
+    ) -> Vec<SearchHit> {
+        let query = SearchQuery { meaning: None, ..SearchQuery::of(query, &self.postings) };
+        self.find(&query, within, limit)
+    }
+
+    fn find(&self, query: &SearchQuery<'_>, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
         let mut scores = self.scores_by_words(query);
         let named: Vec<bool> =
             self.servers.iter().map(|server| query.phrase.mentions(server)).collect();
@@ -223,24 +223,6 @@ impl SearchIndex {
         let named = name.matched_by(&query.phrase).map(|matched| matched.reason().to_owned());
         named.into_iter().chain(evidence.into_iter().map(|(_, reason)| reason)).collect()
     }
-
-    pub(super) fn postings(&self, stem: &str) -> &[Posting] {
-        self.stems.get(stem).map_or(&[], |position| &self.postings[*position])
-    }
-
-    /// Returns the stems that begin with the same letter.
-    pub(super) fn stems_like(&self, stem: &str) -> impl Iterator<Item = &str> {
-        let first = stem.chars().next().map(String::from).unwrap_or_default();
-        let from = self.stems.range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded));
-        from.map(|(stem, _)| stem.as_ref()).take_while(move |stem| stem.starts_with(&first))
-    }
-
-    /// Returns the weight of a word that occurs in `count` documents: the fewer documents, the
-    /// higher the weight.
-    pub(super) fn rarity(&self, count: usize) -> f32 {
-        let (all, count) = (as_number(self.entries.len()), as_number(count));
-        (1.0 + (all - count + 0.5) / (count + 0.5)).ln()
-    }
 }
 
 /// Returns the likeness of a query's and a tool's meaning, if both are known and the likeness is
@@ -261,14 +243,14 @@ fn evidence(term: &QueryTerm<'_>, entry: usize) -> Option<(f32, String)> {
     term.candidates.iter().filter_map(of_entry).max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-fn documents(view: &ServerView, lexicon: &mut Lexicon<'_>) -> Arc<ServerDocuments> {
-    match (view.exposed(), &view.presence) {
-        (Some(exposed), _) => exposed
-            .documents
-            .get_or_init(|| Arc::new(ServerDocuments::of_tools(view, exposed, lexicon)))
+/// Returns the documents of a server. Those of known tools are created once for each catalog.
+fn documents(server: &IndexedServer<'_>, lexicon: &mut Lexicon<'_>) -> Arc<ServerDocuments> {
+    match &server.tools {
+        IndexedTools::Known { tools, documents } => documents
+            .get_or_init(|| Arc::new(ServerDocuments::of_tools(server, tools, lexicon)))
             .clone(),
-        (None, Presence::Offered { .. }) => Arc::new(ServerDocuments::of_server(view, lexicon)),
-        _ => Arc::default(),
+        IndexedTools::Unknown => Arc::new(ServerDocuments::of_server(server, lexicon)),
+        IndexedTools::None => Arc::default(),
     }
 }
 
@@ -302,9 +284,4 @@ fn weight_of(
         }
     }
     (sum, most.1)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of tools has far fewer than 24 bits")]
-fn as_number(count: usize) -> f32 {
-    count as f32
 }

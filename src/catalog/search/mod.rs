@@ -11,20 +11,21 @@ mod index;
 mod lexicon;
 mod meaning;
 mod phrase;
+mod postings;
 mod query;
 mod search_document;
 mod search_name;
+mod server_documents;
 mod synonyms;
 mod words;
 
 pub use index::SearchIndex;
-pub use search_document::ServerDocuments;
+pub use server_documents::ServerDocuments;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use super::{Snapshot, ToolRef};
+use super::{Tool, ToolRef};
 use meaning::WordVectors;
-use query::SearchQuery;
 use synonyms::Synonyms;
 use words::WordRules;
 
@@ -41,6 +42,23 @@ static LANGUAGE: LazyLock<Language> = LazyLock::new(|| {
         WordVectors::read(meaning::VECTOR_TABLE).expect("the table is as `tools/vectors` made it");
     Language { synonyms: Synonyms::new(&words), words, vectors }
 });
+
+/// A server as the index reads it.
+pub struct IndexedServer<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+    pub tools: IndexedTools<'a>,
+}
+
+/// The tools of a server.
+pub enum IndexedTools<'a> {
+    /// The known tools, with the place for their documents.
+    Known { tools: &'a [Tool], documents: &'a OnceLock<Arc<ServerDocuments>> },
+    /// The tools are not known before the server is loaded.
+    Unknown,
+    /// The server offers nothing.
+    None,
+}
 
 /// The object that a search has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,33 +87,6 @@ pub struct SearchHit {
     pub reasons: Vec<String>,
 }
 
-impl Snapshot {
-    /// Returns the best results for `query`, best first. Equal results keep config order.
-    pub fn search(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
-        self.index().search(&SearchQuery::of(query, self.index()), within, limit)
-    }
-
-    /// Searches by words only, even if meanings are known. Used for comparison.
-    pub fn search_words(&self, query: &str, within: Option<usize>, limit: usize) -> Vec<SearchHit> {
-        let query = SearchQuery { meaning: None, ..SearchQuery::of(query, self.index()) };
-        self.index().search(&query, within, limit)
-    }
-
-    /// Creates the index. The time that this takes grows with the number of tools.
-    pub fn prepare_search(&self) {
-        self.index();
-    }
-
-    /// Returns whether the index exists, so that a search does not have to create it.
-    pub fn is_indexed(&self) -> bool {
-        self.search_index.get().is_some()
-    }
-
-    fn index(&self) -> &SearchIndex {
-        self.search_index.get_or_init(|| SearchIndex::of(self))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeSet, path::Path, sync::Arc};
@@ -103,6 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::catalog::Snapshot;
     use crate::{
         catalog::{Exposed, Item as _, ServerCatalog, ServerId, Tool},
         config::{self, Environment},
@@ -137,7 +129,7 @@ mod tests {
     #[track_caller]
     fn finds(snapshot: &Snapshot, query: &str, expected: &[&str]) {
         let name = |found: &SearchHit| match found.target {
-            SearchTarget::Tool(at) => snapshot.qualified(at),
+            SearchTarget::Tool(at) => snapshot.tools().qualified(at),
             SearchTarget::Server(server) => snapshot.servers[server].name.clone(),
         };
         let found: Vec<String> = snapshot.search_words(query, None, 10).iter().map(name).collect();

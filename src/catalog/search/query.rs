@@ -2,9 +2,9 @@
 
 use super::{
     LANGUAGE, Language,
-    index::{Posting, SearchIndex},
     meaning::TextMeaning,
     phrase::Phrase,
+    postings::{Posting, Postings},
     words,
 };
 
@@ -43,7 +43,7 @@ pub(super) struct TermCandidate<'a> {
 }
 
 impl<'a> SearchQuery<'a> {
-    pub(super) fn of(text: &str, index: &'a SearchIndex) -> Self {
+    pub(super) fn of(text: &str, index: &'a Postings) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_QUERY_BYTES)];
         let stems = stems(text, index);
         let mut room = MAX_COMPARISONS;
@@ -60,7 +60,7 @@ impl<'a> SearchQuery<'a> {
 
 impl<'a> QueryTerm<'a> {
     /// `room` is the number of comparisons with words of the index that may still be made.
-    fn of(stem: &str, query: &[String], index: &'a SearchIndex, room: &mut usize) -> Self {
+    fn of(stem: &str, query: &[String], index: &'a Postings, room: &mut usize) -> Self {
         let synonyms = LANGUAGE.synonyms.of(stem).iter();
         // A synonym that the query itself contains counts as a word of its own.
         let synonyms = synonyms.filter(|synonym| !query.contains(synonym));
@@ -83,7 +83,7 @@ impl<'a> QueryTerm<'a> {
 
 /// Returns the stems of a query, in order and without duplicates. A word in mixed case is kept
 /// whole if the index contains it whole, or lacks any of its parts: `GitLab` is not `git`.
-fn stems(text: &str, index: &SearchIndex) -> Vec<String> {
+fn stems(text: &str, index: &Postings) -> Vec<String> {
     let language = &LANGUAGE.words;
     let mut stems: Vec<String> = Vec::new();
     let mut push = |word: &str| {

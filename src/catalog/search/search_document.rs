@@ -1,90 +1,31 @@
 //! The searchable text of a tool: the words of its fields, and the meaning of the whole text.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::{LANGUAGE, lexicon::Lexicon, meaning::TextMeaning, words};
-use crate::{
-    catalog::{Exposed, ServerView, Tool},
-    wire::edit,
+use super::{
+    IndexedServer, LANGUAGE,
+    lexicon::Lexicon,
+    meaning::TextMeaning,
+    server_documents::{DocumentField, PerField, SearchDocument, ServerDocuments},
+    words,
 };
-
-/// The fields of a tool that are searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DocumentField {
-    Name,
-    Title,
-    Description,
-    Parameters,
-    ParameterDescriptions,
-    Server,
-    ServerDescription,
-}
-
-pub(super) const FIELDS: [DocumentField; 7] = [
-    DocumentField::Name,
-    DocumentField::Title,
-    DocumentField::Description,
-    DocumentField::Parameters,
-    DocumentField::ParameterDescriptions,
-    DocumentField::Server,
-    DocumentField::ServerDescription,
-];
-
-impl DocumentField {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Title => "title",
-            Self::Description => "description",
-            Self::Parameters => "parameter",
-            Self::ParameterDescriptions => "parameter's description",
-            Self::Server => "server",
-            Self::ServerDescription => "server's description",
-        }
-    }
-}
-
-/// A value for each field.
-pub(super) type PerField<T> = [T; FIELDS.len()];
+use crate::{catalog::Tool, wire::edit};
 
 /// The weight of each field in a tool's meaning, in the order of `FIELDS`.
 const MEANING_WEIGHTS: PerField<f32> = [1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3];
 
-/// A tool, or a server whose tools are not known.
-#[derive(Debug)]
-pub(super) struct SearchDocument {
-    /// The stems of the text, with the number of occurrences in each field.
-    pub(super) stems: Box<[(u32, PerField<u8>)]>,
-    /// The number of stems in each field.
-    pub(super) lengths: PerField<u16>,
-    /// The meaning of the text, if any of its words is known.
-    pub(super) meaning: Option<TextMeaning>,
-}
-
-/// The searchable texts of one server's tools, in the order of its catalog. Created once for each
-/// catalog.
-#[derive(Debug, Default)]
-pub struct ServerDocuments {
-    /// The stems, indexed by the numbers that the documents use.
-    pub(super) stems: Vec<Arc<str>>,
-    pub(super) documents: Vec<SearchDocument>,
-}
-
 impl ServerDocuments {
     /// Reads the tools of a known server. `lexicon` may already contain the words of other servers.
     pub(super) fn of_tools(
-        view: &ServerView,
-        exposed: &Exposed,
+        server: &IndexedServer<'_>,
+        tools: &[Tool],
         lexicon: &mut Lexicon<'_>,
     ) -> Self {
         let mut words = 0;
-        let tools = exposed.catalog.tools.iter();
-        let documents = tools.map(|tool| {
+        let documents = tools.iter().map(|tool| {
             let reader = DocumentReader::new(lexicon);
             let document = if words < MAX_SERVER_WORDS {
-                reader.tool(view, tool)
+                reader.tool(server, tool)
             } else {
                 reader.tool_by_name(tool)
             };
@@ -96,8 +37,8 @@ impl ServerDocuments {
     }
 
     /// Reads the name and description of a server whose tools are not known.
-    pub(super) fn of_server(view: &ServerView, lexicon: &mut Lexicon<'_>) -> Self {
-        Self::numbered(vec![DocumentReader::new(lexicon).server(view)], lexicon)
+    pub(super) fn of_server(server: &IndexedServer<'_>, lexicon: &mut Lexicon<'_>) -> Self {
+        Self::numbered(vec![DocumentReader::new(lexicon).server(server)], lexicon)
     }
 
     /// Replaces the lexicon's numbers of stems with numbers of this server, since the lexicon is
@@ -139,14 +80,13 @@ impl<'a, 'w> DocumentReader<'a, 'w> {
         Self { lexicon, read: Vec::new(), sums: PerField::default() }
     }
 
-    fn server(mut self, view: &ServerView) -> SearchDocument {
-        let about = view.description.as_deref().unwrap_or_default();
-        self.add(DocumentField::Name, &view.name);
-        self.add(DocumentField::Description, about);
+    fn server(mut self, server: &IndexedServer<'_>) -> SearchDocument {
+        self.add(DocumentField::Name, server.name);
+        self.add(DocumentField::Description, server.description);
         self.document()
     }
 
-    fn tool(mut self, view: &ServerView, tool: &Tool) -> SearchDocument {
+    fn tool(mut self, server: &IndexedServer<'_>, tool: &Tool) -> SearchDocument {
         let [title, hints, schema] =
             edit::get_each(&tool.raw, ["title", "annotations", "inputSchema"]);
         let title = title.and_then(|title| title.read::<String>().ok());
@@ -157,8 +97,8 @@ impl<'a, 'w> DocumentReader<'a, 'w> {
         if let Some(schema) = schema {
             self.add_parameters(&schema.to_value(), 0);
         }
-        self.add(DocumentField::Server, &view.name);
-        self.add(DocumentField::ServerDescription, view.description.as_deref().unwrap_or_default());
+        self.add(DocumentField::Server, server.name);
+        self.add(DocumentField::ServerDescription, server.description);
         self.document()
     }
 

@@ -9,8 +9,9 @@ use super::{Change, chosen, for_each, read};
 use crate::{
     apps::{AppFile, Backups, ConnectRecord, Directories, OriginalFile},
     cli::{
-        arguments::{DisconnectArguments, Options},
+        arguments::DisconnectArguments,
         settings::{self, directories},
+        shared_flags::Options,
     },
     config,
 };
@@ -37,16 +38,16 @@ impl Disconnecting<'_> {
     fn disconnect(&self, spot: &AppFile) -> anyhow::Result<()> {
         let (name, path) = (spot.app.name, spot.path.display());
         let Some(before) = read(spot)? else {
-            outln!("{name}: there is no {path}");
+            outln!("{name}: {path} does not exist");
             return Ok(());
         };
         let connection = self.backups.read_record(&spot.path).unwrap_or_else(|error| {
-            errln!("{name}: cannot read the record of what dormouse replaced: {error}");
+            errln!("{name}: cannot read the record of the replaced servers: {error}");
             None
         });
         let is_on_record = connection.is_some();
         let Some(undone) = undone(spot, &before, connection, &self.directories)? else {
-            outln!("{name}: dormouse is not in {path}");
+            outln!("{name}: {path} has no dormouse");
             return Ok(());
         };
         let change = Change { spot, before: Some(&before), after: undone.text() };
@@ -58,13 +59,13 @@ impl Disconnecting<'_> {
             if is_on_record { None } else { self.lost(spot, undone.text().unwrap_or_default()) };
         if matches!(undone, Undone::Edited(_)) {
             let copy = self.backups.save_copy(&spot.path, before.as_bytes());
-            let copy = copy.context("cannot keep a copy of the file as it was")?;
-            outln!("  as it was: {}", copy.display());
+            let copy = copy.context("cannot save a copy of the file")?;
+            outln!("  original: {}", copy.display());
         }
         change.write()?;
         self.backups.delete_record(&spot.path);
         outln!("{name}: {path} {}", undone.says(is_on_record));
-        lost.map_or(Ok(()), |lost| bail!("there is no record of what dormouse replaced; {lost}"))
+        lost.map_or(Ok(()), |lost| bail!("no record of the replaced servers was found; {lost}"))
     }
 
     /// Returns a note about servers that the file may have had before dormouse and lacks now.
@@ -83,13 +84,15 @@ impl Disconnecting<'_> {
         });
         if let Some(earlier) = earlier {
             return absent(earlier).map(|names| {
-                format!("these servers are not in the file, and were not put back: {names}")
+                format!("these servers are missing in the file and were not restored: {names}")
             });
         }
         let file = settings::find(self.options).ok()?;
         absent(file.entries().ok()?.keys().cloned().collect()).map(|names| {
             format!(
-                "nor a copy of the file from before. Of the servers of {} these are not in it, and were not put back: {names}",
+                "there is no copy of the original file either. These servers of {} are missing in \
+                    it and were \
+                    not restored: {names}",
                 file.path.display()
             )
         })
@@ -98,7 +101,7 @@ impl Disconnecting<'_> {
 
 /// A file without dormouse.
 enum Undone {
-    /// The file is as it was before; `None` if it did not exist.
+    /// The file is restored; `None` if it did not exist.
     Restored(Option<String>),
     /// The file was edited since, or its original is unknown.
     Edited(String),
@@ -117,7 +120,7 @@ impl Undone {
             Self::Restored(_) => "is as it was before",
             Self::Edited(_) if !is_on_record => "no longer has dormouse",
             Self::Edited(_) => {
-                "no longer has dormouse, and has its own servers again; later changes stay"
+                "no longer has dormouse and has its own servers again; later changes are kept"
             }
         }
     }
@@ -139,7 +142,11 @@ fn undone(
             OriginalFile::Nothing => return Ok(Some(Undone::Restored(None))),
             OriginalFile::Copy(copy) => match std::fs::read_to_string(copy) {
                 Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
-                Err(error) => errln!("the copy of it is gone ({}: {error})", copy.display()),
+                Err(error) => errln!(
+                    "the copy of the original cannot be read ({}: \
+                    {error})",
+                    copy.display()
+                ),
             },
             OriginalFile::Mixed => {}
         }

@@ -61,7 +61,7 @@ pub(super) fn list(is_json: bool) -> anyhow::Result<ExitCode> {
     }
     let (there, absent): (Vec<AppState>, Vec<AppState>) =
         states.into_iter().partition(|state| state.state != "no file");
-    let mut shown = table(&["HOST", "DORMOUSE", "OTHERS", "FILE"]);
+    let mut shown = table(&["APP", "DORMOUSE", "OTHER SERVERS", "FILE"]);
     for AppState { app, path, state, servers, .. } in &there {
         let path = crate::cli::import::home_path(path, &directories);
         shown.add_row([(*app).to_owned(), (*state).to_owned(), servers.len().to_string(), path]);
@@ -72,8 +72,8 @@ pub(super) fn list(is_json: bool) -> anyhow::Result<ExitCode> {
     }
     let absent: Vec<&str> = absent.iter().map(|state| state.app).collect();
     if !absent.is_empty() {
-        outln!("no file here: {}", absent.join(", "));
+        outln!("not found here: {}", absent.join(", "));
     }
-    outln!("\nnext: dormouse connect HOST, or dormouse connect --all");
+    outln!("\nnext: dormouse connect APP, or dormouse connect --all");
     Ok(ExitCode::SUCCESS)
 }

@@ -29,15 +29,15 @@ impl Import<'_> {
         let count = self.secrets.all.len();
         let secrets = counted(count, "secret");
         if count > 0 && self.is_moving {
-            outln!("kept in {}: {secrets}", variables.display());
+            outln!("moved to {}: {secrets}", variables.display());
         } else if count > 0 {
-            outln!("in plain text: {secrets}; with --move-secrets they go to .env");
+            outln!("in plain text: {secrets}; --move-secrets moves them to .env");
         }
         if file.is_written() && !self.settings.is_empty() {
             let keys: Vec<&str> = self.settings.keys().map(String::as_str).collect();
-            outln!("not taken over into a config that was there: {}", keys.join(", "));
+            outln!("not added to the existing config: {}", keys.join(", "));
         }
-        outln!("next: dormouse test, then dormouse connect HOST --replace");
+        outln!("next: dormouse test, then dormouse connect APP --replace");
     }
 
     /// Returns the variables that nothing defines.
@@ -149,23 +149,23 @@ pub(super) fn show(plan: &ImportPlan, file: &ConfigFile, is_whole: bool) {
         let from: Vec<String> = planned.from.iter().map(ToString::to_string).collect();
         let becomes = match planned.outcome {
             PlannedOutcome::Added => "is added",
-            PlannedOutcome::Replaced => "replaces the one there",
-            PlannedOutcome::AlreadyThere => "is there already",
+            PlannedOutcome::Replaced => "replaces the existing one",
+            PlannedOutcome::AlreadyThere => "exists already",
             PlannedOutcome::NameTaken => "name is taken",
         };
         let runs = visible(&runs(planned));
         shown.add_row([visible(&planned.name), from.join(", "), runs, becomes.to_owned()]);
     }
     if plan.servers.is_empty() {
-        errln!("there is nothing to import into {}", file.path.display());
+        errln!("nothing to import into {}", file.path.display());
     } else {
         outln!("{}\n", if is_whole { wrapped(shown) } else { rendered(shown) });
     }
     if plan.servers.iter().any(|planned| planned.outcome == PlannedOutcome::NameTaken) {
-        errln!("--force replaces servers whose name is taken");
+        errln!("--force replaces servers of the same name");
     }
     for SkippedServer { name, source, why } in &plan.skipped {
-        errln!("{} of {source} is left out: {}", visible(name), visible(why));
+        errln!("skipped {} of {source}: {}", visible(name), visible(why));
     }
     for planned in &plan.servers {
         for note in &planned.notes {

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Manner, Members, Notes, Variables, Written, literal, servers};
-use crate::config::{document::Step, schema};
+use super::{Members, Notes, Written, literal, servers};
+use crate::config::foreign::{Manner, Variables};
+use crate::config::{key_path::Step, schema};
 
 /// Returns whether an entry has a key of dynamic-mcp that dormouse lacks, or one that both have.
 pub(super) fn has_own_keys(entry: &Value) -> bool {
@@ -104,7 +105,7 @@ fn timeouts(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
         [Some(resources), Some(prompts)]
             if resources.node.to_value() != prompts.node.to_value() =>
         {
-            let instead = "dormouse has one deadline for resources and prompts: that of resources";
+            let instead = "dormouse has one timeout for resources and prompts: that of resources";
             notes.warn(prompts.at, instead);
             own.set_node(resources.at, "request", resources.node);
         }

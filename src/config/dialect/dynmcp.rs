@@ -1,6 +1,7 @@
 //! dynmcp (brandonburrus/dynamic-discovery-mcp): `mcp`, each entry with its `transport`.
 
-use super::{Manner, Members, Notes, Variables, Written, servers};
+use super::{Members, Notes, Written, servers};
+use crate::config::foreign::{Manner, Variables};
 
 pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
     let mut written = Written::default();

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{Manner, Members, Notes, Variables, Written, servers};
+use super::{Members, Notes, Written, servers};
+use crate::config::foreign::{Manner, Variables};
 use crate::config::format::{Content, Member, Node};
 
 /// The options for all servers, which an entry can override.
@@ -69,7 +70,7 @@ fn base_url(at: usize, url: &str, written: &mut Written, notes: &mut Notes) {
     if url.path() != "/" {
         notes.warn(
             at,
-            "the path of baseURL is not part of the endpoints here: they are at /<name>/",
+            "the path of baseURL is not part of dormouse's endpoints: they are at /<name>/",
         );
     }
 }
@@ -93,7 +94,11 @@ fn listen(at: usize, address: &str, inherited: &Inherited, notes: &mut Notes) ->
     match address.strip_prefix(':') {
         Some(port) if inherited.auth_tokens.is_some() => format!("0.0.0.0:{port}"),
         Some(port) => {
-            notes.warn(at, "without authTokens dormouse listens for this machine alone; to be reached from elsewhere, write an address, and authTokens");
+            notes.warn(
+                at,
+                "without authTokens dormouse listens on loopback only; to be reachable \
+                from other machines, set an address and authTokens",
+            );
             format!("127.0.0.1:{port}")
         }
         None => address.to_owned(),
@@ -161,8 +166,7 @@ fn login(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
     }
     own.rename(&mut oauth, "authServerMetadataUrl", "authServer");
     if let Some((at, true)) = oauth.flag("pkceDisabled", notes) {
-        notes
-            .warn(at, "dormouse always uses PKCE, which a server that knows nothing of it ignores");
+        notes.warn(at, "dormouse always uses PKCE; servers without PKCE ignore it");
     }
     oauth.end_leniently(notes);
     written.set_login(at, own, notes);
@@ -176,7 +180,7 @@ fn tool_filter(options: &mut Members, written: &mut Written, notes: &mut Notes) 
         Some((_, mode)) if mode.eq_ignore_ascii_case("allow") => true,
         Some((_, mode)) if mode.eq_ignore_ascii_case("block") => false,
         Some((at, _)) => return notes.problem(at, "expected \"allow\" or \"block\""),
-        None => return notes.warn(at, "a filter without a \"mode\" filters nothing"),
+        None => return notes.warn(at, "a filter without a \"mode\" has no effect"),
     };
     let names = filter.take("list");
     filter.end_leniently(notes);
@@ -205,6 +209,6 @@ fn tool_filter(options: &mut Members, written: &mut Written, notes: &mut Notes) 
 fn give_up(options: &mut Members, notes: &mut Notes) {
     options.take("logEnabled");
     if let Some((at, true)) = options.flag("panicIfInvalid", notes) {
-        notes.warn(at, "a server that cannot be reached does not end dormouse: it is tried again");
+        notes.warn(at, "an unreachable server does not end dormouse; it is retried");
     }
 }

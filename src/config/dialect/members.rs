@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::Notes;
 use crate::config::{
-    check::unknown_key,
     format::{Content, Member, Node},
     oauth::is_redirect_uri,
     transport::has_authorization,
+    unknown_key::unknown_key,
 };
 
 /// The members of a mapping, to be taken one by one.
@@ -171,17 +171,16 @@ impl Written {
             return;
         }
         if has_authorization(headers.map(|(name, _)| name)) {
-            return notes
-                .warn(at, "the header \"Authorization\" is sent, and nobody has to log in");
+            return notes.warn(at, "the header \"Authorization\" is sent; no login is needed");
         }
         let said = value(&login);
         let is_elsewhere = |place: &str| !place.contains("${") && !is_redirect_uri(place);
         if said["redirectUri"].as_str().is_some_and(is_elsewhere) {
-            notes.warn(at, "the browser comes back to this machine, at a free port");
+            notes.warn(at, "the redirect goes to this machine, at a free port");
             login.0.retain(|member| member.key != "redirectUri");
         }
         if said["clientId"].is_null() && !said["clientSecret"].is_null() {
-            notes.warn(at, "a secret without a client is not used");
+            notes.warn(at, "a secret without a client id has no effect");
             login.0.retain(|member| member.key != "clientSecret");
         }
         self.set_node(at, "oauth", login.node(at));

@@ -8,56 +8,14 @@ mod mcp_proxy;
 mod members;
 mod multi_mcp;
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 use super::{
-    Environment,
+    Dialect,
+    foreign::Manner,
     format::{Content, Member, Node},
 };
 use members::{Members, Written};
-
-/// The system that a file belongs to, if it is not dormouse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    Dynmcp,
-    DynamicMcp,
-    MultiMcp,
-    McpProxy,
-}
-
-/// The meaning of a file in addition to its keys, as its system reads it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Manner {
-    pub(super) variables: Variables,
-    /// True if a reference to an undefined variable stays as it is written, and the server is used
-    /// nevertheless.
-    pub(super) keeps_undefined: bool,
-    /// True if the endpoints of `/servers/<name>/` are also at `/<name>/`.
-    pub(super) servers_at_root: bool,
-}
-
-/// The source of `${VAR}`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Variables {
-    #[default]
-    FileAndProcess,
-    File,
-    Process,
-    /// The text is not a reference.
-    Nowhere,
-}
-
-impl Variables {
-    pub(super) fn of(self, environment: &Environment) -> Cow<'_, Environment> {
-        match self {
-            Self::FileAndProcess | Self::Nowhere => Cow::Borrowed(environment),
-            Self::File => Cow::Owned(environment.of_file()),
-            Self::Process => Cow::Owned(environment.without_file()),
-        }
-    }
-}
 
 /// The messages of a translation, each at a byte of the text.
 #[derive(Debug, Default)]
@@ -216,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whose_keys_it_has() {
+    fn system_is_detected_by_its_keys() {
         for (text, expected) in [
             (r#"{"mcpProxy": {}, "mcpServers": {}}"#, Some(Dialect::McpProxy)),
             (r#"{"mcp": {"a": {"transport": "stdio"}}}"#, Some(Dialect::Dynmcp)),
@@ -243,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn dynmcp_looks_variables_up_where_it_is_told() {
+    fn dynmcp_reads_variables_from_the_chosen_source() {
         for (mode, expected) in [
             ("enable", "file file process"),
             ("dotenv", "file file ${TOKEN:-}"),
@@ -251,7 +209,8 @@ mod tests {
             ("disable", "${SET} ${ONLY:-} ${TOKEN:-}"),
         ] {
             let text = format!(
-                r#"{{"env": "{mode}", "mcp": {{"a": {{"transport": "stdio", "command": "${{SET}} ${{ONLY:-}} ${{TOKEN:-}}"}}}}}}"#
+                r#"{{"env": "{mode}", "mcp": {{"a": {{"transport": "stdio", 
+                    "command": "${{SET}} ${{ONLY:-}} ${{TOKEN:-}}"}}}}}}"#
             );
             let config = read(&text).unwrap();
             let Ok(Transport::Stdio(launch)) = &config.servers[0].transport else { panic!() };
@@ -266,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn dynamic_mcp_waits_as_long_as_it_says_and_leaves_what_is_undefined() {
+    fn dynamic_mcp_keeps_its_timeouts_and_undefined_variables() {
         let config = read(
             r#"{"mcpServers": {
                 "a": {"command": "${SET}", "args": ["${SET}", "${NOPE}"], "idle_timeout": 60,
@@ -276,7 +235,7 @@ mod tests {
             }}"#,
         )
         .unwrap();
-        assert_eq!(config.settings.surface, Surface::Groups);
+        assert_eq!(config.settings.lists.surface, Surface::Groups);
         let [a, b, c] = config.servers.as_slice() else { panic!("{config:?}") };
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(
@@ -291,7 +250,7 @@ mod tests {
             (b.timeouts.call, b.timeouts.request),
             (Duration::from_secs(30), Duration::from_secs(10))
         );
-        assert_eq!(a.idle_timeout, Some(Duration::from_mins(1)));
+        assert_eq!(a.timeouts.idle, Some(Duration::from_mins(1)));
         let startups = [a, b, c].map(|server| server.startup);
         assert_eq!(startups, [Startup::Hybrid, Startup::Eager, Startup::Lazy]);
         insta::assert_snapshot!(said(&config.warnings).join("\n"));
@@ -303,45 +262,48 @@ mod tests {
             r#"{"servers": {"a": {
                 "command": "npx -y 'a b' ${SET}", "args": ["z"], "idle_timeout_minutes": 2,
                 "type": "stdio", "always_on": false, "triggers": ["x"],
-                "tools": {"t": {"enabled": false, "description": "d", "input_schema": {}}, "u": null}
+                "tools": {"t": {"enabled": false, "description": "d", "input_schema": {}},
+                    "u": null}
             }}, "retrieval": {"enabled": true}, "sources": {}}"#,
         )
         .unwrap();
         let [a] = config.servers.as_slice() else { panic!("{config:?}") };
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.args, ["-y", "a b", "${SET}", "z"]);
-        assert_eq!(a.idle_timeout, Some(Duration::from_mins(2)));
-        assert!(!a.tools.allow("t") && a.tools.allow("u"));
+        assert_eq!(a.timeouts.idle, Some(Duration::from_mins(2)));
+        assert!(!a.offer.tools.allow("t") && a.offer.tools.allow("u"));
         insta::assert_snapshot!(said(&config.warnings).join("\n"));
     }
 
     #[test]
-    fn mcp_proxy_hands_its_options_on() {
+    fn mcp_proxy_servers_inherit_its_options() {
         let config = read(
-            r#"{"mcpProxy": {"addr": ":9090", "options": {"lazyLoad": true, "authTokens": ["${TOKEN}"], "panicIfInvalid": true}},
+            r#"{"mcpProxy": {"addr": ":9090", "options": {"lazyLoad": true,
+                "authTokens": ["${TOKEN}"], "panicIfInvalid": true}},
                 "mcpServers": {
                     "a": {"command": "x", "timeout": 1500000000},
                     "b": {"transportType": "sse", "url": "http://x/", "options": {
-                        "lazyLoad": false, "authTokens": ["b"], "toolFilter": {"mode": "Allow", "list": []}}}
+                        "lazyLoad": false, "authTokens": ["b"],
+                        "toolFilter": {"mode": "Allow", "list": []}}}
                 }}"#,
         )
         .unwrap();
         let [a, b] = config.servers.as_slice() else { panic!("{config:?}") };
-        assert_eq!((a.startup, a.surface), (Startup::Lazy, Surface::Activate));
-        assert_eq!((b.startup, b.surface), (Startup::Eager, Surface::Direct));
+        assert_eq!((a.startup, a.endpoint.surface), (Startup::Lazy, Surface::Activate));
+        assert_eq!((b.startup, b.endpoint.surface), (Startup::Eager, Surface::Direct));
         assert_eq!(
-            (a.auth_tokens.join(""), b.auth_tokens.join("")),
+            (a.endpoint.auth_tokens.join(""), b.endpoint.auth_tokens.join("")),
             ("process".to_owned(), "b".to_owned())
         );
         assert_eq!(a.timeouts.call, Duration::from_millis(1500));
-        assert!(b.tools.allow("anything"), "an empty list filters nothing");
+        assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
         let http = &config.settings.http;
         assert_eq!((http.listen.as_deref(), http.servers_at_root), (Some("0.0.0.0:9090"), true));
         insta::assert_snapshot!(said(&config.warnings).join("\n"));
     }
 
     #[test]
-    fn each_system_says_in_its_own_words_how_to_log_in() {
+    fn login_settings_of_each_system_are_translated() {
         for (text, redirect, scopes, secret) in [
             (
                 r#"{"mcp": {"a": {"transport": "sse", "url": "https://x/",
@@ -359,7 +321,8 @@ mod tests {
             ),
             (
                 r#"{"mcpProxy": {}, "mcpServers": {"a": {"url": "https://x/", "oauth": {
-                    "clientId": "c", "clientSecret": "keychain:n", "scopes": ["r"], "pkceDisabled": false,
+                    "clientId": "c", "clientSecret": "keychain:n", "scopes": ["r"],
+                    "pkceDisabled": false,
                     "authServerMetadataUrl": "https://as.x/.well-known/openid-configuration"}}}}"#,
                 Some("http://localhost:8090/oauth/callback"),
                 "r",
@@ -384,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_makes_no_sense_here_is_passed_over_as_there() {
+    fn unsupported_login_settings_are_ignored() {
         let config = read(
             r#"{"mcpProxy": {}, "mcpServers": {
                 "a": {"url": "https://x/", "headers": {"authorization": "Bearer t"}, "oauth": {"clientId": "c"}},
@@ -404,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_the_words_of_the_file() {
+    fn problems_use_the_keys_of_the_file() {
         let problems = |text| match read(text) {
             Err(ConfigError::Invalid(problems)) => said(&problems),
             other => panic!("{other:?}"),
@@ -414,13 +377,19 @@ mod tests {
                 r#"{"mcp": {"a": {"transport": "pipe", "comand": "x"}, "b": {}}, "env": "on"}"#,
             ),
             problems(
-                r#"{"servers": {"a": {"always_on": "yes", "command": "'"}, "b": {"url": 3, "idle_timeout_minutes": -1}}}"#,
+                r#"{"servers": {"a": {"always_on": "yes", "command": "'"},
+                    "b": {"url": 3, "idle_timeout_minutes": -1}}}"#,
             ),
             problems(
-                r#"{"mcpServers": {"a": {"command": "x", "lazy_startup": true, "startup": "lazy", "timeout": {"tool": 1}}}}"#,
+                r#"{"mcpServers": {"a": {"command": "x", "lazy_startup": true, "startup": "lazy",
+                    "timeout": {"tool": 1}}}}"#,
             ),
             problems(
-                r#"{"mcpProxy": {"options": {"authTokens": "t"}}, "mcpServers": {"a": {"command": "x", "options": {"toolFilter": {"mode": "x"}}}, "b": {"command": "x", "options": {"toolFilter": {"mode": "allow", "list": [1]}}}}}"#,
+                r#"{"mcpProxy": {"options": {"authTokens": "t"}}, 
+                    "mcpServers": {
+                        "a": {"command": "x", "options": {"toolFilter": {"mode": "x"}}},
+                        "b": {"command": "x", "options": {"toolFilter":
+                            {"mode": "allow", "list": [1]}}}}}"#,
             ),
         ];
         insta::assert_snapshot!(found.map(|problems| problems.join("\n")).join("\n\n"));

@@ -1,6 +1,7 @@
 //! multi-mcp (itstanner5216/multi-mcp): `servers` with `always_on` and the tools that it has found.
 
-use super::{Manner, Members, Notes, Variables, Written, servers};
+use super::{Members, Notes, Written, servers};
+use crate::config::foreign::{Manner, Variables};
 use crate::config::format::{Content, Member, Node};
 
 pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manner) {
@@ -9,12 +10,16 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
     written.keep(&mut root, &["profiles"]);
     written.push(servers(root.take("servers"), notes, server));
     let sources =
-        "other programs' servers are not read while dormouse runs: put them into the config";
+        "dormouse does not read servers of other programs while it runs: add them to the config";
     root.give_up(&["sources", "exclude_sources", "exclude_servers"], sources, notes);
     if root.mapping("retrieval", notes).flag("enabled", notes).is_some_and(|(_, is_on)| is_on) {
-        notes.warn(root.at, "retrieval: every surface of dormouse can be searched as it is");
+        notes.warn(
+            root.at,
+            "retrieval: every surface of dormouse supports search without \
+            settings",
+        );
     }
-    root.give_up(&["backup_dir"], "edits of the config are made in place, without a copy", notes);
+    root.give_up(&["backup_dir"], "dormouse edits the config in place, without a copy", notes);
     root.end_leniently(notes);
     (written, Manner { variables: Variables::Nowhere, ..Manner::default() })
 }
@@ -55,7 +60,7 @@ fn server(mut entry: Members, notes: &mut Notes) -> Written {
         tools.push(switch(tool, notes));
     }
     written.set_node(at, "tools", tools.node(at));
-    let triggers = "words in calls wake no server: each wakes when one of its tools is called";
+    let triggers = "words in calls wake no server: a server wakes when one of its tools is called";
     entry.give_up(&["triggers"], triggers, notes);
     entry.end_leniently(notes);
     written
@@ -71,7 +76,7 @@ fn command(entry: &mut Members, written: &mut Written, notes: &mut Notes) {
                 written.set(at, "command", words.next().unwrap_or_default());
                 args.extend(words.map(|word| Node::of_value(at, word.into())));
             }
-            None => notes.problem(at, "a quotation mark is not closed"),
+            None => notes.problem(at, "unclosed quotation mark"),
         }
     }
     let own = entry.take("args");

@@ -2,6 +2,7 @@
 //! place with every other byte preserved.
 
 mod edit;
+mod edit_text;
 mod json;
 mod toml;
 mod yaml;
@@ -144,17 +145,19 @@ mod tests {
     const FORMS: [(&str, &str); 3] = [
         (
             "x.json",
-            "// é\n{\n  \"surface\": \"direct\",\n  \"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": [\"1\", TAIL]}}\n}",
+            "// é\n{\n  \"surface\": \"direct\",\n  \"mcpServers\": {\"a\": {\"command\": \"x\", \
+                \"args\": [\"1\", TAIL]}}\n}",
         ),
         ("x.yml", "# é\nsurface: direct\nmcpServers:\n  a: {command: x, args: ['1', TAIL]}\n"),
         (
             "x.toml",
-            "# é\nsurface = \"direct\"\n[mcpServers]\na = { command = \"x\", args = [\"1\", TAIL] }\n",
+            "# é\nsurface = \"direct\"\n[mcpServers]\na = { command = \"x\", args = [\"1\", TAIL] \
+                }\n",
         ),
     ];
 
     #[test]
-    fn all_forms_say_the_same() {
+    fn all_formats_have_the_same_meaning() {
         let values = FORMS.map(|(name, text)| {
             let text = text.replace("TAIL", "\"2\"");
             Format::of(Path::new(name)).read(&text).unwrap().to_value()
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_have_their_place_in_all_forms() {
+    fn problems_have_places_in_all_formats() {
         let environment = Environment::default();
         for (name, text) in FORMS {
             let wrong = text.replace("TAIL", "7");

@@ -41,7 +41,11 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
                     return root.ok_or_else(Unreadable::empty);
                 }
                 Event::DocumentStart(_) if root.is_some() => {
-                    return Err(unreadable(at, "a second document begins here; one is read"));
+                    return Err(unreadable(
+                        at,
+                        "a second document begins here, but only one is \
+                        allowed",
+                    ));
                 }
                 Event::StreamStart
                 | Event::DocumentStart(_)
@@ -75,7 +79,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
         }
         let (anchor, content) = match event {
             Event::Alias(anchor) => {
-                let unknown = || unreadable(at, "this alias stands inside what it means");
+                let unknown = || unreadable(at, "this alias refers to a value that contains it");
                 let node = self.anchors.get(&anchor).ok_or_else(unknown)?.clone();
                 self.count(node.size(), at)?;
                 return Ok(node);
@@ -86,7 +90,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
             }
             Event::SequenceStart(anchor, _) => (anchor, self.sequence(depth)?),
             Event::MappingStart(anchor, _) => (anchor, self.mapping(depth)?),
-            _ => return Err(unreadable(at, "a value is missing here")),
+            _ => return Err(unreadable(at, "missing value")),
         };
         let node = Node { at, content };
         if anchor != 0 {
@@ -98,7 +102,13 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
     fn count(&mut self, nodes: usize, at: usize) -> Result<(), Unreadable> {
         self.nodes += nodes;
         if self.nodes > MAX_NODES {
-            return Err(unreadable(at, &format!("more than {MAX_NODES} values, with aliases")));
+            return Err(unreadable(
+                at,
+                &format!(
+                    "more than {MAX_NODES} values, including those of \
+                aliases"
+                ),
+            ));
         }
         Ok(())
     }
@@ -121,7 +131,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
             let (key, is_plain) = match event {
                 Event::MappingEnd => break,
                 Event::Scalar(text, style, ..) => (text, style == ScalarStyle::Plain),
-                _ => return Err(unreadable(at, "a key must be a plain text")),
+                _ => return Err(unreadable(at, "a key must be a plain scalar")),
             };
             let (event, value_at) = self.next()?;
             let node = self.node(event, value_at, depth + 1)?;
@@ -150,7 +160,7 @@ fn merge(node: Node) -> Result<Vec<Member>, Unreadable> {
             let members: Result<Vec<_>, _> = nodes.into_iter().map(merge).collect();
             Ok(members?.into_iter().flatten().collect())
         }
-        Content::Scalar(_) => Err(unreadable(node.at, "only a mapping can be merged in with <<")),
+        Content::Scalar(_) => Err(unreadable(node.at, "only a mapping can be merged with <<")),
     }
 }
 
@@ -164,11 +174,11 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>, at: usize) -> Result<Va
         return Ok(if is_plain { resolve(text).unwrap_or_else(string) } else { string() });
     };
     if !tag.is_yaml_core_schema() {
-        return Err(unreadable(at, &format!("the tag {tag} is not known")));
+        return Err(unreadable(at, &format!("unknown tag {tag}")));
     }
     match tag.suffix.as_str() {
         "str" => Ok(string()),
-        _ => resolve(text).ok_or_else(|| unreadable(at, &format!("this is no {}", tag.suffix))),
+        _ => resolve(text).ok_or_else(|| unreadable(at, &format!("not a valid {}", tag.suffix))),
     }
 }
 
@@ -299,8 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn scalars_mean_what_yaml_1_2_says() {
-        let text = "[1, -2, +3, 0x1f, 0o17, 1.5, 1e3, .5, true, False, ~, yes, 12:30, 1.2.3, '1', .inf, !!str 1]";
+    fn scalars_follow_yaml_1_2() {
+        let text = "[1, -2, +3, 0x1f, 0o17, 1.5, 1e3, .5, true, False, ~, yes, 12:30, 1.2.3, '1', \
+            .inf, !!str 1]";
         assert_eq!(
             value(text),
             json!([
@@ -315,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_are_put_in_and_merged() {
+    fn anchors_are_expanded_and_merged() {
         let text = "base: &base {command: x, cwd: /}\na: *base\nb:\n  <<: *base\n  cwd: /tmp\n";
         assert_eq!(
             value(text),
@@ -328,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_with_its_place() {
+    fn syntax_errors_have_places() {
         let mut errors = String::new();
         for (text, at) in [
             ("é: [1", 6),

@@ -63,7 +63,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
             Err(error) => {
                 // One warning until a connection is accepted again.
                 if !std::mem::replace(&mut is_failing, true) {
-                    tracing::warn!(%error, "cannot accept connections; trying again");
+                    tracing::warn!(%error, "cannot accept connections; retrying");
                 }
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }

@@ -88,7 +88,7 @@ impl RefusalLog {
         let count = std::mem::take(&mut refused.count);
         refused.last_logged = Some(Instant::now());
         drop(refused);
-        tracing::warn!(path, count, "refused requests without a good token");
+        tracing::warn!(path, count, "refused requests without a valid token");
     }
 }
 
@@ -226,18 +226,18 @@ pub(super) async fn authorize(
     let guard = &state.guard;
     let (headers, path) = (request.headers(), request.uri().path());
     if !guard.is_known_host(headers) {
-        let message = "the Host header names no host of this server";
+        let message = "the Host header does not name this server";
         return refused(path, StatusCode::FORBIDDEN, message);
     }
     if !guard.is_known_origin(headers) {
-        return refused(path, StatusCode::FORBIDDEN, "the Origin is not allowed");
+        return refused(path, StatusCode::FORBIDDEN, "the Origin header is not allowed");
     }
     let origin = headers.get(ORIGIN).cloned();
     if request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response(), origin);
     }
     if path.starts_with(API_PREFIX) && guard.access.api_tokens.is_empty() {
-        let message = "this is closed while the config has no apiTokens";
+        let message = "the API is closed while the config has no apiTokens";
         return with_cors(refused(path, StatusCode::FORBIDDEN, message), origin);
     }
     // Read for each request, because a reload may change them.
@@ -246,7 +246,7 @@ pub(super) async fn authorize(
     let Some(token_hash) = guard.admit(path, headers, &tokens, &server_tokens) else {
         state.refusals.note(path);
         let key = if path.starts_with(API_PREFIX) { "apiTokens" } else { "authTokens" };
-        let message = format!("a bearer token is needed; see {key}");
+        let message = format!("a bearer token is required; see {key}");
         let mut refused = refused(path, StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return with_cors(refused, origin);

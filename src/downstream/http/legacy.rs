@@ -80,7 +80,7 @@ async fn open(
     let attach = |outbox| Session::attach(front.fleet.clone(), Peer::new(outbox), identity);
     let session = HttpSession::new(token_hash, endpoint, is_primed, stop, attach);
     if let Some(surplus) = front.sessions.add(session.clone()) {
-        tracing::warn!("too many sessions; the one that was unused for longest ends");
+        tracing::warn!("too many sessions; ending the one that was unused for longest");
         front.tasks.spawn(async move { surplus.end().await });
     }
     let mut response = accept_posted(&session, posted).await;
@@ -100,8 +100,8 @@ fn find_session(
 ) -> Result<Arc<HttpSession>, Response> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(id) = header(SESSION_HEADER) else {
-        let message =
-            "send initialize first, and then the Mcp-Session-Id that it was answered with";
+        let message = "unknown or missing Mcp-Session-Id: send initialize first, and then the \
+                Mcp-Session-Id of its response";
         return Err(refusal(StatusCode::BAD_REQUEST, None, message));
     };
     let session = front.sessions.find(id);
@@ -142,7 +142,7 @@ async fn accept_posted(session: &Arc<HttpSession>, posted: PostedMessages) -> Re
         return StatusCode::ACCEPTED.into_response();
     }
     if session.is_behind() {
-        let message = "read the answers to what was asked before";
+        let message = "too many unread answers: read them before sending more requests";
         return refusal(StatusCode::SERVICE_UNAVAILABLE, None, message);
     }
     let stream = session.new_stream();
@@ -201,7 +201,7 @@ pub(super) fn get(
     if let Some(stream) = stream {
         post_response::events(stream.events(Vec::new(), after, session.begin_use()))
     } else {
-        let message = "nothing is left of the stream that Last-Event-ID names";
+        let message = "the stream of this Last-Event-ID cannot be resumed";
         refusal(StatusCode::BAD_REQUEST, None, message)
     }
 }

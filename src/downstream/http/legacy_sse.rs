@@ -112,7 +112,12 @@ pub(super) async fn message(
     };
     let peer = session.session.peer();
     if peer.is_full() {
-        return refusal(StatusCode::SERVICE_UNAVAILABLE, None, "read what was sent before");
+        return refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            None,
+            "too many unread messages: read \
+            them before sending more requests",
+        );
     }
     let reply = ReplyChannel { peer: peer.clone(), response: None };
     let inbound = HostHandler { session: session.session.clone(), reply };

@@ -252,10 +252,10 @@ fn resolve_endpoint(
         return Ok(Endpoint { surface: asked.unwrap_or(own.surface), ..own });
     };
     if let Some((server, config)) = front.fleet.find(&name) {
-        let surface = asked.unwrap_or(config.surface);
+        let surface = asked.unwrap_or(config.endpoint.surface);
         Ok(Endpoint { surface, only: Some(server) })
     } else {
-        let message = format!("there is no server {name:?}");
+        let message = format!("unknown server {name:?}");
         Err(refusal(StatusCode::NOT_FOUND, None, &message))
     }
 }

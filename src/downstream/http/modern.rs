@@ -116,7 +116,7 @@ pub(super) async fn post(
         // This revision has no notification over HTTP that matters to dormouse.
         Message::Notification(_) => return StatusCode::ACCEPTED.into_response(),
         Message::Response(_) => {
-            return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 asks hosts nothing");
+            return refusal(StatusCode::BAD_REQUEST, None, "2026-07-28 has no responses of hosts");
         }
     };
     if let Err(problem) = validate(front, endpoint, &posted, &request) {
@@ -129,7 +129,7 @@ pub(super) async fn post(
     let identity = front.principals.identity(token_hash, endpoint, is_here, &client);
     let is_listen = request.method == method::SUBSCRIPTIONS_LISTEN;
     if is_listen && posted.accepts == AcceptedForms::Json {
-        let message = "subscriptions/listen is answered with text/event-stream";
+        let message = "subscriptions/listen requires Accept: text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(&request.id), message);
     }
     // The stream ends with its answer, or when its host disconnects.
@@ -208,7 +208,10 @@ fn validate(
         }
         None => return Err(error::unsupported_version(shown)),
         Some(version) if version != shown => {
-            return Err(mismatch(format!("MCP-Protocol-Version {shown:?} is not {version:?}")));
+            return Err(mismatch(format!(
+                "MCP-Protocol-Version {shown:?} differs from {version:?} \
+                in the message"
+            )));
         }
         Some(version) if version != MODERN_VERSION.as_str() => {
             return Err(error::unsupported_version(&version));
@@ -217,7 +220,13 @@ fn validate(
     }
     match posted.header(request_headers::METHOD) {
         Some(method) if method == request.method => {}
-        _ => return Err(mismatch(format!("Mcp-Method is not {:?}", request.method))),
+        _ => {
+            return Err(mismatch(format!(
+                "Mcp-Method differs from {:?} in the \
+            message",
+                request.method
+            )));
+        }
     }
     if !request_headers::has_subject(&request.method) {
         return Ok(());
@@ -227,7 +236,7 @@ fn validate(
     let is_left_out = shown.is_none() && request_headers::may_omit_name(&request.method);
     if !is_left_out && (shown != Some(subject.clone()) || subject.is_none()) {
         let subject = subject.unwrap_or_default();
-        return Err(mismatch(format!("Mcp-Name is not {subject:?}")));
+        return Err(mismatch(format!("Mcp-Name differs from {subject:?} in the message")));
     }
     let tool = subject.filter(|_| request.method == method::TOOLS_CALL);
     match tool.and_then(|name| front.fleet.listed_tool(endpoint, &name)) {
@@ -249,7 +258,7 @@ fn validate_parameters(posted: &PostedMessages, tool: &Raw, params: &Raw) -> Res
             _ => false,
         };
         if !is_same {
-            return Err(format!("Mcp-Param-{name} does not say what the message says"));
+            return Err(format!("Mcp-Param-{name} differs from the message"));
         }
     }
     Ok(())

@@ -76,14 +76,14 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedM
         return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, message));
     }
     let Some(accepts) = accepts(&parts.headers) else {
-        let message = "the host must accept application/json and text/event-stream";
+        let message = "the Accept header must include application/json and text/event-stream";
         return Err(refusal(StatusCode::NOT_ACCEPTABLE, None, message));
     };
     let Ok(body) = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, limit)).await else {
-        return Err(refusal(StatusCode::REQUEST_TIMEOUT, None, "the body did not come to its end"));
+        return Err(refusal(StatusCode::REQUEST_TIMEOUT, None, "the body is incomplete"));
     };
     let Ok(body) = body else {
-        let message = format!("the message is above maxMessageBytes ({limit}), or broke off");
+        let message = format!("the message is above maxMessageBytes ({limit}), or incomplete");
         return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, None, &message));
     };
     let body = on_one_line(body);

@@ -240,7 +240,7 @@ pub(super) async fn expire(front: Arc<HttpFront>) {
     loop {
         tokio::time::sleep(pause).await;
         for session in front.sessions.take_expired() {
-            tracing::info!("a session has expired");
+            tracing::info!("session expired");
             session.end().await;
         }
         for principal in front.principals.take_expired(timeout) {

@@ -69,7 +69,7 @@ impl ServerStates {
     }
 }
 
-const GONE: &str = "\"requestState\" has expired, was used before, or is another request's";
+const GONE: &str = "\"requestState\" has expired, was used before, or belongs to another request";
 /// Maximum length of a remembered state, in bytes.
 const MAX_STATE: usize = 512;
 
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_of_nobody_known_is_refused_whatever_the_era_of_the_server() {
+    fn unknown_state_is_refused_for_servers_of_both_eras() {
         let passed = ServerStates::default();
         let with = |state: &str| Raw::encode(&json!({"requestState": state}));
         let check = |era, state: &str| passed.check(era, Some(&with(state))).is_ok();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_states_of_another_dormouse_are_left_to_it() {
+    fn states_of_another_dormouse_are_passed_on() {
         let (ours, theirs) = (States::<()>::new(), States::<()>::new());
         let state = format!("{}x", theirs.prefix);
         let params = Raw::encode(&json!({"a": 1, "inputResponses": {}, "requestState": state}));

@@ -145,9 +145,9 @@ pub(in crate::proxy) fn check_feature(
 ) -> Result<(), ForwardError> {
     let config = fleet.servers.config(server);
     let (feature, is_on) = match method.split_once('/') {
-        Some(("tools", _)) => ("tools", config.features.tools),
-        Some(("resources", _)) => ("resources", config.features.resources),
-        Some(("prompts", _)) => ("prompts", config.features.prompts),
+        Some(("tools", _)) => ("tools", config.offer.features.tools),
+        Some(("resources", _)) => ("resources", config.offer.features.resources),
+        Some(("prompts", _)) => ("prompts", config.offer.features.prompts),
         _ => return Ok(()),
     };
     if is_on {

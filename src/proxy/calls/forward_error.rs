@@ -9,22 +9,23 @@ pub(in crate::proxy) enum ForwardError {
     Load(#[from] LoadError),
     #[error("server {server:?} ended before it answered; the request may have been executed")]
     Died { server: String },
-    #[error("the {feature} of server {server:?} are switched off by the config of dormouse")]
+    #[error("the {feature} of server {server:?} are disabled in the config of dormouse")]
     SwitchedOff { server: String, feature: &'static str },
     #[error("server {server:?}: {cause}")]
     Call { server: String, cause: CallError },
     /// The tool differs from what was approved.
-    #[error("tool {tool:?} of server {server:?} is not what was approved")]
+    #[error("tool {tool:?} of server {server:?} differs from its approved definition")]
     Blocked { server: String, tool: String },
     /// The request came to something else when the server was awake; nothing was sent.
     #[error("the request has to be evaluated again")]
     Superseded,
     /// The host has to ask its user first, with this result.
-    #[error("its user has to log in first")]
+    #[error("a login is required first")]
     Asks(Raw),
     /// A user was asked to log in and has not.
     #[error(
-        "server {server:?} wants a login, which has not come about ({why}): run `{command}` in a terminal, then try again"
+        "server {server:?} requires a login, which was not completed ({why}): run `{command}` in \
+            a terminal, then try again"
     )]
     NotLoggedIn { server: String, why: String, command: String },
 }

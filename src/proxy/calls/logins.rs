@@ -81,7 +81,7 @@ pub(super) async fn log_in(
 
 fn not_logged_in(fleet: &Fleet, server: ServerId, why: String) -> ForwardError {
     let server = fleet.servers.config(server).name.clone();
-    tracing::warn!(server, why, "nobody has logged in");
+    tracing::warn!(server, why, "login not completed");
     let command = fleet.context.auth.command(&server);
     ForwardError::NotLoggedIn { server, why, command }
 }

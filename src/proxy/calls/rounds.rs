@@ -43,7 +43,7 @@ pub(in crate::proxy) async fn play(
         let answers = answers(request, &result).await.map_err(CallError::Unaskable)?;
         params = retry(&first, &result, &answers);
     }
-    Err(CallError::Unaskable(format!("it asked for input {MAX_ROUNDS} times")))
+    Err(CallError::Unaskable(format!("the server asked for input {MAX_ROUNDS} times")))
 }
 
 /// Returns the `params` of the next round.
@@ -63,7 +63,7 @@ async fn answers(request: &LeasedRequest<'_>, result: &Raw) -> Result<Raw, Strin
     let wanted = edit::get(result, "inputRequests").map(|wanted| edit::entries(&wanted));
     let wanted = wanted.unwrap_or_default();
     if wanted.len() > MAX_QUESTIONS {
-        return Err(format!("it asks {} questions at once", wanted.len()));
+        return Err(format!("the server asks {} questions at once", wanted.len()));
     }
     let asking = wanted.iter().map(|(_, question)| ask(request, question));
     let mut answers = Raw::empty_object();
@@ -75,10 +75,10 @@ async fn answers(request: &LeasedRequest<'_>, result: &Raw) -> Result<Raw, Strin
 
 async fn ask(request: &LeasedRequest<'_>, question: &Raw) -> Result<Raw, String> {
     let Some(method) = edit::get_str(question, "method") else {
-        return Err("it asks something that has no method".to_owned());
+        return Err("the server asks a question without a method".to_owned());
     };
     if is_declared(&request.caller.client, &method) != Some(true) {
-        return Err(format!("it asks for {method}, which the host does not offer"));
+        return Err(format!("the server asks for {method}, which the host does not support"));
     }
     let params = edit::get(question, "params").map(|params| adapt::question(&method, &params));
     let question = HostQuestion { method, params };
@@ -93,9 +93,9 @@ async fn ask(request: &LeasedRequest<'_>, question: &Raw) -> Result<Raw, String>
             Ok(Raw::encode(&json!({"action": "cancel"})))
         }
         Reaction::Refused(refusal) => {
-            Err(format!("the host refuses {method}: {}", error::message(&refusal)))
+            Err(format!("the host refused {method}: {}", error::message(&refusal)))
         }
-        Reaction::Failed(cause) => Err(format!("the host does not answer {method}: {cause}")),
+        Reaction::Failed(cause) => Err(format!("the host did not answer {method}: {cause}")),
         Reaction::Withdrawn => unreachable!("nothing withdraws the question"),
     }
 }

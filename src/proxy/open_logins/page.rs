@@ -41,8 +41,8 @@ const DIALOG_TIMEOUT: Duration = Duration::from_hours(24);
 type Finished = Result<(), String>;
 
 pub(in crate::proxy) const CLOSED: &str =
-    "its page was closed: its config has changed, or dormouse is shutting down";
-pub(in crate::proxy) const DECLINED: &str = "its user was asked, and has not agreed";
+    "the login was stopped: the server's config has changed, or dormouse is shutting down";
+pub(in crate::proxy) const DECLINED: &str = "the user declined";
 
 type Dialog = BoxFuture<'static, DialogEnd>;
 
@@ -125,7 +125,7 @@ impl Page {
     fn question_with(&self, more: &Value) -> HostQuestion {
         let Self { server, asks_for, .. } = self;
         let message = format!(
-            "The MCP server {server:?} wants you to log in. The page opens in your browser. {asks_for}"
+            "The MCP server {server:?} requires a login. The page opens in your browser. {asks_for}"
         );
         let message = message.trim_end();
         let mut params = json!({"mode": "url", "message": message, "url": self.address.as_str()});
@@ -158,7 +158,7 @@ impl Page {
             if open_in_browser(&address).await {
                 DialogEnd::Finished(finished.await)
             } else {
-                DialogEnd::Declined("no browser can be opened".to_owned())
+                DialogEnd::Declined("cannot open a browser".to_owned())
             }
         }
     }
@@ -180,11 +180,11 @@ impl Page {
                 }
                 Reaction::Answered(_) => DialogEnd::Declined(DECLINED.to_owned()),
                 Reaction::Refused(_) => {
-                    DialogEnd::Declined("its host cannot ask anybody".to_owned())
+                    DialogEnd::Declined("the host cannot ask its user".to_owned())
                 }
                 Reaction::Failed(CallError::Closed | CallError::NotSent) => DialogEnd::Gone,
                 Reaction::Failed(error) => {
-                    DialogEnd::Declined(format!("its host does not answer: {error}"))
+                    DialogEnd::Declined(format!("the host did not answer: {error}"))
                 }
             }
         }
@@ -214,7 +214,7 @@ impl Waiter {
                     self.decline();
                     return Err(why);
                 }
-                DialogEnd::Gone if is_ours => return Err("its user cannot be asked".to_owned()),
+                DialogEnd::Gone if is_ours => return Err("the user cannot be asked".to_owned()),
                 DialogEnd::Gone => {}
             }
         }
@@ -270,7 +270,7 @@ async fn wait(mut login: Login, until: &Lock<Instant>, closing: CancellationToke
                     // Another request has come and extended the time.
                     continue;
                 }
-                return Err(format!("nobody has logged in within {LOGIN_TIMEOUT:?}"));
+                return Err(format!("no login within {LOGIN_TIMEOUT:?}"));
             }
             () = closing.cancelled() => return Err(CLOSED.to_owned()),
         };

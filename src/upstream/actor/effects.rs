@@ -41,7 +41,7 @@ impl ServerActor {
                     if !owned.is_expired() {
                         let description = owned.describe_end().await;
                         tracing::warn!(server, "the server ended{description}");
-                        shared.status.lock().last_error = Some(format!("it ended{description}"));
+                        shared.status.lock().last_error = Some(format!("ended{description}"));
                     }
                     owned.end(ShutdownPolicy::QUICK).await;
                 });
@@ -50,7 +50,7 @@ impl ServerActor {
             Effect::Refuse(refusal) => self.refuse(&refusal),
             Effect::PublishUnreachable(cause) => {
                 self.log_unreachable(&cause.to_string());
-                let trouble = format!("not reachable now: {}", cause.in_short());
+                let trouble = format!("not reachable: {}", cause.in_short());
                 self.shared.observer.troubled(Some(trouble));
                 self.first_attempt_over();
             }
@@ -61,7 +61,8 @@ impl ServerActor {
             }
             Effect::PublishOffered => self.shared.observer.troubled(None),
             Effect::PublishEvicted(cause) => {
-                tracing::warn!(server = self.name(), %cause, "evicted after three failed loads");
+                tracing::warn!(server = self.name(), %cause, "server evicted after three \
+                    consecutive failed loads");
                 self.shared.observer.evicted();
                 self.first_attempt_over();
             }
@@ -76,19 +77,19 @@ impl ServerActor {
         self.shared.current.store(None);
         let ending = self.setup.context.tasks.spawn(ending);
         if must_end_before_next {
-            self.ending = Some(AbortOnDropHandle::new(ending));
+            self.connecting.ending = Some(AbortOnDropHandle::new(ending));
         }
     }
 
     fn start_attempt(&mut self, purpose: AttemptPurpose) {
-        let (ending, spoken) = (self.ending.take(), self.spoken);
-        let (setup, host_era) = (self.setup.clone(), self.host_era);
-        self.attempted_era = host_era;
+        let (ending, spoken) = (self.connecting.ending.take(), self.eras.known);
+        let (setup, host_era) = (self.setup.clone(), self.eras.host);
+        self.eras.attempted = host_era;
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.
-        let must_compare = setup.config.pin == config::Pin::Block;
+        let must_compare = setup.config.offer.pin == config::Pin::Block;
         let with_catalog = purpose.reads_lists() || must_compare;
-        self.attempt = Some(Box::pin(async move {
+        self.connecting.attempt = Some(Box::pin(async move {
             wait_for_end(ending).await;
             let began = Instant::now();
             let spoken = match spoken {
@@ -113,19 +114,19 @@ impl ServerActor {
             AttemptPurpose::Load { .. } => Origin::HostsRequest,
             _ => Origin::OwnAccord,
         };
-        let is_needed = !purpose.is_learning() || !self.waiters.is_empty();
+        let is_needed = !purpose.is_learning() || !self.connecting.waiters.is_empty();
         if let Some(catalog) = fetched_catalog {
-            self.freshness.renew(&catalog);
+            self.refresh.freshness.renew(&catalog);
             self.shared.publish(catalog, origin, Audience::All);
         } else {
-            self.refresh_not_before = Instant::now() + REFRESH_AFTER_WAKE_DELAY;
+            self.refresh.not_before = Instant::now() + REFRESH_AFTER_WAKE_DELAY;
             self.setup.stale.mark(Kinds::ALL);
         }
         self.first_attempt_over();
         if self.setup.context.reads_lists || connection.greeting.era == Era::Legacy {
             listen::resume(&self.shared, &self.setup.context.tasks, &connection);
         }
-        for (_, reply) in self.waiters.drain(..) {
+        for (_, reply) in self.connecting.waiters.drain(..) {
             // The caller may have stopped waiting; the server stays loaded.
             let lease = Lease::on(&connection).map(Lease::mark_used);
             let gone = || LoadError::Gone { server: self.setup.config.name.clone() };
@@ -137,13 +138,13 @@ impl ServerActor {
         }
     }
 
-    /// Logs the reason that the server cannot be reached, once for all retries that fail for the
+    /// Logs the reason that the server server unreachable, once for all retries that fail for the
     /// same reason.
     fn log_unreachable(&mut self, cause: &str) {
         if self.logged.as_deref() == Some(cause) {
-            tracing::debug!(server = self.name(), cause, "still cannot be reached");
+            tracing::debug!(server = self.name(), cause, "server still unreachable");
         } else {
-            tracing::warn!(server = self.name(), cause, "cannot be reached");
+            tracing::warn!(server = self.name(), cause, "server unreachable");
             self.logged = Some(cause.to_owned());
         }
     }
@@ -157,7 +158,7 @@ impl ServerActor {
         let error = match refusal.clone() {
             LoadRefusal::Failed { cause, attempts_left } => {
                 if !self.is_logged(&cause) {
-                    tracing::warn!(server, %cause, attempts_left, "cannot be loaded");
+                    tracing::warn!(server, %cause, attempts_left, "cannot load server");
                 }
                 self.shared.observer.failed(cause.in_short());
                 LoadError::Failed { server, cause, attempts_left }
@@ -175,7 +176,7 @@ impl ServerActor {
             LoadRefusal::LoginRequired { cause } => LoadError::LoginRequired { server, cause },
             LoadRefusal::Gone => LoadError::Gone { server },
         };
-        for (_, reply) in self.waiters.drain(..) {
+        for (_, reply) in self.connecting.waiters.drain(..) {
             // The caller may have stopped waiting.
             let _ = reply.send(Err(error.clone()));
         }

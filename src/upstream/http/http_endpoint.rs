@@ -117,7 +117,7 @@ impl HttpEndpoint {
             };
             credentials.refused(shown.as_ref(), &challenge).await?;
         }
-        let why = "it refuses each that it is shown".to_owned();
+        let why = "the server refuses every token".to_owned();
         Err(CredentialError::Refused(why).into())
     }
 
@@ -261,9 +261,11 @@ impl HttpRefusal {
             words.chars().filter(|c| is_visible(*c)).take(MAX_SHOWN_CHARS).collect();
         let detail = match (self.status, shown.is_empty()) {
             (StatusCode::UNAUTHORIZED, _) => {
-                ": it does not accept the authorization that it was shown".to_owned()
+                ": the server does not accept the authorization".to_owned()
             }
-            (status, _) if status.is_redirection() => ": it redirects to another place".to_owned(),
+            (status, _) if status.is_redirection() => ": the server redirects to another \
+                place"
+                .to_owned(),
             (_, true) => String::new(),
             (_, false) => format!(": {shown}"),
         };

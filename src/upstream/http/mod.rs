@@ -4,6 +4,7 @@
 //! does. Of MCP it knows only the parts that HTTP requires: sessions, versions, and the headers
 //! that repeat parts of a message.
 
+mod event_stream;
 mod http_client;
 mod http_endpoint;
 mod queue;

@@ -9,10 +9,10 @@ use url::Url;
 
 use super::{
     super::{AttemptError, inbound::ServerInbound},
+    event_stream::{SILENCE_TIMEOUT, StreamCursor, StreamEnd, read_events},
     http_endpoint::{HttpEndpoint, HttpRefusal, is_events},
     queue::{self, UnsentGuard},
-    standalone::{StreamCursor, StreamEnd, read_events},
-    streamable::{POST_TIMEOUT, SILENCE_TIMEOUT},
+    streamable::POST_TIMEOUT,
 };
 use crate::{
     peer::{CallError, CallOptions, Peer, receive},
@@ -64,7 +64,13 @@ async fn read_address(events: &mut EventReader, base: &Url) -> Result<Url, Attem
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,
-            Ok(None) => return Err(refused("it ended before it named an endpoint".to_owned())),
+            Ok(None) => {
+                return Err(refused(
+                    "the stream ended before it named an \
+                endpoint"
+                        .to_owned(),
+                ));
+            }
             Err(error) => return Err(refused(error.to_string())),
         };
         if event.kind.as_deref() != Some("endpoint") {
@@ -74,8 +80,8 @@ async fn read_address(events: &mut EventReader, base: &Url) -> Result<Url, Attem
         let named = String::from_utf8_lossy(&data).trim().to_owned();
         return match base.join(&named) {
             Ok(address) if address.origin() == base.origin() => Ok(address),
-            Ok(_) => Err(refused(format!("its endpoint {named:?} is of another origin"))),
-            Err(_) => Err(refused(format!("its endpoint {named:?} is no address"))),
+            Ok(_) => Err(refused(format!("the endpoint {named:?} has another origin"))),
+            Err(_) => Err(refused(format!("the endpoint {named:?} is not a URL"))),
         };
     }
 }
@@ -105,11 +111,13 @@ impl SseTransport {
         };
         let end = tokio::select! {
             end = reading => end,
-            () = self.ping_until_silent() => StreamEnd::Failed(StreamError::Silent(SILENCE_TIMEOUT + PING_TIMEOUT)),
+            () = self.ping_until_silent() => {
+                StreamEnd::Failed(StreamError::Silent(SILENCE_TIMEOUT + PING_TIMEOUT))
+            }
             () = self.stop.cancelled() => StreamEnd::Finished,
         };
         if let StreamEnd::Failed(error) = end {
-            tracing::warn!(server = self.inbound.server(), %error, "its stream broke");
+            tracing::warn!(server = self.inbound.server(), %error, "event stream interrupted");
         }
         self.peer().close();
     }

@@ -14,10 +14,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     super::inbound::ServerInbound,
+    event_stream::{self, SILENCE_TIMEOUT, StreamCursor, StreamEnd},
     http_endpoint::{HttpEndpoint, HttpRefusal, ResponseBody},
     queue::{self, UnsentGuard},
     request_headers,
-    standalone::{self, StreamCursor, StreamEnd},
 };
 use crate::{
     base::Lock,
@@ -33,10 +33,6 @@ use crate::{
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
-
-/// Maximum time without data on the standalone stream before it is requested again. A connection
-/// whose other end has vanished is noticed after this time at the latest.
-pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Maximum time for a server to accept a message that has no answer.
 pub(super) const POST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -99,7 +95,7 @@ impl StreamableHttp {
                 // No message may overtake this one.
                 method::INITIALIZED => {
                     self.post_unanswered(Message::Notification(notification), guard).await;
-                    self.spawn(standalone::listen(self.clone()));
+                    self.spawn(self.clone().listen());
                 }
                 method::CANCELLED => self.cancel(notification, guard),
                 _ => self.post_in_background(Message::Notification(notification), guard),
@@ -156,7 +152,7 @@ impl StreamableHttp {
     async fn post_unanswered(&self, message: Message, _guard: UnsentGuard) {
         let posting = self.endpoint.post(&message, self.headers());
         let Ok(posted) = tokio::time::timeout(POST_TIMEOUT, posting).await else {
-            tracing::debug!(server = self.inbound.server(), "does not take a notification");
+            tracing::debug!(server = self.inbound.server(), "server refused a notification");
             return;
         };
         match posted {
@@ -168,7 +164,8 @@ impl StreamableHttp {
                 tracing::debug!(server = self.inbound.server(), %error, "refused a notification");
             }
             Err(error) => {
-                tracing::debug!(server = self.inbound.server(), %error, "cannot send a notification");
+                tracing::debug!(server = self.inbound.server(), %error, "cannot send a \
+                    notification");
             }
         }
     }
@@ -223,9 +220,9 @@ impl StreamableHttp {
                         Ok(())
                     }
                     [Err(InvalidMessage::NotJson { .. })] => {
-                        Err(CallError::Malformed("it is not JSON"))
+                        Err(CallError::Malformed("the answer is not JSON"))
                     }
-                    _ => Err(CallError::Malformed("it answers another request")),
+                    _ => Err(CallError::Malformed("the answer belongs to another request")),
                 }
             }
             Some(ResponseBody::Events(events)) => {
@@ -262,10 +259,7 @@ impl StreamableHttp {
             return false;
         }
         if !std::mem::replace(&mut session.is_expired, true) {
-            tracing::info!(
-                server = self.inbound.server(),
-                "the session has expired; a new one follows"
-            );
+            tracing::info!(server = self.inbound.server(), "session expired; starting another");
             self.peer().retire();
         }
         true
@@ -281,7 +275,7 @@ impl StreamableHttp {
     ) -> Result<(), CallError> {
         let mut cursor = StreamCursor::default();
         loop {
-            let end = standalone::read_events(&mut events, &mut cursor, &self.inbound, |data| {
+            let end = event_stream::read_events(&mut events, &mut cursor, &self.inbound, |data| {
                 self.receive_messages(id, data, is_initialize);
                 self.peer().is_waiting(id)
             });
@@ -297,7 +291,7 @@ impl StreamableHttp {
                     return Err(CallError::Broken(error.to_string()));
                 }
                 StreamEnd::Finished | StreamEnd::Failed(_) => {
-                    events = standalone::resume(self, &mut cursor).await?;
+                    events = self.resume(&mut cursor).await?;
                 }
             }
         }

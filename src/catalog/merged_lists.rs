@@ -1,0 +1,187 @@
+//! The prompts and resources of all live servers, as hosts list and find them.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    Prompt, ServerCatalog, ServerId, ServerView, ServerVisibility, Snapshot, Tool, uri_matcher,
+};
+use crate::wire::Raw;
+
+/// The destination of a resource request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResourceRoute {
+    Server(ServerId),
+    /// No live server lists the resource; an awake server may still have it.
+    Unlisted,
+}
+
+impl Snapshot {
+    /// Returns every live server, in the order of their claims to names and URIs. This is config
+    /// order, but in stable lists the servers that hosts have loaded come last, so that they change
+    /// nothing that is listed.
+    fn claimants(&self) -> Vec<Claimant<'_>> {
+        let mut claimants: Vec<Claimant<'_>> = self
+            .live()
+            .map(|(server, view, exposed)| Claimant {
+                server,
+                view,
+                catalog: &exposed.catalog,
+                is_listed: matches!(
+                    view.visibility(self.settings.lists.listing),
+                    ServerVisibility::Live(_)
+                ),
+            })
+            .collect();
+        claimants.sort_by_key(|claimant| !claimant.is_listed);
+        claimants
+    }
+
+    /// Returns every prompt of every live server.
+    pub fn prompts(&self) -> Vec<ExposedPrompt<'_>> {
+        let mut taken = HashSet::new();
+        let mut exposed = Vec::new();
+        for Claimant { server, view, catalog, is_listed } in self.claimants() {
+            for prompt in &catalog.prompts {
+                let is_of_another = self.tools().is_named_after_another(server, &prompt.name);
+                let name = if !is_of_another && taken.insert(prompt.name.as_str()) {
+                    prompt.name.clone()
+                } else {
+                    format!("{}__{}", view.part, prompt.name)
+                };
+                exposed.push(ExposedPrompt { name, server, prompt, is_listed });
+            }
+        }
+        exposed
+    }
+
+    /// Returns the server of a prompt and the server's own name for it. Every prompt also has its
+    /// long name.
+    pub fn resolve_prompt(&self, name: &str) -> Option<(ServerId, String)> {
+        let prompts = self.prompts();
+        let is_long = |exposed: &&ExposedPrompt<'_>| {
+            let part = &self.servers[exposed.server].part;
+            name.strip_prefix(part.as_str()).and_then(|rest| rest.strip_prefix("__"))
+                == Some(&exposed.prompt.name)
+        };
+        let exact = prompts.iter().find(|exposed| exposed.name == name);
+        let found = exact.or_else(|| prompts.iter().find(is_long))?;
+        Some((self.servers[found.server].id, found.prompt.name.clone()))
+    }
+
+    /// Returns the resources to list. Of equal URIs the first claimant's is listed.
+    pub fn resources(&self) -> Vec<Raw> {
+        unique(self, |catalog| {
+            catalog
+                .resources
+                .iter()
+                .map(|resource| (resource.uri.as_str(), &resource.raw))
+                .collect()
+        })
+    }
+
+    /// Returns the resource templates to list. Of equal templates the first claimant's is listed.
+    pub fn templates(&self) -> Vec<Raw> {
+        unique(self, |catalog| {
+            let templates = catalog.templates.iter();
+            templates.map(|template| (template.uri_template.as_str(), &template.raw)).collect()
+        })
+    }
+
+    /// Returns the server that a URI belongs to. `uri` may also be a template, as named in a
+    /// completion.
+    pub fn route_resource(&self, uri: &str) -> ResourceRoute {
+        let claimants = self.claimants();
+        let is_listed = |catalog: &ServerCatalog| {
+            catalog.resources.iter().any(|resource| resource.uri == uri)
+                || catalog.templates.iter().any(|template| template.uri_template == uri)
+        };
+        let matcher = uri_matcher::UriMatcher::new(uri);
+        let is_matched = |catalog: &ServerCatalog| {
+            catalog.templates.iter().any(|template| matcher.matches(&template.uri_template))
+        };
+        // A server need not list the interfaces of its tools (SEP-1865, Resource Discovery).
+        let is_interface = uri.starts_with("ui://");
+        let shows = |catalog: &ServerCatalog| {
+            let interfaces = catalog.tools.iter().filter_map(Tool::interface);
+            is_interface && interfaces.filter_map(|ui| ui.resource).any(|resource| resource == uri)
+        };
+        let found = claimants
+            .iter()
+            .find(|claimant| is_listed(claimant.catalog))
+            .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)))
+            .or_else(|| claimants.iter().find(|claimant| shows(claimant.catalog)));
+        let id = |claimant: &Claimant<'_>| self.servers[claimant.server].id;
+        found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(id(claimant)))
+    }
+}
+
+/// Returns the items of all live servers; of those with equal keys the first one.
+fn unique<'a>(
+    snapshot: &'a Snapshot,
+    items: impl Fn(&'a ServerCatalog) -> Vec<(&'a str, &'a Raw)>,
+) -> Vec<Raw> {
+    let mut taken = HashSet::new();
+    let listed = snapshot.claimants().into_iter().filter(|claimant| claimant.is_listed);
+    let all = listed.flat_map(|claimant| items(claimant.catalog));
+    all.filter(|(key, _)| taken.insert(*key)).map(|(_, raw)| raw.clone()).collect()
+}
+
+impl Snapshot {
+    /// Returns the items that two live servers list under one name, for servers of which at least
+    /// one is new.
+    pub fn collisions(&self, is_new: impl Fn(usize) -> bool) -> Vec<Collision> {
+        let mut found = Vec::new();
+        let (mut uris, mut names) = (HashMap::new(), HashMap::new());
+        for (server, view, exposed) in self.live() {
+            for resource in &exposed.catalog.resources {
+                let (first, first_view) =
+                    *uris.entry(resource.uri.as_str()).or_insert((server, view));
+                if first != server && (is_new(first) || is_new(server)) {
+                    let (uri, hidden, shown) = (&resource.uri, &view.name, &first_view.name);
+                    let text = format!(
+                        "resource {uri} of server {hidden:?} is hidden by that of \
+                            {shown:?}"
+                    );
+                    found.push(Collision { servers: [first, server], text });
+                }
+            }
+            for prompt in &exposed.catalog.prompts {
+                let first = *names.entry(prompt.name.as_str()).or_insert(server);
+                if first != server && (is_new(first) || is_new(server)) {
+                    let (name, part, of) = (&prompt.name, &view.part, &view.name);
+                    let text = format!(
+                        "prompt {name} of server {of:?} is listed as \
+                        {part}__{name}"
+                    );
+                    found.push(Collision { servers: [first, server], text });
+                }
+            }
+        }
+        found
+    }
+}
+
+/// An item that two servers list under the same name or URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collision {
+    pub servers: [usize; 2],
+    /// A description for the log; it quotes text of the servers.
+    pub text: String,
+}
+
+/// A live server with a claim to the names of its prompts and to the URIs of its resources.
+struct Claimant<'a> {
+    server: usize,
+    view: &'a ServerView,
+    catalog: &'a ServerCatalog,
+    is_listed: bool,
+}
+
+/// A prompt with the name by which hosts know it: bare for the first claimant, `<server>__<prompt>`
+/// for others (see `docs/design/names.md`).
+pub struct ExposedPrompt<'a> {
+    pub name: String,
+    pub server: usize,
+    pub prompt: &'a Prompt,
+    pub is_listed: bool,
+}

@@ -1,0 +1,129 @@
+//! The bodies of the control API's requests and responses.
+
+use axum::{
+    Json,
+    extract::{
+        Path,
+        rejection::{JsonRejection, PathRejection},
+    },
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::ChangeError;
+use crate::{catalog::Stock, proxy::OperateError};
+
+/// Path below which all routes are.
+pub const BASE_PATH: &str = "/api/v1";
+
+/// A server to be added.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewServer {
+    /// What to call it.
+    pub name: String,
+    /// As in `mcpServers` of the config.
+    pub entry: Map<String, Value>,
+    /// Put it in the place of one of that name.
+    #[serde(default)]
+    pub replace: bool,
+}
+
+/// Whether a server or a tool is switched on.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    pub enabled: bool,
+}
+
+/// A tool, and whose it is.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ToolOf")]
+pub struct ServerTool {
+    pub server: String,
+    #[serde(flatten)]
+    pub tool: Stock,
+}
+
+/// Why something was not done.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Refused")]
+pub struct ApiError {
+    #[serde(skip)]
+    status: StatusCode,
+    pub error: String,
+}
+
+pub(super) type ApiResult<T> = Result<Json<T>, ApiError>;
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status, error: error.into() }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(self)).into_response()
+    }
+}
+
+impl From<OperateError> for ApiError {
+    fn from(error: OperateError) -> Self {
+        let status = match &error {
+            OperateError::Unknown(_) => StatusCode::NOT_FOUND,
+            OperateError::Load(_) => StatusCode::BAD_GATEWAY,
+            OperateError::Awake { .. } | OperateError::Disabled(_) | OperateError::OfSessions => {
+                StatusCode::CONFLICT
+            }
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<ChangeError> for ApiError {
+    fn from(error: ChangeError) -> Self {
+        let status = match &error {
+            ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
+            ChangeError::Exists(_) | ChangeError::NotOurs(_) | ChangeError::NoConfig => {
+                StatusCode::CONFLICT
+            }
+            ChangeError::Invalid(_) | ChangeError::ByHand(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ChangeError::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        let message = match &rejection {
+            JsonRejection::MissingJsonContentType(_) => {
+                "the Content-Type must be application/json".to_owned()
+            }
+            rejection => format!("the body is not valid: {}", cause(&rejection.body_text())),
+        };
+        Self::new(rejection.status(), message)
+    }
+}
+
+/// A JSON body, or the reason for which it cannot be read.
+pub(super) type JsonBody<T> = Result<Json<T>, JsonRejection>;
+
+impl From<PathRejection> for ApiError {
+    fn from(rejection: PathRejection) -> Self {
+        let message = format!("the path is not valid: {}", cause(&rejection.body_text()));
+        Self::new(rejection.status(), message)
+    }
+}
+
+/// Returns the message of a rejection without the framework's introduction.
+fn cause(text: &str) -> &str {
+    text.split_once(": ").map_or(text, |(_, cause)| cause)
+}
+
+/// A name in the path, or the reason for which it cannot be read.
+pub(super) type NamePath = Result<Path<String>, PathRejection>;

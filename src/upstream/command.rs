@@ -1,0 +1,23 @@
+//! The commands to a server's actor.
+
+use tokio::sync::oneshot;
+
+use super::{Lease, LoadError, StaysAwake};
+use crate::protocol::Era;
+
+pub(super) enum ActorCommand {
+    /// A caller needs the server and waits for it.
+    Want { host_era: Era, reply: oneshot::Sender<Result<Lease, LoadError>> },
+    /// Connects the server although no caller waits.
+    Begin { host_era: Era },
+    /// Reads the server's lists although no caller needs them.
+    Learn,
+    /// Treats the server as loaded, as in an earlier run.
+    Restore,
+    /// A condition that this task cannot await has changed.
+    Reevaluate,
+    /// Puts the server to sleep now, unless it must stay awake.
+    Sleep { reply: oneshot::Sender<Result<(), StaysAwake>> },
+    /// Another instance replaces this one, which ends as soon as nothing is in flight.
+    Retire,
+}

@@ -1,0 +1,25 @@
+//! The context that all servers of the process share.
+
+use std::time::Duration;
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{HttpClient, Watchdog};
+use crate::auth::Auth;
+
+/// The context that all servers of the process share.
+#[derive(Clone)]
+pub struct Context {
+    pub max_message_bytes: usize,
+    /// The configs that this process and its ancestors serve, for `LINEAGE_VARIABLE`.
+    pub lineage: Option<String>,
+    pub watchdog: Watchdog,
+    pub http: HttpClient,
+    pub auth: Auth,
+    /// The lifetime of a hybrid server's catalog if the server states none; `None` for no expiry.
+    pub catalog_ttl: Option<Duration>,
+    /// True if dormouse reads the catalogs, false if it leaves the lists to the hosts.
+    pub reads_lists: bool,
+    pub tasks: TaskTracker,
+    pub stop: CancellationToken,
+}

@@ -1,0 +1,78 @@
+//! The state of a server that its actor and all handles share.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Audience, Observer, Status, command::ActorCommand, connection::ServerConnection,
+    fetch::FetchedLists, stale_lists::StaleLists, subscriptions::Subscriptions,
+};
+use crate::{
+    base::Lock,
+    catalog::{Origin, ServerCatalog},
+    config::ServerConfig,
+    peer::CallOptions,
+    protocol::{Era, method},
+    wire::Raw,
+};
+
+pub(super) struct SharedServer {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) current: ArcSwapOption<ServerConnection>,
+    pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
+    /// Held while lists are merged: a refresh and a host's list request may happen at once.
+    pub(super) merging: Lock<()>,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    /// The lists that the server has announced as changed.
+    pub(super) stale: Arc<StaleLists>,
+    pub(super) status: Lock<Status>,
+    pub(super) commands: mpsc::UnboundedSender<ActorCommand>,
+    pub(super) stop: CancellationToken,
+}
+
+impl SharedServer {
+    pub(super) fn is_known(&self) -> bool {
+        self.catalog.load().is_some()
+    }
+
+    pub(super) async fn tell_log_level(&self, connection: &ServerConnection) {
+        let Some(level) = self.subscriptions.log_level() else { return };
+        let greeting = &connection.greeting;
+        if greeting.era == Era::Legacy && greeting.offers("logging") {
+            let options = CallOptions::silent_for(self.config.timeouts.request);
+            let params = Raw::encode(&serde_json::json!({"level": level.name()}));
+            let told =
+                connection.peer.request(method::LOGGING_SET_LEVEL, Some(params), options).await;
+            if !matches!(told, Ok(Ok(_))) {
+                tracing::debug!(server = self.config.name, ?told, "server refused the log level");
+            }
+        }
+    }
+
+    /// Publishes the known catalog with these lists in place of its own.
+    pub(super) fn merge(&self, lists: FetchedLists, audience: Audience) {
+        let _order = self.merging.lock();
+        if let Some(known) = self.catalog.load_full() {
+            let merged = lists.merged_into(ServerCatalog::clone(&known));
+            self.publish(merged, Origin::OwnAccord, audience);
+        }
+    }
+
+    /// Stores and publishes a catalog that the server has just shown.
+    pub(super) fn publish(&self, catalog: ServerCatalog, origin: Origin, audience: Audience) {
+        let catalog = Arc::new(catalog);
+        self.catalog.store(Some(catalog.clone()));
+        self.observer.live(catalog.clone(), origin, audience);
+        self.observer.learned(&catalog);
+    }
+
+    /// Stores and publishes a catalog of another run.
+    pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
+        self.catalog.store(Some(catalog.clone()));
+        self.observer.live(catalog, origin, Audience::All);
+    }
+}
