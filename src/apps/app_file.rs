@@ -13,7 +13,7 @@ use super::{
     locations::{Directories, FileLocation, FileScope, KeyPaths, PROJECT_KEY},
     variables::VariableContext,
 };
-use crate::config::{Format, read_text};
+use crate::{base::read_text, config::Format};
 
 /// A file in which an app keeps servers, or the part of it for one project. The file may be
 /// missing.

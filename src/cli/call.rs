@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    config::{Config, Isolation, Startup, Surface, visible},
+    base::visible,
+    config::{Config, Isolation, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
     surface::one_line,

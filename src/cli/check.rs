@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{USAGE, lineage, settings, shared_flags::Options};
 use crate::{
-    config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig, visible},
+    base::visible,
+    config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig},
     surface::counted,
 };
 

@@ -25,7 +25,8 @@ use crate::{
         APPS, AppFile, Backups, ConnectedFile, Directories, DormouseTransport, FileScope,
         OriginalFile, bare_secret, server_identity,
     },
-    config::{self, Config, ConfigFile, create_file, remove_file, replace_file, visible},
+    base::{create_file, remove_file, replace_file, visible},
+    config::{Config, ConfigFile},
 };
 
 pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Result<ExitCode> {
@@ -263,7 +264,7 @@ fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
 }
 
 fn read(spot: &AppFile) -> anyhow::Result<Option<String>> {
-    match config::read_text(&spot.path) {
+    match crate::base::read_text(&spot.path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).context("cannot read it"),

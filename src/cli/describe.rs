@@ -8,8 +8,9 @@ use super::{arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared
 use crate::{
     apps::{ImportPlan, PlannedServer},
     auth::Auth,
+    base::visible,
     catalog::ServerCatalog,
-    config::{ConfigFile, Startup, visible},
+    config::{ConfigFile, Startup},
     surface::{one_line, shortened},
 };
 

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{edit, footprint, settings, shared_flags::Options};
 use crate::{
-    base::run_blocking,
-    config::{ConfigEdit, ConfigError, ConfigFile, Watch, read_text},
+    base::{read_text, run_blocking},
+    config::{ConfigEdit, ConfigError, ConfigFile, Watch},
     control::{AppliedChange, ChangeError, ChangeRequest, ConfigChange},
     proxy::{Fleet, Reloaded},
 };

@@ -65,7 +65,8 @@ use clap::{
 use serde::Serialize;
 
 use crate::{
-    config::{ConfigError, is_invisible, visible},
+    base::{is_invisible, visible},
+    config::ConfigError,
     demo as embedded,
     upstream::watchdog,
 };

@@ -14,8 +14,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{arguments::TimeLimit, signals};
 use crate::{
     auth::Auth,
+    base::visible,
     catalog::{Origin, ServerCatalog},
-    config::{Config, ServerConfig, Settings, Startup, visible},
+    config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
     upstream::{
         Audience, Context, HttpClient, LoadError, Observer, Question, Recalled, Status, Upstream,

@@ -15,8 +15,9 @@ use super::{
     shared_flags::Options,
 };
 use crate::{
+    base::visible,
     catalog::{CatalogKey, Pins, ServerCatalog},
-    config::{ConfigFile, ToolChanges, visible},
+    config::{ConfigFile, ToolChanges},
     surface::{counted, one_line},
     upstream::{AttemptError, LoadError},
 };

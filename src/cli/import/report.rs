@@ -11,8 +11,9 @@ use crate::{
         ImportPlan, PlannedOutcome, PlannedServer, RequiredVariable, ServerSource, SkippedServer,
         find_secrets, find_secrets_in_text, mask_secrets, mask_secrets_in_value,
     },
+    base::visible,
     cli::table::{rendered, table, wrapped},
-    config::{ConfigFile, visible},
+    config::ConfigFile,
     surface::counted,
 };
 
