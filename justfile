@@ -16,11 +16,11 @@ lint:
 bench *rows:
     cargo bench --bench table -- {{rows}}
 
-# How well requests find their tools (docs/search.md); with `--failures`, which do not.
+# How well requests find their tools (docs/reference/search.md); with `--failures`, which do not.
 eval-search *arguments:
     scripts/eval-search {{arguments}}
 
-# Write docs/config.schema.json and the tables of docs/config.md anew.
+# Write docs/config.schema.json and the tables of docs/reference/config.md anew.
 schema:
     scripts/schema
 

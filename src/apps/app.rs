@@ -1,4 +1,4 @@
-//! The apps that dormouse knows. `docs/apps.md` links to the documentation of each.
+//! The apps that dormouse knows. `docs/reference/apps.md` links to the documentation of each.
 
 use super::{
     dormouse_entry::EntryFormat,

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn documentation_lists_every_command_and_flag() {
-        let documentation = include_str!("../../docs/commands.md");
+        let documentation = include_str!("../../docs/reference/commands.md");
         let options = |arguments: &mut dyn Iterator<Item = &Arg>| {
             let shown = arguments.filter(|argument| !argument.is_hide_set());
             let names = shown.filter_map(Arg::get_long).filter(|name| *name != "help");
@@ -73,7 +73,10 @@ mod tests {
             rows.push(format!("| {name} | {} |", options(&mut known.into_iter())));
         }
         let table = rows.join("\n").replace("|  |", "| |");
-        assert!(documentation.contains(&table), "docs/commands.md lacks this table:\n{table}");
+        assert!(
+            documentation.contains(&table),
+            "docs/reference/commands.md lacks this table:\n{table}"
+        );
     }
 
     #[test]

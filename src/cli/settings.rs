@@ -28,7 +28,7 @@ pub(super) fn find(options: &Options) -> anyhow::Result<ConfigFile> {
 
 /// The text of a new config.
 pub(super) const FRESH: &str = "// A config of dormouse: JSON with comments. `dormouse add` adds \
-    a server; docs/config.md has every key.
+    a server; docs/reference/config.md has every key.
 {
   \"mcpServers\": {}
 }

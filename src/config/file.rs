@@ -1,4 +1,5 @@
-//! The config file as it is written. Its doc comments become the JSON schema and `docs/config.md`.
+//! The config file as it is written. Its doc comments become the JSON schema and
+//! `docs/reference/config.md`.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +16,13 @@ pub(super) struct File {
     /// The address of the JSON schema of this file, for editors.
     #[serde(rename = "$schema")]
     pub(super) _schema: Option<String>,
-    /// The form in which hosts see the servers: see docs/surfaces.md.
+    /// The form in which hosts see the servers: see docs/reference/surfaces.md.
     #[schemars(extend("default" = "discover"))]
     pub(super) surface: Option<Surface>,
     /// Whether lists follow the loads, or always stay the same bytes.
     #[schemars(extend("default" = "growing"))]
     pub(super) listing: Option<Listing>,
-    /// The tools that ask the host to keep them in context: see docs/surfaces.md.
+    /// The tools that ask the host to keep them in context: see docs/reference/surfaces.md.
     #[schemars(extend("default" = "meta"))]
     pub(super) always_load: Option<AlwaysLoad>,
     /// Maximum size of the description of `discover_tool`, and of `instructions`, in bytes of
@@ -134,7 +135,7 @@ pub(super) struct ServerEntry {
     /// HTTP headers for every request to `url`.
     pub(super) headers: BTreeMap<String, String>,
     /// Login settings, if the server demands a login and does not announce all that is needed: see
-    /// docs/oauth.md.
+    /// docs/reference/oauth.md.
     #[serde(rename = "oauth")]
     pub(super) oauth: Option<OAuthEntry>,
     /// Bearer tokens for hosts at `/servers/<name>/` over HTTP, in addition to the global ones.

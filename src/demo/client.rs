@@ -1,13 +1,14 @@
 //! The demo's MCP client: a child process and the messages to it.
 
-use std::{io, process::Stdio, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
-    process::{Child, ChildStderr, Command},
+    process::{Child, ChildStderr},
 };
 
+use super::scratch::Scratch;
 use crate::{
     base::Lock,
     peer::{CallError, CallOptions, MessageHandler, Peer, UnexpectedMessage, read_messages},
@@ -16,32 +17,29 @@ use crate::{
 };
 
 /// Maximum size of a message of the demo, in bytes.
-const LIMIT: usize = 1024 * 1024;
-const SILENCE: Duration = Duration::from_secs(20);
-
-/// Environment variables that name the directories of a user's caches and data. The demo has its
-/// own, so that the user's stay unchanged.
-const PLACES: [&str; 4] = ["XDG_CACHE_HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "APPDATA"];
+const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The reason that the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    #[error("cannot start {0}")]
+    #[error("cannot start a process of the demo: {0}")]
     Start(#[from] io::Error),
-    #[error("{method}: {cause}")]
+    #[error("{method} failed: {cause}")]
     Call { method: &'static str, cause: CallError },
-    #[error("{method} was refused: {error}")]
+    #[error("{method} was answered with an error: {error}")]
     Refused { method: &'static str, error: Raw },
-    #[error("the server did not fall asleep in time")]
-    NoSleep,
+    #[error("refresh failed: {0}")]
+    Refresh(String),
+    #[error("the server did not go to sleep within {ANSWER_TIMEOUT:?}")]
+    StillAwake,
 }
 
+/// A host that is connected to one child process.
 pub(super) struct Client {
     peer: Peer,
     inbound: Arc<Inbound>,
     child: Child,
-    /// The directory of the child's files, removed with this client.
-    _places: tempfile::TempDir,
     log: tokio::io::Lines<BufReader<ChildStderr>>,
 }
 
@@ -67,20 +65,15 @@ impl MessageHandler for Inbound {
 
 impl Client {
     /// Starts this same program with `arguments`, and performs the handshake.
-    pub(super) async fn start(arguments: &[&str]) -> Result<(Self, Value), DemoError> {
-        let places = tempfile::tempdir()?;
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(arguments)
-            .envs(PLACES.map(|name| (name, places.path())))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
+    pub(super) async fn start(
+        scratch: &Scratch,
+        arguments: &[&str],
+    ) -> Result<(Self, Value), DemoError> {
+        let mut child = scratch.command(arguments)?.spawn()?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            unreachable!("all three streams were asked to be pipes");
+            unreachable!("the three standard streams of a demo process are pipes");
         };
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
@@ -88,13 +81,13 @@ impl Client {
         tokio::spawn(write_messages(outbox, stdin));
         let (reader, handler) = (peer.clone(), inbound.clone());
         tokio::spawn(async move {
-            let lines = LineReader::new(stdout, LIMIT);
+            let lines = LineReader::new(stdout, MAX_MESSAGE_BYTES);
             // After its end, with or without an error, nothing more can be answered.
-            let _ = read_messages(lines, LIMIT, reader.clone(), handler).await;
+            let _ = read_messages(lines, MAX_MESSAGE_BYTES, reader.clone(), handler).await;
             reader.close();
         });
         let log = BufReader::new(stderr).lines();
-        let client = Self { peer, inbound, child, _places: places, log };
+        let client = Self { peer, inbound, child, log };
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -111,7 +104,7 @@ impl Client {
         params: Value,
     ) -> Result<Value, DemoError> {
         let params = Some(Raw::encode(&params));
-        match self.peer.request(method, params, CallOptions::silent_for(SILENCE)).await {
+        match self.peer.request(method, params, CallOptions::silent_for(ANSWER_TIMEOUT)).await {
             Ok(Ok(result)) => Ok(result.to_value()),
             Ok(Err(error)) => Err(DemoError::Refused { method, error }),
             Err(cause) => Err(DemoError::Call { method, cause }),
@@ -128,24 +121,29 @@ impl Client {
         std::mem::take(&mut notified)
     }
 
-    /// Waits for the log line that says that a server has gone to sleep.
-    pub(super) async fn until_asleep(&mut self) -> Result<Value, DemoError> {
+    /// Waits for the log line that says that `server` has gone to sleep.
+    pub(super) async fn until_asleep(&mut self, server: &str) -> Result<(), DemoError> {
         let waiting = async {
             while let Ok(Some(line)) = self.log.next_line().await {
                 let entry: Value = serde_json::from_str(&line).unwrap_or_default();
-                if entry["message"] == "asleep" {
-                    return Some(entry);
+                let message = entry["message"].as_str().unwrap_or_default();
+                if entry["server"] == server && message.contains("asleep") {
+                    return Some(());
                 }
             }
             None
         };
-        tokio::time::timeout(SILENCE, waiting).await.ok().flatten().ok_or(DemoError::NoSleep)
+        tokio::time::timeout(ANSWER_TIMEOUT, waiting)
+            .await
+            .ok()
+            .flatten()
+            .ok_or(DemoError::StillAwake)
     }
 
     /// Closes the child's input and waits until it has ended.
     pub(super) async fn end(mut self) {
         self.peer.close();
-        if tokio::time::timeout(SILENCE, self.child.wait()).await.is_err() {
+        if tokio::time::timeout(ANSWER_TIMEOUT, self.child.wait()).await.is_err() {
             // The process is killed on drop.
             tracing::warn!("the demo's process did not end");
         }

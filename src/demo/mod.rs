@@ -2,11 +2,13 @@
 //! sees.
 
 mod client;
-mod server;
-mod themes;
+mod definitions;
+mod embedded_server;
+mod scratch;
+mod server_table;
 mod tour;
 
-pub use server::serve;
+pub use embedded_server::serve;
 pub use tour::{Step, tour};
 
 /// The hidden argument that makes the program one of the demo's servers.

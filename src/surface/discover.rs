@@ -21,7 +21,7 @@ const FINDER_DESCRIPTION: &str = "Find tools of the MCP servers behind this one.
     Search with `query`, then call a tool with use_tool.";
 
 /// The description of the parameter `query`: the words that help to find a tool (see
-/// `docs/search.md`).
+/// `docs/reference/search.md`).
 pub(super) const QUERY_DESCRIPTION: &str = concat!(
     "What the tool should do, in words of its name, and its server if known; ",
     "finds unloaded servers too",

@@ -116,10 +116,10 @@ async fn checked_in_schema_and_reference_are_current() {
         "run `just schema`"
     );
     let (_, reference, _) = run(root, &["schema", "--reference"]).await;
-    let document = std::fs::read_to_string(root.join("docs/config.md")).unwrap();
+    let document = std::fs::read_to_string(root.join("docs/reference/config.md")).unwrap();
     assert!(
         document.contains(&reference),
-        "docs/config.md does not hold the tables of the schema; run `just schema`"
+        "docs/reference/config.md lacks the tables of the schema; run `just schema`"
     );
 }
 
@@ -136,15 +136,27 @@ async fn demo_shows_each_step_and_leaves_nothing() {
     let (code, stdout, stderr) = run(place.path(), &["demo", "--json"]).await;
     assert_eq!(code, Some(0), "{stderr}");
     let steps: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(steps.as_array().unwrap().len(), 6);
-    assert!(steps[1]["data"]["bytes"].as_u64() < steps[1]["data"]["without"].as_u64());
-    assert_eq!(steps[2]["data"]["result"]["mcp_name"], "notes");
-    assert_eq!(steps[2]["data"]["notifications"][0], "notifications/tools/list_changed");
-    assert_eq!(steps[4]["data"]["content"][0]["type"], "text");
-    assert_eq!(steps[5]["data"]["asleep"], "notes");
+    let data: Vec<&Value> = steps.as_array().unwrap().iter().map(|step| &step["data"]).collect();
+    let [direct, _, list, search, load, call, asleep, woken, end] = data[..] else {
+        panic!("nine steps: {stdout}");
+    };
+    assert_eq!(direct["servers"].as_array().unwrap().len(), 12);
+    assert!(list["bytes"].as_u64().unwrap() * 20 < direct["bytes"].as_u64().unwrap());
+    assert!(search["found"][0]["name"].as_str().unwrap().ends_with("_refund"), "{search}");
+    assert_eq!(load["result"]["mcp_name"], "github");
+    assert_eq!(load["notifications"][0], "notifications/tools/list_changed");
+    assert_eq!(call["result"]["content"][0]["type"], "text");
+    assert_eq!(asleep["asleep"], "github");
+    assert!(woken["milliseconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(end["next"], "dormouse import --all");
     let (code, stdout, _) = run(place.path(), &["demo"]).await;
     assert_eq!(code, Some(0));
     assert!(!stdout.contains('\u{1b}'), "no colour where there is no terminal");
+    assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
+    assert_eq!(
+        stdout.trim_end().lines().last().map(str::trim),
+        Some("next: dormouse import --all")
+    );
     assert!(!place.path().join("home").exists(), "the demo wrote to the home directory");
 }
 

@@ -1,4 +1,4 @@
-//! The configs of the four systems that dormouse succeeds, unchanged (`docs/migrating.md` maps
+//! The configs of the four systems that dormouse succeeds, unchanged (`docs/reference/migrating.md` maps
 //! every key). Each is translated into the tree of a dormouse config in which every value keeps its
 //! place in the original file; later code knows nothing of other systems.
 

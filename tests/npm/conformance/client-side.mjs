@@ -1,6 +1,6 @@
 // Runs the client scenarios of the conformance suites, with a client that
 // is connected directly, through dormouse, and through dormouse in the other era than the server's.
-// What passes directly has to pass through dormouse, unless docs/conformance.md says why it does not.
+// What passes directly has to pass through dormouse, unless docs/reference/conformance.md says why it does not.
 //
 // node client-side.mjs DORMOUSE [SCENARIO…]
 

@@ -1,5 +1,5 @@
 // Runs the conformance suites against the fixture server, directly and with dormouse before it, and
-// compares check by check. What passes directly has to pass through dormouse, unless docs/conformance.md
+// compares check by check. What passes directly has to pass through dormouse, unless docs/reference/conformance.md
 // says why it does not.
 //
 // node server-side.mjs DORMOUSE FIXTURE

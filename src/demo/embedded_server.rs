@@ -1,0 +1,97 @@
+//! A small MCP server on standard input and output: one of the servers of the table.
+
+use std::{
+    io::{BufRead, Write},
+    process::ExitCode,
+};
+
+use rmcp::model::ErrorCode;
+use serde_json::{Value, json};
+
+use super::{
+    definitions::definitions,
+    server_table::{EmbeddedServer, SimplePrompt, TextResource, embedded_servers},
+};
+
+/// Serves the embedded server of this name until the input ends.
+pub fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> ExitCode {
+    let Some(server) = embedded_servers().into_iter().find(|server| server.name == name) else {
+        return ExitCode::FAILURE;
+    };
+    for line in input.lines().map_while(Result::ok) {
+        let Ok(request) = serde_json::from_str::<Value>(&line) else { continue };
+        let Some(id) = request.get("id") else { continue };
+        let method = request["method"].as_str().unwrap_or_default();
+        let response = match answer(&server, method, &request["params"]) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err((code, message)) => json!({
+                "jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": message},
+            }),
+        };
+        if writeln!(output, "{response}").and_then(|()| output.flush()).is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+type Answer = Result<Value, (ErrorCode, String)>;
+
+fn answer(server: &EmbeddedServer, method: &str, params: &Value) -> Answer {
+    Ok(match method {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+            "serverInfo": {"name": server.name, "version": env!("CARGO_PKG_VERSION")},
+            "instructions": server.instructions,
+        }),
+        "ping" => json!({}),
+        "tools/list" => json!({"tools": definitions(server)}),
+        "tools/call" => return call(server, params),
+        "resources/list" => {
+            let resource = |it: &TextResource| json!({"uri": it.uri, "name": it.name});
+            json!({"resources": server.resources.iter().map(resource).collect::<Vec<_>>()})
+        }
+        "resources/templates/list" => json!({"resourceTemplates": []}),
+        "resources/read" => return read(server, params),
+        "prompts/list" => {
+            let prompt =
+                |it: &SimplePrompt| json!({"name": it.name, "description": it.description});
+            json!({"prompts": server.prompts.iter().map(prompt).collect::<Vec<_>>()})
+        }
+        "prompts/get" => return prompt(server, params),
+        _ => return Err((ErrorCode::METHOD_NOT_FOUND, format!("method not found: {method}"))),
+    })
+}
+
+fn call(server: &EmbeddedServer, params: &Value) -> Answer {
+    let name = params["name"].as_str().unwrap_or_default();
+    if !definitions(server).iter().any(|tool| tool["name"] == name) {
+        return Err((ErrorCode::INVALID_PARAMS, format!("unknown tool: {name}")));
+    }
+    let text = format!(
+        "{name} of the demo's {} server was called with {}",
+        server.name, params["arguments"]
+    );
+    Ok(json!({"content": [{"type": "text", "text": text}]}))
+}
+
+fn read(server: &EmbeddedServer, params: &Value) -> Answer {
+    let uri = params["uri"].as_str().unwrap_or_default();
+    match server.resources.iter().find(|resource| resource.uri == uri) {
+        Some(TextResource { uri, text, .. }) => {
+            Ok(json!({"contents": [{"uri": uri, "text": text}]}))
+        }
+        None => Err((ErrorCode::RESOURCE_NOT_FOUND, format!("unknown resource: {uri}"))),
+    }
+}
+
+fn prompt(server: &EmbeddedServer, params: &Value) -> Answer {
+    let name = params["name"].as_str().unwrap_or_default();
+    match server.prompts.iter().find(|prompt| prompt.name == name) {
+        Some(SimplePrompt { description, .. }) => Ok(json!({
+            "messages": [{"role": "user", "content": {"type": "text", "text": description}}],
+        })),
+        None => Err((ErrorCode::INVALID_PARAMS, format!("unknown prompt: {name}"))),
+    }
+}
