@@ -25,7 +25,6 @@ mod describe;
 mod edit;
 mod first_run;
 mod follow;
-mod footprint;
 mod get;
 mod import;
 mod instances;
