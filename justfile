@@ -20,7 +20,7 @@ bench *rows:
 eval-search *arguments:
     scripts/eval-search {{arguments}}
 
-# Write docs/config.schema.json and the tables of docs/reference/config.md anew.
+# Write docs/config.schema.json and the tables of docs/reference/config.md again.
 schema:
     scripts/schema
 
