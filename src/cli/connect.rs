@@ -60,7 +60,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     if !typed.json {
         return Ok(for_each(&connecting.spots, |spot| connecting.connect(spot).map(drop)));
     }
-    let outcomes: Vec<Reported> =
+    let outcomes: Vec<ReportedFile> =
         connecting.spots.iter().map(|spot| connecting.report(spot)).collect();
     outln!("{}", super::json(&outcomes)?);
     let has_failed = outcomes.iter().any(|outcome| outcome.error.is_some());
@@ -70,7 +70,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
 /// The outcome for one file, in `--json`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reported {
+struct ReportedFile {
     app: &'static str,
     path: PathBuf,
     /// `connected`, `already connected`, `not written` or `failed`.
@@ -96,18 +96,18 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    fn report(&self, spot: &AppFile) -> Reported {
+    fn report(&self, spot: &AppFile) -> ReportedFile {
         let (app, path) = (spot.app.id, spot.path.clone());
         match self.connect(spot) {
             Ok((outcome, connected)) => {
                 let of_projects = connected.taken_out_of_projects.values();
                 let of_projects = of_projects.filter_map(Value::as_object).flat_map(Map::keys);
                 let taken_out = connected.taken_out.keys().chain(of_projects).cloned().collect();
-                Reported { app, path, outcome, taken_out, left: connected.kept, error: None }
+                ReportedFile { app, path, outcome, taken_out, left: connected.kept, error: None }
             }
             Err(error) => {
                 let error = Some(format!("{error:#}"));
-                Reported { app, path, outcome: "failed", error, ..Reported::default() }
+                ReportedFile { app, path, outcome: "failed", error, ..ReportedFile::default() }
             }
         }
     }

@@ -103,7 +103,7 @@ fn proposals(
     let trial = ConfigFile::unwritten(file.path.with_extension("json"), &servers.to_string());
     let config = trial.parse(&trial.environment())?;
     let all = config.servers.len();
-    let tell = |seen: &probe::Seen, number: usize| {
+    let tell = |seen: &probe::ProbedServer, number: usize| {
         errln!("[{number}/{all}] {}", visible(&seen.config.name));
     };
     let limit = TimeLimit { timeout: ASK_TIMEOUT };

@@ -184,7 +184,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Approve(typed) => approve::run(&options, &typed),
         Command::Call { server, tool, input, json, limit } => {
             let timeout = limit.timeout;
-            call::run(&options, &call::Wanted { server, tool, input, json, timeout })
+            call::run(&options, &call::WantedCall { server, tool, input, json, timeout })
         }
         Command::Connect(typed) => connect::connect(&options, &typed),
         Command::Disconnect(typed) => connect::disconnect(&options, &typed),
