@@ -13,7 +13,7 @@ use super::{
     locations::{Directories, FileLocation, FileScope, KeyPaths, PROJECT_KEY},
     variables::VariableContext,
 };
-use crate::config::{Format, read_text};
+use crate::{base::read_text, config::Format};
 
 /// A file in which an app keeps servers, or the part of it for one project. The file may be
 /// missing.
@@ -161,7 +161,7 @@ impl AppFile {
     /// Returns the apps' files and parts at this path.
     ///
     /// Apps are recognized by their locations, then by the end of the path, so that a copy of an
-    /// app's file elsewhere is read as that app's. All other files are read as [`UNKNOWN_APP`].
+    /// app's file elsewhere is read as that app's. All other files are read as `UNKNOWN_APP`.
     pub fn at_path(path: &Path, directories: &Directories) -> Vec<Self> {
         let is_it = |app_file: &AppFile| {
             app_file

@@ -11,7 +11,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{AppFile, ConnectedFile};
-use crate::config::{create_file, hex, make_private_directory, place_fingerprint};
+use crate::{
+    base::{create_file, hex, make_private_directory},
+    config::place_fingerprint,
+};
 
 /// A directory with dated copies, and one record for each file that contains dormouse.
 #[derive(Clone, Debug)]

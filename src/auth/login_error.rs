@@ -166,7 +166,7 @@ pub(super) fn scrubbed(said: &str, secrets: &[&str]) -> String {
         said.replace(secret, "…").replace(&encoded, "…")
     });
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|c| !crate::config::is_invisible(*c)).take(MAX_CHARS).collect()
+    words.chars().filter(|c| !crate::base::is_invisible(*c)).take(MAX_CHARS).collect()
 }
 
 /// Builds the error for a failed discovery from rmcp's error and its causes.

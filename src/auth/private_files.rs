@@ -1,12 +1,11 @@
 //! Files that only the current user can access.
 
+use crate::base::make_private_directory;
 use std::{
     fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
-
-use crate::config::make_private_directory;
 
 /// Opens a file that serves as a lock, and creates it if it is missing.
 pub(super) fn open_lock(path: &Path) -> io::Result<File> {

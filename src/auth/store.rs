@@ -22,8 +22,8 @@ use super::{
     store_error::{LOCK_TIMEOUT, StoreError},
 };
 use crate::{
-    base::run_blocking,
-    config::{Grant, OAuth, Remote, Secret, hex},
+    base::{hex, run_blocking},
+    config::{Grant, OAuth, Remote, Secret},
 };
 
 /// Interval between checks whether another process has changed a login.

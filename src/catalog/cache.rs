@@ -27,7 +27,10 @@ use super::{
     },
     definition_change::{DefinitionChange, changes, keep_former},
 };
-use crate::config::{self, Launch, ServerConfig, Transport, make_private_directory, read_bounded};
+use crate::{
+    base::{lock_file, make_private_directory, read_bounded},
+    config::{Launch, ServerConfig, Transport},
+};
 
 /// Maximum size of a catalog file, in bytes. Larger catalogs are not stored.
 const MAX_CATALOG_BYTES: usize = 16 * 1024 * 1024;
@@ -249,7 +252,7 @@ impl Cache {
             return Err(failed(io::ErrorKind::AlreadyExists.into()));
         }
         let lock = File::create(place).map_err(failed)?;
-        config::lock(&lock).map_err(failed)?;
+        lock_file(&lock).map_err(failed)?;
         let mut stored = match self.load(key) {
             Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
                 set_aside(&path);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ServerCatalog, Tool};
-use crate::{config::is_hidden, wire::Raw};
+use crate::{base::is_hidden, wire::Raw};
 
 /// Returns the first character of a tool's definition that a model reads but a person does not see.
 pub fn hidden_character(tool: &Tool) -> Option<char> {

@@ -4,6 +4,7 @@
 //! Everything except `cache` and `cleanup` is pure. This module does not know how a catalog is
 //! fetched, nor in which form hosts see it.
 
+use crate::base::hex;
 mod cache;
 mod cleanup;
 mod definition_change;
@@ -40,5 +41,3 @@ pub use server_view::{Origin, Presence, ServerId, ServerView, ServerVisibility};
 pub use snapshot::Snapshot;
 pub use tool_directory::{Resolved, ToolDirectory};
 pub use tool_ref::ToolRef;
-
-use crate::config::hex;

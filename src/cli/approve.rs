@@ -8,8 +8,8 @@ use similar::TextDiff;
 
 use super::{arguments::ApproveArguments, ask, settings, shared_flags::Options};
 use crate::{
+    base::visible,
     catalog::{CatalogKey, DefinitionChange, watched_part},
-    config::visible,
     surface::one_line,
 };
 

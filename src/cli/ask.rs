@@ -8,7 +8,7 @@ use similar::TextDiff;
 use super::arguments::Consent;
 use crate::{
     apps::{PlaintextSecret, find_secrets_in_text, mask_secrets},
-    config::visible,
+    base::visible,
 };
 
 /// The user's decision about a change.

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     auth::Auth,
-    config::{Config, Isolation, Startup, Surface, visible},
+    base::visible,
+    config::{Config, Isolation, Startup, Surface},
     downstream::in_process_host,
     proxy::{Fleet, Storage},
     surface::one_line,
@@ -23,7 +24,7 @@ use crate::{
     wire::{Outcome, Raw},
 };
 
-pub(super) struct Wanted {
+pub(super) struct WantedCall {
     pub(super) server: String,
     pub(super) tool: String,
     /// JSON, or `-` for standard input.
@@ -34,7 +35,7 @@ pub(super) struct Wanted {
     pub(super) timeout: Duration,
 }
 
-pub(super) fn run(options: &Options, wanted: &Wanted) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<ExitCode> {
     let file = settings::find_trusted(options)?;
     if !wanted.json {
         settings::say_which(&file);

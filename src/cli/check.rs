@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{USAGE, lineage, settings, shared_flags::Options};
 use crate::{
-    config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig, visible},
+    base::visible,
+    config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig},
     surface::counted,
 };
 
@@ -15,12 +16,12 @@ pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> 
     let config = match settings::parse(&file, options) {
         Err(ConfigError::Invalid(problems)) if is_json => {
             let problems = problems.iter().map(ReportedProblem::from).collect();
-            outln!("{}", super::json(&Report { problems, ..Report::of(&file) })?);
+            outln!("{}", super::json(&CheckReport { problems, ..CheckReport::of(&file) })?);
             return Ok(ExitCode::from(USAGE));
         }
         config => config?,
     };
-    let report = Report::of_config(&file, &config)?;
+    let report = CheckReport::of_config(&file, &config)?;
     if is_json {
         outln!("{}", super::json(&report)?);
     } else {
@@ -32,7 +33,7 @@ pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> 
 /// The report of `--json`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct CheckReport {
     config: PathBuf,
     #[serde(rename = "ok")]
     is_ok: bool,
@@ -41,7 +42,7 @@ struct Report {
     dialect: Option<&'static str>,
     servers: usize,
     problems: Vec<ReportedProblem>,
-    unavailable: Vec<Unavailable>,
+    unavailable: Vec<UnavailableServer>,
     warnings: Vec<String>,
     /// The reason that the config's commands may not be run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,12 +67,12 @@ impl From<&Problem> for ReportedProblem {
 
 /// A server that cannot be used as it is configured.
 #[derive(Serialize)]
-struct Unavailable {
+struct UnavailableServer {
     server: String,
     why: String,
 }
 
-impl Report {
+impl CheckReport {
     fn of(file: &ConfigFile) -> Self {
         Self { config: file.path.clone(), ..Self::default() }
     }
@@ -79,7 +80,7 @@ impl Report {
     fn of_config(file: &ConfigFile, config: &Config) -> anyhow::Result<Self> {
         let unavailable = |server: &ServerConfig| {
             let why = server.transport.as_ref().err()?.to_string();
-            Some(Unavailable { server: server.name.clone(), why })
+            Some(UnavailableServer { server: server.name.clone(), why })
         };
         let itself = |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path);
         let itself = config.servers.iter().filter(itself);
@@ -108,11 +109,13 @@ impl Report {
             .unwrap_or_default();
         outln!("{}: ok, {}{of}", self.config.display(), counted(self.servers, "server"));
         // Undefined variables are reported as warnings with their places.
-        let has_warning = |it: &&Unavailable| {
+        let has_warning = |it: &&UnavailableServer| {
             let below = format!("mcpServers.{}.", it.server);
             self.warnings.iter().any(|warning| warning.contains(&below))
         };
-        for Unavailable { server, why } in self.unavailable.iter().filter(|it| !has_warning(it)) {
+        for UnavailableServer { server, why } in
+            self.unavailable.iter().filter(|it| !has_warning(it))
+        {
             outln!("  {server}: unavailable: {}", visible(why));
         }
         for warning in &self.warnings {

@@ -25,7 +25,8 @@ use crate::{
         APPS, AppFile, Backups, ConnectedFile, Directories, DormouseTransport, FileScope,
         OriginalFile, bare_secret, server_identity,
     },
-    config::{self, Config, ConfigFile, create_file, remove_file, replace_file, visible},
+    base::{create_file, remove_file, replace_file, visible},
+    config::{Config, ConfigFile},
 };
 
 pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Result<ExitCode> {
@@ -59,7 +60,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
     if !typed.json {
         return Ok(for_each(&connecting.spots, |spot| connecting.connect(spot).map(drop)));
     }
-    let outcomes: Vec<Reported> =
+    let outcomes: Vec<ReportedFile> =
         connecting.spots.iter().map(|spot| connecting.report(spot)).collect();
     outln!("{}", super::json(&outcomes)?);
     let has_failed = outcomes.iter().any(|outcome| outcome.error.is_some());
@@ -69,7 +70,7 @@ pub(super) fn connect(options: &Options, typed: &ConnectArguments) -> anyhow::Re
 /// The outcome for one file, in `--json`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reported {
+struct ReportedFile {
     app: &'static str,
     path: PathBuf,
     /// `connected`, `already connected`, `not written` or `failed`.
@@ -95,18 +96,18 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    fn report(&self, spot: &AppFile) -> Reported {
+    fn report(&self, spot: &AppFile) -> ReportedFile {
         let (app, path) = (spot.app.id, spot.path.clone());
         match self.connect(spot) {
             Ok((outcome, connected)) => {
                 let of_projects = connected.taken_out_of_projects.values();
                 let of_projects = of_projects.filter_map(Value::as_object).flat_map(Map::keys);
                 let taken_out = connected.taken_out.keys().chain(of_projects).cloned().collect();
-                Reported { app, path, outcome, taken_out, left: connected.kept, error: None }
+                ReportedFile { app, path, outcome, taken_out, left: connected.kept, error: None }
             }
             Err(error) => {
                 let error = Some(format!("{error:#}"));
-                Reported { app, path, outcome: "failed", error, ..Reported::default() }
+                ReportedFile { app, path, outcome: "failed", error, ..ReportedFile::default() }
             }
         }
     }
@@ -263,7 +264,7 @@ fn carried(file: &ConfigFile, config: &Config) -> anyhow::Result<Vec<Value>> {
 }
 
 fn read(spot: &AppFile) -> anyhow::Result<Option<String>> {
-    match config::read_text(&spot.path) {
+    match crate::base::read_text(&spot.path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).context("cannot read it"),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 
 use super::runtime;
-use crate::demo::{Step, tour};
+use crate::demo::{DemoStep, tour};
 
 pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
@@ -20,7 +20,7 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// In colour if the terminal supports it; `anstream` removes it elsewhere.
-fn print(step: Step) {
+fn print(step: DemoStep) {
     let title = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
     let quote = Style::new().dimmed();
     outln!("{title}▸ {}{title:#}", step.title);

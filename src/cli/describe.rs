@@ -8,8 +8,9 @@ use super::{arguments::TimeLimit, ask, probe, refresh, runtime, settings, shared
 use crate::{
     apps::{ImportPlan, PlannedServer},
     auth::Auth,
+    base::visible,
     catalog::ServerCatalog,
-    config::{ConfigFile, Startup, visible},
+    config::{ConfigFile, Startup},
     surface::{one_line, shortened},
 };
 
@@ -102,7 +103,7 @@ fn proposals(
     let trial = ConfigFile::unwritten(file.path.with_extension("json"), &servers.to_string());
     let config = trial.parse(&trial.environment())?;
     let all = config.servers.len();
-    let tell = |seen: &probe::Seen, number: usize| {
+    let tell = |seen: &probe::ProbedServer, number: usize| {
         errln!("[{number}/{all}] {}", visible(&seen.config.name));
     };
     let limit = TimeLimit { timeout: ASK_TIMEOUT };

@@ -16,10 +16,8 @@ use super::{
 };
 use crate::{
     apps::{RequiredVariable, TranslatedEntry, parse_snippets},
-    config::{
-        self, ConfigEdit, ConfigError, ConfigFile, ReplaceError, ServerConfig, Unchanged,
-        create_file, visible,
-    },
+    base::{ReplaceError, create_file, visible},
+    config::{self, ConfigEdit, ConfigError, ConfigFile, ServerConfig, Unchanged},
     control::ChangeError,
 };
 

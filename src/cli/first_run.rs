@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings;
 use crate::{
-    base::run_blocking,
+    base::{ReplaceError, run_blocking},
     catalog::ServerCatalog,
-    config::{Config, ConfigFile, Dialect, ReplaceError, ServerConfig, Unchanged},
+    config::{Config, ConfigFile, Dialect, ServerConfig, Unchanged},
     proxy::Fleet,
 };
 

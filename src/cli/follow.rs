@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{edit, footprint, settings, shared_flags::Options};
+use super::{edit, settings, shared_flags::Options};
 use crate::{
-    base::run_blocking,
-    config::{ConfigEdit, ConfigError, ConfigFile, Watch, read_text},
+    base::{read_text, run_blocking},
+    config::{ConfigEdit, ConfigError, ConfigFile, Watch},
     control::{AppliedChange, ChangeError, ChangeRequest, ConfigChange},
     proxy::{Fleet, Reloaded},
 };
@@ -36,7 +36,6 @@ pub(super) async fn follow(
             tracing::warn!(%error, "cannot watch the config; send SIGHUP to reload it");
         })
         .ok();
-    footprint::give_back_start();
     let mut hangups = Hangups::new();
     let mut follower =
         Follower { fleet, seen: content(&file, &options), file, options, said: None };

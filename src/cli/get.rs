@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{settings, shared_flags::Options};
 use crate::{
     apps::{find_secrets, find_secrets_in_text, mask_secrets_in_value},
-    config::visible,
+    base::visible,
 };
 
 pub(super) fn run(options: &Options, name: &str, is_json: bool) -> anyhow::Result<ExitCode> {

@@ -30,7 +30,8 @@ use crate::{
         APPS, App, AppFile, Directories, FileScope, FoundServer, ImportPlan, OtherProjectServers,
         PlaintextSecret, find_secrets, find_servers, move_secrets, servers_of_config,
     },
-    config::{self, ConfigEdit, ConfigFile, Converted, visible},
+    base::visible,
+    config::{self, ConfigEdit, ConfigFile, Converted},
     surface::counted,
 };
 
@@ -158,7 +159,7 @@ fn gather_file(
     spots: &mut Vec<AppFile>,
 ) -> anyhow::Result<()> {
     let text =
-        config::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
+        crate::base::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
     let Some(Converted { system, servers, settings, warnings }) = config::convert(&text, path)?
     else {
         spots.extend(AppFile::at_path(path, directories));

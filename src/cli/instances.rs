@@ -9,7 +9,8 @@ use super::runtime;
 #[cfg(unix)]
 use super::settings;
 use crate::{
-    config::{ConfigFile, visible},
+    base::visible,
+    config::ConfigFile,
     control::{AppliedChange, StatusReport},
 };
 

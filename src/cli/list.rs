@@ -15,7 +15,7 @@ use crate::{
 /// One server, in `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct ListedServer<'a> {
     server: &'a str,
     enabled: bool,
     /// Its members are missing if no catalog is known.
@@ -35,16 +35,19 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
     let auth = settings::auth(Some(&file), options);
     let wanted = config.servers.iter();
     let wanted = wanted.filter(|server| servers.is_empty() || servers.contains(&server.name));
-    let entries: Vec<(Entry<'_>, &ServerConfig)> = wanted
+    let entries: Vec<(ListedServer<'_>, &ServerConfig)> = wanted
         .map(|server| {
             let last = cache.as_ref().and_then(|cache| cache.last(server));
             let inventory = last.map(|(_, inventory)| inventory);
             let login = auth.summary(server);
-            (Entry { server: &server.name, enabled: server.enabled, inventory, login }, server)
+            (
+                ListedServer { server: &server.name, enabled: server.enabled, inventory, login },
+                server,
+            )
         })
         .collect();
     if json {
-        let entries: Vec<&Entry<'_>> = entries.iter().map(|(entry, _)| entry).collect();
+        let entries: Vec<&ListedServer<'_>> = entries.iter().map(|(entry, _)| entry).collect();
         outln!("{}", super::json(&entries)?);
     } else {
         settings::say_which(&file);
@@ -55,14 +58,14 @@ pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(entry: &Entry<'_>, server: &ServerConfig) {
+fn print(entry: &ListedServer<'_>, server: &ServerConfig) {
     print_inventory(entry, server);
     if let Some(login) = &entry.login {
         outln!("  logged in: {}", described(login));
     }
 }
 
-fn print_inventory(entry: &Entry<'_>, server: &ServerConfig) {
+fn print_inventory(entry: &ListedServer<'_>, server: &ServerConfig) {
     let bold = anstyle::Style::new().bold();
     let name = &server.name;
     let Some(inventory) = &entry.inventory else {

@@ -26,7 +26,7 @@ use super::{
     shared_flags::{LogFormat, Options},
     with_escapes,
 };
-use crate::config::visible;
+use crate::base::visible;
 
 /// Maximum number of log lines that wait to be written. Further lines are dropped: a host that does
 /// not read standard error must not block the protocol.

@@ -13,7 +13,8 @@ use url::Url;
 use super::{arguments::LoginArguments, runtime, settings, shared_flags::Options};
 use crate::{
     auth::{Auth, DeviceLogin, Login, LoginError, LogoutOutcome, Summary, open_in_browser},
-    config::{ServerConfig, visible},
+    base::visible,
+    config::ServerConfig,
 };
 
 pub(super) fn log_in(options: &Options, typed: &LoginArguments) -> anyhow::Result<ExitCode> {

@@ -25,7 +25,6 @@ mod describe;
 mod edit;
 mod first_run;
 mod follow;
-mod footprint;
 mod get;
 mod import;
 mod instances;
@@ -65,7 +64,8 @@ use clap::{
 use serde::Serialize;
 
 use crate::{
-    config::{ConfigError, is_invisible, visible},
+    base::{is_invisible, visible},
+    config::ConfigError,
     demo as embedded,
     upstream::watchdog,
 };
@@ -184,7 +184,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Approve(typed) => approve::run(&options, &typed),
         Command::Call { server, tool, input, json, limit } => {
             let timeout = limit.timeout;
-            call::run(&options, &call::Wanted { server, tool, input, json, timeout })
+            call::run(&options, &call::WantedCall { server, tool, input, json, timeout })
         }
         Command::Connect(typed) => connect::connect(&options, &typed),
         Command::Disconnect(typed) => connect::disconnect(&options, &typed),

@@ -6,7 +6,7 @@ use anyhow::bail;
 use reqwest::Method;
 
 use super::{instances::send_all, settings, shared_flags::Options, status::state};
-use crate::{config::visible, control::ServerReport};
+use crate::{base::visible, control::ServerReport};
 
 /// Time for a load in addition to the server's own timeout.
 const MORE: Duration = Duration::from_secs(10);

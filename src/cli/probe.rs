@@ -14,12 +14,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{arguments::TimeLimit, signals};
 use crate::{
     auth::Auth,
+    base::visible,
     catalog::{Origin, ServerCatalog},
-    config::{Config, ServerConfig, Settings, Startup, visible},
+    config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
     upstream::{
-        Audience, Context, HttpClient, LoadError, Observer, Question, Recalled, Status, Upstream,
-        Watchdog,
+        ChangeAudience, Context, HttpClient, LoadError, Observer, Question, Recalled, Status,
+        Upstream, Watchdog,
     },
     wire::{Notification, Raw},
 };
@@ -28,14 +29,14 @@ use crate::{
 const MAX_CONCURRENT: usize = 8;
 
 /// The outcome of connecting one server.
-pub(super) struct Seen {
+pub(super) struct ProbedServer {
     pub(super) config: Arc<ServerConfig>,
     pub(super) outcome: Result<Arc<ServerCatalog>, LoadError>,
     pub(super) status: Status,
     pub(super) took: Duration,
 }
 
-impl Seen {
+impl ProbedServer {
     /// Returns the reason that the server could not be connected.
     pub(super) fn error(&self) -> Option<String> {
         let error = self.outcome.as_ref().err()?;
@@ -46,7 +47,7 @@ impl Seen {
 /// The outcomes in the order of the config, and the servers that were not connected because the
 /// user stopped the command.
 pub(super) struct Probed {
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<ProbedServer>,
     pub(super) not_done: Vec<String>,
 }
 
@@ -69,7 +70,7 @@ pub(super) async fn probe(
     config: Config,
     auth: Auth,
     limit: TimeLimit,
-    mut tell: impl FnMut(&Seen, usize),
+    mut tell: impl FnMut(&ProbedServer, usize),
 ) -> Probed {
     let watchdog = Watchdog::default();
     let context = context(&config.settings, &watchdog, auth);
@@ -90,7 +91,7 @@ pub(super) async fn probe(
             (at, look(server, &context, &bar).await)
         });
     }
-    let mut seen: Vec<(usize, Seen)> = Vec::new();
+    let mut seen: Vec<(usize, ProbedServer)> = Vec::new();
     while let Some(Some(joined)) = context.stop.run_until_cancelled(probing.join_next()).await {
         // A panic has been logged; its server counts as not connected.
         let Ok((at, one)) = joined else { continue };
@@ -125,7 +126,7 @@ pub(super) fn short(duration: Duration) -> String {
     }
 }
 
-async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) -> Seen {
+async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) -> ProbedServer {
     // The server is connected once, and a failure is final, whatever the config says.
     config.startup = Startup::Lazy;
     config.enabled = true;
@@ -145,7 +146,7 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
     let took = start.elapsed();
     upstream.stop();
     bar.finish_and_clear();
-    Seen { config, outcome, status, took }
+    ProbedServer { config, outcome, status, took }
 }
 
 fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
@@ -166,7 +167,7 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn live(&self, _: Arc<ServerCatalog>, _: Origin, _: Audience) {}
+    fn live(&self, _: Arc<ServerCatalog>, _: Origin, _: ChangeAudience) {}
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}
 

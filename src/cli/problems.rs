@@ -4,7 +4,8 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{
-    config::{MAX_PROBLEMS, Problem, excerpt, is_name_of_app, read_bounded, visible},
+    base::{read_bounded, visible},
+    config::{MAX_PROBLEMS, Problem, excerpt, is_name_of_app},
     surface::counted,
 };
 

@@ -1,12 +1,11 @@
 //! Decides by which transport apps reach dormouse. `connect` writes it into their files.
 
 use anyhow::{Context as _, bail};
-use clap::ValueEnum as _;
 
 use super::{UsageError, shared_flags::Options};
 use crate::{
     apps::{AppFile, DormouseTransport},
-    config::{self, Config, ConfigFile, Surface},
+    config::{self, Config, ConfigFile},
 };
 
 /// The transport for apps, not yet adapted to a single file: a URL, or a command with the options
@@ -52,7 +51,7 @@ impl Reach {
             }
             if let Some(surface) = options.surface {
                 let separator = if url.contains('?') { '&' } else { '?' };
-                url.push_str(&format!("{separator}surface={}", name(surface)));
+                url.push_str(&format!("{separator}surface={}", surface.name()));
             }
             return Ok(Self::Url { url, token });
         }
@@ -113,11 +112,6 @@ fn config_argument(file: &ConfigFile, is_shared: bool) -> anyhow::Result<Vec<Str
     }
 }
 
-/// Returns the name of the surface on the command line.
-fn name(surface: Surface) -> String {
-    surface.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
 /// Returns the given options that also apply to the dormouse that an app launches, as arguments.
 fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
     let mut arguments = Vec::new();
@@ -126,7 +120,7 @@ fn typed(options: &Options) -> anyhow::Result<Vec<String>> {
         push("--profile", profile.clone());
     }
     if let Some(surface) = options.surface {
-        push("--surface", name(surface));
+        push("--surface", surface.name().to_owned());
     }
     if let Some(timeout) = options.idle_timeout {
         push("--idle-timeout", humantime::format_duration(timeout).to_string().replace(' ', ""));

@@ -9,14 +9,15 @@ use super::{
     arguments::RefreshArguments,
     edit::rewrite,
     probe,
-    probe::{Seen, short},
+    probe::{ProbedServer, short},
     runtime,
     settings::{self, Chosen},
     shared_flags::Options,
 };
 use crate::{
+    base::visible,
     catalog::{CatalogKey, Pins, ServerCatalog},
-    config::{ConfigFile, ToolChanges, visible},
+    config::{ConfigFile, ToolChanges},
     surface::{counted, one_line},
     upstream::{AttemptError, LoadError},
 };
@@ -28,7 +29,7 @@ pub(super) fn run(options: &Options, typed: &RefreshArguments) -> anyhow::Result
     let names_tools = config.servers.iter().any(|server| !server.offer.tools.is_empty());
     let all = config.servers.len();
     let auth = settings::auth(Some(&file), options);
-    let tell = |seen: &Seen, number: usize| {
+    let tell = |seen: &ProbedServer, number: usize| {
         let name = visible(&seen.config.name);
         let found = learned(seen).unwrap_or_else(|_| "failed".to_owned());
         errln!("[{number}/{all}] {name}: {found}, {}", short(seen.took));
@@ -80,7 +81,7 @@ struct Refreshed<'a> {
 }
 
 impl<'a> Refreshed<'a> {
-    fn of((seen, report): (&'a Seen, &'a anyhow::Result<String>)) -> Self {
+    fn of((seen, report): (&'a ProbedServer, &'a anyhow::Result<String>)) -> Self {
         Self {
             server: &seen.config.name,
             milliseconds: seen.took.as_millis(),
@@ -92,11 +93,11 @@ impl<'a> Refreshed<'a> {
 }
 
 /// Returns the report for a server whose tools the config does not list.
-fn learned(seen: &Seen) -> anyhow::Result<String> {
+fn learned(seen: &ProbedServer) -> anyhow::Result<String> {
     Ok(counted(catalog(seen)?.tools.len(), "tool"))
 }
 
-fn catalog(seen: &Seen) -> anyhow::Result<&ServerCatalog> {
+fn catalog(seen: &ProbedServer) -> anyhow::Result<&ServerCatalog> {
     let catalog = seen.outcome.as_ref().map_err(|error| match error.cause() {
         Some(cause) => anyhow!("{cause}"),
         None => anyhow!("{error}"),
@@ -109,7 +110,7 @@ type Reports = Vec<anyhow::Result<String>>;
 /// Merges all outcomes into the config, and returns the report of each server. This takes two
 /// rounds: an entry that an alias shares with another can be edited once the other has its own
 /// tools.
-fn merge_all(before: &ConfigFile, seen: &[Seen]) -> (ConfigFile, Reports) {
+fn merge_all(before: &ConfigFile, seen: &[ProbedServer]) -> (ConfigFile, Reports) {
     let mut after = before.clone();
     let mut reports: Reports = seen.iter().map(|seen| merge(&mut after, seen)).collect();
     for (seen, report) in seen.iter().zip(&mut reports) {
@@ -121,7 +122,7 @@ fn merge_all(before: &ConfigFile, seen: &[Seen]) -> (ConfigFile, Reports) {
 }
 
 /// Merges one server's tools into the config, and returns the report.
-fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
+fn merge(file: &mut ConfigFile, seen: &ProbedServer) -> anyhow::Result<String> {
     let catalog = catalog(seen)?;
     // The file may differ from the one that was read first.
     let all = file.parse(&file.environment())?;
@@ -143,9 +144,9 @@ fn merge(file: &mut ConfigFile, seen: &Seen) -> anyhow::Result<String> {
 }
 
 /// Stores the catalogs for the next start.
-pub(super) fn keep(file: &ConfigFile, seen: &[Seen]) {
+pub(super) fn keep(file: &ConfigFile, seen: &[ProbedServer]) {
     let Some(cache) = settings::storage(Some(file)).catalogs else { return };
-    for Seen { config, outcome, .. } in seen {
+    for ProbedServer { config, outcome, .. } in seen {
         let Some(key) = CatalogKey::of(config) else { continue };
         let cause = outcome.as_ref().err().and_then(LoadError::cause);
         let is_hung = matches!(cause, Some(AttemptError::TimedOut { .. }));

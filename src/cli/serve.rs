@@ -15,8 +15,7 @@ use tokio_util::{
 };
 
 use super::{
-    UsageError, first_run, follow, footprint, lineage, runtime, settings, shared_flags::Options,
-    signals,
+    UsageError, first_run, follow, lineage, runtime, settings, shared_flags::Options, signals,
 };
 use crate::{
     auth::Auth,
@@ -106,7 +105,6 @@ async fn serve(
     let _kept = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
     let is_first_run = file.is_some_and(|file| first_run::is_due(file, &config));
     let fleet = Fleet::new(config, &watchdog, settings::storage(file), auth);
-    footprint::give_back_start();
     let companions = Companions::start(&fleet, origin, is_first_run, stop.child_token());
     let api = control::router(companions.control.clone());
     let served = match (listener, ways.stdio) {

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 
 use crate::config::{Startup, Surface, parse_duration};
 
@@ -18,7 +21,7 @@ pub(super) struct Options {
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) profile: Option<String>,
     /// The form in which hosts see the servers
-    #[arg(long, global = true)]
+    #[arg(long, global = true, value_parser = surface_parser())]
     pub(super) surface: Option<Surface>,
     #[command(flatten)]
     pub(super) startup: StartupFlags,
@@ -71,4 +74,30 @@ pub(super) enum LogFormat {
     #[default]
     Pretty,
     Json,
+}
+
+/// Returns the parser of `--surface`, which lists the surfaces in the help.
+fn surface_parser() -> impl TypedValueParser<Value = Surface> {
+    let values =
+        Surface::ALL.map(|surface| PossibleValue::new(surface.name()).help(about(surface)));
+    PossibleValuesParser::new(values)
+        .map(|name| Surface::named(&name).expect("the parser accepts only names of surfaces"))
+}
+
+fn about(surface: Surface) -> &'static str {
+    match surface {
+        Surface::Discover => {
+            "`discover_tool`, `use_tool` and `load_mcp`: the smallest context, and works with \
+             every host"
+        }
+        Surface::Activate => {
+            "`activate_<server>` for each lazy server, and the tools of every loaded one"
+        }
+        Surface::Groups => {
+            "`get_dynamic_tools` and `call_dynamic_tool`, with each server as a group"
+        }
+        Surface::Direct => {
+            "The tools of every server whose tools are known, and `load_mcp` for the others"
+        }
+    }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     arguments::TimeLimit,
     probe,
-    probe::{Seen, short},
+    probe::{ProbedServer, short},
     refresh, runtime,
     settings::{self, Chosen},
     shared_flags::Options,
@@ -29,7 +29,7 @@ pub(super) fn run(
     settings::say_which(&file);
     let Chosen { config, skipped } = settings::choose(&file, options, servers)?;
     let (auth, all) = (settings::auth(Some(&file), options), config.servers.len());
-    let tell = |seen: &Seen, number: usize| {
+    let tell = |seen: &ProbedServer, number: usize| {
         if !is_json {
             print(seen, &format!("[{number}/{all}]"));
         }
@@ -72,7 +72,7 @@ struct Tested {
 }
 
 impl Tested {
-    fn of(seen: &Seen) -> Self {
+    fn of(seen: &ProbedServer) -> Self {
         let server = seen.config.name.clone();
         let milliseconds = seen.took.as_millis();
         match &seen.outcome {
@@ -92,7 +92,7 @@ impl Tested {
     }
 }
 
-fn print(seen: &Seen, position: &str) {
+fn print(seen: &ProbedServer, position: &str) {
     let (good, bad) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default());
     let name = &seen.config.name;
     match &seen.outcome {

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::settings;
 use crate::{
     apps::{find_secrets_in_text, mask_secrets_in_value},
-    config::{self, visible},
+    base::visible,
+    config,
 };
 
 pub(super) fn run(path: Option<&Path>) -> anyhow::Result<ExitCode> {

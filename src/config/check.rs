@@ -9,7 +9,6 @@ use super::{
     Browser, Config, ConfigError, EndpointSettings, Environment, Features, Isolation, ListSettings,
     LoadSettings, Loads, MAX_PROBLEMS, OfferRules, Pin, Problem, Profile, ServerConfig, Settings,
     Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
-    characters::is_hidden,
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
@@ -21,6 +20,7 @@ use super::{
     transport::{problems, transport},
     unknown_key::unknown_key,
 };
+use crate::base::is_hidden;
 
 /// Maximum number of bad values that are reported of an entry: for each, the entry is read once
 /// more.

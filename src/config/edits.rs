@@ -1,11 +1,11 @@
 //! Edits of a config file in place: the surrounding text and concurrent changes are preserved.
 
+use crate::base::{ReplaceError, create_file, make_private, replace_file};
 use serde_json::{Map, Value};
 
 use super::{
     ConfigFile, TrustStore, Unchanged,
     document::Document,
-    files::{ReplaceError, create_file, make_private, replace_file},
     format::{Edit, Format},
     merge::{can_be_key, place_of_tools},
 };

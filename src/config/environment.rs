@@ -1,12 +1,11 @@
 //! The variables that `${VAR}` in a config can name: those of the process, and those of `.env`.
 
+use crate::base::read_at_most;
 use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
 };
-
-use super::files::read_at_most;
 
 /// Maximum size of a value in `.env`, in bytes: values may be composed of each other.
 const MAX_VALUE: usize = 64 * 1024;

@@ -1,9 +1,7 @@
 //! A line of a config for display: without secrets, and with every character in its column.
 
-use super::{
-    characters::is_hidden,
-    secrecy::{defaults, named, of_arguments, of_url},
-};
+use super::secrecy::{defaults, named, of_arguments, of_url};
+use crate::base::is_hidden;
 
 /// The replacement of each character of a secret.
 const HIDDEN: char = '*';
@@ -135,7 +133,7 @@ mod tests {
             (r#"{"env": {"D": "abc"}, "n": true}"#, "n", r#"{"env": {"D": "***"}, "n": true}"#),
             // This file is not valid.
             (r#""authTokens": ["abc" "x"]"#, "", r#""authTokens": ["***" "*"]"#),
-            (r#""DATABASE": "abc",,"#, "", r#""DATABASE": "***",,"#),
+            (r#""DATABASE": "abc","#, "", r#""DATABASE": "***","#),
             ("port = 8080", "", "port = 8080"),
         ] {
             assert_eq!(excerpt(line, path).as_deref(), Some(expected), "{line}");

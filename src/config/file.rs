@@ -258,7 +258,7 @@ pub(super) struct TimeoutsEntry {
 }
 
 /// The form in which hosts see the servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Surface {
     /// `discover_tool`, `use_tool` and `load_mcp`: the smallest context, and works with every host.
@@ -269,6 +269,24 @@ pub enum Surface {
     Groups,
     /// The tools of every server whose tools are known, and `load_mcp` for the others.
     Direct,
+}
+
+impl Surface {
+    pub const ALL: [Self; 4] = [Self::Discover, Self::Activate, Self::Groups, Self::Direct];
+
+    /// Returns the name in the config, on the command line and in addresses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discover => "discover",
+            Self::Activate => "activate",
+            Self::Groups => "groups",
+            Self::Direct => "direct",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|surface| surface.name() == name)
+    }
 }
 
 /// Whether lists follow the loads.

@@ -12,11 +12,10 @@ use super::{
     Config, ConfigError, Environment, TrustStore,
     document::Document,
     environment::{self, assignments},
-    files::{read_at_most, read_bounded},
     format::Format,
     trust::place_fingerprint,
-    visible,
 };
+use crate::base::{read_at_most, read_bounded, visible};
 
 /// A config file that was found or named.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,9 @@
 //! Updates the `tools` of a config to the tools that its servers have (`dormouse refresh`).
 
+use crate::base::is_invisible;
 use serde_json::{Map, Value, json};
 
-use super::{
-    ConfigFile, Dialect, ToolRules, Unchanged, characters::is_invisible, format::Edit,
-    tools::is_glob,
-};
+use super::{ConfigFile, Dialect, ToolRules, Unchanged, format::Edit, tools::is_glob};
 
 /// The differences between the tools of a server and the tools in the config.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

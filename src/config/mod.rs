@@ -4,7 +4,6 @@
 //! neither connections nor the protocol.
 
 mod access;
-mod characters;
 mod check;
 mod convert;
 mod dialect;
@@ -15,12 +14,10 @@ mod environment;
 mod excerpt;
 mod expand;
 mod file;
-mod files;
 mod find;
 mod foreign;
 mod format;
 mod key_path;
-mod lock;
 mod merge;
 mod model;
 mod oauth;
@@ -36,20 +33,14 @@ mod unchanged;
 mod unknown_key;
 mod watch;
 
-pub use characters::{hex, is_hidden, is_invisible, visible};
 pub use convert::{Converted, convert};
 pub use duration::parse_duration;
 pub use edits::ConfigEdit;
 pub use environment::Environment;
 pub use excerpt::excerpt;
-pub use files::{
-    ReplaceError, create_file, make_private_directory, read_at_most, read_bounded, read_text,
-    remove_file, replace_file,
-};
 pub use find::{ConfigFile, Found, find, find_own, find_to_trust, is_name_of_app, own_place};
 pub use foreign::Dialect;
 pub use format::{Edit, EditError, Format};
-pub use lock::lock;
 pub use merge::ToolChanges;
 pub use model::{
     AlwaysLoad, Browser, Config, EndpointSettings, Features, Framing, Grant, HttpSettings,

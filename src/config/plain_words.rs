@@ -52,9 +52,17 @@ fn found_kind(found: &str) -> &str {
         Some(("integer" | "boolean" | "floating", value)) => {
             value.trim_start_matches("point ").trim_matches('`')
         }
+        // The readers keep numbers that no type can hold, such as 1e999, as texts.
+        Some(("string", text)) if is_out_of_range(text) => "a number out of range",
         Some(("string", _)) => "a text",
         _ => kind(found),
     }
+}
+
+fn is_out_of_range(text: &str) -> bool {
+    let digits = text.trim_matches('"').trim_start_matches('-');
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
 /// Describes an unknown value. `rest` begins with the value that was found.
@@ -90,6 +98,10 @@ mod tests {
             (
                 "invalid type: string \"hidden, expected\", expected usize",
                 "expected a whole number of 0 or more, found a text",
+            ),
+            (
+                "invalid type: string \"1e999\", expected usize",
+                "expected a whole number of 0 or more, found a number out of range",
             ),
             ("invalid type: integer `7`, expected a string", "expected a text, found 7"),
             ("invalid type: sequence, expected a map", "expected an object, found a list"),

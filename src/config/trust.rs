@@ -7,7 +7,8 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::{ConfigError, hex};
+use super::ConfigError;
+use crate::base::hex;
 
 /// One small file for each trusted config: its name is a hash of the path, its text a hash of the
 /// content.

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{ConfigError, files::ReplaceError};
+use super::ConfigError;
+use crate::base::ReplaceError;
 
 /// The reason that a config was not changed.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::UnixListener;
 
 use super::{BASE_PATH, Control, router};
-use crate::config::make_private_directory;
+use crate::base::make_private_directory;
 
 /// Maximum length of the fingerprint in a socket's name. The path of a socket is limited to about
 /// 100 bytes.

@@ -36,7 +36,7 @@ pub enum DemoError {
 }
 
 /// A host that is connected to one child process.
-pub(super) struct Client {
+pub(super) struct DemoClient {
     peer: Peer,
     inbound: Arc<Inbound>,
     child: Child,
@@ -63,7 +63,7 @@ impl MessageHandler for Inbound {
     async fn ready(&self) {}
 }
 
-impl Client {
+impl DemoClient {
     /// Starts this same program with `arguments`, and performs the handshake.
     pub(super) async fn start(
         scratch: &Scratch,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::server_table::{
-    Action, EmbeddedServer, ManagedObject, Parameters, SingleTool, ToolKind,
+    EmbeddedServer, ManagedObject, Parameters, SingleTool, ToolAction, ToolKind,
 };
 
 /// Returns the definitions of all tools of `server`, as `tools/list` has them.
@@ -14,7 +14,7 @@ pub(super) fn definitions(server: &EmbeddedServer) -> Vec<Value> {
     of_objects.chain(server.tools.iter().map(|tool| single_tool(server, tool))).collect()
 }
 
-fn object_tool(server: &EmbeddedServer, object: &ManagedObject, action: Action) -> Value {
+fn object_tool(server: &EmbeddedServer, object: &ManagedObject, action: ToolAction) -> Value {
     let none = Parameters::new();
     let common = if object.standalone { &none } else { &server.common };
     let query = Parameters::from([(
@@ -26,57 +26,57 @@ fn object_tool(server: &EmbeddedServer, object: &ManagedObject, action: Action) 
         .map(|(name, about)| (name.trim_end_matches('!').to_owned(), about.clone()))
         .collect();
     let groups: Vec<&Parameters> = match action {
-        Action::List => vec![common, &object.filters, &server.paging],
-        Action::Search => vec![common, &query, &object.filters, &server.paging],
-        Action::Get | Action::Delete => vec![common, &object.key],
-        Action::Create => vec![common, &object.fields],
-        Action::Update => vec![common, &object.key, &optional],
+        ToolAction::List => vec![common, &object.filters, &server.paging],
+        ToolAction::Search => vec![common, &query, &object.filters, &server.paging],
+        ToolAction::Get | ToolAction::Delete => vec![common, &object.key],
+        ToolAction::Create => vec![common, &object.fields],
+        ToolAction::Update => vec![common, &object.key, &optional],
     };
     let (name, kind) = (tool_name(object, action), kind(action));
     definition(&name, &description(object, action), &groups, kind)
 }
 
-fn tool_name(object: &ManagedObject, action: Action) -> String {
+fn tool_name(object: &ManagedObject, action: ToolAction) -> String {
     let plural = object.plural.replace(' ', "_");
     match action {
-        Action::List => format!("list_{plural}"),
-        Action::Search => format!("search_{plural}"),
-        Action::Get => format!("get_{}", object.name),
-        Action::Create => format!("create_{}", object.name),
-        Action::Update => format!("update_{}", object.name),
-        Action::Delete => format!("delete_{}", object.name),
+        ToolAction::List => format!("list_{plural}"),
+        ToolAction::Search => format!("search_{plural}"),
+        ToolAction::Get => format!("get_{}", object.name),
+        ToolAction::Create => format!("create_{}", object.name),
+        ToolAction::Update => format!("update_{}", object.name),
+        ToolAction::Delete => format!("delete_{}", object.name),
     }
 }
 
-fn description(object: &ManagedObject, action: Action) -> String {
+fn description(object: &ManagedObject, action: ToolAction) -> String {
     let (name, plural) = (object.name.replace('_', " "), &object.plural);
     let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     match action {
-        Action::List => format!(
+        ToolAction::List => format!(
             "Lists {plural}, one page at a time and in a short form. Filters can be combined."
         ),
-        Action::Search => format!(
+        ToolAction::Search => format!(
             "Searches {plural} by their text and returns the best matches first. Use \
              list_{} to go through all of them.",
             plural.replace(' ', "_")
         ),
-        Action::Get => format!("Returns {article} {name} with all its details."),
-        Action::Create => format!(
+        ToolAction::Get => format!("Returns {article} {name} with all its details."),
+        ToolAction::Create => format!(
             "Creates {article} {name} and returns it with its id. Ask before you create one that \
              the user has not requested."
         ),
-        Action::Update => {
+        ToolAction::Update => {
             format!("Changes the given fields of {article} {name} and leaves all others.")
         }
-        Action::Delete => format!("Deletes {article} {name} for good. This cannot be undone."),
+        ToolAction::Delete => format!("Deletes {article} {name} for good. This cannot be undone."),
     }
 }
 
-fn kind(action: Action) -> ToolKind {
+fn kind(action: ToolAction) -> ToolKind {
     match action {
-        Action::List | Action::Search | Action::Get => ToolKind::Read,
-        Action::Create | Action::Update => ToolKind::Write,
-        Action::Delete => ToolKind::Destroy,
+        ToolAction::List | ToolAction::Search | ToolAction::Get => ToolKind::Read,
+        ToolAction::Create | ToolAction::Update => ToolKind::Write,
+        ToolAction::Delete => ToolKind::Destroy,
     }
 }
 

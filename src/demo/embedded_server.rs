@@ -35,9 +35,9 @@ pub fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> ExitCod
     ExitCode::SUCCESS
 }
 
-type Answer = Result<Value, (ErrorCode, String)>;
+type ToolAnswer = Result<Value, (ErrorCode, String)>;
 
-fn answer(server: &EmbeddedServer, method: &str, params: &Value) -> Answer {
+fn answer(server: &EmbeddedServer, method: &str, params: &Value) -> ToolAnswer {
     Ok(match method {
         "initialize" => json!({
             "protocolVersion": "2025-11-25",
@@ -64,7 +64,7 @@ fn answer(server: &EmbeddedServer, method: &str, params: &Value) -> Answer {
     })
 }
 
-fn call(server: &EmbeddedServer, params: &Value) -> Answer {
+fn call(server: &EmbeddedServer, params: &Value) -> ToolAnswer {
     let name = params["name"].as_str().unwrap_or_default();
     if !definitions(server).iter().any(|tool| tool["name"] == name) {
         return Err((ErrorCode::INVALID_PARAMS, format!("unknown tool: {name}")));
@@ -76,7 +76,7 @@ fn call(server: &EmbeddedServer, params: &Value) -> Answer {
     Ok(json!({"content": [{"type": "text", "text": text}]}))
 }
 
-fn read(server: &EmbeddedServer, params: &Value) -> Answer {
+fn read(server: &EmbeddedServer, params: &Value) -> ToolAnswer {
     let uri = params["uri"].as_str().unwrap_or_default();
     match server.resources.iter().find(|resource| resource.uri == uri) {
         Some(TextResource { uri, text, .. }) => {
@@ -86,7 +86,7 @@ fn read(server: &EmbeddedServer, params: &Value) -> Answer {
     }
 }
 
-fn prompt(server: &EmbeddedServer, params: &Value) -> Answer {
+fn prompt(server: &EmbeddedServer, params: &Value) -> ToolAnswer {
     let name = params["name"].as_str().unwrap_or_default();
     match server.prompts.iter().find(|prompt| prompt.name == name) {
         Some(SimplePrompt { description, .. }) => Ok(json!({

@@ -9,7 +9,7 @@ mod server_table;
 mod tour;
 
 pub use embedded_server::serve;
-pub use tour::{Step, tour};
+pub use tour::{DemoStep, tour};
 
 /// The hidden argument that makes the program one of the demo's servers.
 pub const SERVER_ARGUMENT: &str = "__demo-server";

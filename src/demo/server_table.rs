@@ -39,7 +39,7 @@ pub(super) struct EmbeddedServer {
 pub(super) struct ManagedObject {
     pub(super) name: String,
     pub(super) plural: String,
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Vec<ToolAction>,
     /// `true` for an object whose tools lack the parameters that are common to the server.
     #[serde(default)]
     pub(super) standalone: bool,
@@ -56,7 +56,7 @@ pub(super) struct ManagedObject {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Action {
+pub(super) enum ToolAction {
     List,
     Search,
     Get,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     SERVER_ARGUMENT,
-    client::{Client, DemoError},
+    client::{DemoClient, DemoError},
     scratch::Scratch,
     server_table::{EmbeddedServer, embedded_servers},
 };
@@ -22,7 +22,7 @@ const SERVER: &str = "github";
 
 /// One screen of the demo.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub struct DemoStep {
     pub title: String,
     /// The text, line by line.
     pub lines: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Step {
     pub data: Value,
 }
 
-impl Step {
+impl DemoStep {
     fn new(title: impl Into<String>, lines: Vec<String>, data: Value) -> Self {
         let lines = lines.into_iter().map(cut).collect();
         Self { title: title.into(), lines, data }
@@ -41,7 +41,7 @@ impl Step {
 ///
 /// # Errors
 /// When a process of the demo cannot be started or does not answer.
-pub async fn tour(mut show: impl FnMut(Step)) -> Result<(), DemoError> {
+pub async fn tour(mut show: impl FnMut(DemoStep)) -> Result<(), DemoError> {
     let servers = embedded_servers();
     let scratch = Scratch::new(&servers)?;
     let (step, direct) = connect_directly(&scratch, &servers).await?;
@@ -49,14 +49,14 @@ pub async fn tour(mut show: impl FnMut(Step)) -> Result<(), DemoError> {
     show(learn(&scratch).await?);
     let config = scratch.config().to_string_lossy().into_owned();
     let arguments = ["serve", "--config", &config, "--log-format", "json", "--log-level", "info"];
-    let (mut client, greeting) = Client::start(&scratch, &arguments).await?;
+    let (mut client, greeting) = DemoClient::start(&scratch, &arguments).await?;
     show(first_list(&client, &greeting, direct).await?);
     show(search(&client, "refund a customer").await?);
     show(load(&client).await?);
     let input = json!({"owner": "acme", "repo": "shop", "title": "Checkout fails for two coupons"});
     show(call(&client, "create_issue", &input, "a call of an awake server").await?);
     client.until_asleep(SERVER).await?;
-    show(Step::new(
+    show(DemoStep::new(
         "a second later",
         vec![format!(
             "{SERVER} is asleep: its process has ended. Its tools stay, and a call wakes it."
@@ -67,7 +67,7 @@ pub async fn tour(mut show: impl FnMut(Step)) -> Result<(), DemoError> {
     show(call(&client, "list_issues", &input, "a call that wakes the server").await?);
     client.end().await;
     let lines = vec!["next: dormouse import --all".to_owned()];
-    show(Step::new("your own servers", lines, json!({"next": "dormouse import --all"})));
+    show(DemoStep::new("your own servers", lines, json!({"next": "dormouse import --all"})));
     Ok(())
 }
 
@@ -75,11 +75,11 @@ pub async fn tour(mut show: impl FnMut(Step)) -> Result<(), DemoError> {
 async fn connect_directly(
     scratch: &Scratch,
     servers: &[EmbeddedServer],
-) -> Result<(Step, usize), DemoError> {
+) -> Result<(DemoStep, usize), DemoError> {
     let (mut tools, mut bytes) = (0, 0);
     let (mut lines, mut data) = (Vec::new(), Vec::new());
     for server in servers {
-        let (client, _) = Client::start(scratch, &[SERVER_ARGUMENT, &server.name]).await?;
+        let (client, _) = DemoClient::start(scratch, &[SERVER_ARGUMENT, &server.name]).await?;
         let list = client.request(method::TOOLS_LIST, json!({})).await?;
         client.end().await;
         let (count, size) = (names(&list).len(), size(&list));
@@ -90,7 +90,10 @@ async fn connect_directly(
     lines.push(row("all", tools, bytes));
     lines.push("A host without a tool search sends all of it with every turn.".to_owned());
     let data = json!({"servers": data, "tools": tools, "bytes": bytes, "tokens": tokens(bytes)});
-    Ok((Step::new(format!("{} servers, connected directly", servers.len()), lines, data), bytes))
+    Ok((
+        DemoStep::new(format!("{} servers, connected directly", servers.len()), lines, data),
+        bytes,
+    ))
 }
 
 fn row(name: &str, tools: usize, bytes: usize) -> String {
@@ -99,7 +102,7 @@ fn row(name: &str, tools: usize, bytes: usize) -> String {
 }
 
 /// Has `dormouse refresh` learn the catalogs of all servers.
-async fn learn(scratch: &Scratch) -> Result<Step, DemoError> {
+async fn learn(scratch: &Scratch) -> Result<DemoStep, DemoError> {
     let config = scratch.config().to_string_lossy().into_owned();
     let began = Instant::now();
     let output = scratch.command(&["refresh", "--config", &config])?.output().await?;
@@ -111,14 +114,18 @@ async fn learn(scratch: &Scratch) -> Result<Step, DemoError> {
         "took {}: each server was started once, to learn its tools, and ended",
         milliseconds(elapsed)
     )];
-    Ok(Step::new(
+    Ok(DemoStep::new(
         "dormouse refresh",
         lines,
         json!({"milliseconds": elapsed.as_secs_f64() * 1000.0}),
     ))
 }
 
-async fn first_list(client: &Client, greeting: &Value, direct: usize) -> Result<Step, DemoError> {
+async fn first_list(
+    client: &DemoClient,
+    greeting: &Value,
+    direct: usize,
+) -> Result<DemoStep, DemoError> {
     let list = client.request(method::TOOLS_LIST, json!({})).await?;
     let bytes = size(&list) + greeting["instructions"].as_str().map_or(0, str::len);
     let tenths = 1000 - 1000 * bytes / direct;
@@ -140,10 +147,10 @@ async fn first_list(client: &Client, greeting: &Value, direct: usize) -> Result<
         "bytes": bytes, "tokens": tokens(bytes), "directBytes": direct,
         "savedTenthsOfPercent": tenths, "tools": names(&list),
     });
-    Ok(Step::new("the same servers behind dormouse", lines, data))
+    Ok(DemoStep::new("the same servers behind dormouse", lines, data))
 }
 
-async fn search(client: &Client, query: &str) -> Result<Step, DemoError> {
+async fn search(client: &DemoClient, query: &str) -> Result<DemoStep, DemoError> {
     let began = Instant::now();
     let result = client.call("discover_tool", json!({"query": query})).await?;
     let elapsed = began.elapsed();
@@ -164,10 +171,10 @@ async fn search(client: &Client, query: &str) -> Result<Step, DemoError> {
     }));
     let data =
         json!({"query": query, "milliseconds": elapsed.as_secs_f64() * 1000.0, "found": found});
-    Ok(Step::new(format!("discover_tool {{\"query\": \"{query}\"}}"), lines, data))
+    Ok(DemoStep::new(format!("discover_tool {{\"query\": \"{query}\"}}"), lines, data))
 }
 
-async fn load(client: &Client) -> Result<Step, DemoError> {
+async fn load(client: &DemoClient) -> Result<DemoStep, DemoError> {
     let began = Instant::now();
     let result = client.call("load_mcp", json!({"mcp_name": SERVER})).await?;
     let elapsed = began.elapsed();
@@ -182,10 +189,15 @@ async fn load(client: &Client) -> Result<Step, DemoError> {
         "result": loaded,
         "notifications": notifications,
     });
-    Ok(Step::new(format!("load_mcp {{\"mcp_name\": \"{SERVER}\"}}"), lines, data))
+    Ok(DemoStep::new(format!("load_mcp {{\"mcp_name\": \"{SERVER}\"}}"), lines, data))
 }
 
-async fn call(client: &Client, tool: &str, input: &Value, title: &str) -> Result<Step, DemoError> {
+async fn call(
+    client: &DemoClient,
+    tool: &str,
+    input: &Value,
+    title: &str,
+) -> Result<DemoStep, DemoError> {
     let arguments = json!({"tool_name": format!("{SERVER}/{tool}"), "tool_input": input});
     let began = Instant::now();
     let result = client.call("use_tool", arguments).await?;
@@ -197,7 +209,7 @@ async fn call(client: &Client, tool: &str, input: &Value, title: &str) -> Result
         quoted(text),
     ];
     let data = json!({"milliseconds": elapsed.as_secs_f64() * 1000.0, "result": result});
-    Ok(Step::new(title, lines, data))
+    Ok(DemoStep::new(title, lines, data))
 }
 
 fn size(value: &Value) -> usize {

@@ -107,9 +107,9 @@ impl Audience {
     }
 
     /// Notes that a host waits for a list, for as long as the returned guard lives.
-    pub(super) fn begin_listing(&self, host: HostId) -> Listing<'_> {
+    pub(super) fn begin_listing(&self, host: HostId) -> OpenListing<'_> {
         self.listing.lock().push(host);
-        Listing { audience: self, host }
+        OpenListing { audience: self, host }
     }
 
     pub(super) fn is_listing(&self, host: HostId) -> bool {
@@ -138,12 +138,12 @@ pub(super) fn is_sole(hosts: &[Arc<dyn Host>]) -> bool {
 }
 
 /// A host that waits for a list.
-pub(super) struct Listing<'a> {
+pub(super) struct OpenListing<'a> {
     audience: &'a Audience,
     host: HostId,
 }
 
-impl Drop for Listing<'_> {
+impl Drop for OpenListing<'_> {
     fn drop(&mut self) {
         let mut listing = self.audience.listing.lock();
         if let Some(position) = listing.iter().position(|host| *host == self.host) {

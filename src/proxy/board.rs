@@ -18,8 +18,8 @@ use crate::{
     wire::Raw,
 };
 use app_reads::AppReads;
-use loads::Loads;
-use views::{Seen, ToolList, Views};
+use loads::SessionLoads;
+use views::{ToolList, Views, VisibleServers};
 
 /// The one snapshot that is in force. The board knows no connection: what hosts see depends on
 /// their [`Viewer`] alone.
@@ -27,14 +27,14 @@ pub(super) struct Board {
     snapshot: ArcSwap<Snapshot>,
     /// Held while a snapshot is published and announced, so that announcements keep its order.
     order: Lock<()>,
-    loads: Loads,
+    loads: SessionLoads,
     app_reads: AppReads,
     views: Views,
 }
 
 impl Board {
     pub(super) fn new(snapshot: Snapshot) -> Self {
-        let loads = Loads::new(snapshot.settings.loading.loads);
+        let loads = SessionLoads::new(snapshot.settings.loading.loads);
         let (order, app_reads, views) = Default::default();
         Self { snapshot: ArcSwap::from_pointee(snapshot), order, loads, app_reads, views }
     }
@@ -55,7 +55,7 @@ impl Board {
 
     /// Returns the part of the snapshot that an endpoint shows, with what all hosts have loaded.
     pub(super) fn snapshot_at(&self, endpoint: Endpoint) -> Arc<Snapshot> {
-        self.views.snapshot(&self.snapshot(), Seen { only: endpoint.only, loaded: None })
+        self.views.snapshot(&self.snapshot(), VisibleServers { only: endpoint.only, loaded: None })
     }
 
     /// Returns the part of any snapshot that a host sees.
@@ -100,8 +100,8 @@ impl Board {
         })
     }
 
-    fn seen(&self, viewer: Viewer) -> Seen {
-        Seen { only: viewer.endpoint.only, loaded: self.loads.of(viewer.principal) }
+    fn seen(&self, viewer: Viewer) -> VisibleServers {
+        VisibleServers { only: viewer.endpoint.only, loaded: self.loads.of(viewer.principal) }
     }
 
     /// Begins a publication. No other can begin before the returned value is dropped.

@@ -10,7 +10,7 @@ use crate::{
     base::run_blocking,
     catalog::{Exposed, Naming, Presence, ServerCatalog, ServerId, ServerView, hidden_characters},
     config::{Pin, ServerConfig, Startup},
-    upstream::{Audience, Recalled, declared_names},
+    upstream::{ChangeAudience, Recalled, declared_names},
 };
 
 /// Maximum number of tools of one server that are named in the log at once.
@@ -69,15 +69,20 @@ fn expose_anew(fleet: &Fleet, server: ServerId) {
     while let Presence::Live { exposed, .. } = &seen {
         let (whole, anew) = (exposed.whole.clone(), expose(fleet, server, &exposed.whole));
         let mut newer = Presence::Disabled;
-        publishing::publish(fleet, roster.shared(server), Audience::All, |before| match before {
-            Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
-                Some(Presence::Live { exposed: anew, origin: *origin })
-            }
-            other => {
-                newer = other.clone();
-                None
-            }
-        });
+        publishing::publish(
+            fleet,
+            roster.shared(server),
+            ChangeAudience::All,
+            |before| match before {
+                Presence::Live { exposed, origin } if Arc::ptr_eq(&exposed.whole, &whole) => {
+                    Some(Presence::Live { exposed: anew, origin: *origin })
+                }
+                other => {
+                    newer = other.clone();
+                    None
+                }
+            },
+        );
         seen = newer;
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 
 /// A call in flight.
 #[derive(Clone)]
-pub(in crate::proxy) struct Entry {
+pub(in crate::proxy) struct InFlightCall {
     /// The id towards the server; each connection counts its own.
     pub(in crate::proxy) call: u64,
     /// The connection of the call.
@@ -37,7 +37,7 @@ pub(in crate::proxy) struct Entry {
 pub(in crate::proxy) struct InFlight(Arc<Shared>);
 
 /// The calls of each instance by number, in the order in which they began.
-type Entries = HashMap<Instance, BTreeMap<u64, Entry>>;
+type Entries = HashMap<Instance, BTreeMap<u64, InFlightCall>>;
 
 #[derive(Default)]
 struct Shared {
@@ -47,7 +47,7 @@ struct Shared {
 
 impl InFlight {
     /// Registers a call for as long as the returned guard lives.
-    pub(in crate::proxy) fn enter(&self, instance: Instance, entry: Entry) -> Entered {
+    pub(in crate::proxy) fn enter(&self, instance: Instance, entry: InFlightCall) -> Entered {
         let number = self.0.last.fetch_add(1, Ordering::Relaxed);
         self.0.entries.lock().entry(instance).or_default().insert(number, entry);
         Entered { registry: self.clone(), instance, number }
@@ -59,10 +59,10 @@ impl InFlight {
         &self,
         instance: Instance,
         cause: Option<u64>,
-    ) -> Vec<Entry> {
+    ) -> Vec<InFlightCall> {
         let entries = self.0.entries.lock();
         let Some(all) = entries.get(&instance) else { return Vec::new() };
-        let is_meant = |entry: &Entry| match cause {
+        let is_meant = |entry: &InFlightCall| match cause {
             // A closed connection sends nothing more.
             None => !entry.upstream.is_closed(),
             Some(call) => entry.call == call,
@@ -94,7 +94,7 @@ impl Entered {
         let mut entries = self.registry.0.entries.lock();
         let Some(all) = entries.get_mut(&self.instance) else { return };
         if let Some(entry) = all.remove(&self.number) {
-            all.insert(number, Entry { caller: caller.clone(), is_parked: false, ..entry });
+            all.insert(number, InFlightCall { caller: caller.clone(), is_parked: false, ..entry });
             self.number = number;
         }
     }

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     Caller, Fleet, Principal, Subscriber,
     instance::Instance,
-    task_table::{Added, Origin, Owner, Unheard},
+    task_table::{Added, Owner, TaskOrigin, Unheard},
 };
 use crate::{
     catalog::ServerId,
@@ -41,7 +41,7 @@ pub(super) fn with_task(
     let Some(created) = task::created(lease.greeting().era, &result) else { return result };
     let ttl = created.ttl.map_or(MAX_TTL, |ttl| ttl.min(MAX_TTL));
     let expires = Instant::now() + ttl + SLACK;
-    let origin = Origin { instance, id: created.id.clone() };
+    let origin = TaskOrigin { instance, id: created.id.clone() };
     let shown = add_task(fleet, caller, origin, lease.another(), expires);
     task::renamed(&result, &created.id, &shown)
 }
@@ -50,7 +50,7 @@ pub(super) fn with_task(
 pub(super) fn add_task(
     fleet: &Fleet,
     caller: &Caller,
-    origin: Origin,
+    origin: TaskOrigin,
     lease: Option<Lease>,
     expires: Instant,
 ) -> String {
@@ -83,7 +83,7 @@ fn reap_tasks(fleet: &Fleet) {
 
 /// Ends the updates of tasks to which no stream listens.
 pub(super) fn unsubscribe(fleet: &Fleet, Unheard(origins): Unheard) {
-    for Origin { instance, id } in origins {
+    for TaskOrigin { instance, id } in origins {
         if let Some(upstream) = fleet.servers.existing(instance) {
             upstream.set_task_subscription(&id, false);
         }
@@ -94,7 +94,7 @@ pub(super) fn unsubscribe(fleet: &Fleet, Unheard(origins): Unheard) {
 pub(super) fn relay_task(fleet: &Fleet, instance: Instance, notification: &Notification) -> bool {
     let Notification { method, params: Some(params) } = notification else { return false };
     let Some(id) = edit::get_str(params, "taskId") else { return false };
-    let owners = fleet.extensions.tasks.owners(&Origin { instance, id: id.clone() });
+    let owners = fleet.extensions.tasks.owners(&TaskOrigin { instance, id: id.clone() });
     for (owner, shown) in &owners {
         let params = task::renamed(params, &id, shown);
         for host in fleet.audience.sessions_of(*owner) {
@@ -115,7 +115,7 @@ pub(super) fn owner_of_question(
     instance: Instance,
     params: &Raw,
 ) -> Option<(Principal, Raw)> {
-    let origin = Origin { instance, id: task::related(params)? };
+    let origin = TaskOrigin { instance, id: task::related(params)? };
     let (owner, shown) = fleet.extensions.tasks.owners(&origin).into_iter().next()?;
     Some((owner, task::renamed(params, &origin.id, &shown)))
 }

@@ -21,7 +21,7 @@ const KEEP_AGAIN: Duration = Duration::from_mins(10);
 
 /// The last catalog of each server for hosts that declare the same capabilities, and when it was
 /// written.
-type Seen = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instant)>;
+type LastCatalogs = HashMap<(ServerId, Vec<String>), (Arc<ServerCatalog>, Instant)>;
 
 /// A server's config and the key of its catalog, which is made at the first use because it reads
 /// the disk.
@@ -43,7 +43,7 @@ pub(super) struct Memory {
     /// The files; `None` where there is no cache directory.
     cache: Option<Cache>,
     keys: Lock<HashMap<ServerId, Arc<Keyed>>>,
-    kept: Lock<Seen>,
+    kept: Lock<LastCatalogs>,
     /// The pins of servers with `pin: block`.
     pins: Lock<HashMap<ServerId, Pins>>,
     /// The records that were read at the start for hybrid servers, until their instance asks for

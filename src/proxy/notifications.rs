@@ -7,7 +7,7 @@ use super::{
     audience::is_sole,
     calls::{self, Outbound, reply},
     declared,
-    in_flight::Entry,
+    in_flight::InFlightCall,
     instance::Instance,
     known_tasks, resources, streams,
 };
@@ -138,7 +138,7 @@ fn relay_to_callers(
     }
     let mut told = HashSet::new();
     // The latest call of each host.
-    for Entry { caller, .. } in callers.iter().rev() {
+    for InFlightCall { caller, .. } in callers.iter().rev() {
         if told.insert(caller.host.id()) && is_wanted(caller) {
             caller.peer.notify(&notification.method, notification.params.clone());
         }

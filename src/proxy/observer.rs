@@ -11,7 +11,7 @@ use super::{
 use crate::{
     catalog::{Origin, Presence, ServerCatalog, ServerId},
     protocol::Era,
-    upstream::{Audience, Observer, Question, Recalled},
+    upstream::{ChangeAudience, Observer, Question, Recalled},
     wire::{Notification, Raw},
 };
 
@@ -31,7 +31,7 @@ impl InstanceObserver {
 }
 
 impl Observer for InstanceObserver {
-    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: Audience) {
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: ChangeAudience) {
         self.tell(|fleet, server| {
             fleet.memory.tell_learned();
             let exposed = catalogs::expose(fleet, server, &catalog);
@@ -56,7 +56,7 @@ impl Observer for InstanceObserver {
 
     fn troubled(&self, trouble: Option<String>) {
         self.tell(|fleet, _| {
-            publishing::publish(fleet, self.instance, Audience::All, |before| match before {
+            publishing::publish(fleet, self.instance, ChangeAudience::All, |before| match before {
                 // The catalog stays: the next call tries to reach the server again.
                 Presence::Live { .. } | Presence::Evicted | Presence::Disabled => None,
                 Presence::Offered { .. } => Some(Presence::Offered { trouble }),
@@ -70,7 +70,7 @@ impl Observer for InstanceObserver {
 
     fn evicted(&self) {
         self.tell(|fleet, _| {
-            publishing::publish(fleet, self.instance, Audience::All, |before| match before {
+            publishing::publish(fleet, self.instance, ChangeAudience::All, |before| match before {
                 // An instance of another host has shown that the server can be connected.
                 Presence::Live { .. } => None,
                 _ => Some(Presence::Evicted),

@@ -8,7 +8,7 @@ use crate::{
     catalog::{Collision, Exposed, Presence, ServerId, Snapshot},
     config::Mask,
     surface::shortened,
-    upstream::Audience as Notified,
+    upstream::ChangeAudience,
 };
 
 /// Maximum number of collisions of names in the log at once, and characters of each.
@@ -20,7 +20,7 @@ const MAX_REPORT: usize = 500;
 pub(super) fn publish(
     fleet: &Fleet,
     from: Instance,
-    notified: Notified,
+    notified: ChangeAudience,
     presence: impl FnOnce(&Presence) -> Option<Presence>,
 ) {
     let publication = fleet.board.publish();
@@ -40,9 +40,9 @@ pub(super) fn publish(
         return;
     }
     let is_spared = |host: &dyn Host| match notified {
-        Notified::All => false,
-        Notified::Unaware => host.endpoint().passes_through() == Some(server),
-        Notified::NotListing => fleet.audience.is_listing(host.id()),
+        ChangeAudience::All => false,
+        ChangeAudience::Unaware => host.endpoint().passes_through() == Some(server),
+        ChangeAudience::NotListing => fleet.audience.is_listing(host.id()),
     };
     fleet.audience.announce(published.changes, |host| {
         fleet.board.concerns(Viewer::of(host), server, &published.presence) && !is_spared(host)

@@ -7,7 +7,7 @@ use super::{
     asking::{HostQuestion, Reaction, is_declared},
     audience::is_sole,
     declared,
-    in_flight::Entry,
+    in_flight::InFlightCall,
     instance::Instance,
     known_tasks,
 };
@@ -27,7 +27,7 @@ const PULSE: Duration = Duration::from_secs(15);
 /// The host that a question is for.
 enum Addressee {
     /// The host whose call caused the question.
-    Call(Entry),
+    Call(InFlightCall),
     /// A host without a call in flight at the server.
     Host(Arc<dyn Host>),
 }
@@ -47,12 +47,12 @@ pub(super) fn ask(fleet: &Fleet, instance: Instance, mut question: Question) {
             let refusal = error::method_not_found(&question.request.method);
             question.answer(Err(refusal));
         }
-        Some(Addressee::Call(Entry { questions: Some(gathered), .. })) => {
+        Some(Addressee::Call(InFlightCall { questions: Some(gathered), .. })) => {
             // A call that has just ended takes no questions; the server learns so when the question
             // is dropped.
             let _ = gathered.send(question);
         }
-        Some(Addressee::Call(Entry { caller, pulse, .. })) => {
+        Some(Addressee::Call(InFlightCall { caller, pulse, .. })) => {
             fleet.context.tasks.spawn(relay(caller.peer, question, Some(pulse)));
         }
         Some(Addressee::Host(host)) => {
@@ -106,7 +106,7 @@ fn addressee(
         in_flight.retain(|entry| !entry.is_parked);
     }
     if let Some(last) = in_flight.pop() {
-        let is_others = |entry: &Entry| entry.caller.host.id() != last.caller.host.id();
+        let is_others = |entry: &InFlightCall| entry.caller.host.id() != last.caller.host.id();
         if in_flight.iter().any(is_others) {
             tracing::warn!(
                 server = fleet.servers.config(instance.server).name,

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::config;
+use crate::base::lock_file;
 
 /// A file with one name per line.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl RememberedLoads {
         let directory = self.0.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)?;
         let lock = File::create(directory.join("lock"))?;
-        config::lock(&lock)?;
+        lock_file(&lock)?;
         let mut loaded = self.read();
         if !loaded.insert(name) {
             return Ok(());

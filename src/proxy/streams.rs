@@ -4,7 +4,7 @@
 use super::{
     Caller, Fleet,
     calls::{self, AskLogin, Outbound, reply},
-    in_flight::Entry,
+    in_flight::InFlightCall,
     instance::Instance,
 };
 use crate::{
@@ -46,7 +46,7 @@ pub(super) fn relay_on_stream(
     instance: Instance,
     notification: &Notification,
 ) -> bool {
-    let Some(Entry { caller, .. }) = stream_of(fleet, instance, notification) else {
+    let Some(InFlightCall { caller, .. }) = stream_of(fleet, instance, notification) else {
         return false;
     };
     let (Some(id), Some(params)) = (host_id(&caller), &notification.params) else {
@@ -56,7 +56,11 @@ pub(super) fn relay_on_stream(
     true
 }
 
-fn stream_of(fleet: &Fleet, instance: Instance, notification: &Notification) -> Option<Entry> {
+fn stream_of(
+    fleet: &Fleet,
+    instance: Instance,
+    notification: &Notification,
+) -> Option<InFlightCall> {
     let meta = edit::get(notification.params.as_ref()?, "_meta")?;
     let stream = edit::get(&meta, Meta::SUBSCRIPTION_ID).and_then(Id::new)?.as_u64()?;
     let mut calls = fleet.calls.in_flight.candidates(instance, Some(stream)).into_iter();

@@ -39,7 +39,7 @@ struct Key {
 }
 
 struct Task {
-    origin: Origin,
+    origin: TaskOrigin,
     user: User,
     /// The lease that keeps the server awake until the host has the result.
     lease: Option<Lease>,
@@ -49,7 +49,7 @@ struct Task {
 }
 
 struct Left {
-    origin: Origin,
+    origin: TaskOrigin,
     user: User,
     expires: Instant,
 }
@@ -63,7 +63,7 @@ pub(in crate::proxy) struct Owner {
 
 /// The instance that works on a task, and its id there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::proxy) struct Origin {
+pub(in crate::proxy) struct TaskOrigin {
     pub(in crate::proxy) instance: Instance,
     /// The id that the server has given.
     pub(in crate::proxy) id: String,
@@ -72,7 +72,7 @@ pub(in crate::proxy) struct Origin {
 /// Tasks to which no stream listens any more.
 #[must_use = "their servers are still asked for updates"]
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::proxy) struct Unheard(pub(in crate::proxy) Vec<Origin>);
+pub(in crate::proxy) struct Unheard(pub(in crate::proxy) Vec<TaskOrigin>);
 
 /// The outcome of adding a task.
 pub(in crate::proxy) struct Added {
@@ -88,7 +88,7 @@ impl Tasks {
     pub(in crate::proxy) fn add(
         &self,
         owner: Owner,
-        origin: Origin,
+        origin: TaskOrigin,
         lease: Option<Lease>,
         expires: Instant,
     ) -> Added {
@@ -112,7 +112,7 @@ impl Tasks {
     }
 
     /// Returns the origin of the task that a host knows by this id.
-    pub(in crate::proxy) fn find(&self, owner: Principal, shown: &str) -> Option<Origin> {
+    pub(in crate::proxy) fn find(&self, owner: Principal, shown: &str) -> Option<TaskOrigin> {
         self.0.lock().known.get(&Key::new(owner, shown)).map(|task| task.origin.clone())
     }
 
@@ -123,7 +123,7 @@ impl Tasks {
     }
 
     /// Returns whether a task is another host's, or belongs to an ended session of another user.
-    pub(in crate::proxy) fn is_of_another(&self, host: Owner, origin: &Origin) -> bool {
+    pub(in crate::proxy) fn is_of_another(&self, host: Owner, origin: &TaskOrigin) -> bool {
         let table = self.0.lock();
         let Owner { principal: owner, user } = host;
         let mut known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
@@ -134,7 +134,7 @@ impl Tasks {
     }
 
     /// Returns the hosts that know a task, with the id of each.
-    pub(in crate::proxy) fn owners(&self, origin: &Origin) -> Vec<(Principal, String)> {
+    pub(in crate::proxy) fn owners(&self, origin: &TaskOrigin) -> Vec<(Principal, String)> {
         let table = self.0.lock();
         let known = table.known.iter().filter(|(_, task)| task.origin.is_same_task(origin));
         known.map(|(key, _)| (key.owner, key.shown.clone())).collect()
@@ -189,7 +189,7 @@ impl Tasks {
         owner: Principal,
         shown: &str,
         stream: Subscriber,
-    ) -> Option<Origin> {
+    ) -> Option<TaskOrigin> {
         let mut table = self.0.lock();
         let task = table.known.get_mut(&Key::new(owner, shown))?;
         task.listeners.insert(stream);
@@ -227,8 +227,8 @@ impl Table {
     }
 
     /// Returns those of the tasks to which no stream of any host listens.
-    fn unheard_of(&self, mut origins: Vec<Origin>) -> Unheard {
-        let is_heard = |origin: &Origin| {
+    fn unheard_of(&self, mut origins: Vec<TaskOrigin>) -> Unheard {
+        let is_heard = |origin: &TaskOrigin| {
             let mut known = self.known.values();
             known.any(|task| !task.listeners.is_empty() && task.origin.is_same_task(origin))
         };
@@ -237,7 +237,7 @@ impl Table {
     }
 
     /// Returns the key of a task: the present one, or the first that is free.
-    fn free_key(&self, owner: Principal, origin: &Origin) -> Key {
+    fn free_key(&self, owner: Principal, origin: &TaskOrigin) -> Key {
         let mut known = self.known.iter();
         let known =
             known.find(|(key, task)| key.owner == owner && task.origin.is_same_task(origin));
@@ -257,7 +257,7 @@ impl Key {
     }
 }
 
-impl Origin {
+impl TaskOrigin {
     /// Returns whether both are the same task; the server's config may have changed in between.
     fn is_same_task(&self, other: &Self) -> bool {
         self.id == other.id
@@ -273,9 +273,9 @@ mod tests {
     use super::*;
     use crate::{catalog::ServerId, proxy::HostId};
 
-    fn origin(server: usize, id: &str) -> Origin {
+    fn origin(server: usize, id: &str) -> TaskOrigin {
         let instance = Instance { server: ServerId(server), version: 0, owner: None };
-        Origin { instance, id: id.to_owned() }
+        TaskOrigin { instance, id: id.to_owned() }
     }
 
     fn host() -> Owner {
@@ -286,7 +286,7 @@ mod tests {
         Owner { user: User(Some([number; 32])), ..host() }
     }
 
-    fn add(tasks: &Tasks, owner: Owner, origin: Origin) -> String {
+    fn add(tasks: &Tasks, owner: Owner, origin: TaskOrigin) -> String {
         tasks.add(owner, origin, None, Instant::now() + Duration::from_mins(1)).shown
     }
 

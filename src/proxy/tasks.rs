@@ -17,7 +17,7 @@ use super::{
     calls::{self, Ending, ForwardError, LeasedRequest, Outbound, reply},
     instance::Instance,
     known_tasks::{Cancellation, MAX_TTL, add_task, owner, unsubscribe},
-    task_table::Origin,
+    task_table::TaskOrigin,
 };
 use crate::{
     catalog::ServerId,
@@ -93,7 +93,7 @@ async fn ask_origin(
     fleet: &Fleet,
     caller: &Caller,
     shown: &str,
-    origin: &Origin,
+    origin: &TaskOrigin,
     method: &str,
     params: Raw,
 ) -> Result<Outcome, ForwardError> {
@@ -135,10 +135,10 @@ fn note_answer(fleet: &Fleet, caller: &Caller, method: &str, shown: &str, outcom
 ///
 /// # Errors
 /// If no awake server knows the task, or another host has created it.
-async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<Origin, Raw> {
+async fn adopt_task(fleet: &Fleet, caller: &Caller, id: &str) -> Result<TaskOrigin, Raw> {
     let unknown = || error::invalid_params(format!("unknown task: {id}"));
     let at = |instance: Instance| {
-        let origin = Origin { instance, id: id.to_owned() };
+        let origin = TaskOrigin { instance, id: id.to_owned() };
         (!fleet.extensions.tasks.is_of_another(owner(caller), &origin)).then_some(origin)
     };
     if let Some(server) = caller.endpoint().only {
@@ -225,7 +225,7 @@ async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
 /// host.
 fn as_shown(fleet: &Fleet, caller: &Caller, instance: Instance, task: &Raw) -> Option<Raw> {
     let id = edit::get_str(task, "taskId")?;
-    let origin = Origin { instance, id };
+    let origin = TaskOrigin { instance, id };
     let owners = fleet.extensions.tasks.owners(&origin);
     match owners.iter().find(|(owner, _)| *owner == caller.host.principal()) {
         Some((_, shown)) => Some(task::renamed(task, &origin.id, shown)),

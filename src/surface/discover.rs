@@ -10,8 +10,8 @@ use super::{
     text::{near_misses, one_line, repeated, shortened},
 };
 use crate::{
+    base::is_hidden,
     catalog::{Exposed, SearchHit, SearchTarget, ServerView, ServerVisibility, ToolRef},
-    config::is_hidden,
     wire::{Raw, edit},
 };
 

@@ -9,8 +9,9 @@ use super::{
     text::{first_sentence, repeated, shortened, without_hidden},
 };
 use crate::{
+    base::is_hidden,
     catalog::{Exposed, Presence, ServerCatalog, ServerView, ToolRef},
-    config::{Listing, Surface, is_hidden},
+    config::{Listing, Surface},
     wire::{Raw, edit},
 };
 

@@ -19,8 +19,9 @@ pub use mcp_apps::Apps;
 pub use text::{counted, one_line, shortened};
 
 use crate::{
+    base::is_hidden,
     catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, WithheldReason},
-    config::{Surface, is_hidden},
+    config::Surface,
     wire::{Raw, edit},
 };
 

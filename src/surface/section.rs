@@ -11,7 +11,8 @@ use super::{
     text::{one_line, shortened},
 };
 use crate::{
-    config::{Listing, Surface, is_hidden},
+    base::is_hidden,
+    config::{Listing, Surface},
     wire::{Raw, edit},
 };
 

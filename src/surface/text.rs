@@ -1,6 +1,6 @@
 //! Sanitizes text of servers for use in descriptions that dormouse composes.
 
-use crate::config::{is_hidden, is_invisible, visible};
+use crate::base::{is_hidden, is_invisible, visible};
 
 /// Removes everything that could deceive a reader or close a block: `<`, `>` and `&` are escaped;
 /// control, bidirectional and zero-width characters are removed; white space of any kind becomes

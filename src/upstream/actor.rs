@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    AttemptError, Audience, Kinds, Lease, LoadError, StaysAwake,
+    AttemptError, ChangeAudience, Kinds, Lease, LoadError, StaysAwake,
     attempt::{ConnectSetup, ConnectedServer},
     command::ActorCommand,
     connection::{OwnedConnection, ServerConnection},
@@ -59,7 +59,7 @@ pub(super) struct ServerActor {
     inbox: Inbox,
     /// `None` only inside `play`.
     state: Option<ServerState<OwnedConnection>>,
-    connecting: Connecting,
+    connecting: AttemptProgress,
     refresh: Refresh,
     eras: Eras,
     is_first_attempt_over: bool,
@@ -77,7 +77,7 @@ struct Inbox {
 
 /// The attempt in progress, and the callers that wait for it.
 #[derive(Default)]
-struct Connecting {
+struct AttemptProgress {
     waiters: Vec<(Era, oneshot::Sender<Result<Lease, LoadError>>)>,
     attempt: Option<AttemptFuture<ConnectedServer>>,
     /// The end of the previous process. A new process waits for it, since both may use the same
@@ -119,7 +119,7 @@ impl ServerActor {
             shared,
             setup,
             inbox: Inbox { commands, stop, is_retiring: false },
-            connecting: Connecting::default(),
+            connecting: AttemptProgress::default(),
             refresh: Refresh { running: None, not_before: now, announced_before: 0, freshness },
             eras: Eras { attempted: Era::Legacy, host: Era::Legacy, known: None },
             is_first_attempt_over: false,
@@ -431,7 +431,8 @@ impl ServerActor {
                 // another reason.
                 let is_announced =
                     self.refresh.announced_before > self.setup.stale.last_read_count();
-                let audience = if is_announced { Audience::Unaware } else { Audience::All };
+                let audience =
+                    if is_announced { ChangeAudience::Unaware } else { ChangeAudience::All };
                 self.shared.merge(*lists, audience);
                 if let Some(known) = self.shared.catalog.load_full() {
                     self.refresh.freshness.renew(&known);

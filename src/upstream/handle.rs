@@ -9,9 +9,9 @@ use tokio::{
 };
 
 use super::{
-    Audience, Context, Kinds, Lease, LoadError, Observer, Status, StaysAwake, actor::ServerActor,
-    attempt::ConnectSetup, command::ActorCommand, connection::ServerConnection, fetch,
-    shared_server::SharedServer, stale_lists::StaleLists,
+    ChangeAudience, Context, Kinds, Lease, LoadError, Observer, Status, StaysAwake,
+    actor::ServerActor, attempt::ConnectSetup, command::ActorCommand, connection::ServerConnection,
+    fetch, shared_server::SharedServer, stale_lists::StaleLists,
 };
 use crate::{
     base::Lock,
@@ -152,7 +152,10 @@ impl Upstream {
         match fetch::fetch_lists(&self.0.config, peer, (greeting, terms), kinds, silence).await {
             Ok(lists) => {
                 let is_late = Instant::now() >= quiet_until;
-                self.0.merge(lists, if is_late { Audience::All } else { Audience::NotListing });
+                self.0.merge(
+                    lists,
+                    if is_late { ChangeAudience::All } else { ChangeAudience::NotListing },
+                );
             }
             Err(error) => {
                 tracing::warn!(server = self.name(), %error, "cannot read the lists; keeping the \

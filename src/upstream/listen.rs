@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     connection::ServerConnection,
     shared_server::SharedServer,
-    subscriptions::{SubscriptionSet, Subscriptions},
+    subscriptions::{ServerSubscriptions, SubscriptionSet},
 };
 use crate::{
     peer::{CallOptions, Peer},
@@ -59,7 +59,7 @@ async fn renew_subscription(peer: &Peer, uri: String, silence: Duration) {
 }
 
 /// Listens until the connection closes, and again whenever the subscribed resources change.
-async fn listen(connection: Arc<ServerConnection>, subscriptions: Arc<Subscriptions>) {
+async fn listen(connection: Arc<ServerConnection>, subscriptions: Arc<ServerSubscriptions>) {
     let peer = &connection.peer;
     let mut delay = INITIAL_DELAY;
     loop {

@@ -65,7 +65,7 @@ pub struct Recalled {
 
 /// The hosts that are told of a changed catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum ChangeAudience {
     All,
     /// The server has just announced the change itself: hosts that get its notifications know it
     /// already.
@@ -79,7 +79,7 @@ pub enum Audience {
 pub trait Observer: Send + Sync + 'static {
     /// The server's catalog is live, for the first time or with new content. `origin` tells who
     /// caused that.
-    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: Audience);
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: ChangeAudience);
 
     /// The server has just listed this catalog.
     fn learned(&self, catalog: &Arc<ServerCatalog>);

@@ -10,7 +10,7 @@ use super::{
     server_state::{AttemptPurpose, MAX_STRIKES, ServerState},
 };
 
-/// The variants of [`ServerState`](super::server_state::ServerState), without their data.
+/// The variants of `ServerState`, without their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {

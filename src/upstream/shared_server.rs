@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Audience, Observer, Status, command::ActorCommand, connection::ServerConnection,
-    fetch::FetchedLists, stale_lists::StaleLists, subscriptions::Subscriptions,
+    ChangeAudience, Observer, Status, command::ActorCommand, connection::ServerConnection,
+    fetch::FetchedLists, stale_lists::StaleLists, subscriptions::ServerSubscriptions,
 };
 use crate::{
     base::Lock,
@@ -26,7 +26,7 @@ pub(super) struct SharedServer {
     pub(super) catalog: Arc<ArcSwapOption<ServerCatalog>>,
     /// Held while lists are merged: a refresh and a host's list request may happen at once.
     pub(super) merging: Lock<()>,
-    pub(super) subscriptions: Arc<Subscriptions>,
+    pub(super) subscriptions: Arc<ServerSubscriptions>,
     /// The lists that the server has announced as changed.
     pub(super) stale: Arc<StaleLists>,
     pub(super) status: Lock<Status>,
@@ -54,7 +54,7 @@ impl SharedServer {
     }
 
     /// Publishes the known catalog with these lists in place of its own.
-    pub(super) fn merge(&self, lists: FetchedLists, audience: Audience) {
+    pub(super) fn merge(&self, lists: FetchedLists, audience: ChangeAudience) {
         let _order = self.merging.lock();
         if let Some(known) = self.catalog.load_full() {
             let merged = lists.merged_into(ServerCatalog::clone(&known));
@@ -63,7 +63,7 @@ impl SharedServer {
     }
 
     /// Stores and publishes a catalog that the server has just shown.
-    pub(super) fn publish(&self, catalog: ServerCatalog, origin: Origin, audience: Audience) {
+    pub(super) fn publish(&self, catalog: ServerCatalog, origin: Origin, audience: ChangeAudience) {
         let catalog = Arc::new(catalog);
         self.catalog.store(Some(catalog.clone()));
         self.observer.live(catalog.clone(), origin, audience);
@@ -73,6 +73,6 @@ impl SharedServer {
     /// Stores and publishes a catalog of another run.
     pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
         self.catalog.store(Some(catalog.clone()));
-        self.observer.live(catalog, origin, Audience::All);
+        self.observer.live(catalog, origin, ChangeAudience::All);
     }
 }

@@ -9,8 +9,8 @@ use std::{
 use tokio::{process::ChildStderr, task::AbortHandle};
 
 use crate::{
-    base::Lock,
-    config::{Mask, visible},
+    base::{Lock, visible},
+    config::Mask,
     wire::{Line, LineReader},
 };
 

@@ -8,7 +8,7 @@ use crate::{base::Lock, protocol::LogLevel};
 
 /// The resources and tasks that hosts have subscribed to.
 #[derive(Default)]
-pub(super) struct Subscriptions {
+pub(super) struct ServerSubscriptions {
     wanted: Lock<SubscriptionSet>,
     changed: Notify,
     /// The level of the log messages that hosts want. Later connections are told as well.
@@ -23,7 +23,7 @@ pub(super) struct SubscriptionSet {
     pub(super) tasks: BTreeSet<String>,
 }
 
-impl Subscriptions {
+impl ServerSubscriptions {
     pub(super) fn wanted(&self) -> SubscriptionSet {
         self.wanted.lock().clone()
     }

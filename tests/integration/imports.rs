@@ -31,7 +31,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
         "proxy",
         &["surface", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config", "base"],
     ),
-    ("surface", &["catalog", "config", "protocol", "wire"]),
+    ("surface", &["catalog", "config", "protocol", "wire", "base"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
     ("peer", &["protocol", "wire", "base"]),
     ("auth", &["protocol", "wire", "config", "base"]),

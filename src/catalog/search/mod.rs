@@ -4,8 +4,8 @@
 //! Words are weighted with BM25F (Robertson and Zaragoza, The Probabilistic Relevance Framework,
 //! 2009, section 3.6). Where meanings are known, tools of similar meaning count too (see
 //! `meaning`). Tools whose names are given exactly, or nearly, come first. The same snapshot and
-//! query yield the same results. `docs/reference/search.md` describes the quality of the results, and `just
-//! eval-search` measures it.
+//! query yield the same results. `docs/reference/search.md` describes the quality of the results,
+//! and `just eval-search` measures it.
 
 mod index;
 mod lexicon;

@@ -13,7 +13,6 @@ use crate::{
         settings::{self, directories},
         shared_flags::Options,
     },
-    config,
 };
 
 pub(in crate::cli) fn disconnect(
@@ -77,7 +76,7 @@ impl Disconnecting<'_> {
             (!names.is_empty()).then(|| names.join(", "))
         };
         let earlier = self.backups.copies_of(&spot.path).into_iter().find_map(|copy| {
-            let text = config::read_text(&copy).ok()?;
+            let text = crate::base::read_text(&copy).ok()?;
             let is_connected =
                 spot.disconnect(&text, &Map::new(), &self.directories).ok()?.is_some();
             (!is_connected).then(|| names(&text))

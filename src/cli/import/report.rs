@@ -11,8 +11,9 @@ use crate::{
         ImportPlan, PlannedOutcome, PlannedServer, RequiredVariable, ServerSource, SkippedServer,
         find_secrets, find_secrets_in_text, mask_secrets, mask_secrets_in_value,
     },
+    base::visible,
     cli::table::{rendered, table, wrapped},
-    config::{ConfigFile, visible},
+    config::ConfigFile,
     surface::counted,
 };
 
@@ -57,15 +58,15 @@ impl Import<'_> {
         file: &ConfigFile,
         unreadable: &[(PathBuf, String)],
         is_written: bool,
-    ) -> Report {
+    ) -> ImportReport {
         let hide = |entry: &Map<String, Value>| {
             let entry = json!(entry);
             let path = file.path.with_extension("json");
             let secrets = [&find_secrets_in_text(&path, &entry.to_string())[..], &self.secrets.all];
             mask_secrets_in_value(&entry, &secrets.concat())
         };
-        let of_plan =
-            self.plan.servers.iter().zip(&self.secrets.of).map(|(planned, secrets)| Reported {
+        let of_plan = self.plan.servers.iter().zip(&self.secrets.of).map(|(planned, secrets)| {
+            ReportedServer {
                 name: planned.name.clone(),
                 from: planned.from.iter().map(From::from).collect(),
                 outcome: says(planned.outcome),
@@ -73,15 +74,16 @@ impl Import<'_> {
                 notes: planned.notes.clone(),
                 set: planned.required.iter().map(|needed| needed.name.clone()).collect(),
                 secrets: secrets.iter().map(|secret| secret.location.to_string()).collect(),
-            });
-        let skipped = self.plan.skipped.iter().map(|skipped| Reported {
+            }
+        });
+        let skipped = self.plan.skipped.iter().map(|skipped| ReportedServer {
             name: skipped.name.clone(),
             from: vec![(&skipped.source).into()],
             outcome: "skipped",
             notes: vec![skipped.why.clone()],
-            ..Reported::default()
+            ..ReportedServer::default()
         });
-        Report {
+        ImportReport {
             config: file.path.clone(),
             is_written,
             servers: of_plan.chain(skipped).collect(),
@@ -105,19 +107,19 @@ fn says(outcome: PlannedOutcome) -> &'static str {
 /// The report of `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Report {
+pub(super) struct ImportReport {
     config: PathBuf,
     #[serde(rename = "written")]
     is_written: bool,
-    servers: Vec<Reported>,
+    servers: Vec<ReportedServer>,
     unreadable: Vec<Value>,
 }
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reported {
+struct ReportedServer {
     name: String,
-    from: Vec<Origin>,
+    from: Vec<ReportedSource>,
     /// `added`, `replaced`, `already there`, `name taken` or `skipped`.
     outcome: &'static str,
     /// Without its secrets.
@@ -130,12 +132,12 @@ struct Reported {
 }
 
 #[derive(Serialize)]
-struct Origin {
+struct ReportedSource {
     app: &'static str,
     path: PathBuf,
 }
 
-impl From<&ServerSource> for Origin {
+impl From<&ServerSource> for ReportedSource {
     fn from(source: &ServerSource) -> Self {
         Self { app: source.app, path: source.path.clone() }
     }

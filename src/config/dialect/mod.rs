@@ -1,6 +1,6 @@
-//! The configs of the four systems that dormouse succeeds, unchanged (`docs/reference/migrating.md` maps
-//! every key). Each is translated into the tree of a dormouse config in which every value keeps its
-//! place in the original file; later code knows nothing of other systems.
+//! The configs of the four systems that dormouse succeeds, unchanged (`docs/reference/migrating.md`
+//! maps every key). Each is translated into the tree of a dormouse config in which every value
+//! keeps its place in the original file; later code knows nothing of other systems.
 
 mod dynamic_mcp;
 mod dynmcp;

@@ -239,7 +239,7 @@ fn resolve_endpoint(
     let asked = match options.surface.as_deref() {
         None => None,
         Some(name) => {
-            if let Ok(surface) = <Surface as clap::ValueEnum>::from_str(name, false) {
+            if let Some(surface) = Surface::named(name) {
                 Some(surface)
             } else {
                 let message = format!("unknown surface {name:?}");

@@ -17,14 +17,14 @@ pub struct Subscriber {
 }
 
 /// A resource of an instance: its URI.
-pub(in crate::proxy) type Wanted = (Instance, String);
+pub(in crate::proxy) type WantedResource = (Instance, String);
 
 /// The subscribers of each resource. A resource without a subscriber has no entry.
 #[derive(Default)]
-pub(in crate::proxy) struct Subscriptions(Lock<HashMap<Wanted, HashSet<Subscriber>>>);
+pub(in crate::proxy) struct Subscriptions(Lock<HashMap<WantedResource, HashSet<Subscriber>>>);
 
 impl Subscriptions {
-    pub(in crate::proxy) fn add(&self, wanted: Wanted, subscriber: Subscriber) {
+    pub(in crate::proxy) fn add(&self, wanted: WantedResource, subscriber: Subscriber) {
         self.0.lock().entry(wanted).or_default().insert(subscriber);
     }
 
@@ -32,8 +32,8 @@ impl Subscriptions {
     /// left.
     pub(in crate::proxy) fn remove(
         &self,
-        is_meant: impl Fn(&Wanted, &Subscriber) -> bool,
-    ) -> Vec<Wanted> {
+        is_meant: impl Fn(&WantedResource, &Subscriber) -> bool,
+    ) -> Vec<WantedResource> {
         let mut unwanted = Vec::new();
         self.0.lock().retain(|wanted, subscribers| {
             subscribers.retain(|subscriber| !is_meant(wanted, subscriber));
@@ -45,7 +45,7 @@ impl Subscriptions {
         unwanted
     }
 
-    pub(in crate::proxy) fn contains(&self, wanted: &Wanted) -> bool {
+    pub(in crate::proxy) fn contains(&self, wanted: &WantedResource) -> bool {
         self.0.lock().contains_key(wanted)
     }
 
@@ -57,7 +57,7 @@ impl Subscriptions {
     }
 
     /// Returns the hosts that have subscribed to a resource.
-    pub(in crate::proxy) fn hosts_of(&self, wanted: &Wanted) -> HashSet<HostId> {
+    pub(in crate::proxy) fn hosts_of(&self, wanted: &WantedResource) -> HashSet<HostId> {
         let all = self.0.lock();
         let subscribers = all.get(wanted).into_iter().flatten();
         subscribers.map(|subscriber| subscriber.host).collect()
@@ -69,9 +69,9 @@ impl Subscriptions {
         &self,
         version: u32,
         is_meant: impl Fn(&Instance) -> bool,
-    ) -> Vec<Wanted> {
+    ) -> Vec<WantedResource> {
         let mut all = self.0.lock();
-        let old: Vec<Wanted> = all.keys().filter(|(of, _)| is_meant(of)).cloned().collect();
+        let old: Vec<WantedResource> = all.keys().filter(|(of, _)| is_meant(of)).cloned().collect();
         let moved = old.into_iter().filter_map(|key| {
             let subscribers = all.remove(&key)?;
             let (instance, uri) = key;

@@ -7,12 +7,12 @@ use std::{
 
 use crate::{base::Lock, catalog::ServerId, config, proxy::Principal};
 
-pub(super) struct Loads {
+pub(super) struct SessionLoads {
     policy: config::Loads,
     by_principal: Lock<HashMap<Principal, Arc<BTreeSet<ServerId>>>>,
 }
 
-impl Loads {
+impl SessionLoads {
     pub(super) fn new(policy: config::Loads) -> Self {
         Self { policy, by_principal: Lock::default() }
     }

@@ -15,7 +15,7 @@ use crate::{
 
 /// The part of a snapshot that a host sees.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Seen {
+pub(super) struct VisibleServers {
     /// The only server at the host's endpoint.
     pub(super) only: Option<ServerId>,
     /// The servers that the host has loaded, where loads belong to sessions.
@@ -46,13 +46,13 @@ pub(super) struct Views(Lock<Derived>);
 #[derive(Default)]
 struct Derived {
     from: Option<Arc<Snapshot>>,
-    snapshots: HashMap<Seen, Arc<Snapshot>>,
-    lists: HashMap<(Seen, Form), Arc<ToolList>>,
+    snapshots: HashMap<VisibleServers, Arc<Snapshot>>,
+    lists: HashMap<(VisibleServers, Form), Arc<ToolList>>,
 }
 
 impl Views {
     /// Returns the part of a snapshot that a host sees.
-    pub(super) fn snapshot(&self, whole: &Arc<Snapshot>, seen: Seen) -> Arc<Snapshot> {
+    pub(super) fn snapshot(&self, whole: &Arc<Snapshot>, seen: VisibleServers) -> Arc<Snapshot> {
         if seen.loaded.is_none() && (seen.only.is_none() || whole.sole.is_some()) {
             return whole.clone();
         }
@@ -72,7 +72,7 @@ impl Views {
     pub(super) fn tools(
         &self,
         whole: &Arc<Snapshot>,
-        key: (Seen, Form),
+        key: (VisibleServers, Form),
         compose: impl FnOnce() -> Vec<Raw>,
     ) -> Arc<ToolList> {
         if let Some(known) = self.0.lock().of(whole).lists.get(&key) {
@@ -114,7 +114,7 @@ impl ToolList {
     }
 }
 
-fn part(whole: &Snapshot, seen: &Seen) -> Snapshot {
+fn part(whole: &Snapshot, seen: &VisibleServers) -> Snapshot {
     let loaded = seen.loaded.as_ref().map(|loaded| whole.seen_by(|of| loaded.contains(&of)));
     match (loaded, seen.only) {
         (Some(loaded), Some(only)) if loaded.sole.is_none() => loaded.only(only),
@@ -130,9 +130,9 @@ mod tests {
 
     use super::*;
 
-    fn seen(servers: &[usize]) -> Seen {
+    fn seen(servers: &[usize]) -> VisibleServers {
         let loaded: BTreeSet<ServerId> = servers.iter().copied().map(ServerId).collect();
-        Seen { only: None, loaded: Some(Arc::new(loaded)) }
+        VisibleServers { only: None, loaded: Some(Arc::new(loaded)) }
     }
 
     fn snapshot() -> Arc<Snapshot> {
@@ -145,7 +145,7 @@ mod tests {
         let view = |seen| views.snapshot(&whole, seen);
         assert!(Arc::ptr_eq(&view(seen(&[1, 2])), &view(seen(&[2, 1]))));
         assert!(!Arc::ptr_eq(&view(seen(&[1])), &view(seen(&[1, 2]))));
-        let all = Seen { only: None, loaded: None };
+        let all = VisibleServers { only: None, loaded: None };
         assert!(Arc::ptr_eq(&view(all), &whole));
     }
 

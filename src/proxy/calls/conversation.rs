@@ -18,7 +18,7 @@ use crate::{
     proxy::{
         Caller, Fleet,
         asking::{Continuation, HostQuestion, is_declared},
-        in_flight::{Entered, Entry},
+        in_flight::{Entered, InFlightCall},
         known_tasks::Cancellation,
     },
     upstream::{Lease, Question},
@@ -72,7 +72,7 @@ pub(in crate::proxy) async fn begin(
     let call = request.lease.peer().prepare(options);
     let (gathered, arriving) = mpsc::unbounded_channel();
     let pulse = call.pulse();
-    let entry = Entry {
+    let entry = InFlightCall {
         call: call.id(),
         upstream: request.lease.peer().clone(),
         caller: request.caller.clone(),

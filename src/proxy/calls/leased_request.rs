@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     peer::{CallError, CallOptions},
     protocol::{Era, adapt, method},
-    proxy::{Caller, Fleet, in_flight::Entry, instance::Instance, known_tasks},
+    proxy::{Caller, Fleet, in_flight::InFlightCall, instance::Instance, known_tasks},
     upstream::Lease,
     wire::{Outcome, Raw},
 };
@@ -60,7 +60,7 @@ impl LeasedRequest<'_> {
         let options =
             CallOptions { silence: self.silence(), progress: self.caller.progress_sink() };
         let call = self.lease.peer().prepare(options);
-        let entry = Entry {
+        let entry = InFlightCall {
             call: call.id(),
             upstream: self.lease.peer().clone(),
             caller: self.caller.clone(),

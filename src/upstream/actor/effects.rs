@@ -12,7 +12,7 @@ use crate::{
     config,
     protocol::Era,
     upstream::{
-        AttemptError, Audience, Kinds, Lease, LoadError,
+        AttemptError, ChangeAudience, Kinds, Lease, LoadError,
         attempt::{ConnectSetup, connect},
         connection::OwnedConnection,
         listen,
@@ -117,7 +117,7 @@ impl ServerActor {
         let is_needed = !purpose.is_learning() || !self.connecting.waiters.is_empty();
         if let Some(catalog) = fetched_catalog {
             self.refresh.freshness.renew(&catalog);
-            self.shared.publish(catalog, origin, Audience::All);
+            self.shared.publish(catalog, origin, ChangeAudience::All);
         } else {
             self.refresh.not_before = Instant::now() + REFRESH_AFTER_WAKE_DELAY;
             self.setup.stale.mark(Kinds::ALL);

@@ -41,7 +41,7 @@ pub(super) struct StreamableHttp {
     endpoint: HttpEndpoint,
     inbound: ServerInbound,
     catalog: Arc<ArcSwapOption<ServerCatalog>>,
-    session: Lock<HttpSession>,
+    session: Lock<ServerSession>,
     in_flight: Lock<HashMap<u64, AbortHandle>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -49,7 +49,7 @@ pub(super) struct StreamableHttp {
 
 /// The session that the server named in its answer to `initialize`. A modern server has none.
 #[derive(Clone, Default)]
-struct HttpSession {
+struct ServerSession {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
     /// True if the server does not know the session any more.

@@ -96,7 +96,7 @@ pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), Repl
     }
     // A process that waits for the lock then finds that the file has changed.
     let lock = File::open(&path)?;
-    super::lock(&lock)?;
+    super::lock_file(&lock)?;
     let mut written = tempfile::NamedTempFile::new_in(directory_of(&path))?;
     written.write_all(after)?;
     written.as_file().set_permissions(permissions)?;
@@ -122,7 +122,10 @@ pub fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
 }
 
 /// Makes a file readable by this user only.
-pub(super) fn make_private(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If its permissions cannot be changed.
+pub fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
