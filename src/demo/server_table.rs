@@ -40,7 +40,7 @@ pub(super) struct ManagedObject {
     pub(super) name: String,
     pub(super) plural: String,
     pub(super) actions: Vec<ToolAction>,
-    /// Whether its tools lack the parameters that are common to the server.
+    /// `true` for an object whose tools lack the parameters that are common to the server.
     #[serde(default)]
     pub(super) standalone: bool,
     /// The parameters that name one object.
@@ -75,7 +75,7 @@ pub(super) struct SingleTool {
     pub(super) input: Parameters,
 }
 
-/// What the annotations of a tool say.
+/// The claim of a tool's annotations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ToolKind {

@@ -88,7 +88,7 @@ async fn connect_directly(
         data.push(json!({"name": server.name, "tools": count, "bytes": size}));
     }
     lines.push(row("all", tools, bytes));
-    lines.push("The model carries all of it in every turn.".to_owned());
+    lines.push("A host without a tool search sends all of it with every turn.".to_owned());
     let data = json!({"servers": data, "tools": tools, "bytes": bytes, "tokens": tokens(bytes)});
     Ok((
         DemoStep::new(format!("{} servers, connected directly", servers.len()), lines, data),
