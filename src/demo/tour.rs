@@ -132,7 +132,7 @@ async fn first_list(
     let saved = format!("{}.{}", tenths / 10, tenths % 10);
     let mut lines = vec![
         format!(
-            "{} bytes ≈ {} tokens instead of {} ≈ {}: {saved:.1} % less",
+            "{} bytes ≈ {} tokens instead of {} ≈ {}: {saved} % less",
             grouped(bytes),
             grouped(tokens(bytes)),
             grouped(direct),

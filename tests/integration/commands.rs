@@ -153,6 +153,10 @@ async fn demo_shows_each_step_and_leaves_nothing() {
     assert_eq!(code, Some(0));
     assert!(!stdout.contains('\u{1b}'), "no colour where there is no terminal");
     assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
+    let bytes = |step: &Value| step["bytes"].as_f64().unwrap();
+    let saved = 100.0 - 100.0 * bytes(list) / bytes(direct);
+    let shown = stdout.split_once(" % less").and_then(|(before, _)| before.rsplit(' ').next());
+    assert!((shown.unwrap().parse::<f64>().unwrap() - saved).abs() < 0.2, "{stdout}");
     assert_eq!(
         stdout.trim_end().lines().last().map(str::trim),
         Some("next: dormouse import --all")
