@@ -92,7 +92,7 @@ async function check(suite, scenario, version, [program, more]) {
   return checks;
 }
 
-const explained = readFileSync(join(here, "..", "..", "..", "docs", "conformance.md"), "utf8");
+const explained = readFileSync(join(here, "..", "..", "..", "docs", "reference", "conformance.md"), "utf8");
 let unexplained = 0;
 try {
   console.log("\nclient scenarios: checks passed directly / through dormouse / through it in the other era");

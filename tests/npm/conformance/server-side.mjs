@@ -54,7 +54,7 @@ async function run(suite, url, output) {
   return checks;
 }
 
-const explained = readFileSync(join(here, "..", "..", "..", "docs", "conformance.md"), "utf8");
+const explained = readFileSync(join(here, "..", "..", "..", "docs", "reference", "conformance.md"), "utf8");
 let unexplained = 0;
 try {
   for (const suite of suites) {
