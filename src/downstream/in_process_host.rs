@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler};
+use super::lines::LineHost;
 use crate::{
     peer::{CallError, CallOptions, MessageHandler, Peer, UnexpectedMessage, read_messages},
     protocol::{error, method},
@@ -62,18 +62,10 @@ async fn talk(peer: &Peer, params: Raw) -> Result<Outcome, CallError> {
 /// Serves the host at the other end of the stream until the host closes it.
 async fn serve(fleet: Arc<Fleet>, stream: DuplexStream) {
     let (input, output) = tokio::io::split(stream);
-    let limit = fleet.settings().max_message_bytes;
-    let outbox = Outbox::default();
-    let peer = Peer::new(outbox.clone());
-    let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
-    let session = Session::attach(fleet, peer.clone(), identity);
-    let _writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));
-    let reply = ReplyChannel { peer: peer.clone(), response: None };
-    let inbound = Arc::new(HostHandler { session: session.clone(), reply });
+    let host = LineHost::attach(fleet, output);
     // The host is gone, however the stream ended.
-    let _ = read_messages(LineReader::new(input, limit), limit, peer.clone(), inbound).await;
-    session.detach().await;
-    peer.close();
+    let _ = host.read(input).await;
+    host.end().await;
 }
 
 /// The host's side of the connection, which refuses all requests of dormouse.

@@ -7,6 +7,7 @@ mod host_state;
 pub mod http;
 mod identity;
 pub mod in_process_host;
+mod lines;
 mod reply_channel;
 mod session;
 pub mod stdio_host;

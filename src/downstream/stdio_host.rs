@@ -2,20 +2,14 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{HostIdentity, Session, reply_channel::ReplyChannel, session::HostHandler};
-use crate::{
-    peer::{Peer, read_messages},
-    proxy::Fleet,
-    wire::{LineReader, Outbox, standard_streams, write_messages},
-};
+use super::{Session, lines::LineHost};
+use crate::{proxy::Fleet, wire::standard_streams};
 
 /// Maximum time to answer requests in flight after the input has ended, while the output is still
 /// read. Longer than lists wait for eager servers.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
-/// Maximum time to write the last bytes.
-const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum time to wait for the host's capabilities before eager and hybrid servers are connected.
 const OPENING_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -36,21 +30,15 @@ enum ServingEnd {
 pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
     let (input, output) = (standard_streams::open_input()?, standard_streams::open_output()?);
     let mut output_closed = standard_streams::output_closed()?;
-    let max_message_bytes = fleet.settings().max_message_bytes;
-    let outbox = Outbox::default();
-    let peer = Peer::new(outbox.clone());
-    let identity = HostIdentity::of_single_session(fleet.endpoint(), true);
-    let session = Session::attach(fleet.clone(), peer.clone(), identity);
+    let mut host = LineHost::attach(fleet.clone(), output);
+    let session = host.session().clone();
 
-    let opening = tokio::spawn(start_when_opened(fleet.clone(), session.clone()));
-    let mut writing = tokio::spawn(write_messages(outbox, output));
-    let lines = LineReader::new(input, max_message_bytes);
-    let reply = ReplyChannel { peer: peer.clone(), response: None };
-    let inbound = Arc::new(HostHandler { session: session.clone(), reply });
-    let reading = read_messages(lines, max_message_bytes, peer.clone(), inbound);
+    let opening =
+        AbortOnDropHandle::new(tokio::spawn(start_when_opened(fleet.clone(), session.clone())));
+    let reading = host.read(input);
     let end = tokio::select! {
         read = reading => ServingEnd::InputClosed(read),
-        _ = &mut writing => ServingEnd::OutputClosed,
+        () = host.unwritable() => ServingEnd::OutputClosed,
         () = &mut output_closed => ServingEnd::OutputClosed,
         () = stop.cancelled() => ServingEnd::Stopped,
     };
@@ -71,14 +59,8 @@ pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()>
             Ok(())
         }
     };
-    opening.abort();
-    session.detach().await;
-    peer.close();
-    if !writing.is_finished() {
-        // A host that has stopped reading must not delay the exit.
-        let _ = tokio::time::timeout(FLUSH_TIMEOUT, &mut writing).await;
-        writing.abort();
-    }
+    drop(opening);
+    host.end().await;
     outcome
 }
 
