@@ -24,18 +24,53 @@
 //! [`catalog`] (the lists of servers, as immutable values) and [`config`] know none of these except
 //! `protocol` and `wire`, and most layers may use them.
 
-pub mod apps;
-pub mod auth;
-pub mod base;
-pub mod catalog;
-pub mod cli;
-pub mod config;
-pub mod control;
-pub mod demo;
-pub mod downstream;
-pub mod peer;
-pub mod protocol;
-pub mod proxy;
-pub mod surface;
-pub mod upstream;
-pub mod wire;
+#![warn(unreachable_pub)]
+
+mod apps;
+mod auth;
+mod base;
+mod catalog;
+mod cli;
+mod config;
+mod control;
+mod demo;
+mod downstream;
+mod peer;
+mod protocol;
+mod proxy;
+mod surface;
+mod upstream;
+mod wire;
+
+pub use cli::run;
+
+/// The items that the bench, the evaluation of the search and the integration tests use. Every
+/// other item is private to the crate, so that the compiler finds dead code.
+#[doc(hidden)]
+pub mod internals {
+    pub mod apps {
+        pub use crate::apps::{
+            APPS, AppFile, Backups, ConnectedFile, Directories, DormouseTransport, FileScope,
+            FoundEntry, FoundServer, OriginalFile, Os, find_servers, server_identity,
+        };
+    }
+
+    pub mod catalog {
+        pub use crate::catalog::{
+            Cache, Exposed, Item, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot, Tool,
+            ToolRef,
+        };
+    }
+
+    pub mod config {
+        pub use crate::config::{Environment, Format, parse, place_fingerprint};
+    }
+
+    pub mod protocol {
+        pub use crate::protocol::{Era, Greeting};
+    }
+
+    pub mod wire {
+        pub use crate::wire::{Raw, standard_streams};
+    }
+}

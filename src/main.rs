@@ -5,7 +5,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     keep_memory_private();
     keep_memory_small();
-    dormouse::cli::run(std::env::args_os())
+    dormouse::run(std::env::args_os())
 }
 
 /// Prevents core dumps and access by other processes of the user, since this process holds tokens.

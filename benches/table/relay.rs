@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use dormouse::wire::standard_streams;
+use dormouse::internals::wire::standard_streams;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},

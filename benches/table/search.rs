@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use dormouse::{
+use dormouse::internals::{
     catalog::{Exposed, Item, ServerCatalog, ServerId, Snapshot, Tool},
     config::{Environment, parse},
     protocol::{Era, Greeting},

@@ -480,7 +480,7 @@ fn is_dormouse(name: &str, members: &Map<String, Value>) -> bool {
 
 /// Returns the entries of a config in dormouse's own keys. `kind` names the system that the config
 /// came from.
-pub fn servers_of_config(
+pub(crate) fn servers_of_config(
     kind: &'static str,
     path: &Path,
     entries: Map<String, Value>,

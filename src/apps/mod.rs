@@ -17,20 +17,21 @@ mod secrets;
 mod snippet;
 mod variables;
 
-pub use app::{APPS, App};
-pub use app_file::{
-    AppFile, FoundEntry, FoundServer, OtherProjectServers, ServerSource, find_servers,
-    servers_of_config,
-};
-pub use backups::{Backups, ConnectRecord, OriginalFile};
-pub use connected_file::{ConnectError, ConnectedFile};
+pub use app::APPS;
+pub(crate) use app::App;
+pub use app_file::{AppFile, FoundEntry, FoundServer, find_servers};
+pub(crate) use app_file::{OtherProjectServers, ServerSource, servers_of_config};
+pub(crate) use backups::ConnectRecord;
+pub use backups::{Backups, OriginalFile};
+pub use connected_file::ConnectedFile;
 pub use dormouse_entry::DormouseTransport;
-pub use entry::TranslatedEntry;
+pub(crate) use entry::TranslatedEntry;
 pub use locations::{Directories, FileScope, Os};
-pub use plan::{ImportPlan, PlannedOutcome, PlannedServer, SkippedServer, server_identity};
-pub use secrets::{
+pub use plan::server_identity;
+pub(crate) use plan::{ImportPlan, PlannedOutcome, PlannedServer, SkippedServer};
+pub(crate) use secrets::{
     PlaintextSecret, bare_secret, find_secrets, find_secrets_in_text, mask_secrets,
     mask_secrets_in_value, move_secrets,
 };
-pub use snippet::parse_snippets;
-pub use variables::RequiredVariable;
+pub(crate) use snippet::parse_snippets;
+pub(crate) use variables::RequiredVariable;

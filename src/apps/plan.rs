@@ -11,14 +11,14 @@ use crate::config::{Environment, Startup, check_entry};
 
 /// The servers that an import would add and those that it would skip.
 #[derive(Debug, Default)]
-pub struct ImportPlan {
+pub(crate) struct ImportPlan {
     pub servers: Vec<PlannedServer>,
     pub skipped: Vec<SkippedServer>,
 }
 
 /// A server that is not imported, with the reason.
 #[derive(Debug)]
-pub struct SkippedServer {
+pub(crate) struct SkippedServer {
     pub name: String,
     pub source: ServerSource,
     pub why: String,
@@ -57,7 +57,7 @@ impl ExistingServers<'_> {
 
 /// A server that was found, possibly in several files.
 #[derive(Clone, Debug)]
-pub struct PlannedServer {
+pub(crate) struct PlannedServer {
     pub name: String,
     /// The entry in the keys of dormouse's config.
     pub entry: Map<String, Value>,
@@ -70,7 +70,7 @@ pub struct PlannedServer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlannedOutcome {
+pub(crate) enum PlannedOutcome {
     Added,
     /// The server replaces another server of the same name.
     Replaced,
@@ -82,17 +82,17 @@ pub enum PlannedOutcome {
 
 impl PlannedServer {
     /// Sets the description as the first member of the entry.
-    pub fn set_description(&mut self, description: &str) {
+    pub(crate) fn set_description(&mut self, description: &str) {
         self.entry.shift_insert(0, "description".to_owned(), json!(description));
     }
 
-    pub fn set_startup(&mut self, startup: Startup) {
+    pub(crate) fn set_startup(&mut self, startup: Startup) {
         self.entry.insert("startup".to_owned(), json!(startup.name()));
     }
 }
 
 impl PlannedOutcome {
-    pub fn is_written(self) -> bool {
+    pub(crate) fn is_written(self) -> bool {
         matches!(self, Self::Added | Self::Replaced)
     }
 }
@@ -100,7 +100,7 @@ impl PlannedOutcome {
 impl ImportPlan {
     /// Plans the import of these servers. `existing` are the entries of the config; with `force`,
     /// the import replaces those of the same name.
-    pub fn new(
+    pub(crate) fn new(
         found: Vec<FoundServer>,
         existing: &Map<String, Value>,
         environment: &Environment,

@@ -13,7 +13,7 @@ use crate::config::{
 
 /// A secret in plain text, and the variable that can replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlaintextSecret {
+pub(crate) struct PlaintextSecret {
     pub location: SecretLocation,
     pub value: String,
     pub variable: String,
@@ -21,7 +21,7 @@ pub struct PlaintextSecret {
 
 /// The location of a secret in the entry of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SecretLocation {
+pub(crate) enum SecretLocation {
     Env(String),
     Header(String),
     /// A member of `oauth`, by its key.
@@ -46,7 +46,7 @@ impl std::fmt::Display for SecretLocation {
 }
 
 /// Returns the secrets in the entry of a server.
-pub fn find_secrets(server: &str, entry: &Map<String, Value>) -> Vec<PlaintextSecret> {
+pub(crate) fn find_secrets(server: &str, entry: &Map<String, Value>) -> Vec<PlaintextSecret> {
     let mut found = Vec::new();
     let mut push = |location: SecretLocation, value: Option<&str>, variable: &str| {
         if let Some(value) = value.filter(|value| !value.contains("${")) {
@@ -100,7 +100,7 @@ fn members<'a>(
 
 /// Returns all values in a text that look like secrets, so that the text can be shown with these
 /// masked. The text may be a file of any program.
-pub fn find_secrets_in_text(path: &Path, text: &str) -> Vec<PlaintextSecret> {
+pub(crate) fn find_secrets_in_text(path: &Path, text: &str) -> Vec<PlaintextSecret> {
     let mut found = Vec::new();
     if let Ok(root) = Format::of(path).value(text) {
         collect_secrets(&root, &mut found);
@@ -112,7 +112,7 @@ pub fn find_secrets_in_text(path: &Path, text: &str) -> Vec<PlaintextSecret> {
 }
 
 /// Returns a secret that is only masked: it has no location and no variable.
-pub fn bare_secret(value: String) -> PlaintextSecret {
+pub(crate) fn bare_secret(value: String) -> PlaintextSecret {
     PlaintextSecret { location: SecretLocation::Elsewhere, value, variable: String::new() }
 }
 
@@ -183,7 +183,7 @@ fn replace_secrets(entry: &Map<String, Value>, secrets: &[PlaintextSecret]) -> M
 /// Returns the config with the new variables, and the entry with references to them. `others` is
 /// the text of all other entries that will be added to the config: a variable that the config or
 /// `others` refers to is not given another value.
-pub fn move_secrets(
+pub(crate) fn move_secrets(
     file: &ConfigFile,
     server: &str,
     entry: &Map<String, Value>,
@@ -216,12 +216,12 @@ pub fn move_secrets(
 }
 
 /// Returns the text with all secrets masked.
-pub fn mask_secrets(text: &str, secrets: &[PlaintextSecret]) -> String {
+pub(crate) fn mask_secrets(text: &str, secrets: &[PlaintextSecret]) -> String {
     Mask::new(secrets.iter().map(|secret| secret.value.clone())).masked(text)
 }
 
 /// Returns the value with the secrets in all its strings masked. Keys are not masked.
-pub fn mask_secrets_in_value(value: &Value, secrets: &[PlaintextSecret]) -> Value {
+pub(crate) fn mask_secrets_in_value(value: &Value, secrets: &[PlaintextSecret]) -> Value {
     match value {
         Value::String(text) => Value::String(mask_secrets(text, secrets)),
         Value::Array(elements) => {

@@ -15,7 +15,7 @@ use crate::config::Format;
 ///
 /// # Errors
 /// Returns the reason if the text is not valid JSON or does not have one of these forms.
-pub fn parse_snippets(text: &str) -> Result<Vec<(Option<String>, TranslatedEntry)>, String> {
+pub(crate) fn parse_snippets(text: &str) -> Result<Vec<(Option<String>, TranslatedEntry)>, String> {
     let text = text.trim();
     let text = if text.starts_with('{') { text.to_owned() } else { format!("{{{text}}}") };
     let Value::Object(members) = Format::Json.value(&text)? else {

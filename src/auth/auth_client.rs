@@ -32,7 +32,7 @@ pub(super) struct AuthClient {
 
 /// Reason for which the client of the config cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum ClientError {
+pub(crate) enum ClientError {
     #[error("the keychain has no entry {0:?}, which \"clientSecret\" names")]
     NoSecret(String),
     #[error("cannot read the client's secret: {0}")]

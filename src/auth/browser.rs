@@ -5,7 +5,7 @@ use url::Url;
 
 /// Returns whether opening a browser is useful: over SSH or without a display, the user would not
 /// see it.
-pub fn can_open_browser() -> bool {
+pub(crate) fn can_open_browser() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let needs_display = cfg!(all(unix, not(target_os = "macos")));
     let has_screen =
@@ -14,7 +14,7 @@ pub fn can_open_browser() -> bool {
 }
 
 /// Opens a web page's address that was checked before. Returns whether a browser was started.
-pub async fn open_in_browser(address: &Url) -> bool {
+pub(crate) async fn open_in_browser(address: &Url) -> bool {
     if !can_open_browser() {
         return false;
     }

@@ -30,7 +30,7 @@ use crate::config::{Secret, ServerConfig};
 const DEFAULT_REDIRECT_URI: &str = "http://127.0.0.1:0/callback";
 
 /// A login that has begun.
-pub struct Login {
+pub(crate) struct Login {
     address: Url,
     callback: Callback,
     exchange: Arc<CodeExchange>,
@@ -56,7 +56,7 @@ impl Auth {
     ///
     /// # Errors
     /// When the server requires no login, or discovery or registration fails.
-    pub async fn log_in(
+    pub(crate) async fn log_in(
         &self,
         server: &ServerConfig,
         more: &[String],
@@ -205,12 +205,12 @@ async fn authorization_url(
 
 impl Login {
     /// Returns the address at which the user logs in.
-    pub fn address(&self) -> &Url {
+    pub(crate) fn address(&self) -> &Url {
         &self.address
     }
 
     /// Returns a sentence that tells the user the requested scopes; empty if there are none.
-    pub fn asks_for(&self) -> String {
+    pub(crate) fn asks_for(&self) -> String {
         match self.exchange.scopes.as_slice() {
             [] => String::new(),
             scopes => format!("It requests the scopes {}.", quoted(scopes)),
@@ -218,18 +218,18 @@ impl Login {
     }
 
     /// Returns the address to which the browser returns.
-    pub fn redirect_uri(&self) -> &Url {
+    pub(crate) fn redirect_uri(&self) -> &Url {
         self.callback.redirect_uri()
     }
 
     /// Waits, without a limit, for the browser to return. Cancel safe.
-    pub async fn returned(&mut self) -> CallbackRequest {
+    pub(crate) async fn returned(&mut self) -> CallbackRequest {
         self.callback.returned().await
     }
 
     /// Waits until the user has logged in elsewhere: in another process, or through another entry
     /// that shares the login.
-    pub fn made_elsewhere(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn made_elsewhere(&self) -> impl Future<Output = ()> + Send + use<> {
         let exchange = self.exchange.clone();
         async move {
             let CodeExchange { store, target, before, scopes, authorizer, .. } = exchange.as_ref();
@@ -240,7 +240,7 @@ impl Login {
 
     /// Completes the login with a browser's callback, and shows the outcome in the browser. `None`
     /// if the callback is not from this login, which then stays open.
-    pub async fn take(&self, returned: CallbackRequest) -> Option<Result<(), LoginError>> {
+    pub(crate) async fn take(&self, returned: CallbackRequest) -> Option<Result<(), LoginError>> {
         let outcome = self.complete(&returned.url).await;
         let shown = match &outcome {
             Ok(()) => CallbackPage::LoggedIn { server: self.exchange.target.name.clone() },
@@ -255,7 +255,7 @@ impl Login {
     ///
     /// # Errors
     /// [`LoginError::Foreign`] if the callback is not from this login, which then stays open.
-    pub async fn complete(&self, returned: &Url) -> Result<(), LoginError> {
+    pub(crate) async fn complete(&self, returned: &Url) -> Result<(), LoginError> {
         let (exchange, returned) = (self.exchange.clone(), returned.clone());
         let exchanging = self.tasks.spawn(async move { exchange.run(&returned).await });
         exchanging.await.unwrap_or(Err(StoreError::ShuttingDown.into()))

@@ -35,7 +35,7 @@ pub(super) struct Callback {
 }
 
 /// A browser's request to the redirect URI, which waits for the page to show.
-pub struct CallbackRequest {
+pub(crate) struct CallbackRequest {
     /// The redirect URI with the query that the authorization server added.
     pub(super) url: Url,
     show: oneshot::Sender<CallbackPage>,

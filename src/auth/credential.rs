@@ -184,7 +184,7 @@ const MIN_RENEWAL_MARGIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Login")]
-pub struct Summary {
+pub(crate) struct Summary {
     /// The authorization server.
     pub issuer: String,
     /// What was granted.

@@ -29,7 +29,7 @@ const DEVICE_REDIRECT_URI: &str = "http://127.0.0.1/device";
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A login that waits for the user at another device.
-pub struct DeviceLogin {
+pub(crate) struct DeviceLogin {
     target: LoginTarget,
     auth_server: AuthServer,
     client: AuthClient,
@@ -44,7 +44,7 @@ impl Auth {
     ///
     /// # Errors
     /// When the server requires no login, or the authorization server has no device flow.
-    pub async fn log_in_on_device(
+    pub(crate) async fn log_in_on_device(
         &self,
         server: &ServerConfig,
         more: &[String],
@@ -90,16 +90,16 @@ impl DeviceLogin {
     }
 
     /// Returns the address of the page at which the user types the code.
-    pub fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         self.details.verification_uri().as_str()
     }
 
     /// Returns the address that includes the code, if the authorization server offers one.
-    pub fn complete_address(&self) -> Option<&str> {
+    pub(crate) fn complete_address(&self) -> Option<&str> {
         Some(self.details.verification_uri_complete()?.secret())
     }
 
-    pub fn code(&self) -> &str {
+    pub(crate) fn code(&self) -> &str {
         self.details.user_code().secret()
     }
 
@@ -107,7 +107,7 @@ impl DeviceLogin {
     ///
     /// # Errors
     /// When the code was not typed in time, or the login was refused.
-    pub async fn finish(self, patience: Duration) -> Result<(), LoginError> {
+    pub(crate) async fn finish(self, patience: Duration) -> Result<(), LoginError> {
         let asking = token_client(&self.client, &self.auth_server.metadata.token_endpoint)?;
         let request = asking
             .exchange_device_access_token(&self.details)

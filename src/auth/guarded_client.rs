@@ -44,7 +44,7 @@ pub(super) struct GuardedClient {
 
 /// Reason for which a request was not sent, or failed.
 #[derive(Debug, thiserror::Error)]
-pub enum GuardedClientError {
+pub(crate) enum GuardedClientError {
     #[error("refused to contact {0}: https is required, except for this machine")]
     Insecure(String),
     #[error(

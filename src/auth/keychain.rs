@@ -35,7 +35,7 @@ type KeychainJob = Box<dyn FnOnce(&CredentialStore) + Send>;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the system's keychain: {0}")]
-pub struct KeychainError(String);
+pub(crate) struct KeychainError(String);
 
 impl Keychain {
     pub(super) fn system() -> Self {

@@ -8,7 +8,7 @@ use super::{guarded_client::GuardedClientError, store_error::StoreError};
 
 /// Reason for which a login fails.
 #[derive(Debug, thiserror::Error)]
-pub enum LoginError {
+pub(crate) enum LoginError {
     #[error("server {0:?} has no URL: a login does not apply")]
     NotRemote(String),
     #[error(
@@ -95,7 +95,7 @@ impl From<GuardedClientError> for LoginError {
 
 /// Reason for which a token request failed.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum TokenError {
+pub(crate) enum TokenError {
     /// The refresh token or the code is not valid any more.
     #[error("the code or token is no longer valid ({0})")]
     Rejected(String),

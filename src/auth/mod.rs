@@ -36,18 +36,17 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-pub use auth_client::ClientError;
-pub use browser::{can_open_browser, open_in_browser};
-pub use browser_login::Login;
-pub use callback::CallbackRequest;
-pub use credential::Summary;
-pub use device::DeviceLogin;
-pub use guarded_client::GuardedClientError;
-pub use keychain::KeychainError;
-pub use login_error::{LoginError, TokenError};
-pub use revocation::LogoutOutcome;
-pub use store::LoginStore;
-pub use store_error::StoreError;
+pub(crate) use auth_client::ClientError;
+pub(crate) use browser::{can_open_browser, open_in_browser};
+pub(crate) use browser_login::Login;
+
+pub(crate) use credential::Summary;
+pub(crate) use device::DeviceLogin;
+pub(crate) use guarded_client::GuardedClientError;
+
+pub(crate) use login_error::LoginError;
+pub(crate) use revocation::LogoutOutcome;
+pub(crate) use store::LoginStore;
 
 use crate::{
     base::Lock,
@@ -63,7 +62,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// All logins of the process. Cheap to clone.
 #[derive(Clone)]
-pub struct Auth(Arc<AuthInner>);
+pub(crate) struct Auth(Arc<AuthInner>);
 
 struct AuthInner {
     store: Arc<LoginStore>,
@@ -75,14 +74,14 @@ struct AuthInner {
 }
 
 impl Auth {
-    pub fn new(store: LoginStore, command: LoginCommand) -> Self {
+    pub(crate) fn new(store: LoginStore, command: LoginCommand) -> Self {
         let (authorizers, tasks) = Default::default();
         Self(Arc::new(AuthInner { store: Arc::new(store), command, authorizers, tasks }))
     }
 
     /// Returns the source of credentials for a server's requests. `None` if the server is not
     /// remote, or its config entry has an `Authorization` header.
-    pub fn credentials(&self, server: &ServerConfig) -> Option<Arc<dyn Credentials>> {
+    pub(crate) fn credentials(&self, server: &ServerConfig) -> Option<Arc<dyn Credentials>> {
         Some(self.authorizer(server)?)
     }
 
@@ -101,21 +100,21 @@ impl Auth {
 
     /// Returns what is known of a server's login without reading its secrets; `None` if the user is
     /// not logged in.
-    pub fn summary(&self, server: &ServerConfig) -> Option<Summary> {
+    pub(crate) fn summary(&self, server: &ServerConfig) -> Option<Summary> {
         let known = self.0.store.summary(&LoginTarget::of(server)?.key);
         // A stored entry without tokens may hold only a client registration.
         known.filter(|login| login.is_usable || login.is_renewable)
     }
 
     /// Waits until renewals and logins in progress have been saved.
-    pub async fn end(&self) {
+    pub(crate) async fn end(&self) {
         self.0.tasks.close();
         // A task may be waiting for another process to release a lock.
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.0.tasks.wait()).await;
     }
 
     /// Returns the command with which a user logs in to a server.
-    pub fn command(&self, server: &str) -> String {
+    pub(crate) fn command(&self, server: &str) -> String {
         self.0.command.login(server)
     }
 }
@@ -146,7 +145,7 @@ impl LoginTarget {
 
 /// The parts of the login command that errors tell the user to run.
 #[derive(Clone, Debug, Default)]
-pub struct LoginCommand {
+pub(crate) struct LoginCommand {
     /// Set if the config is found only when the command names it.
     pub config: Option<PathBuf>,
     pub env_file: Option<PathBuf>,

@@ -20,7 +20,7 @@ use crate::config::{Secret, ServerConfig};
 
 /// Result of a logout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogoutOutcome {
+pub(crate) enum LogoutOutcome {
     /// There was no login.
     Nothing,
     /// The login is forgotten and its tokens are revoked.
@@ -39,7 +39,7 @@ impl Auth {
     ///
     /// # Errors
     /// When it cannot be deleted.
-    pub async fn log_out(&self, server: &ServerConfig) -> Result<LogoutOutcome, LoginError> {
+    pub(crate) async fn log_out(&self, server: &ServerConfig) -> Result<LogoutOutcome, LoginError> {
         let target =
             LoginTarget::of(server).ok_or_else(|| LoginError::NotRemote(server.name.clone()))?;
         let store = &self.0.store;

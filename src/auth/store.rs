@@ -53,7 +53,7 @@ impl LoginKey {
 }
 
 /// The stored logins.
-pub struct LoginStore {
+pub(crate) struct LoginStore {
     /// `None` if the user has no home directory: nothing is stored.
     directory: Option<PathBuf>,
     keychain: Keychain,
@@ -120,7 +120,7 @@ mod exposed {
 impl LoginStore {
     /// Makes a store in this directory. Secrets go to the system's keychain if it has one and
     /// `uses_keychain` is set.
-    pub fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
+    pub(crate) fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
         Self { directory, keychain }
     }

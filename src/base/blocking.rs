@@ -12,7 +12,7 @@ use super::Lock;
 /// Runs `work` on a separate thread, or on the current thread if the system cannot start one.
 ///
 /// Returns `None` if `work` panics, or if the runtime shuts down before `work` has started.
-pub async fn run_blocking<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let work = Arc::new(Lock::new(Some(work)));

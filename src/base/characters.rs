@@ -2,7 +2,7 @@
 
 /// Returns whether this is a control character, or one that only changes how other characters look
 /// or where they are placed.
-pub fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -14,13 +14,13 @@ pub fn is_invisible(c: char) -> bool {
 
 /// Returns whether a character is invisible and useless in text. Joiners and variation selectors,
 /// which emoji and many scripts need, do not count, nor do line breaks and tabs.
-pub fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     is_invisible(c)
         && !matches!(c, '\n' | '\r' | '\t' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
 /// Returns bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a String cannot fail.
@@ -31,7 +31,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Returns the text with its invisible characters escaped, as in `\u{200b}`, except for line breaks
 /// and tabs.
-pub fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_invisible(c) && c != '\n' && c != '\t' {

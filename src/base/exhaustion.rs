@@ -4,7 +4,7 @@ use std::io;
 
 /// Returns whether the system is out of file descriptors, processes, threads or memory, so that the
 /// same operation may succeed later.
-pub fn is_exhaustion(error: &io::Error) -> bool {
+pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     #[cfg(unix)]
     {
         use nix::errno::Errno;

@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// [`io::ErrorKind::TimedOut`] if another process keeps it; others if the file cannot be locked.
-pub fn lock_file(file: &File) -> io::Result<()> {
+pub(crate) fn lock_file(file: &File) -> io::Result<()> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     while let Err(refusal) = file.try_lock() {
         match refusal {

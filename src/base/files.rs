@@ -8,7 +8,7 @@ use std::{
 
 /// The reason that a file was not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum ReplaceError {
+pub(crate) enum ReplaceError {
     #[error("the file changed on disk; run the command again")]
     Changed,
     #[error("{0} is not writable")]
@@ -25,7 +25,7 @@ const MAX_LINKS: usize = 16;
 ///
 /// # Errors
 /// If the file is not regular, is larger, or cannot be read.
-pub fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     // Checked before the file is opened, since opening a pipe waits for its writer.
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -42,7 +42,7 @@ pub fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`read_bounded`], and if the file is not UTF-8.
-pub fn read_text(path: &Path) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     let bytes = read_bounded(path, 64 * 1024 * 1024)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
 }
@@ -51,7 +51,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// If there are more, or the file cannot be read.
-pub fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {
@@ -68,7 +68,7 @@ fn too_large(max: u64) -> io::Error {
 ///
 /// # Errors
 /// If the file exists, or cannot be written.
-pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let Ok(link) = fs::read_link(&path) else { break };
@@ -87,7 +87,7 @@ pub fn create_file(path: &Path, text: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// If the file has changed since it was read, or cannot be written.
-pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), ReplaceError> {
+pub(crate) fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), ReplaceError> {
     // A link stays a link.
     let path = path.canonicalize()?;
     let permissions = path.metadata()?.permissions();
@@ -112,7 +112,7 @@ pub fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), Repl
 ///
 /// # Errors
 /// If it has changed, or cannot be removed.
-pub fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
+pub(crate) fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
     // A link stays a link.
     let path = path.canonicalize()?;
     if fs::read(&path)? != before {
@@ -125,7 +125,7 @@ pub fn remove_file(path: &Path, before: &[u8]) -> Result<(), ReplaceError> {
 ///
 /// # Errors
 /// If its permissions cannot be changed.
-pub fn make_private(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -142,7 +142,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be created.
-pub fn make_private_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 ///
 /// A panic of the holder does not poison the lock: one failed request must not break all others.
 #[derive(Debug, Default)]
-pub struct Lock<T>(Mutex<T>);
+pub(crate) struct Lock<T>(Mutex<T>);
 
 impl<T> Lock<T> {
-    pub const fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

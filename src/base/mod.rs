@@ -7,12 +7,12 @@ mod file_lock;
 mod files;
 mod lock;
 
-pub use blocking::run_blocking;
-pub use characters::{hex, is_hidden, is_invisible, visible};
-pub use exhaustion::is_exhaustion;
-pub use file_lock::lock_file;
-pub use files::{
+pub(crate) use blocking::run_blocking;
+pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
+pub(crate) use exhaustion::is_exhaustion;
+pub(crate) use file_lock::lock_file;
+pub(crate) use files::{
     ReplaceError, create_file, make_private, make_private_directory, read_at_most, read_bounded,
     read_text, remove_file, replace_file,
 };
-pub use lock::Lock;
+pub(crate) use lock::Lock;

@@ -6,13 +6,13 @@ use super::{ServerCatalog, Tool};
 use crate::{base::is_hidden, wire::Raw};
 
 /// Returns the first character of a tool's definition that a model reads but a person does not see.
-pub fn hidden_character(tool: &Tool) -> Option<char> {
+pub(crate) fn hidden_character(tool: &Tool) -> Option<char> {
     find_in(&tool.raw)
 }
 
 /// Finds such characters in a whole catalog: for each affected item its kind and name, and the
 /// first character.
-pub fn hidden_characters(catalog: &ServerCatalog) -> Vec<(String, char)> {
+pub(crate) fn hidden_characters(catalog: &ServerCatalog) -> Vec<(String, char)> {
     let named = |kind: &str, name: &str| format!("{kind} {name}");
     let instructions = catalog.greeting.instructions.iter();
     let instructions = instructions.filter_map(|text| {

@@ -138,7 +138,7 @@ impl Pins {
 
 /// Returns the pinned members of a definition as text, with sorted keys, for comparison by the
 /// user.
-pub fn watched_part(tool: &Tool) -> String {
+pub(crate) fn watched_part(tool: &Tool) -> String {
     let mut shown = String::new();
     for member in PINNED_MEMBERS {
         let Some(raw) = edit::get(&tool.raw, member) else { continue };

@@ -120,7 +120,7 @@ const MAX_DEFINITION_BYTES: usize = 1024 * 1024;
 
 /// Reads the items of one list. Returns them with the number of dropped items: malformed, too large
 /// or repeated ones.
-pub fn read_items<I: Item>(raw_items: &[Raw]) -> (Vec<I>, usize) {
+pub(crate) fn read_items<I: Item>(raw_items: &[Raw]) -> (Vec<I>, usize) {
     let mut seen = std::collections::HashSet::new();
     let items: Vec<I> = raw_items
         .iter()

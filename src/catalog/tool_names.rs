@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// Maximum length of a directly listed name, in characters. Hosts put a prefix before the name, and
 /// many allow 64 characters in all.
-pub const MAX_LISTED_NAME_CHARS: usize = 48;
+pub(crate) const MAX_LISTED_NAME_CHARS: usize = 48;
 /// Maximum length of a server's part. It leaves room for a tool's name, and for the prefix
 /// `activate_`.
 const MAX_SERVER_PART: usize = 32;
@@ -18,7 +18,7 @@ const MAX_SERVER_PART: usize = 32;
 const SUFFIX_LENGTH: usize = 7;
 
 /// Returns the part that stands for each server in names, in the order of `servers`.
-pub fn server_parts(servers: &[&str]) -> Vec<String> {
+pub(crate) fn server_parts(servers: &[&str]) -> Vec<String> {
     let plain: Vec<String> = servers.iter().map(|server| server_part(server)).collect();
     let mut count: HashMap<String, usize> = HashMap::new();
     for part in &plain {
@@ -45,7 +45,7 @@ fn server_part(server: &str) -> String {
 }
 
 /// Returns the directly listed name of each tool of one server, in the order of `tools`.
-pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String> {
+pub(crate) fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String> {
     let plain: Vec<String> =
         tools.iter().map(|tool| format!("{server_part}__{}", mapped(tool))).collect();
     let mut count: HashMap<&str, usize> = HashMap::new();
@@ -63,7 +63,7 @@ pub fn tool_names(server_part: &str, server: &str, tools: &[&str]) -> Vec<String
 }
 
 /// Returns whether a tool's own name can be listed unchanged.
-pub fn is_listable(name: &str) -> bool {
+pub(crate) fn is_listable(name: &str) -> bool {
     (1..=MAX_LISTED_NAME_CHARS).contains(&name.len()) && mapped(name) == name
 }
 

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     auth::Auth,
     config::{Config, ConfigFile, HttpSettings},
-    control::{self, ChangeSender, Control},
+    control::{self, ApiState, ChangeSender},
     downstream::{
         http::{self, HttpAccess},
         stdio_host,
@@ -139,7 +139,7 @@ async fn serve(
 /// The tasks that run while hosts are served.
 struct Companions {
     tasks: TaskTracker,
-    control: Control,
+    control: ApiState,
 }
 
 impl Companions {
@@ -153,11 +153,11 @@ impl Companions {
         let fleet = fleet.clone();
         let Some((file, options)) = origin else {
             let (config, changes) = Default::default();
-            return Self { tasks, control: Control { fleet, config, changes, stop } };
+            return Self { tasks, control: ApiState { fleet, config, changes, stop } };
         };
         let (changes, wanted) = ChangeSender::channel();
         let config = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
-        let control = Control { fleet: fleet.clone(), config, changes, stop: stop.clone() };
+        let control = ApiState { fleet: fleet.clone(), config, changes, stop: stop.clone() };
         tasks.spawn(follow::follow(fleet.clone(), file.clone(), options, wanted, stop.clone()));
         #[cfg(unix)]
         if let Some(place) = settings::control_place(&file) {

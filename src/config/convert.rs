@@ -11,7 +11,7 @@ use super::{
 
 /// The content of a config of another system.
 #[derive(Debug)]
-pub struct Converted {
+pub(crate) struct Converted {
     /// The name of the system.
     pub system: &'static str,
     /// Entries by name, with the keys of dormouse.
@@ -26,7 +26,7 @@ pub struct Converted {
 ///
 /// # Errors
 /// Every problem of such a file.
-pub fn convert(text: &str, path: &Path) -> Result<Option<Converted>, ConfigError> {
+pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, ConfigError> {
     let document = Document::parse(text, path)?;
     let Some(dialect) = document.dialect() else { return Ok(None) };
     let mut warnings = parse(text, path, &Environment::of_process())?.warnings;

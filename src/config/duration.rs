@@ -63,7 +63,7 @@ fn bounded<E: de::Error>(duration: Duration) -> Result<DurationText, E> {
 ///
 /// # Errors
 /// A sentence, if the text is not a duration.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     use de::Visitor as _;
     let read: Result<_, de::value::Error> = DurationVisitor.visit_str(text);
     read.map(|duration| duration.0).map_err(|error| error.to_string())

@@ -12,7 +12,7 @@ use super::{
 
 /// An edit of a config.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ConfigEdit {
+pub(crate) enum ConfigEdit {
     /// A server, with the keys of a dormouse config.
     Add {
         name: String,
@@ -45,7 +45,7 @@ impl ConfigFile {
     /// # Errors
     /// If the server does not exist, or exists already; if the edit would touch other parts; if the
     /// file belongs to another system.
-    pub fn with(&self, edit: &ConfigEdit) -> Result<Self, Unchanged> {
+    pub(crate) fn with(&self, edit: &ConfigEdit) -> Result<Self, Unchanged> {
         self.check_servers(edit)?;
         let on = |flag: &bool| Value::Bool(*flag);
         match edit {
@@ -130,7 +130,7 @@ impl ConfigFile {
 
     /// Returns the file with more lines in the `.env` file next to it.
     #[must_use]
-    pub fn with_variables(&self, lines: &str) -> Self {
+    pub(crate) fn with_variables(&self, lines: &str) -> Self {
         let mut variables = self.variables.clone();
         if !lines.is_empty() && variables.last().is_some_and(|last| *last != b'\n') {
             variables.push(b'\n');
@@ -143,7 +143,11 @@ impl ConfigFile {
     ///
     /// # Errors
     /// If the file has changed since it was read, or cannot be written.
-    pub fn replace(&self, before: &Self, store: Option<&TrustStore>) -> Result<(), Unchanged> {
+    pub(crate) fn replace(
+        &self,
+        before: &Self,
+        store: Option<&TrustStore>,
+    ) -> Result<(), Unchanged> {
         if self.variables != before.variables {
             self.replace_variables(before)?;
         }

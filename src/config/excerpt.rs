@@ -15,7 +15,7 @@ const SECRETIVE: [&str; 5] = ["env", "headers", "oauth", "authTokens", "apiToken
 /// Returns the line with its secrets masked, character for character; `None` if it is too long.
 /// `key_path` is the key for which the line is shown; empty if the file cannot be parsed, so that
 /// any value may be secret.
-pub fn excerpt(line: &str, key_path: &str) -> Option<String> {
+pub(crate) fn excerpt(line: &str, key_path: &str) -> Option<String> {
     if line.len() > MAX_LINE {
         return None;
     }

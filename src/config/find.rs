@@ -19,7 +19,7 @@ use crate::base::{read_at_most, read_bounded, visible};
 
 /// A config file that was found or named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     pub path: PathBuf,
     /// True if the file was found in the working directory, so that it must be trusted.
     pub needs_trust: bool,
@@ -55,7 +55,7 @@ const MAX_CONFIG: u64 = 16 * 1024 * 1024;
 ///
 /// # Errors
 /// If there is none, with the places that were searched.
-pub fn find(
+pub(crate) fn find(
     named: Option<&Path>,
     working_directory: &Path,
     store: Option<&TrustStore>,
@@ -96,7 +96,7 @@ fn choose(
 
 /// Finds the config that commands change: the one that [`find`] finds, or, if there is none, the
 /// user's own, which is then created. `None` if the user has no directory for it.
-pub fn find_own(
+pub(crate) fn find_own(
     named: Option<&Path>,
     working_directory: &Path,
     store: Option<&TrustStore>,
@@ -109,7 +109,10 @@ pub fn find_own(
 ///
 /// # Errors
 /// If there is none.
-pub fn find_to_trust(named: Option<&Path>, working_directory: &Path) -> Result<Found, ConfigError> {
+pub(crate) fn find_to_trust(
+    named: Option<&Path>,
+    working_directory: &Path,
+) -> Result<Found, ConfigError> {
     let local = OWN_NAMES.map(|name| working_directory.join(name));
     let local = local.into_iter().find(|path| path.is_file());
     match (named, local) {
@@ -120,7 +123,7 @@ pub fn find_to_trust(named: Option<&Path>, working_directory: &Path) -> Result<F
 }
 
 /// Returns the place of the user's own config, if there is a directory for it.
-pub fn own_place() -> Option<PathBuf> {
+pub(crate) fn own_place() -> Option<PathBuf> {
     Some(user_directory()?.join(OWN_NAMES[0]))
 }
 
@@ -136,7 +139,7 @@ fn user_directory() -> Option<PathBuf> {
 }
 
 /// Returns whether an AI tool keeps its servers in files of this name.
-pub fn is_name_of_app(path: &Path) -> bool {
+pub(crate) fn is_name_of_app(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| NAMES_OF_APPS.contains(&name))
 }
@@ -147,7 +150,7 @@ impl Found {
     ///
     /// # Errors
     /// If one of them cannot be read.
-    pub fn read(self, store: Option<&TrustStore>) -> Result<ConfigFile, ConfigError> {
+    pub(crate) fn read(self, store: Option<&TrustStore>) -> Result<ConfigFile, ConfigError> {
         let is_known = store.is_some_and(|store| store.knows(&self.path));
         let has_variables = !self.needs_trust || is_known;
         self.read_with(has_variables)
@@ -157,7 +160,7 @@ impl Found {
     ///
     /// # Errors
     /// If one of them cannot be read.
-    pub fn read_to_trust(self) -> Result<ConfigFile, ConfigError> {
+    pub(crate) fn read_to_trust(self) -> Result<ConfigFile, ConfigError> {
         self.read_with(true)
     }
 
@@ -187,7 +190,7 @@ impl Found {
 
 /// A config file, read once: the text that is checked for trust is the text that is run.
 #[derive(Clone, Debug)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     pub path: PathBuf,
     pub(super) needs_trust: bool,
     /// True if `.env` may be read.
@@ -201,7 +204,7 @@ pub struct ConfigFile {
 
 impl ConfigFile {
     /// Returns a file that does not exist yet. A `.env` may exist in its directory.
-    pub fn unwritten(path: PathBuf, text: &str) -> Self {
+    pub(crate) fn unwritten(path: PathBuf, text: &str) -> Self {
         let text = text.as_bytes().to_vec();
         let variables = read_bounded(&path.with_file_name(".env"), environment::MAX_VARIABLES);
         let variables = variables.unwrap_or_default();
@@ -212,7 +215,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// If it cannot be read any more.
-    pub fn read_again(&self) -> Result<Self, ConfigError> {
+    pub(crate) fn read_again(&self) -> Result<Self, ConfigError> {
         let found = Found { path: self.path.clone(), needs_trust: self.needs_trust };
         found.read_with(self.has_variables)
     }
@@ -221,7 +224,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Every problem of the text.
-    pub fn parse(&self, environment: &Environment) -> Result<Config, ConfigError> {
+    pub(crate) fn parse(&self, environment: &Environment) -> Result<Config, ConfigError> {
         let text = str::from_utf8(&self.text).map_err(|error| {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
             ConfigError::Unreadable { path: self.path.clone(), source }
@@ -233,7 +236,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// If the text cannot be parsed.
-    pub fn entries(&self) -> Result<Map<String, Value>, ConfigError> {
+    pub(crate) fn entries(&self) -> Result<Map<String, Value>, ConfigError> {
         let mut root = Document::parse_or_empty(&self.text(), &self.path)?.value();
         Ok(match root["mcpServers"].take() {
             Value::Object(entries) => entries,
@@ -242,29 +245,29 @@ impl ConfigFile {
     }
 
     /// Returns the names of the variables in `.env`.
-    pub fn variable_names(&self) -> Vec<String> {
+    pub(crate) fn variable_names(&self) -> Vec<String> {
         assignments(&self.variables).0.into_iter().map(|(name, _)| name).collect()
     }
 
     /// Returns the value of a variable in `.env`.
-    pub fn variable(&self, name: &str) -> Option<String> {
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let pairs = assignments(&self.variables).0.into_iter().rev();
         pairs.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
     /// Returns whether the file was found in the working directory.
-    pub fn needs_trust(&self) -> bool {
+    pub(crate) fn needs_trust(&self) -> bool {
         self.needs_trust
     }
 
     /// Returns whether the file exists.
-    pub fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.is_written
     }
 
     /// Returns whether another program keeps its servers in this file, so that dormouse never
     /// writes it.
-    pub fn is_of_app(&self) -> bool {
+    pub(crate) fn is_of_app(&self) -> bool {
         // A link may have another name than its target.
         let target = self.path.canonicalize().unwrap_or_default();
         [&self.path, &target].into_iter().any(|path| is_name_of_app(path))
@@ -272,16 +275,16 @@ impl ConfigFile {
                 .is_ok_and(|document| document.dialect().is_none())
     }
 
-    pub fn is_yaml(&self) -> bool {
+    pub(crate) fn is_yaml(&self) -> bool {
         Format::of(&self.path) == Format::Yaml
     }
 
-    pub fn text(&self) -> Cow<'_, str> {
+    pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.text)
     }
 
     /// Returns the variables of the process and of `.env`.
-    pub fn environment(&self) -> Environment {
+    pub(crate) fn environment(&self) -> Environment {
         Environment::of_process().with_lines_beside(&self.path, &self.variables)
     }
 
@@ -289,7 +292,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// If it was not.
-    pub fn check_trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
+    pub(crate) fn check_trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
         if !self.needs_trust || self.is_trusted(store) {
             return Ok(());
         }
@@ -304,24 +307,24 @@ impl ConfigFile {
     ///
     /// # Errors
     /// If the record cannot be written.
-    pub fn trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
+    pub(crate) fn trust(&self, store: &TrustStore) -> Result<(), ConfigError> {
         store.trust(&self.path, &self.content())
     }
 
     /// Returns a name for the data that belong to the config at this place, whatever its content.
-    pub fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         place_fingerprint(&self.path)
     }
 
     /// Returns the content that is trusted: with `.env`, since its values can be part of a command.
-    pub fn content(&self) -> Vec<u8> {
+    pub(crate) fn content(&self) -> Vec<u8> {
         [self.text.as_slice(), b"\0", &self.variables].concat()
     }
 }
 
 impl TrustStore {
     /// Returns the store in the user's data directory.
-    pub fn of_user() -> Option<Self> {
+    pub(crate) fn of_user() -> Option<Self> {
         let strategy = etcetera::choose_base_strategy().ok()?;
         Some(Self::new(strategy.data_dir().join("dormouse").join("trusted")))
     }

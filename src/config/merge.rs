@@ -85,7 +85,11 @@ impl ConfigFile {
     ///
     /// # Errors
     /// If the server's entry cannot be edited without touching other parts.
-    pub fn with_tools(&self, server: &str, changes: &ToolChanges) -> Result<Self, Unchanged> {
+    pub(crate) fn with_tools(
+        &self,
+        server: &str,
+        changes: &ToolChanges,
+    ) -> Result<Self, Unchanged> {
         self.edited(server, |document| {
             let dialect = document.dialect();
             let servers =

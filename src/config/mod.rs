@@ -24,7 +24,7 @@ mod oauth;
 mod plain_words;
 mod problem;
 mod schema;
-pub mod secrecy;
+pub(crate) mod secrecy;
 mod tools;
 mod transport;
 mod trust;
@@ -33,30 +33,32 @@ mod unchanged;
 mod unknown_key;
 mod watch;
 
-pub use convert::{Converted, convert};
-pub use duration::parse_duration;
-pub use edits::ConfigEdit;
+pub(crate) use convert::{Converted, convert};
+pub(crate) use duration::parse_duration;
+pub(crate) use edits::ConfigEdit;
 pub use environment::Environment;
-pub use excerpt::excerpt;
-pub use find::{ConfigFile, Found, find, find_own, find_to_trust, is_name_of_app, own_place};
-pub use foreign::Dialect;
-pub use format::{Edit, EditError, Format};
-pub use merge::ToolChanges;
-pub use model::{
+pub(crate) use excerpt::excerpt;
+pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app, own_place};
+pub(crate) use foreign::Dialect;
+pub use format::Format;
+pub(crate) use format::{Edit, EditError};
+pub(crate) use merge::ToolChanges;
+pub(crate) use model::{
     AlwaysLoad, Browser, Config, EndpointSettings, Features, Framing, Grant, HttpSettings,
     Isolation, Launch, ListSettings, Listing, LoadSettings, Loads, OfferRules, Pin, Profile,
     Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Wrapping,
 };
-pub use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
-pub use problem::{ConfigError, MAX_PROBLEMS, Problem};
-pub use schema::{json_schema, reference, server_keys};
-pub use secrecy::Mask;
-pub use tools::ToolRules;
-pub use transport::has_authorization;
-pub use trust::{TrustStore, place_fingerprint};
-pub use unavailable::Unavailable;
-pub use unchanged::Unchanged;
-pub use watch::Watch;
+pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
+pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
+pub(crate) use schema::{json_schema, reference, server_keys};
+pub(crate) use secrecy::Mask;
+pub(crate) use tools::ToolRules;
+pub(crate) use transport::has_authorization;
+pub(crate) use trust::TrustStore;
+pub use trust::place_fingerprint;
+pub(crate) use unavailable::Unavailable;
+pub(crate) use unchanged::Unchanged;
+pub(crate) use watch::Watch;
 
 use std::path::Path;
 
@@ -66,7 +68,7 @@ use serde_json::{Map, Value, json};
 ///
 /// # Errors
 /// The problem of the entry.
-pub fn check_entry(name: &str, entry: &Map<String, Value>) -> Result<(), String> {
+pub(crate) fn check_entry(name: &str, entry: &Map<String, Value>) -> Result<(), String> {
     let text = json!({"mcpServers": {name: entry}}).to_string();
     let Err(error) = parse(&text, Path::new("dormouse.json"), &Environment::default()) else {
         return Ok(());

@@ -9,7 +9,7 @@ use std::{
 use ipnet::IpNet;
 use url::Url;
 
-pub use super::file::{
+pub(crate) use super::file::{
     AlwaysLoad, Grant, Isolation, Listing, Loads, Pin, Protocol, Startup, Surface,
 };
 use super::{Dialect, OAuth, Problem, Unavailable, tools::ToolRules};

@@ -149,7 +149,7 @@ fn is_auth_server(url: &Url) -> bool {
 }
 
 /// Returns whether a URL leads to this machine, by its name alone.
-pub fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {
             let name = name.trim_end_matches('.').to_ascii_lowercase();

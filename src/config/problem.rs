@@ -4,7 +4,7 @@ use std::{fmt, io, path::PathBuf};
 
 /// Maximum number of problems that are reported of a config, since locating each costs a pass over
 /// the text. Of further ones only their existence is reported.
-pub const MAX_PROBLEMS: usize = 100;
+pub(crate) const MAX_PROBLEMS: usize = 100;
 
 /// One problem in a config file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Returns the JSON schema (draft 2020-12) of `dormouse.json`.
-pub fn json_schema() -> Value {
+pub(crate) fn json_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let server = ServerEntry::json_schema(&mut generator);
     generator.definitions_mut().insert("ServerEntry".to_owned(), server.to_value());
@@ -41,7 +41,7 @@ pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
 }
 
 /// Returns the keys that are allowed in a server's entry.
-pub fn server_keys() -> &'static [String] {
+pub(crate) fn server_keys() -> &'static [String] {
     static KEYS: LazyLock<Vec<String>> =
         LazyLock::new(|| known_keys(&["mcpServers", "any"].map(|key| Step::Key(key.to_owned()))));
     &KEYS
@@ -57,7 +57,7 @@ fn resolve<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
 }
 
 /// Returns the tables of the config reference, in Markdown.
-pub fn reference() -> String {
+pub(crate) fn reference() -> String {
     let schema = json_schema();
     let mut text = String::new();
     for (title, node) in [

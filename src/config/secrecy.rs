@@ -59,7 +59,7 @@ const HIDDEN: &str = "•••";
 
 /// Removes secrets from texts by their values, since servers repeat them.
 #[derive(Clone, Debug, Default)]
-pub struct Mask {
+pub(crate) struct Mask {
     /// Masked wherever they occur.
     long: Vec<String>,
     /// Masked only as whole words, because a short secret can be a part of any word.
@@ -67,7 +67,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut values: Vec<String> = Vec::new();
         for secret in secrets {
             // The form in a file, where a secret may have several lines.
@@ -82,7 +82,7 @@ impl Mask {
     }
 
     /// Returns a mask for all possible secrets of a server's config.
-    pub fn of(server: &ServerConfig) -> Self {
+    pub(crate) fn of(server: &ServerConfig) -> Self {
         match &server.transport {
             Ok(Transport::Stdio(launch)) => Self::new(of_launch(launch)),
             Ok(Transport::Http(remote)) => Self::new(of_remote(remote)),
@@ -92,12 +92,12 @@ impl Mask {
 
     /// Returns a mask for the secrets of a request, since some servers repeat them. `headers` are
     /// their values.
-    pub fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Self {
+    pub(crate) fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Self {
         Self::new(of_request(headers, url))
     }
 
     /// Returns the text without the secrets.
-    pub fn masked(&self, text: &str) -> String {
+    pub(crate) fn masked(&self, text: &str) -> String {
         if !self.long.iter().chain(&self.short).any(|value| text.contains(value.as_str())) {
             return text.to_owned();
         }
@@ -161,7 +161,7 @@ fn of_request(headers: impl Iterator<Item = String>, url: &Url) -> Vec<String> {
 }
 
 /// Returns the secret part of a value with this name.
-pub fn named<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+pub(crate) fn named<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     let trimmed = value.trim();
     let scheme = trimmed.split_once(' ').filter(|(word, _)| is_scheme(word));
     if let Some((_, bare)) = scheme {
@@ -178,7 +178,7 @@ fn is_scheme(word: &str) -> bool {
 }
 
 /// Returns the secret arguments by position, each with its name and its secret part.
-pub fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
+pub(crate) fn of_arguments<'a>(args: &[&'a str]) -> Vec<(usize, (&'a str, &'a str))> {
     let mut flag = "";
     let mut found = Vec::new();
     for (position, argument) in args.iter().copied().enumerate() {
@@ -226,7 +226,7 @@ fn of_argument_at<'a>(
 }
 
 /// Returns the password, the values of the query, and tokens in the path.
-pub fn of_url(url: &str) -> Vec<(String, String)> {
+pub(crate) fn of_url(url: &str) -> Vec<(String, String)> {
     let Ok(url) = Url::parse(url) else { return Vec::new() };
     // A name without a password is often a token.
     let token = Some(url.username()).filter(|name| name.len() >= MIN_RANDOM_BYTES);
@@ -253,7 +253,7 @@ fn is_random(part: &str) -> bool {
 }
 
 /// Returns the secrets in the defaults of references such as `${TOKEN:-value}`.
-pub fn defaults(name: &str, text: &str) -> Vec<String> {
+pub(crate) fn defaults(name: &str, text: &str) -> Vec<String> {
     let references = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     let defaults = references.filter_map(|(reference, _)| reference.split_once(":-"));
     let secret = |(variable, default): (&str, &str)| {
@@ -288,7 +288,7 @@ fn secret<'a>(name: &str, value: &'a str) -> Option<&'a str> {
 
 /// Returns the text with each of the values replaced, the longest first, and without replacing
 /// inside replacements. `fits` judges the text before and after a match.
-pub fn replaced(
+pub(crate) fn replaced(
     text: &str,
     mut values: Vec<(String, String)>,
     fits: impl Fn(&str, &str) -> bool,

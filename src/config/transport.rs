@@ -112,7 +112,7 @@ pub(super) fn transport(
 }
 
 /// Returns whether these headers contain the authorization.
-pub fn has_authorization<'a>(mut names: impl Iterator<Item = &'a String>) -> bool {
+pub(crate) fn has_authorization<'a>(mut names: impl Iterator<Item = &'a String>) -> bool {
     names.any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 

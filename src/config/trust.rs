@@ -15,17 +15,17 @@ use crate::base::hex;
 ///
 /// Separate files need no lock between processes.
 #[derive(Clone, Debug)]
-pub struct TrustStore {
+pub(crate) struct TrustStore {
     directory: PathBuf,
 }
 
 impl TrustStore {
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
+    pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
 
     /// Returns whether exactly this content of this file was trusted.
-    pub fn trusts(&self, config: &Path, content: &[u8]) -> bool {
+    pub(crate) fn trusts(&self, config: &Path, content: &[u8]) -> bool {
         let fingerprint = fingerprint(content);
         std::fs::read_to_string(self.record_of(config))
             .is_ok_and(|recorded| recorded.lines().next() == Some(&fingerprint))
@@ -40,7 +40,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If the record cannot be written.
-    pub fn trust(&self, config: &Path, content: &[u8]) -> Result<(), ConfigError> {
+    pub(crate) fn trust(&self, config: &Path, content: &[u8]) -> Result<(), ConfigError> {
         self.record(config, content)
             .map_err(|source| ConfigError::TrustStore { path: self.directory.clone(), source })
     }

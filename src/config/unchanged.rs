@@ -7,7 +7,7 @@ use crate::base::ReplaceError;
 
 /// The reason that a config was not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum Unchanged {
+pub(crate) enum Unchanged {
     #[error("unknown server {0:?}")]
     Unknown(String),
     #[error("server {0:?} exists already")]

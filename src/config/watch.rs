@@ -20,7 +20,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// Maximum time to wait for that, for files that are written all the time.
 const MAX_SETTLING: Duration = Duration::from_secs(2);
 
-pub struct Watch {
+pub(crate) struct Watch {
     files: Vec<PathBuf>,
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
@@ -33,7 +33,7 @@ impl Watch {
     ///
     /// # Errors
     /// If the system has no more watches, or does not support them.
-    pub fn new(files: Vec<PathBuf>) -> notify::Result<Self> {
+    pub(crate) fn new(files: Vec<PathBuf>) -> notify::Result<Self> {
         let (tell, happened) = mpsc::unbounded_channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // An error means that events were missed, so that everything may have changed.
@@ -53,7 +53,7 @@ impl Watch {
     }
 
     /// Resolves when one of the files may have changed, and no more events arrive.
-    pub async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         self.concerning().await;
         let latest = Instant::now() + MAX_SETTLING;
         while Instant::now() < latest

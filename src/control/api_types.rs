@@ -14,15 +14,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ChangeError;
-use crate::{catalog::Stock, proxy::OperateError};
+use crate::{
+    catalog::Stock,
+    proxy::{CallEnding, EndedCall, OperateError},
+};
 
 /// Path below which all routes are.
-pub const BASE_PATH: &str = "/api/v1";
+pub(crate) const BASE_PATH: &str = "/api/v1";
 
 /// A server to be added.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewServer {
+pub(crate) struct NewServer {
     /// What to call it.
     pub name: String,
     /// As in `mcpServers` of the config.
@@ -35,23 +38,54 @@ pub struct NewServer {
 /// Whether a server or a tool is switched on.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Switch {
+pub(crate) struct Switch {
     pub enabled: bool,
 }
 
 /// A tool, and whose it is.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ToolOf")]
-pub struct ServerTool {
+pub(crate) struct ServerTool {
     pub server: String,
     #[serde(flatten)]
     pub tool: Stock,
 }
 
+/// A call that has ended.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallReport {
+    /// The number of the host's session in this instance.
+    host: u64,
+    server: String,
+    /// The MCP method.
+    method: String,
+    /// The tool or prompt, in the server's own words, or the URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The time from the host's request to the answer, with waking and logging in.
+    took_ms: u64,
+    outcome: &'static str,
+}
+
+impl CallReport {
+    pub(super) fn of(call: EndedCall) -> Self {
+        let EndedCall { host, server, method, subject, took, ending } = call;
+        let outcome = match ending {
+            CallEnding::Succeeded => "succeeded",
+            CallEnding::Failed => "failed",
+            CallEnding::Refused => "refused",
+            CallEnding::Unanswered => "unanswered",
+        };
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        Self { host: host.0, server, method, name: subject, took_ms, outcome }
+    }
+}
+
 /// Why something was not done.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Refused")]
-pub struct ApiError {
+pub(crate) struct ApiError {
     #[serde(skip)]
     status: StatusCode,
     pub error: String,

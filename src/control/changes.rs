@@ -9,7 +9,7 @@ use crate::config::{ConfigEdit, Unchanged};
 
 /// A change of the config, or a reload.
 #[derive(Clone, Debug)]
-pub enum ConfigChange {
+pub(crate) enum ConfigChange {
     Edit(ConfigEdit),
     /// Applies the config file as it is now.
     Reload,
@@ -19,7 +19,7 @@ pub enum ConfigChange {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Changed")]
-pub struct AppliedChange {
+pub(crate) struct AppliedChange {
     pub added: Vec<String>,
     /// Started anew.
     pub restarted: Vec<String>,
@@ -32,7 +32,7 @@ pub struct AppliedChange {
 
 /// Reason for which a change was not made. The config is unchanged.
 #[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
+pub(crate) enum ChangeError {
     #[error("unknown server {0:?}")]
     Unknown(String),
     #[error("server {0:?} exists already")]
@@ -66,21 +66,21 @@ impl From<Unchanged> for ChangeError {
 
 /// A change with a channel for its outcome.
 #[derive(Debug)]
-pub struct ChangeRequest {
+pub(crate) struct ChangeRequest {
     pub change: ConfigChange,
     pub answer: oneshot::Sender<Result<AppliedChange, ChangeError>>,
 }
 
 /// Sends requests to the task that changes the config; `None` if there is no config.
 #[derive(Clone, Debug, Default)]
-pub struct ChangeSender(Option<mpsc::Sender<ChangeRequest>>);
+pub(crate) struct ChangeSender(Option<mpsc::Sender<ChangeRequest>>);
 
 /// Maximum number of requests in the queue; further ones wait to enter it.
 const MAX_WAITING: usize = 16;
 
 impl ChangeSender {
     /// Creates a sender and the receiver of its requests.
-    pub fn channel() -> (Self, mpsc::Receiver<ChangeRequest>) {
+    pub(crate) fn channel() -> (Self, mpsc::Receiver<ChangeRequest>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         (Self(Some(sender)), receiver)
     }
@@ -89,7 +89,7 @@ impl ChangeSender {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub async fn make(&self, change: ConfigChange) -> Result<AppliedChange, ChangeError> {
+    pub(crate) async fn make(&self, change: ConfigChange) -> Result<AppliedChange, ChangeError> {
         let (answer, made) = oneshot::channel();
         let wanted = ChangeRequest { change, answer };
         let sender = self.0.as_ref().ok_or(ChangeError::NoConfig)?;

@@ -5,17 +5,20 @@
 //! requested changes.
 
 mod api;
+mod api_state;
 mod api_types;
 mod changes;
+mod event_stream;
 mod openapi;
+mod route;
 #[cfg(unix)]
 mod socket;
 mod status_report;
 
-pub use api::{Control, router};
-pub use api_types::{ApiError, BASE_PATH, NewServer, ServerTool, Switch};
-pub use changes::{AppliedChange, ChangeError, ChangeRequest, ChangeSender, ConfigChange};
-pub use openapi::document;
+pub(crate) use api::router;
+pub(crate) use api_state::ApiState;
+pub(crate) use api_types::{ApiError, BASE_PATH, NewServer, ServerTool, Switch};
+pub(crate) use changes::{AppliedChange, ChangeError, ChangeRequest, ChangeSender, ConfigChange};
 #[cfg(unix)]
-pub use socket::{ControlRequestError, RunningDormouse, SocketDirectory, serve};
-pub use status_report::{LastWake, ServerReport, StatusReport};
+pub(crate) use socket::{SocketDirectory, serve};
+pub(crate) use status_report::{LastWake, ServerReport, StatusReport};

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixListener;
 
-use super::{BASE_PATH, Control, router};
+use super::{ApiState, BASE_PATH, router};
 use crate::base::make_private_directory;
 
 /// Maximum length of the fingerprint in a socket's name. The path of a socket is limited to about
@@ -24,7 +24,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The directory with the sockets of all processes that serve one config.
 #[derive(Clone, Debug)]
-pub struct SocketDirectory {
+pub(crate) struct SocketDirectory {
     directory: PathBuf,
     /// Prefix of the sockets' names.
     config: String,
@@ -32,7 +32,7 @@ pub struct SocketDirectory {
 
 impl SocketDirectory {
     /// Makes a value for this config. `fingerprint`: a name that only this config has.
-    pub fn new(directory: impl Into<PathBuf>, fingerprint: &str) -> Self {
+    pub(crate) fn new(directory: impl Into<PathBuf>, fingerprint: &str) -> Self {
         let config = fingerprint.chars().take(MAX_FINGERPRINT_CHARS).collect();
         Self { directory: directory.into(), config }
     }
@@ -57,7 +57,7 @@ impl SocketDirectory {
 ///
 /// # Errors
 /// When the socket cannot be created.
-pub async fn serve(control: Control, sockets: SocketDirectory) -> io::Result<()> {
+pub(crate) async fn serve(control: ApiState, sockets: SocketDirectory) -> io::Result<()> {
     let path = sockets.path_of_this_process();
     let listener = bind(&sockets.directory, &path)?;
     remove_stale_sockets(&sockets.directory);
@@ -105,13 +105,13 @@ impl Drop for RemoveOnDrop {
 
 /// A process that serves the config.
 #[derive(Clone, Debug)]
-pub struct RunningDormouse {
+pub(crate) struct RunningDormouse {
     pub path: PathBuf,
 }
 
 /// Reason for which a running process has not done what was requested.
 #[derive(Debug, thiserror::Error)]
-pub enum ControlRequestError {
+pub(crate) enum ControlRequestError {
     #[error("no answer")]
     Unreachable(#[from] reqwest::Error),
     #[error("unexpected answer")]
@@ -122,7 +122,7 @@ pub enum ControlRequestError {
 
 impl SocketDirectory {
     /// Returns the running processes that serve the config.
-    pub fn running(&self) -> Vec<RunningDormouse> {
+    pub(crate) fn running(&self) -> Vec<RunningDormouse> {
         let (alive, gone): (Vec<_>, Vec<_>) =
             self.all_sockets().into_iter().partition(|path| is_owner_alive(path));
         for path in gone {
@@ -138,7 +138,7 @@ impl RunningDormouse {
     ///
     /// # Errors
     /// When the process does not answer in time, or refuses.
-    pub async fn send<T: DeserializeOwned>(
+    pub(crate) async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Report")]
-pub struct StatusReport {
+pub(crate) struct StatusReport {
     /// `null` where none runs, and what is known from other runs is reported.
     pub pid: Option<u32>,
     pub version: String,
@@ -32,7 +32,7 @@ pub struct StatusReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServerReport {
+pub(crate) struct ServerReport {
     pub name: String,
     /// `null` where no dormouse runs.
     pub state: Option<Phase>,
@@ -58,7 +58,7 @@ pub struct ServerReport {
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LastWake {
+pub(crate) struct LastWake {
     /// Seconds since 1970.
     pub at: u64,
     /// Milliseconds.
@@ -74,7 +74,7 @@ impl LastWake {
 
 impl StatusReport {
     /// Reports on this process.
-    pub fn of(fleet: &Fleet, config: PathBuf) -> Self {
+    pub(crate) fn of(fleet: &Fleet, config: PathBuf) -> Self {
         Self {
             pid: Some(std::process::id()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -90,7 +90,7 @@ impl StatusReport {
     }
 
     /// Reports on servers that no process serves now.
-    pub fn at_rest(
+    pub(crate) fn at_rest(
         servers: &[ServerConfig],
         cache: Option<&Cache>,
         auth: &Auth,

@@ -22,7 +22,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The reason that the demo failed.
 #[derive(Debug, thiserror::Error)]
-pub enum DemoError {
+pub(crate) enum DemoError {
     #[error("cannot start a process of the demo: {0}")]
     Start(#[from] io::Error),
     #[error("{method} failed: {cause}")]

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Serves the embedded server of this name until the input ends.
-pub fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> ExitCode {
+pub(crate) fn serve(name: &str, input: impl BufRead, mut output: impl Write) -> ExitCode {
     let Some(server) = embedded_servers().into_iter().find(|server| server.name == name) else {
         return ExitCode::FAILURE;
     };

@@ -8,8 +8,8 @@ mod scratch;
 mod server_table;
 mod tour;
 
-pub use embedded_server::serve;
-pub use tour::{DemoStep, tour};
+pub(crate) use embedded_server::serve;
+pub(crate) use tour::{DemoStep, tour};
 
 /// The hidden argument that makes the program one of the demo's servers.
-pub const SERVER_ARGUMENT: &str = "__demo-server";
+pub(crate) const SERVER_ARGUMENT: &str = "__demo-server";

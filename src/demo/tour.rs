@@ -22,7 +22,7 @@ const SERVER: &str = "github";
 
 /// One screen of the demo.
 #[derive(Debug, Serialize)]
-pub struct DemoStep {
+pub(crate) struct DemoStep {
     pub title: String,
     /// The text, line by line.
     pub lines: Vec<String>,
@@ -41,7 +41,7 @@ impl DemoStep {
 ///
 /// # Errors
 /// When a process of the demo cannot be started or does not answer.
-pub async fn tour(mut show: impl FnMut(DemoStep)) -> Result<(), DemoError> {
+pub(crate) async fn tour(mut show: impl FnMut(DemoStep)) -> Result<(), DemoError> {
     let servers = embedded_servers();
     let scratch = Scratch::new(&servers)?;
     let (step, direct) = connect_directly(&scratch, &servers).await?;

@@ -8,7 +8,7 @@ use crate::proxy::{Endpoint, Principal, User};
 
 /// The host of a session, and the servers that the session is for.
 #[derive(Clone)]
-pub struct HostIdentity {
+pub(crate) struct HostIdentity {
     pub principal: Principal,
     pub user: User,
     pub endpoint: Endpoint,
@@ -23,7 +23,7 @@ pub struct HostIdentity {
 
 impl HostIdentity {
     /// Returns the identity of a host that has only this session.
-    pub fn of_single_session(endpoint: Endpoint, is_on_this_machine: bool) -> Self {
+    pub(crate) fn of_single_session(endpoint: Endpoint, is_on_this_machine: bool) -> Self {
         Self {
             principal: Principal::new(),
             user: User::default(),
@@ -35,13 +35,13 @@ impl HostIdentity {
     }
 
     #[must_use]
-    pub fn with_user(self, user: User) -> Self {
+    pub(crate) fn with_user(self, user: User) -> Self {
         Self { user, ..self }
     }
 }
 
 /// Tracks whether a host has fetched the tool list since the last announcement of a change.
-pub struct ToolListSync {
+pub(crate) struct ToolListSync {
     /// Number of announcements to the host that the list has changed.
     announced: watch::Sender<u64>,
     /// Number of the last announcement after which the host requested a list that it was given.

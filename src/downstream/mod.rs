@@ -4,13 +4,13 @@
 //! answer itself to the [`crate::proxy::Fleet`].
 
 mod host_state;
-pub mod http;
+pub(crate) mod http;
 mod identity;
-pub mod in_process_host;
+pub(crate) mod in_process_host;
 mod lines;
 mod reply_channel;
 mod session;
-pub mod stdio_host;
+pub(crate) mod stdio_host;
 
-pub use identity::HostIdentity;
-pub use session::Session;
+pub(crate) use identity::HostIdentity;
+pub(crate) use session::Session;

@@ -36,7 +36,7 @@ use crate::{
 /// dormouse refuses further requests.
 const MAX_IN_FLIGHT: usize = 10_000;
 
-pub struct Session {
+pub(crate) struct Session {
     id: HostId,
     identity: HostIdentity,
     /// Carries the messages that belong to no request of the host.
@@ -61,7 +61,7 @@ static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Session {
     /// Creates a session for the host behind `peer` and attaches it to the fleet.
-    pub fn attach(fleet: Arc<Fleet>, peer: Peer, identity: HostIdentity) -> Arc<Self> {
+    pub(crate) fn attach(fleet: Arc<Fleet>, peer: Peer, identity: HostIdentity) -> Arc<Self> {
         let session = Arc::new(Self {
             id: HostId(LAST_ID.fetch_add(1, Ordering::Relaxed)),
             identity,
@@ -78,19 +78,19 @@ impl Session {
     }
 
     /// Waits until the host has told its era and capabilities.
-    pub async fn wait_until_opened(&self) {
+    pub(crate) async fn wait_until_opened(&self) {
         // The sender lives as long as `self`.
         let _ = self.opened.subscribe().wait_for(|opened| *opened).await;
     }
 
     /// Waits until every request in flight has been answered.
-    pub async fn wait_until_idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
     /// Ends the session: cancels its requests in flight, and ends its subscriptions.
-    pub async fn detach(&self) {
+    pub(crate) async fn detach(&self) {
         for (_, task) in self.in_flight.lock().tasks.drain() {
             task.abort();
         }
@@ -330,7 +330,7 @@ impl Session {
     }
 
     /// Ends the streams of a modern host in order, when dormouse shuts down.
-    pub fn complete_listens(&self) {
+    pub(crate) fn complete_listens(&self) {
         if let HostState::Modern { listens, .. } = &mut *self.state.lock() {
             for listen in listens.drain(..) {
                 self.peer.respond(listen.id.clone(), Ok(listen.completion()));
@@ -368,11 +368,11 @@ impl MessageHandler for HostHandler {
     fn unexpected(&self, what: UnexpectedMessage) {
         let peer = &self.reply.peer;
         match what {
-            UnexpectedMessage::Invalid(InvalidMessage::NotJson { problem, .. }) => {
+            UnexpectedMessage::Invalid(InvalidMessage::Unparsable { problem, .. }) => {
                 let message = format!("not JSON: {problem}");
                 peer.respond_to_unreadable(None, error::parse_error(message));
             }
-            UnexpectedMessage::Invalid(InvalidMessage::NotRpc { id, reason }) => {
+            UnexpectedMessage::Invalid(InvalidMessage::MalformedCall { id, reason }) => {
                 peer.respond_to_unreadable(id, error::invalid_request(reason));
             }
             UnexpectedMessage::Oversized { summary, limit }
@@ -386,7 +386,7 @@ impl MessageHandler for HostHandler {
             }
             // Replies and notifications are never answered. Their content stays out of the log,
             // because it may be confidential.
-            UnexpectedMessage::Invalid(InvalidMessage::NotReply { id, reason }) => {
+            UnexpectedMessage::Invalid(InvalidMessage::MalformedReply { id, reason }) => {
                 tracing::warn!(%id, reason, "skipped an invalid reply of the host");
             }
             UnexpectedMessage::Stray(reply) => {

@@ -27,7 +27,7 @@ enum ServingEnd {
 ///
 /// # Errors
 /// When standard input or output cannot be used.
-pub async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
+pub(crate) async fn serve(fleet: Arc<Fleet>, stop: CancellationToken) -> io::Result<()> {
     let (input, output) = (standard_streams::open_input()?, standard_streams::open_output()?);
     let mut output_closed = standard_streams::output_closed()?;
     let mut host = LineHost::attach(fleet.clone(), output);

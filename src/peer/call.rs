@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The options of a request.
-pub struct CallOptions {
+pub(crate) struct CallOptions {
     /// Maximum time without an answer or progress; zero means no limit.
     pub silence: Duration,
     /// The sink for progress. The request carries a token of dormouse in place of the caller's.
@@ -19,7 +19,7 @@ pub struct CallOptions {
 }
 
 impl CallOptions {
-    pub fn silent_for(silence: Duration) -> Self {
+    pub(crate) fn silent_for(silence: Duration) -> Self {
         Self { silence, progress: None }
     }
 }
@@ -27,7 +27,7 @@ impl CallOptions {
 /// A request with an id, before it is sent or while it waits for its answer.
 ///
 /// Dropping it cancels the request on the other side if it was sent.
-pub struct Call {
+pub(crate) struct Call {
     peer: Peer,
     registered: RegisteredRequest,
     silence: Duration,
@@ -53,12 +53,12 @@ impl Call {
     }
 
     /// Returns the id that the other side sees.
-    pub fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.registered.id
     }
 
     /// Returns a handle that keeps the request from timing out while something works on it.
-    pub fn pulse(&self) -> Pulse {
+    pub(crate) fn pulse(&self) -> Pulse {
         self.registered.pulse.clone()
     }
 
@@ -66,7 +66,11 @@ impl Call {
     ///
     /// # Errors
     /// As [`Peer::request`].
-    pub async fn send(mut self, method: &str, params: Option<Raw>) -> Result<Outcome, CallError> {
+    pub(crate) async fn send(
+        mut self,
+        method: &str,
+        params: Option<Raw>,
+    ) -> Result<Outcome, CallError> {
         if self.peer.is_closed() {
             return Err(CallError::NotSent);
         }

@@ -6,7 +6,7 @@ use crate::wire::credentials::CredentialError;
 
 /// The reason that a request has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CallError {
+pub(crate) enum CallError {
     /// The request was not sent, and can be sent on another connection.
     #[error("the connection was closed already")]
     NotSent,

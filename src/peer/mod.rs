@@ -15,10 +15,12 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub use call::{Call, CallOptions};
-pub use call_error::CallError;
-pub use pending::{ProgressSink, Pulse};
-pub use reader::{MessageHandler, UnexpectedMessage, read_messages, receive, receive_message};
+pub(crate) use call::{Call, CallOptions};
+pub(crate) use call_error::CallError;
+pub(crate) use pending::{ProgressSink, Pulse};
+pub(crate) use reader::{
+    MessageHandler, UnexpectedMessage, read_messages, receive, receive_message,
+};
 
 use crate::{
     base::Lock,
@@ -28,7 +30,7 @@ use pending::PendingRequests;
 
 /// A handle on one connection. Clones are cheap; requests run concurrently.
 #[derive(Clone)]
-pub struct Peer {
+pub(crate) struct Peer {
     inner: Arc<PeerInner>,
     /// The queue of outgoing messages. A connection over HTTP has several, one for each response.
     outbox: Outbox,
@@ -43,7 +45,7 @@ struct PeerInner {
 }
 
 impl Peer {
-    pub fn new(outbox: Outbox) -> Self {
+    pub(crate) fn new(outbox: Outbox) -> Self {
         let inner = Arc::new(PeerInner {
             pending: Lock::default(),
             closed: CancellationToken::new(),
@@ -54,7 +56,7 @@ impl Peer {
 
     /// Returns the same peer with another queue for outgoing messages.
     #[must_use]
-    pub fn through(&self, outbox: Outbox) -> Self {
+    pub(crate) fn through(&self, outbox: Outbox) -> Self {
         Self { inner: self.inner.clone(), outbox }
     }
 
@@ -65,7 +67,7 @@ impl Peer {
     /// # Errors
     /// If no answer arrived: see [`CallError`]. An answer that is an error is the `Err` of
     /// [`Outcome`].
-    pub async fn request(
+    pub(crate) async fn request(
         &self,
         method: &str,
         params: Option<Raw>,
@@ -75,57 +77,57 @@ impl Peer {
     }
 
     /// Registers a request, which has its id before it is sent.
-    pub fn prepare(&self, options: CallOptions) -> Call {
+    pub(crate) fn prepare(&self, options: CallOptions) -> Call {
         Call::new(self.clone(), options)
     }
 
     /// Fails one pending request by its id. Returns `false` if it was answered before.
-    pub fn fail(&self, id: u64, cause: CallError) -> bool {
+    pub(crate) fn fail(&self, id: u64, cause: CallError) -> bool {
         self.answer(Some(&Id::from(id)), Err(cause))
     }
 
     /// Answers one pending request by its id. Returns `false` if it was answered before.
-    pub fn settle(&self, id: u64, outcome: Outcome) -> bool {
+    pub(crate) fn settle(&self, id: u64, outcome: Outcome) -> bool {
         self.answer(Some(&Id::from(id)), Ok(outcome))
     }
 
     /// Returns whether a request still waits for its answer.
-    pub fn is_waiting(&self, id: u64) -> bool {
+    pub(crate) fn is_waiting(&self, id: u64) -> bool {
         self.inner.pending.lock().is_waiting(id)
     }
 
     /// Sends a notification, which is lost if the connection is closed.
-    pub fn notify(&self, method: &str, params: Option<Raw>) {
+    pub(crate) fn notify(&self, method: &str, params: Option<Raw>) {
         let method = method.to_owned();
         self.outbox.push(Message::Notification(Notification { method, params }));
     }
 
     /// Answers a request of the other side.
-    pub fn respond(&self, id: Id, outcome: Outcome) {
+    pub(crate) fn respond(&self, id: Id, outcome: Outcome) {
         self.outbox.push(Message::Response(Response { id: Some(id), outcome }));
     }
 
     /// Answers a message whose id could not be read.
-    pub fn respond_to_unreadable(&self, id: Option<Id>, error: Raw) {
+    pub(crate) fn respond_to_unreadable(&self, id: Option<Id>, error: Raw) {
         self.outbox.push(Message::Response(Response { id, outcome: Err(error) }));
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.inner.closed.is_cancelled()
     }
 
     /// Resolves when the other side has closed the connection, or its process has ended.
-    pub async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         self.inner.closed.cancelled().await;
     }
 
     /// Returns a token that is cancelled with the connection, or earlier by its holder.
-    pub fn token(&self) -> CancellationToken {
+    pub(crate) fn token(&self) -> CancellationToken {
         self.inner.closed.child_token()
     }
 
     /// Fails everything pending at once, and lets the writer finish the queue.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.inner.closed.cancel();
         self.outbox.close();
         self.inner.pending.lock().fail_all();
@@ -133,12 +135,12 @@ impl Peer {
     }
 
     /// Accepts no further requests; pending ones may still be answered.
-    pub fn retire(&self) {
+    pub(crate) fn retire(&self) {
         self.inner.closed.cancel();
     }
 
     /// Waits until no request is pending.
-    pub async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         loop {
             let mut settled = std::pin::pin!(self.inner.settled.notified());
             settled.as_mut().enable();
@@ -150,22 +152,22 @@ impl Peer {
     }
 
     /// Returns whether the queue is so long that producers should add nothing.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.outbox.is_full()
     }
 
     /// Returns whether producers have to wait for the other side; otherwise it loses messages.
-    pub fn holds_up(&self) -> bool {
+    pub(crate) fn holds_up(&self) -> bool {
         self.outbox.holds_up()
     }
 
     /// Returns whether the other side has stopped reading.
-    pub fn is_stalled(&self) -> bool {
+    pub(crate) fn is_stalled(&self) -> bool {
         self.outbox.is_stalled()
     }
 
     /// Waits until the other side has read enough of the queue, or `patience` has passed.
-    pub async fn ready(&self, patience: Duration) {
+    pub(crate) async fn ready(&self, patience: Duration) {
         // A reader that waits forever would let one stuck peer stop all others.
         let _ = tokio::time::timeout(patience, self.outbox.ready()).await;
     }

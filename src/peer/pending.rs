@@ -25,7 +25,7 @@ struct PendingRequest {
 /// The time at which the other side last showed that it works on a request. The request's deadline
 /// counts from there.
 #[derive(Clone)]
-pub struct Pulse(Arc<Lock<Instant>>);
+pub(crate) struct Pulse(Arc<Lock<Instant>>);
 
 impl Pulse {
     fn now() -> Self {
@@ -33,7 +33,7 @@ impl Pulse {
     }
 
     /// Notes that the other side still works on the request.
-    pub fn beat(&self) {
+    pub(crate) fn beat(&self) {
         *self.0.lock() = Instant::now();
     }
 
@@ -102,4 +102,4 @@ impl PendingRequests {
 }
 
 /// Receives the `params` of each progress notification of a request, in order, before the result.
-pub type ProgressSink = Box<dyn Fn(Raw) + Send>;
+pub(crate) type ProgressSink = Box<dyn Fn(Raw) + Send>;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The owner's handler of messages that answer no request.
-pub trait MessageHandler: Send + Sync + 'static {
+pub(crate) trait MessageHandler: Send + Sync + 'static {
     /// Handles a request without blocking. Its answer is sent with [`Peer::respond`].
     fn request(&self, request: Request);
 
@@ -31,7 +31,7 @@ pub trait MessageHandler: Send + Sync + 'static {
 
 /// Input that is not a message, or that no request waits for.
 #[derive(Debug)]
-pub enum UnexpectedMessage {
+pub(crate) enum UnexpectedMessage {
     Invalid(InvalidMessage),
     /// A request or notification above the size limit.
     Oversized {
@@ -47,7 +47,7 @@ pub enum UnexpectedMessage {
 ///
 /// # Errors
 /// If reading fails.
-pub async fn read_messages<R, H>(
+pub(crate) async fn read_messages<R, H>(
     mut lines: LineReader<R>,
     limit: usize,
     peer: Peer,
@@ -71,14 +71,14 @@ where
 }
 
 /// Handles the messages of one line: answers pending requests, and passes the rest to `handler`.
-pub fn receive<H: MessageHandler>(line: &Bytes, peer: &Peer, handler: &H) {
+pub(crate) fn receive<H: MessageHandler>(line: &Bytes, peer: &Peer, handler: &H) {
     for message in parse_line(line) {
         receive_message(message, peer, handler);
     }
 }
 
 /// Handles one message, or input that is not one.
-pub fn receive_message<H: MessageHandler>(
+pub(crate) fn receive_message<H: MessageHandler>(
     message: Result<Message, InvalidMessage>,
     peer: &Peer,
     handler: &H,
@@ -91,9 +91,9 @@ pub fn receive_message<H: MessageHandler>(
                 handler.notification(notification);
             }
         }
-        Err(InvalidMessage::NotReply { id, reason }) => {
+        Err(InvalidMessage::MalformedReply { id, reason }) => {
             if !peer.answer(Some(&id), Err(CallError::Malformed(reason))) {
-                handler.unexpected(UnexpectedMessage::Invalid(InvalidMessage::NotReply {
+                handler.unexpected(UnexpectedMessage::Invalid(InvalidMessage::MalformedReply {
                     id,
                     reason,
                 }));

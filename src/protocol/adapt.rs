@@ -30,7 +30,7 @@ const CACHEABLE_METHODS: [&str; 8] = [
 /// Translates the `params` of a request from `client` for a server of era `server_era`.
 ///
 /// `level` is the minimum level of log messages that a legacy client has requested.
-pub fn params(
+pub(crate) fn params(
     client: &Client,
     server_era: Era,
     level: Option<LogLevel>,
@@ -56,7 +56,7 @@ pub fn params(
 }
 
 /// Adds the `_meta` of a modern request of `client`, or of dormouse itself, to `params`.
-pub fn with_modern_meta(client: &Client, params: &Raw) -> Raw {
+pub(crate) fn with_modern_meta(client: &Client, params: &Raw) -> Raw {
     let meta = client_meta(client);
     edit::set_within(params, "_meta", &meta.each_ref().map(|(key, value)| (*key, value)))
 }
@@ -75,7 +75,7 @@ fn without_modern_meta(params: &Raw) -> Raw {
 ///
 /// # Errors
 /// Returns the server's own error with the code that the host's era uses.
-pub fn outcome(method: &str, server_era: Era, host_era: Era, outcome: Outcome) -> Outcome {
+pub(crate) fn outcome(method: &str, server_era: Era, host_era: Era, outcome: Outcome) -> Outcome {
     match (server_era, host_era) {
         (Era::Legacy, Era::Modern) => match outcome {
             Ok(result) => Ok(complete(method, &result)),
@@ -101,7 +101,7 @@ pub fn outcome(method: &str, server_era: Era, host_era: Era, outcome: Outcome) -
 }
 
 /// Translates a result that dormouse composed itself for a host of era `host_era`.
-pub fn own_result(method: &str, host_era: Era, result: Raw) -> Raw {
+pub(crate) fn own_result(method: &str, host_era: Era, result: Raw) -> Raw {
     match host_era {
         Era::Legacy => result,
         Era::Modern => {
@@ -138,12 +138,12 @@ fn complete(method: &str, result: &Raw) -> Raw {
 }
 
 /// Returns whether a result asks the client for input (2026-07-28, basic/patterns/mrtr).
-pub fn is_input_required(result: &Raw) -> bool {
+pub(crate) fn is_input_required(result: &Raw) -> bool {
     edit::get_str(result, "resultType").as_deref() == Some("input_required")
 }
 
 /// Translates a modern host's answer to a question for a legacy server.
-pub fn input_response(answer: &Raw) -> Raw {
+pub(crate) fn input_response(answer: &Raw) -> Raw {
     edit::without(answer, &["resultType"])
 }
 
@@ -151,7 +151,7 @@ pub fn input_response(answer: &Raw) -> Raw {
 ///
 /// A legacy host expects an id in a question that sends the user to a web page (2025-11-25,
 /// client/elicitation).
-pub fn question(method: &str, params: &Raw) -> Raw {
+pub(crate) fn question(method: &str, params: &Raw) -> Raw {
     let is_page = method == method::ELICITATION_CREATE
         && edit::get_str(params, "mode").as_deref() == Some("url")
         && edit::get(params, "elicitationId").is_none();

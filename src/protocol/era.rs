@@ -17,17 +17,17 @@ pub enum Era {
 }
 
 /// The revisions with a handshake, oldest first.
-pub const LEGACY_VERSIONS: [ProtocolVersion; 4] = [
+pub(crate) const LEGACY_VERSIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2024_11_05,
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
     ProtocolVersion::V_2025_11_25,
 ];
 
-pub const MODERN_VERSION: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+pub(crate) const MODERN_VERSION: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 
 /// Returns every revision that dormouse accepts from hosts, newest first.
-pub fn supported_versions() -> Vec<String> {
+pub(crate) fn supported_versions() -> Vec<String> {
     std::iter::once(&MODERN_VERSION)
         .chain(LEGACY_VERSIONS.iter().rev())
         .map(ToString::to_string)
@@ -35,21 +35,21 @@ pub fn supported_versions() -> Vec<String> {
 }
 
 /// Keys of `_meta` that the 2026-07-28 revision reserves (basic/index, General fields).
-pub struct Meta;
+pub(crate) struct Meta;
 
 impl Meta {
-    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
 
 /// The identity and capabilities of a host, sent once in `initialize` or in the `_meta` of each
 /// modern request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Client {
+pub(crate) struct Client {
     pub era: Era,
     pub version: String,
     /// `clientInfo`, if the host sent it.
@@ -61,7 +61,7 @@ pub struct Client {
 impl Client {
     /// Returns the identity for dormouse's own requests. It declares no capabilities, since a
     /// server's question to dormouse itself cannot be answered.
-    pub fn ourselves() -> Self {
+    pub(crate) fn ourselves() -> Self {
         Self {
             era: Era::Legacy,
             version: ProtocolVersion::LATEST_WITH_INITIALIZE.to_string(),
@@ -72,7 +72,7 @@ impl Client {
 
     /// Returns the host's capabilities for a request in `era`. Tasks are dropped when the era
     /// changes, because they differ between the eras.
-    pub fn capabilities_for(&self, era: Era) -> Raw {
+    pub(crate) fn capabilities_for(&self, era: Era) -> Raw {
         if era == self.era {
             self.capabilities.clone()
         } else {
@@ -81,13 +81,13 @@ impl Client {
     }
 
     /// Returns whether the host has declared the extension `name`.
-    pub fn declares_extension(&self, name: &str) -> bool {
+    pub(crate) fn declares_extension(&self, name: &str) -> bool {
         extension::declares(&self.capabilities, name)
     }
 
     /// Returns a copy that does not keep the memory of the whole request alive.
     #[must_use]
-    pub fn detached(&self) -> Self {
+    pub(crate) fn detached(&self) -> Self {
         Self {
             info: self.info.as_ref().map(Raw::detached),
             capabilities: self.capabilities.detached(),
@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Reads the `params` of `initialize`.
-    pub fn from_initialize(params: &Raw) -> Self {
+    pub(crate) fn from_initialize(params: &Raw) -> Self {
         Self {
             era: Era::Legacy,
             version: edit::get_str(params, "protocolVersion").unwrap_or_default(),
@@ -106,7 +106,7 @@ impl Client {
     }
 
     /// Reads the `_meta` of a modern request. Returns `None` for a legacy request.
-    pub fn from_meta(meta: &Raw) -> Option<Self> {
+    pub(crate) fn from_meta(meta: &Raw) -> Option<Self> {
         let [version, info, capabilities] = edit::get_each(
             meta,
             [Meta::PROTOCOL_VERSION, Meta::CLIENT_INFO, Meta::CLIENT_CAPABILITIES],

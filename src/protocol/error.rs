@@ -7,40 +7,40 @@ use super::supported_versions;
 use crate::wire::{Raw, edit};
 
 /// The code of `MissingRequiredClientCapabilityError`.
-pub const MISSING_CAPABILITY: i64 = -32021;
+pub(crate) const MISSING_CAPABILITY: i64 = -32021;
 
 /// Maximum length of an error message, in characters. The message may repeat what a host wrote.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// Creates an error object `{code, message}`.
-pub fn error(code: ErrorCode, message: impl AsRef<str>) -> Raw {
+pub(crate) fn error(code: ErrorCode, message: impl AsRef<str>) -> Raw {
     let message = message.as_ref();
     let end = message.char_indices().nth(MAX_MESSAGE_CHARS).map_or(message.len(), |(at, _)| at);
     Raw::encode(&json!({"code": code.0, "message": &message[..end]}))
 }
 
-pub fn method_not_found(method: &str) -> Raw {
+pub(crate) fn method_not_found(method: &str) -> Raw {
     error(ErrorCode::METHOD_NOT_FOUND, format!("method not found: {method}"))
 }
 
-pub fn invalid_params(message: impl AsRef<str>) -> Raw {
+pub(crate) fn invalid_params(message: impl AsRef<str>) -> Raw {
     error(ErrorCode::INVALID_PARAMS, message)
 }
 
-pub fn invalid_request(message: impl AsRef<str>) -> Raw {
+pub(crate) fn invalid_request(message: impl AsRef<str>) -> Raw {
     error(ErrorCode::INVALID_REQUEST, message)
 }
 
-pub fn parse_error(message: impl AsRef<str>) -> Raw {
+pub(crate) fn parse_error(message: impl AsRef<str>) -> Raw {
     error(ErrorCode::PARSE_ERROR, message)
 }
 
-pub fn internal(message: impl AsRef<str>) -> Raw {
+pub(crate) fn internal(message: impl AsRef<str>) -> Raw {
     error(ErrorCode::INTERNAL_ERROR, message)
 }
 
 /// Creates an `UnsupportedProtocolVersionError` (2026-07-28, basic/versioning).
-pub fn unsupported_version(requested: &str) -> Raw {
+pub(crate) fn unsupported_version(requested: &str) -> Raw {
     Raw::encode(&json!({
         "code": ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0,
         "message": format!("unsupported protocol version {requested:?}"),
@@ -50,7 +50,7 @@ pub fn unsupported_version(requested: &str) -> Raw {
 
 /// Creates a `MissingRequiredClientCapabilityError` for an extension that a host has to declare
 /// (2026-07-28, basic/index, Error Codes).
-pub fn missing_extension(name: &str) -> Raw {
+pub(crate) fn missing_extension(name: &str) -> Raw {
     Raw::encode(&json!({
         "code": MISSING_CAPABILITY,
         "message": format!("the client does not declare the extension {name:?}"),
@@ -60,13 +60,13 @@ pub fn missing_extension(name: &str) -> Raw {
 
 /// Returns the `code` of an error object, or the code of an internal error if `code` is missing or
 /// not an integer.
-pub fn code(error: &Raw) -> i64 {
+pub(crate) fn code(error: &Raw) -> i64 {
     edit::get(error, "code")
         .and_then(|code| code.read().ok())
         .unwrap_or(i64::from(ErrorCode::INTERNAL_ERROR.0))
 }
 
 /// Returns the `message` of an error object, or the whole object as text if it has no message.
-pub fn message(error: &Raw) -> String {
+pub(crate) fn message(error: &Raw) -> String {
     edit::get_str(error, "message").unwrap_or_else(|| error.to_string())
 }

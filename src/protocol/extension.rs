@@ -4,25 +4,25 @@
 use crate::wire::{Raw, edit};
 
 /// Tasks of 2026-07-28 (SEP-2663).
-pub const TASKS: &str = "io.modelcontextprotocol/tasks";
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// MCP Apps (SEP-1865).
-pub const UI: &str = "io.modelcontextprotocol/ui";
+pub(crate) const UI: &str = "io.modelcontextprotocol/ui";
 /// Skills (SEP-2640).
-pub const SKILLS: &str = "io.modelcontextprotocol/skills";
+pub(crate) const SKILLS: &str = "io.modelcontextprotocol/skills";
 
 /// Returns the names of the extensions that `capabilities` declare.
-pub fn declared(capabilities: &Raw) -> Vec<String> {
+pub(crate) fn declared(capabilities: &Raw) -> Vec<String> {
     let extensions = edit::get(capabilities, "extensions").unwrap_or_else(Raw::empty_object);
     edit::entries(&extensions).into_iter().map(|(name, _)| name).collect()
 }
 
 /// Returns whether `capabilities` declare the extension `name`.
-pub fn declares(capabilities: &Raw, name: &str) -> bool {
+pub(crate) fn declares(capabilities: &Raw, name: &str) -> bool {
     edit::get(capabilities, "extensions").is_some_and(|all| edit::get(&all, name).is_some())
 }
 
 /// Returns `capabilities` without the extension `name`.
-pub fn without(capabilities: &Raw, name: &str) -> Raw {
+pub(crate) fn without(capabilities: &Raw, name: &str) -> Raw {
     match edit::get(capabilities, "extensions") {
         Some(all) if edit::get(&all, name).is_some() => {
             edit::set(capabilities, "extensions", &edit::without(&all, &[name]))
@@ -33,7 +33,7 @@ pub fn without(capabilities: &Raw, name: &str) -> Raw {
 
 /// Returns whether a method belongs to the extension `name`: `skills/get` belongs to
 /// `io.modelcontextprotocol/skills`.
-pub fn has_method(name: &str, method: &str) -> bool {
+pub(crate) fn has_method(name: &str, method: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     method.split_once('/').is_some_and(|(first, _)| first == last)
 }

@@ -13,7 +13,7 @@ use crate::wire::{Outcome, Raw, edit};
 /// Returns the capabilities that dormouse declares to every host from the start. A server that is
 /// not loaded yet may have anything, so all features are declared (see
 /// `docs/design/surfaces.md`).
-pub fn offered_capabilities() -> Value {
+pub(crate) fn offered_capabilities() -> Value {
     json!({
         "tools": {"listChanged": true},
         "resources": {"subscribe": true, "listChanged": true},
@@ -25,7 +25,7 @@ pub fn offered_capabilities() -> Value {
 
 /// Returns the capabilities that dormouse declares in addition to a host of several servers, in the
 /// form of the requested revision.
-pub fn routed_capabilities(requested: &str) -> Value {
+pub(crate) fn routed_capabilities(requested: &str) -> Value {
     if requested == MODERN_VERSION.as_str() {
         let skills = json!({"directoryRead": true});
         return json!({"extensions": {extension::TASKS: {}, extension::SKILLS: skills}});
@@ -49,14 +49,14 @@ pub(super) fn answered_version(requested: &str) -> &'static str {
 }
 
 /// Returns the result of `initialize`.
-pub fn answer_initialize(requested: &str, capabilities: &Raw, instructions: &str) -> Raw {
+pub(crate) fn answer_initialize(requested: &str, capabilities: &Raw, instructions: &str) -> Raw {
     let version = answered_version(requested);
     let members = json!({"protocolVersion": version, "serverInfo": implementation()});
     with_capabilities(&Raw::encode(&members), capabilities, instructions)
 }
 
 /// Returns the result of `server/discover`.
-pub fn answer_discover(capabilities: &Raw, instructions: &str) -> Raw {
+pub(crate) fn answer_discover(capabilities: &Raw, instructions: &str) -> Raw {
     let members = json!({"supportedVersions": supported_versions()});
     with_capabilities(&Raw::encode(&members), capabilities, instructions)
 }
@@ -73,7 +73,7 @@ fn with_capabilities(result: &Raw, capabilities: &Raw, instructions: &str) -> Ra
 /// Returns the `params` of dormouse's own `initialize`.
 ///
 /// `info` is the `clientInfo` of the host if the connection serves that host alone.
-pub fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
+pub(crate) fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
     let members = json!({"protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str()});
     let own = Raw::encode(&implementation());
     let said = [("capabilities", capabilities), ("clientInfo", info.unwrap_or(&own))];
@@ -82,7 +82,7 @@ pub fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
 
 /// Returns the `params` of dormouse's own `server/discover`. `info` is the same as in
 /// [`initialize_params`].
-pub fn discover_params(capabilities: &Raw, info: Option<Raw>) -> Raw {
+pub(crate) fn discover_params(capabilities: &Raw, info: Option<Raw>) -> Raw {
     let us = Client { capabilities: capabilities.clone(), info, ..Client::ourselves() };
     adapt::with_modern_meta(&us, &Raw::empty_object())
 }
@@ -123,7 +123,7 @@ impl Greeting {
 /// # Errors
 /// Returns a sentence if the result is not an `InitializeResult`, or names a version that dormouse
 /// does not speak.
-pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
+pub(crate) fn read_initialize(result: &Raw) -> Result<Greeting, String> {
     let version = edit::get_str(result, "protocolVersion")
         .ok_or("the answer to initialize has no protocolVersion")?;
     if !LEGACY_VERSIONS.iter().any(|known| known.as_str() == version) {
@@ -144,7 +144,7 @@ pub fn read_initialize(result: &Raw) -> Result<Greeting, String> {
 
 /// The conclusion from a server's answer to the `server/discover` probe.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DiscoverAnswer {
+pub(crate) enum DiscoverAnswer {
     Modern(Greeting),
     /// The server has a handshake: continue with `initialize`.
     Legacy,
@@ -155,7 +155,7 @@ pub enum DiscoverAnswer {
 /// Reads the answer to dormouse's `server/discover`. Only a recognized modern error keeps the
 /// server modern; any other error means legacy (2026-07-28, basic/versioning, Backward
 /// Compatibility).
-pub fn read_discover(answer: &Outcome) -> DiscoverAnswer {
+pub(crate) fn read_discover(answer: &Outcome) -> DiscoverAnswer {
     match answer {
         Ok(result) => read_discover_result(result),
         Err(problem) if error::code(problem) == i64::from(UNSUPPORTED_VERSION) => {
@@ -170,7 +170,7 @@ pub fn read_discover(answer: &Outcome) -> DiscoverAnswer {
 
 /// Returns whether a server rejects dormouse's version but lists the same version as supported.
 /// Such a server must be asked once more (2026-07-28, schema, `UnsupportedProtocolVersionError`).
-pub fn invites_retry(answer: &Outcome) -> bool {
+pub(crate) fn invites_retry(answer: &Outcome) -> bool {
     let Err(problem) = answer else { return false };
     let data = edit::get(problem, "data").unwrap_or_else(Raw::empty_object);
     error::code(problem) == i64::from(UNSUPPORTED_VERSION)
@@ -179,7 +179,7 @@ pub fn invites_retry(answer: &Outcome) -> bool {
 
 /// Returns whether a server answers `initialize` with the modern version, which has no
 /// `initialize`.
-pub fn is_modern_initialize(result: &Raw) -> bool {
+pub(crate) fn is_modern_initialize(result: &Raw) -> bool {
     edit::get_str(result, "protocolVersion").as_deref() == Some(MODERN_VERSION.as_str())
 }
 

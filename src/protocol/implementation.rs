@@ -7,12 +7,12 @@ use crate::wire::Raw;
 
 /// Returns the name and version of dormouse, as `serverInfo` for hosts and as `clientInfo` for
 /// servers.
-pub fn implementation() -> Value {
+pub(crate) fn implementation() -> Value {
     json!({"name": "dormouse", "title": "dormouse", "version": env!("CARGO_PKG_VERSION")})
 }
 
 /// Returns the `_meta` members that every modern request of dormouse carries.
-pub fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
+pub(crate) fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
     let info = client.info.clone().unwrap_or_else(|| Raw::encode(&implementation()));
     [
         (Meta::PROTOCOL_VERSION, Raw::encode(MODERN_VERSION.as_str())),

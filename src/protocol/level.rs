@@ -5,7 +5,7 @@ use crate::wire::{Raw, edit};
 
 /// The severity of a log message, from the most to the least verbose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
+pub(crate) enum LogLevel {
     Debug,
     Info,
     Notice,
@@ -29,12 +29,12 @@ impl LogLevel {
     ];
 
     /// Reads the level in the `params` of `logging/setLevel` or of a log message.
-    pub fn of_params(params: &Raw) -> Option<Self> {
+    pub(crate) fn of_params(params: &Raw) -> Option<Self> {
         Self::from_name(&edit::get_str(params, "level")?)
     }
 
     /// Reads the minimum level that a modern request asks for in its `_meta`.
-    pub fn of_meta(meta: &Raw) -> Option<Self> {
+    pub(crate) fn of_meta(meta: &Raw) -> Option<Self> {
         Self::from_name(&edit::get_str(meta, Meta::LOG_LEVEL)?)
     }
 
@@ -42,7 +42,7 @@ impl LogLevel {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
     }
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::NAMES[self as usize].0
     }
 }

@@ -3,6 +3,6 @@
 use crate::wire::{Raw, edit};
 
 /// Returns whether a request asks for a later page of a list.
-pub fn has_cursor(params: &Raw) -> bool {
+pub(crate) fn has_cursor(params: &Raw) -> bool {
     edit::get(params, "cursor").is_some_and(|cursor| cursor.as_bytes() != b"null")
 }

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 ///
 /// # Panics
 /// Panics if the system cannot provide random numbers.
-pub fn random_token<const BYTES: usize>() -> String {
+pub(crate) fn random_token<const BYTES: usize>() -> String {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).expect("the system has random numbers");
     URL_SAFE_NO_PAD.encode(bytes)

@@ -9,7 +9,7 @@ use crate::wire::{Raw, edit};
 ///
 /// `version` is the protocol version that the host requested. Returns `None` if the server's result
 /// was not stored.
-pub fn introduced(greeting: &Greeting, host_era: Era, version: &str) -> Option<Raw> {
+pub(crate) fn introduced(greeting: &Greeting, host_era: Era, version: &str) -> Option<Raw> {
     let said = greeting.said.as_ref()?;
     let versions = Raw::encode(&supported_versions());
     let answered = Raw::encode(handshake::answered_version(version));

@@ -11,10 +11,10 @@ use crate::wire::{Raw, edit};
 const HEADER_KEY: &str = "x-mcp-header";
 
 /// Names of the headers, in lower case, as HTTP libraries store them.
-pub const VERSION: &str = "mcp-protocol-version";
-pub const METHOD: &str = "mcp-method";
-pub const NAME: &str = "mcp-name";
-pub const PARAMETER: &str = "mcp-param-";
+pub(crate) const VERSION: &str = "mcp-protocol-version";
+pub(crate) const METHOD: &str = "mcp-method";
+pub(crate) const NAME: &str = "mcp-name";
+pub(crate) const PARAMETER: &str = "mcp-param-";
 
 /// Returns the member of `params` that `Mcp-Name` repeats, if requests of this method have one. For
 /// tasks see SEP-2663, Routing Headers.
@@ -28,24 +28,24 @@ fn subject_member(method: &str) -> Option<&'static str> {
 }
 
 /// Returns the value of `Mcp-Name`: the name, the URI or the task id that the request refers to.
-pub fn subject(method: &str, params: &Raw) -> Option<String> {
+pub(crate) fn subject(method: &str, params: &Raw) -> Option<String> {
     edit::get_str(params, subject_member(method)?)
 }
 
 /// Returns whether requests of this method carry an `Mcp-Name`.
-pub fn has_subject(method: &str) -> bool {
+pub(crate) fn has_subject(method: &str) -> bool {
     subject_member(method).is_some()
 }
 
 /// Returns whether a request without `Mcp-Name` is accepted: clients of the Python SDK omit it for
 /// tasks.
-pub fn may_omit_name(method: &str) -> bool {
+pub(crate) fn may_omit_name(method: &str) -> bool {
     subject_member(method) == Some("taskId")
 }
 
 /// Returns the parameters of a call that the tool's definition `tool` wants in headers: the rest of
 /// each header's name after [`PARAMETER`], and the value as text if the call has one.
-pub fn parameter_values(tool: &Raw, arguments: &Raw) -> Vec<(String, Option<String>)> {
+pub(crate) fn parameter_values(tool: &Raw, arguments: &Raw) -> Vec<(String, Option<String>)> {
     let Ok(found) = header_parameters(tool) else { return Vec::new() };
     if found.is_empty() {
         return Vec::new();
@@ -69,7 +69,7 @@ pub fn parameter_values(tool: &Raw, arguments: &Raw) -> Vec<(String, Option<Stri
 ///
 /// # Errors
 /// Returns a description of the violation.
-pub fn check_parameters(tool: &Raw) -> Result<(), String> {
+pub(crate) fn check_parameters(tool: &Raw) -> Result<(), String> {
     header_parameters(tool).map(drop)
 }
 
@@ -170,7 +170,7 @@ fn is_token(name: &str) -> bool {
 }
 
 /// Encodes a value for a header (Value Encoding).
-pub fn encode(value: &str) -> String {
+pub(crate) fn encode(value: &str) -> String {
     let is_plain = value.bytes().all(|byte| matches!(byte, b'\t' | 0x20..=0x7e));
     let is_padded = value.trim_matches([' ', '\t']) != value;
     let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
@@ -182,7 +182,7 @@ pub fn encode(value: &str) -> String {
 }
 
 /// Decodes the value of a header. Returns `None` if its encoding is invalid.
-pub fn decode(header: &str) -> Option<String> {
+pub(crate) fn decode(header: &str) -> Option<String> {
     let inner = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match inner {
         None => Some(header.to_owned()),

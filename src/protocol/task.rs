@@ -7,18 +7,18 @@ use super::Era;
 use crate::wire::{Raw, edit};
 
 /// The `_meta` key under which a message of 2025-11-25 names the task that it belongs to.
-pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
+pub(crate) const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
 
 /// A task that a result announces.
 #[derive(Debug, PartialEq, Eq)]
-pub struct CreatedTask {
+pub(crate) struct CreatedTask {
     pub id: String,
     /// The time for which the server keeps the task; `None` if the task does not expire.
     pub ttl: Option<Duration>,
 }
 
 /// Returns the task that a result announces in place of the requested result.
-pub fn created(era: Era, result: &Raw) -> Option<CreatedTask> {
+pub(crate) fn created(era: Era, result: &Raw) -> Option<CreatedTask> {
     let (task, ttl) = match era {
         Era::Legacy => (edit::get(result, "task")?, "ttl"),
         Era::Modern => {
@@ -32,20 +32,20 @@ pub fn created(era: Era, result: &Raw) -> Option<CreatedTask> {
 }
 
 /// Returns whether a task has reached a final status.
-pub fn is_over(task: &Raw) -> bool {
+pub(crate) fn is_over(task: &Raw) -> bool {
     let status = edit::get_str(task, "status");
     status.is_some_and(|status| matches!(status.as_str(), "completed" | "failed" | "cancelled"))
 }
 
 /// Returns the id of the task that `params` or a result name in their `_meta`.
-pub fn related(object: &Raw) -> Option<String> {
+pub(crate) fn related(object: &Raw) -> Option<String> {
     let meta = edit::get(object, "_meta")?;
     edit::get_str(&edit::get(&meta, RELATED_TASK_KEY)?, "taskId")
 }
 
 /// Returns `object` with the task id `from` replaced by `to` in all places that name a task:
 /// `taskId`, `task`, and the related task in `_meta`.
-pub fn renamed(object: &Raw, from: &str, to: &str) -> Raw {
+pub(crate) fn renamed(object: &Raw, from: &str, to: &str) -> Raw {
     if from == to {
         return object.clone();
     }

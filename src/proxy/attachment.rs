@@ -7,32 +7,32 @@ use super::{
 };
 
 impl Fleet {
-    pub fn attach(&self, host: &Arc<dyn Host>) {
+    pub(crate) fn attach(&self, host: &Arc<dyn Host>) {
         self.audience.attach(host);
-        self.events.send(Event::HostAttached(host.id()));
+        self.events.send(Event::HostAttached);
     }
 
     /// Forgets a session of a host with its subscriptions, without waiting for servers.
-    pub fn detach(self: &Arc<Self>, host: &dyn Host) {
+    pub(crate) fn detach(self: &Arc<Self>, host: &dyn Host) {
         let id = host.id();
         if self.audience.detach(id) {
             notifications::tell_log_level(self);
         }
-        self.events.send(Event::HostDetached(id));
+        self.events.send(Event::HostDetached);
         known_tasks::end_task_streams(self, |of| of.host == id);
         let unwanted = self.audience.subscriptions().remove(|_, of| of.host == id);
         end_later(self, unwanted);
     }
 
     /// Removes all subscriptions of a stream, without waiting for servers.
-    pub fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
+    pub(crate) fn end_stream(self: &Arc<Self>, subscriber: &Subscriber) {
         known_tasks::end_task_streams(self, |of| of == subscriber);
         let unwanted = self.audience.subscriptions().remove(|_, of| of == subscriber);
         end_later(self, unwanted);
     }
 
     /// Ends everything that belongs to this principal alone.
-    pub fn end_instances_of(&self, owner: Principal) {
+    pub(crate) fn end_instances_of(&self, owner: Principal) {
         self.board.forget(owner);
         self.calls.results.forget(owner);
         known_tasks::unsubscribe(self, self.extensions.tasks.forget(owner));

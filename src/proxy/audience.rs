@@ -16,7 +16,7 @@ use crate::{base::Lock, catalog::Changes, peer::Peer, protocol::Era};
 pub(super) use levels::LogLevels;
 pub(super) use subscriptions::Subscriptions;
 
-pub use subscriptions::Subscriber;
+pub(crate) use subscriptions::Subscriber;
 
 /// The interval at which a server that waits checks whether a host is still the only one.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);

@@ -3,7 +3,7 @@
 use crate::{catalog::ServerId, config::Surface};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     pub surface: Surface,
     /// The only server at the endpoint. Its names are bare, and unknown methods pass.
     pub only: Option<ServerId>,
@@ -15,7 +15,7 @@ impl Endpoint {
     }
 
     /// Returns the server that the host talks to directly, as if dormouse were not there.
-    pub fn passes_through(&self) -> Option<ServerId> {
+    pub(crate) fn passes_through(&self) -> Option<ServerId> {
         self.only.filter(|_| self.surface == Surface::Direct)
     }
 }

@@ -5,35 +5,32 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 
 use super::HostId;
-use crate::catalog::ServerId;
 
 /// Events that a listener may be behind before it misses some.
 const MAX_BEHIND: usize = 256;
 
 /// An event in the fleet.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// An instance of a server has moved to another phase of its life.
-    ServerMoved(ServerId),
+    ServerMoved,
     /// Another snapshot is in force.
     Published,
     /// Another config is in force.
     Reloaded,
-    HostAttached(HostId),
-    HostDetached(HostId),
+    HostAttached,
+    HostDetached,
     /// A login that a request needed has ended.
-    LoginEnded {
-        server: ServerId,
-        is_logged_in: bool,
-    },
+    LoginEnded,
     CallEnded(EndedCall),
 }
 
 /// A request to a server that has ended.
 #[derive(Clone, Debug)]
-pub struct EndedCall {
+pub(crate) struct EndedCall {
     pub host: HostId,
-    pub server: ServerId,
+    /// The server's name.
+    pub server: String,
     pub method: String,
     /// The tool, prompt or URI that the request names, in the server's own words.
     pub subject: Option<String>,
@@ -44,7 +41,7 @@ pub struct EndedCall {
 
 /// The end of a request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallEnding {
+pub(crate) enum CallEnding {
     /// With a result.
     Succeeded,
     /// With a result that says `isError`.

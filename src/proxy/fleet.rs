@@ -18,7 +18,7 @@ use crate::{
 
 /// A running dormouse. Its methods are what sessions of hosts and operators use; each file of this
 /// folder that implements some of them says what they do.
-pub struct Fleet {
+pub(crate) struct Fleet {
     pub(super) this: Weak<Self>,
     pub(super) context: Context,
     pub(super) servers: Servers,
@@ -49,12 +49,12 @@ pub(super) struct ExtensionState {
 }
 
 impl Fleet {
-    pub fn settings(&self) -> Arc<Settings> {
+    pub(crate) fn settings(&self) -> Arc<Settings> {
         self.board.settings()
     }
 
     /// Returns the endpoint of a host that names none.
-    pub fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         let settings = self.settings();
         let is_wrapped = settings.wrapping != Wrapping::None;
         let only = is_wrapped.then(|| self.servers.roster().ids().next()).flatten();
@@ -62,12 +62,12 @@ impl Fleet {
     }
 
     /// Returns the id and config of the enabled server of this name.
-    pub fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
+    pub(crate) fn find(&self, name: &str) -> Option<(ServerId, Arc<ServerConfig>)> {
         self.servers.find(name)
     }
 
     /// Returns the bearer tokens that open only the endpoints of one server, by its name.
-    pub fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
+    pub(crate) fn tokens_of_servers(&self) -> Vec<(String, Vec<String>)> {
         let roster = self.servers.roster();
         let configs = roster.all().map(|(_, slot)| &slot.config);
         let with_tokens = configs.filter(|config| !config.endpoint.auth_tokens.is_empty());
@@ -77,7 +77,7 @@ impl Fleet {
     }
 
     /// Returns the definition of the tool that is listed under this name.
-    pub fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
+    pub(crate) fn listed_tool(&self, endpoint: Endpoint, name: &str) -> Option<Raw> {
         let snapshot = self.board.snapshot_at(endpoint);
         let (_, tool) = snapshot.tools().tool(snapshot.tools().listed(name)?);
         Some(tool.raw.clone())

@@ -21,14 +21,14 @@ const MAX_EXTENSIONS: usize = 1000;
 
 impl Fleet {
     /// Returns the `instructions` for a host that connects now.
-    pub fn instructions(&self, host: &dyn Host) -> String {
+    pub(crate) fn instructions(&self, host: &dyn Host) -> String {
         let viewer = Viewer::of(host);
         self.board.view(viewer, &self.board.snapshot_for(viewer)).instructions()
     }
 
     /// Returns the capabilities for a host that connects now and requests the revision `version`:
     /// the common ones, and those beyond them of servers whose catalog is known.
-    pub fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
+    pub(crate) fn capabilities(&self, host: &dyn Host, version: &str) -> Raw {
         let mut offered = Raw::encode(&offered_capabilities());
         let snapshot = self.board.snapshot_for(Viewer::of(host));
         if host.endpoint().only.is_some() {
@@ -57,7 +57,7 @@ impl Fleet {
     /// Answers a host's `initialize` or `server/discover` in the words of its only server, which is
     /// started for that unless they are known. Returns `None` if dormouse has to answer itself,
     /// because the endpoint has several servers or its server cannot be reached.
-    pub async fn introduce(&self, caller: &Caller) -> Option<Outcome> {
+    pub(crate) async fn introduce(&self, caller: &Caller) -> Option<Outcome> {
         let greeting = match greeting_of_sole(self, caller).await? {
             Ok(greeting) => greeting,
             Err(refusal) => return Some(Err(refusal)),

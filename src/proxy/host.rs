@@ -18,17 +18,16 @@ use crate::{
 
 /// The number of a host's session, unique for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostId(pub u64);
+pub(crate) struct HostId(pub u64);
 
 /// The host behind a session. A legacy host has one session; a modern host over HTTP has a session
 /// for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Principal(u64);
+pub(crate) struct Principal(u64);
 
 impl Principal {
     /// Returns a principal that equals no other.
-    #[expect(clippy::new_without_default, reason = "no two are equal")]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed))
     }
@@ -37,10 +36,10 @@ impl Principal {
 /// The user of a host, over all its sessions: the hash of its token. Hosts without a token belong
 /// to one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct User(pub Option<[u8; 32]>);
+pub(crate) struct User(pub Option<[u8; 32]>);
 
 /// One attached host.
-pub trait Host: Send + Sync + 'static {
+pub(crate) trait Host: Send + Sync + 'static {
     fn id(&self) -> HostId;
 
     fn principal(&self) -> Principal;
@@ -98,7 +97,7 @@ impl Viewer {
 
 /// The context of one request of a host.
 #[derive(Clone)]
-pub struct Caller {
+pub(crate) struct Caller {
     pub host: Arc<dyn Host>,
     /// The host's own description; a modern host gives one with each request.
     pub client: Arc<Client>,
@@ -116,7 +115,7 @@ pub struct Caller {
 
 impl Caller {
     /// `meta` is the `_meta` of the request.
-    pub fn new(
+    pub(crate) fn new(
         host: Arc<dyn Host>,
         client: Arc<Client>,
         peer: Peer,

@@ -26,7 +26,7 @@ use crate::{
 
 /// The places for what outlives a fleet; none by default.
 #[derive(Debug, Default)]
-pub struct Storage {
+pub(crate) struct Storage {
     pub catalogs: Option<Cache>,
     /// The file with the names of loaded servers.
     pub loads: Option<PathBuf>,
@@ -34,7 +34,12 @@ pub struct Storage {
 
 impl Fleet {
     /// Creates the fleet; connects no server.
-    pub fn new(config: Config, watchdog: &Watchdog, storage: Storage, auth: Auth) -> Arc<Self> {
+    pub(crate) fn new(
+        config: Config,
+        watchdog: &Watchdog,
+        storage: Storage,
+        auth: Auth,
+    ) -> Arc<Self> {
         let Config { settings, servers, .. } = config;
         let context = Context {
             max_message_bytes: settings.max_message_bytes,
@@ -80,18 +85,18 @@ impl Fleet {
 
     /// Connects the eager servers in the background, learns what the hybrid ones have, and loads
     /// again what was loaded when dormouse last ended.
-    pub fn start(&self) {
+    pub(crate) fn start(&self) {
         let remembered = self.memory.loads.as_ref().map(RememberedLoads::read).unwrap_or_default();
         self.servers.begin(self.audience.first_era(), |name| remembered.contains(name));
     }
 
     /// Ends all logins in progress: requests that wait for them fail.
-    pub fn end_logins(&self) {
+    pub(crate) fn end_logins(&self) {
         self.calls.logins.end();
     }
 
     /// Ends all servers, and waits until every task has ended.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.context.stop.cancel();
         self.end_logins();
         self.asking.clear();

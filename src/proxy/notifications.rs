@@ -20,7 +20,7 @@ use crate::{
 
 impl Fleet {
     /// Passes a notification of a host on to the servers that it concerns.
-    pub fn notice(&self, host: &dyn Host, notification: &Notification) {
+    pub(crate) fn notice(&self, host: &dyn Host, notification: &Notification) {
         let is_roots = notification.method == method::ROOTS_LIST_CHANGED;
         let only = host.endpoint().only;
         for (instance, upstream) in self.servers.instances() {

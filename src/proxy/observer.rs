@@ -79,7 +79,7 @@ impl Observer for InstanceObserver {
     }
 
     fn moved(&self) {
-        self.tell(|fleet, server| fleet.events.send(Event::ServerMoved(server)));
+        self.tell(|fleet, _| fleet.events.send(Event::ServerMoved));
     }
 
     fn first_attempt_over(&self) {

@@ -13,7 +13,7 @@ use crate::{
 
 /// The reason that an operation fails.
 #[derive(Debug, thiserror::Error)]
-pub enum OperateError {
+pub(crate) enum OperateError {
     #[error("unknown server {0:?}")]
     Unknown(String),
     #[error("server {0:?} is disabled in the config: run `dormouse enable {0}`")]
@@ -27,19 +27,19 @@ pub enum OperateError {
 }
 
 /// The operations and reports for those who run dormouse, by its commands and its API.
-pub struct Operator<'a> {
+pub(crate) struct Operator<'a> {
     fleet: &'a Fleet,
 }
 
 impl Fleet {
-    pub fn operator(&self) -> Operator<'_> {
+    pub(crate) fn operator(&self) -> Operator<'_> {
         Operator { fleet: self }
     }
 }
 
 impl Operator<'_> {
     /// Returns a receiver of all events from now on.
-    pub fn events(&self) -> broadcast::Receiver<Event> {
+    pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
         self.fleet.events.listen()
     }
 
@@ -47,7 +47,7 @@ impl Operator<'_> {
     ///
     /// # Errors
     /// If there is no such server, or it cannot be connected.
-    pub async fn load(&self, name: &str) -> Result<(), OperateError> {
+    pub(crate) async fn load(&self, name: &str) -> Result<(), OperateError> {
         let server = known(self.fleet, name)?;
         if self.fleet.board.has_loads_of_sessions() {
             return Err(OperateError::OfSessions);
@@ -60,7 +60,7 @@ impl Operator<'_> {
     ///
     /// # Errors
     /// If there is no such server, or an instance must stay awake.
-    pub async fn sleep(&self, name: &str) -> Result<(), OperateError> {
+    pub(crate) async fn sleep(&self, name: &str) -> Result<(), OperateError> {
         let server = known(self.fleet, name)?;
         let mut outcome = Ok(());
         for (_, upstream) in
@@ -78,7 +78,7 @@ impl Operator<'_> {
     ///
     /// # Errors
     /// If there is no such server.
-    pub fn reset(&self, name: &str) -> Result<(), OperateError> {
+    pub(crate) fn reset(&self, name: &str) -> Result<(), OperateError> {
         let server = known(self.fleet, name)?;
         let status = self.fleet.servers.shared(server).status();
         if status.strikes > 0 || matches!(status.phase, Phase::Evicted | Phase::BackingOff) {
@@ -88,7 +88,7 @@ impl Operator<'_> {
     }
 
     /// Returns the state of all servers in config order. Reads known catalogs from disk.
-    pub fn overview(&self) -> Vec<Overview> {
+    pub(crate) fn overview(&self) -> Vec<Overview> {
         let instances = self.fleet.servers.instances();
         self.fleet
             .servers
@@ -99,17 +99,17 @@ impl Operator<'_> {
     }
 
     /// Returns the number of attached hosts.
-    pub fn host_count(&self) -> usize {
+    pub(crate) fn host_count(&self) -> usize {
         self.fleet.audience.hosts().len()
     }
 
     /// Returns a receiver that is notified when a catalog is new or has changed.
-    pub fn learned(&self) -> watch::Receiver<u64> {
+    pub(crate) fn learned(&self) -> watch::Receiver<u64> {
         self.fleet.memory.learned()
     }
 
     /// Returns the enabled servers with their catalogs, as far as those are known.
-    pub fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
+    pub(crate) fn known_catalogs(&self) -> Vec<(Arc<ServerConfig>, Option<Arc<ServerCatalog>>)> {
         let roster = self.fleet.servers.roster();
         let enabled = roster.all().filter(|(_, slot)| slot.config.enabled);
         enabled.map(|(_, slot)| (slot.config.clone(), slot.upstream.catalog())).collect()

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The state of one server.
-pub struct Overview {
+pub(crate) struct Overview {
     pub config: Arc<ServerConfig>,
     /// The status of the instance that does most, if hosts have instances of their own.
     pub status: Status,

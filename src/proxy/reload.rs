@@ -14,7 +14,7 @@ use crate::{
 
 /// The changes of a reload, by the names of servers.
 #[derive(Debug, Default)]
-pub struct Reloaded {
+pub(crate) struct Reloaded {
     pub added: Vec<String>,
     /// Servers that are started again.
     pub changed: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Reloaded {
 
 impl Reloaded {
     /// Returns whether the reload has changed anything.
-    pub fn is_change(&self) -> bool {
+    pub(crate) fn is_change(&self) -> bool {
         let names = [&self.added, &self.changed, &self.shown_otherwise, &self.removed];
         self.are_settings_new || names.iter().any(|names| !names.is_empty())
     }
@@ -90,7 +90,7 @@ impl Fleet {
     /// Puts another config in force. Servers whose connection it does not concern keep their
     /// connection and what is in flight; others finish what is in flight, and are started again or
     /// removed. Hosts are told of changed lists. Reads from disk.
-    pub fn reload(&self, config: Config) -> Reloaded {
+    pub(crate) fn reload(&self, config: Config) -> Reloaded {
         reload_with(self, None, |_| config)
     }
 }

@@ -21,7 +21,7 @@ impl Fleet {
     ///
     /// # Errors
     /// If no server lists the resource, or its server cannot be reached or refuses.
-    pub async fn subscribe(
+    pub(crate) async fn subscribe(
         &self,
         caller: &Caller,
         subscriber: Subscriber,

@@ -18,7 +18,12 @@ impl Fleet {
     ///
     /// # Errors
     /// The error object to answer with: the server's own, or one of dormouse.
-    pub async fn handle(&self, caller: &Caller, method: &str, params: Option<Raw>) -> Outcome {
+    pub(crate) async fn handle(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: Option<Raw>,
+    ) -> Outcome {
         // Requests other than calls are boxed: a task is as large as the largest way through it,
         // and is moved when it is spawned.
         if caller.request.is_some()

@@ -16,7 +16,7 @@ use crate::{
 impl Fleet {
     /// Opens a stream at the wrapped server, and returns its end; `None` if dormouse has to answer,
     /// because the server speaks the other era or cannot be reached.
-    pub async fn pass_stream(&self, caller: &Caller, params: &Raw) -> Option<Outcome> {
+    pub(crate) async fn pass_stream(&self, caller: &Caller, params: &Raw) -> Option<Outcome> {
         let server = caller.endpoint().passes_through()?;
         if self.settings().wrapping != Wrapping::Exclusive {
             return None;

@@ -46,7 +46,12 @@ pub(super) fn is_of_tasks(era: Era, method: &str) -> bool {
 impl Fleet {
     /// Subscribes a stream of a modern host to the updates of a task. Returns whether the task is
     /// known.
-    pub async fn listen_to_task(&self, caller: &Caller, stream: Subscriber, shown: &str) -> bool {
+    pub(crate) async fn listen_to_task(
+        &self,
+        caller: &Caller,
+        stream: Subscriber,
+        shown: &str,
+    ) -> bool {
         let owner = caller.host.principal();
         if self.extensions.tasks.find(owner, shown).is_none() {
             let Ok(origin) = adopt_task(self, caller, shown).await else { return false };

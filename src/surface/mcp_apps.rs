@@ -12,7 +12,7 @@ use crate::{
 
 /// The state of MCP Apps in a host that can show them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Apps {
+pub(crate) struct Apps {
     /// The server whose interface the host has read last. Calls of an MCP App are meant for this
     /// server.
     pub last_read: Option<ServerId>,

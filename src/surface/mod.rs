@@ -15,8 +15,8 @@ mod own_tools;
 mod section;
 mod text;
 
-pub use mcp_apps::Apps;
-pub use text::{counted, one_line, shortened};
+pub(crate) use mcp_apps::Apps;
+pub(crate) use text::{counted, one_line, shortened};
 
 use crate::{
     base::is_hidden,
@@ -27,7 +27,7 @@ use crate::{
 
 /// A snapshot, and the way in which a host sees it.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     pub snapshot: &'a Snapshot,
     pub surface: Surface,
     /// The state of MCP Apps, if the host can show the interfaces of tools.
@@ -36,7 +36,7 @@ pub struct View<'a> {
 
 /// The way to proceed with a `tools/call`.
 #[derive(Debug, PartialEq)]
-pub enum Action {
+pub(crate) enum Action {
     /// A complete result, which dormouse composed itself.
     Answer(Raw),
     /// A load of this server, after which the request is evaluated again.
@@ -56,7 +56,7 @@ pub enum Action {
 
 impl View<'_> {
     /// Returns the `tools` of `tools/list`.
-    pub fn tools(self) -> Vec<Raw> {
+    pub(crate) fn tools(self) -> Vec<Raw> {
         match self.surface {
             Surface::Discover => discover::tools(self),
             Surface::Activate => activate::tools(self),
@@ -66,7 +66,7 @@ impl View<'_> {
     }
 
     /// Returns the `instructions` for the handshake: the usage of this surface, and the servers.
-    pub fn instructions(self) -> String {
+    pub(crate) fn instructions(self) -> String {
         match self.surface {
             Surface::Discover => discover::instructions(self),
             Surface::Activate => activate::instructions(self),
@@ -85,7 +85,7 @@ impl View<'_> {
     ///
     /// Every surface accepts the names that any surface lists, since a host may call a tool that it
     /// remembers from an earlier list.
-    pub fn call(self, params: &Raw) -> Action {
+    pub(crate) fn call(self, params: &Raw) -> Action {
         let [name, arguments] = edit::get_each(params, ["name", "arguments"]);
         let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
             return failure("tools/call needs the name of a tool");
@@ -127,7 +127,7 @@ impl View<'_> {
     }
 
     /// Returns whether the lists contain known tools of servers that are not loaded.
-    pub fn shows_known(self) -> bool {
+    pub(crate) fn shows_known(self) -> bool {
         self.lists_tools()
     }
 
@@ -247,7 +247,7 @@ impl View<'_> {
 
 /// Returns whether the `params` of a `tools/call` name a tool of dormouse that calls a server's
 /// tool.
-pub fn calls_another(params: &Raw) -> bool {
+pub(crate) fn calls_another(params: &Raw) -> bool {
     let calling = [own_tools::USE_TOOL, own_tools::USE_READONLY_TOOL, own_tools::CALL_DYNAMIC_TOOL];
     edit::get_str(params, "name").is_some_and(|name| calling.contains(&name.as_str()))
 }
@@ -261,7 +261,7 @@ fn failure(message: impl AsRef<str>) -> Action {
 }
 
 /// Returns the result of a `tools/call` that failed before it reached the server.
-pub fn failed(message: impl AsRef<str>) -> Raw {
+pub(crate) fn failed(message: impl AsRef<str>) -> Raw {
     Raw::encode(&serde_json::json!({
         "content": [{"type": "text", "text": message.as_ref()}],
         "isError": true,
@@ -269,7 +269,7 @@ pub fn failed(message: impl AsRef<str>) -> Raw {
 }
 
 /// Returns the result of a call of a changed tool that has to be approved first.
-pub fn blocked(server: &str, tool: &str) -> Raw {
+pub(crate) fn blocked(server: &str, tool: &str) -> Raw {
     failed(format!(
         "The tool {tool:?} of server {server:?} is blocked: its definition has changed since it \
          was first seen, or cannot be compared. The user has to review it and run: dormouse \

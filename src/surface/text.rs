@@ -22,7 +22,7 @@ pub(super) fn sanitized(text: &str, longest: usize) -> String {
 }
 
 /// Returns the visible characters of a text on one line.
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let mut ends_word = false;
     for c in text.chars() {
@@ -39,7 +39,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Truncates a text to at most `longest` characters, the last of which is then `…`.
-pub fn shortened(text: &str, longest: usize) -> String {
+pub(crate) fn shortened(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
     }
@@ -53,7 +53,7 @@ pub(super) fn without_hidden(text: &str) -> String {
 }
 
 /// Returns a count with its noun: `1 tool`, `2 tools`.
-pub fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 

@@ -93,7 +93,7 @@ pub(super) async fn connect(
 }
 
 /// Returns the names of declared capabilities, in alphabetical order.
-pub fn declared_names(capabilities: &Raw) -> Vec<String> {
+pub(crate) fn declared_names(capabilities: &Raw) -> Vec<String> {
     let mut names: Vec<String> =
         edit::entries(capabilities).into_iter().map(|(name, _)| name).collect();
     names.sort();

@@ -14,7 +14,7 @@ use crate::{
 
 /// The reason that one attempt to connect failed.
 #[derive(Debug, thiserror::Error)]
-pub enum AttemptError {
+pub(crate) enum AttemptError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     #[error("command not found: {command:?}; check that it is installed and on PATH")]
@@ -65,7 +65,7 @@ impl AttemptError {
     }
 
     /// Returns the error with which the server answered `initialize`.
-    pub fn refused_handshake(&self) -> Option<Raw> {
+    pub(crate) fn refused_handshake(&self) -> Option<Raw> {
         match self {
             Self::Refused { phase, code, message } if *phase == method::INITIALIZE => {
                 let code = i32::try_from(*code).unwrap_or(ErrorCode::INTERNAL_ERROR.0);
@@ -112,7 +112,7 @@ fn bounded(message: &str) -> String {
 
 /// The error for callers that cannot have a server.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum LoadError {
+pub(crate) enum LoadError {
     /// A load failed; `attempts_left` more may be tried.
     #[error("failed to load {server:?}: {cause} ({attempts_left} {} \
         left)", if *.attempts_left == 1 { "attempt" } else { "attempts" })]
@@ -136,7 +136,7 @@ pub enum LoadError {
 
 impl LoadError {
     /// Returns the reason that the last attempt failed, if one was made.
-    pub fn cause(&self) -> Option<&AttemptError> {
+    pub(crate) fn cause(&self) -> Option<&AttemptError> {
         match self {
             Self::Failed { cause, .. }
             | Self::GivenUp { cause, .. }

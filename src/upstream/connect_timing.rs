@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// The duration of each phase of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConnectTiming {
+pub(crate) struct ConnectTiming {
     /// The start of the process, or the first HTTP exchange.
     pub opening: Duration,
     pub handshake: Duration,
@@ -13,7 +13,7 @@ pub struct ConnectTiming {
 }
 
 impl ConnectTiming {
-    pub fn total(&self) -> Duration {
+    pub(crate) fn total(&self) -> Duration {
         self.opening + self.handshake + self.lists.unwrap_or_default()
     }
 }

@@ -9,7 +9,7 @@ use crate::auth::Auth;
 
 /// The context that all servers of the process share.
 #[derive(Clone)]
-pub struct Context {
+pub(crate) struct Context {
     pub max_message_bytes: usize,
     /// The configs that this process and its ancestors serve, for `LINEAGE_VARIABLE`.
     pub lineage: Option<String>,

@@ -123,7 +123,7 @@ fn repeats_in_headers(server: &ServerConfig, era: Era) -> bool {
 }
 
 /// Returns a page of `tools/list` from `server` without the tools that must not be offered.
-pub fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
+pub(crate) fn offerable(server: &ServerConfig, era: Era, page: Raw) -> Raw {
     if !repeats_in_headers(server, era) {
         return page;
     }

@@ -24,12 +24,12 @@ use crate::{
 
 /// A handle on one server. Clones are cheap. Calls do not pass through the actor.
 #[derive(Clone)]
-pub struct Upstream(Arc<SharedServer>);
+pub(crate) struct Upstream(Arc<SharedServer>);
 
 impl Upstream {
     /// Starts the actor of a server, which connects nothing before it is asked to. `known` is the
     /// catalog, if another instance of the server has shown it.
-    pub fn start(
+    pub(crate) fn start(
         config: Arc<ServerConfig>,
         observer: Arc<dyn Observer>,
         context: &Context,
@@ -64,27 +64,27 @@ impl Upstream {
     }
 
     /// Adds a subscription to a resource. The server is told when it is connected.
-    pub fn want(&self, uri: &str) {
+    pub(crate) fn want(&self, uri: &str) {
         self.0.subscriptions.set(uri, true);
     }
 
     /// Ends the server for good once nothing is in flight, without waiting for that. Callers that
     /// wait for a connection are refused.
-    pub fn retire(&self) {
+    pub(crate) fn retire(&self) {
         self.send(ActorCommand::Retire);
     }
 
     /// Ends the server for good, without waiting.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.0.stop.cancel();
     }
 
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.0.config.name
     }
 
     /// Connects in the background, without waiting.
-    pub fn begin(&self, host_era: Era) {
+    pub(crate) fn begin(&self, host_era: Era) {
         self.send(ActorCommand::Begin { host_era });
     }
 
@@ -92,7 +92,7 @@ impl Upstream {
     ///
     /// # Errors
     /// The reason that it has to.
-    pub async fn sleep(&self) -> Result<(), StaysAwake> {
+    pub(crate) async fn sleep(&self) -> Result<(), StaysAwake> {
         let (reply, answer) = oneshot::channel();
         self.send(ActorCommand::Sleep { reply });
         // An actor that has ended is not awake.
@@ -100,22 +100,22 @@ impl Upstream {
     }
 
     /// Learns the catalog of a hybrid server in the background: from disk, or by connecting it.
-    pub fn learn(&self) {
+    pub(crate) fn learn(&self) {
         self.send(ActorCommand::Learn);
     }
 
     /// Treats the server as loaded with the catalog of its last connection, if that is known.
-    pub fn restore(&self) {
+    pub(crate) fn restore(&self) {
         self.send(ActorCommand::Restore);
     }
 
     /// Returns the known catalog.
-    pub fn catalog(&self) -> Option<Arc<ServerCatalog>> {
+    pub(crate) fn catalog(&self) -> Option<Arc<ServerCatalog>> {
         self.0.catalog.load_full()
     }
 
     /// Returns the present status.
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let noise =
             self.0.current.load().as_ref().and_then(|connection| connection.noise.describe());
         Status { noise, ..self.0.status.lock().clone() }
@@ -126,7 +126,7 @@ impl Upstream {
     ///
     /// # Errors
     /// If it cannot be connected; see [`LoadError`].
-    pub async fn lease(&self, host_era: Era) -> Result<Lease, LoadError> {
+    pub(crate) async fn lease(&self, host_era: Era) -> Result<Lease, LoadError> {
         if let Some(lease) = self.awake().filter(|lease| lease.connection().is_used()) {
             return Ok(lease.mark_used());
         }
@@ -137,7 +137,7 @@ impl Upstream {
     }
 
     /// Returns the server if it is connected now.
-    pub fn awake(&self) -> Option<Lease> {
+    pub(crate) fn awake(&self) -> Option<Lease> {
         let connection = self.0.current.load_full()?;
         if connection.peer.is_closed() { None } else { Lease::on(&connection) }
     }
@@ -145,7 +145,7 @@ impl Upstream {
     /// Asks an awake server for the lists in `kinds`, and publishes them. Hosts are told only after
     /// `quiet_until`, since the requesting host waits for the lists until then. A server that
     /// sleeps, or does not answer, keeps its known catalog.
-    pub async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
+    pub(crate) async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
         let silence = self.0.config.timeouts.request;
         let ServerConnection { peer, greeting, terms, .. } = lease.connection().as_ref();
@@ -165,26 +165,26 @@ impl Upstream {
     }
 
     /// Resolves when the lists that an awake server has announced as changed have been read.
-    pub async fn caught_up(&self) {
+    pub(crate) async fn caught_up(&self) {
         if self.awake().is_some() {
             self.0.stale.wait_until_read().await;
         }
     }
 
     /// Sets the level of the log messages that a legacy server sends after every later start.
-    pub fn want_log_level(&self, level: LogLevel) {
+    pub(crate) fn want_log_level(&self, level: LogLevel) {
         self.0.subscriptions.set_log_level(level);
     }
 
     /// Tells the server the wanted level, if it is awake.
-    pub async fn tell_log_level(&self) {
+    pub(crate) async fn tell_log_level(&self) {
         if let Some(lease) = self.awake() {
             self.0.tell_log_level(lease.connection()).await;
         }
     }
 
     /// Sets the level unless the server sends as much already.
-    pub async fn raise_log_level(&self, level: LogLevel) {
+    pub(crate) async fn raise_log_level(&self, level: LogLevel) {
         let is_enough = self.0.subscriptions.log_level().is_some_and(|known| known <= level);
         if !is_enough {
             self.want_log_level(level);
@@ -197,7 +197,7 @@ impl Upstream {
     ///
     /// # Errors
     /// If the server does not answer; its refusal is the `Err` of [`Outcome`].
-    pub async fn subscribe(
+    pub(crate) async fn subscribe(
         &self,
         lease: &Lease,
         uri: &str,
@@ -215,7 +215,7 @@ impl Upstream {
     ///
     /// # Errors
     /// As `subscribe`.
-    pub async fn unsubscribe(
+    pub(crate) async fn unsubscribe(
         &self,
         lease: &Lease,
         uri: &str,
@@ -246,7 +246,7 @@ impl Upstream {
     }
 
     /// Removes a subscription of a server that is not connected any more.
-    pub fn forget_subscription(&self, uri: &str) {
+    pub(crate) fn forget_subscription(&self, uri: &str) {
         self.set_subscription(uri, false);
     }
 
@@ -257,7 +257,7 @@ impl Upstream {
     }
 
     /// Subscribes to the updates of a task of a modern server, or ends the subscription.
-    pub fn set_task_subscription(&self, id: &str, wanted: bool) {
+    pub(crate) fn set_task_subscription(&self, id: &str, wanted: bool) {
         self.0.subscriptions.set_task(id, wanted);
     }
 

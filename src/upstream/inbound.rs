@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A request of a server to a host: sampling, elicitation, roots, or a newer one.
-pub struct Question {
+pub(crate) struct Question {
     pub request: Request,
     /// The id of dormouse's request on whose stream the question arrived, if the transport tells.
     pub cause: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Question {
 }
 
 impl Question {
-    pub fn answer(mut self, outcome: Outcome) {
+    pub(crate) fn answer(mut self, outcome: Outcome) {
         self.is_answered = true;
         self.peer.respond(self.request.id.clone(), outcome);
     }
@@ -189,7 +189,7 @@ impl MessageHandler for ServerInbound {
     fn unexpected(&self, what: UnexpectedMessage) {
         let context = &self.context;
         match what {
-            UnexpectedMessage::Invalid(InvalidMessage::NotJson { start, .. }) => {
+            UnexpectedMessage::Invalid(InvalidMessage::Unparsable { start, .. }) => {
                 context.count_noise(&format!("a line that is not JSON: {start:?}"));
             }
             UnexpectedMessage::Invalid(invalid) => {

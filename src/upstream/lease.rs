@@ -9,7 +9,7 @@ use super::{AttemptError, activity::ActivityGuard, connection::ServerConnection,
 use crate::{peer::Peer, protocol::Greeting, wire::Raw};
 
 /// A server that is awake, and stays awake while this lives.
-pub struct Lease {
+pub(crate) struct Lease {
     connection: Arc<ServerConnection>,
     _in_use: ActivityGuard,
 }
@@ -27,7 +27,7 @@ impl Lease {
     }
 
     /// Returns one more lease on the same connection; `None` if that is being closed.
-    pub fn another(&self) -> Option<Self> {
+    pub(crate) fn another(&self) -> Option<Self> {
         Self::on(&self.connection)
     }
 
@@ -35,7 +35,7 @@ impl Lease {
     ///
     /// # Errors
     /// If the server refuses or does not answer, or the list is too long.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         method: &'static str,
         member: &str,
@@ -49,11 +49,11 @@ impl Lease {
         &self.connection
     }
 
-    pub fn peer(&self) -> &Peer {
+    pub(crate) fn peer(&self) -> &Peer {
         &self.connection.peer
     }
 
-    pub fn greeting(&self) -> &Greeting {
+    pub(crate) fn greeting(&self) -> &Greeting {
         &self.connection.greeting
     }
 }

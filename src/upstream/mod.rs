@@ -30,21 +30,21 @@ mod stale_lists;
 mod stderr;
 mod strays;
 mod subscriptions;
-pub mod watchdog;
+pub(crate) mod watchdog;
 
-pub use attempt::declared_names;
-pub use connect_error::{AttemptError, LoadError};
-pub use connect_timing::ConnectTiming;
-pub use context::Context;
-pub use fetch::offerable;
-pub use handle::Upstream;
-pub use http::HttpClient;
-pub use inbound::Question;
-pub use lease::Lease;
-pub use process::LINEAGE_VARIABLE;
-pub use server_status::{Phase, Status, StaysAwake};
-pub use stale_lists::Kinds;
-pub use watchdog::Watchdog;
+pub(crate) use attempt::declared_names;
+pub(crate) use connect_error::{AttemptError, LoadError};
+pub(crate) use connect_timing::ConnectTiming;
+pub(crate) use context::Context;
+pub(crate) use fetch::offerable;
+pub(crate) use handle::Upstream;
+pub(crate) use http::HttpClient;
+pub(crate) use inbound::Question;
+pub(crate) use lease::Lease;
+pub(crate) use process::LINEAGE_VARIABLE;
+pub(crate) use server_status::{Phase, Status, StaysAwake};
+pub(crate) use stale_lists::Kinds;
+pub(crate) use watchdog::Watchdog;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -55,7 +55,7 @@ use crate::{
 };
 
 /// A catalog of another run.
-pub struct Recalled {
+pub(crate) struct Recalled {
     pub catalog: Arc<ServerCatalog>,
     /// The time since the server listed it.
     pub age: Duration,
@@ -65,7 +65,7 @@ pub struct Recalled {
 
 /// The hosts that are told of a changed catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeAudience {
+pub(crate) enum ChangeAudience {
     All,
     /// The server has just announced the change itself: hosts that get its notifications know it
     /// already.
@@ -76,7 +76,7 @@ pub enum ChangeAudience {
 }
 
 /// Is told of the events of one server, and answers its questions.
-pub trait Observer: Send + Sync + 'static {
+pub(crate) trait Observer: Send + Sync + 'static {
     /// The server's catalog is live, for the first time or with new content. `origin` tells who
     /// caused that.
     fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: ChangeAudience);

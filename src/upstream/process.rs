@@ -74,7 +74,7 @@ const INHERITED_VARIABLES: [&str; 44] = [
 ];
 
 /// The environment variable in which a dormouse finds the configs that its ancestors serve.
-pub const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
+pub(crate) const LINEAGE_VARIABLE: &str = "DORMOUSE_LINEAGE";
 
 /// Maximum time for each step of ending a process before the next, more forceful one.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use super::{
 /// The variants of `ServerState`, without their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub(crate) enum Phase {
     Unloaded,
     Loading,
     Awake,
@@ -25,7 +25,7 @@ pub enum Phase {
 }
 
 #[derive(Clone, Debug)]
-pub struct Status {
+pub(crate) struct Status {
     pub phase: Phase,
     /// Consecutive failed loads.
     pub strikes: u8,
@@ -82,7 +82,7 @@ impl Status {
 
 /// The reason that a server cannot be put to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StaysAwake {
+pub(crate) enum StaysAwake {
     #[error("it is eager, and eager servers are always awake")]
     Eager,
     #[error("hosts subscribe to its resources")]

@@ -8,14 +8,14 @@ use crate::protocol::method;
 
 /// A set of lists of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds(u8);
+pub(crate) struct Kinds(u8);
 
 impl Kinds {
-    pub const TOOLS: Self = Self(1);
-    pub const RESOURCES: Self = Self(2);
-    pub const TEMPLATES: Self = Self(4);
-    pub const PROMPTS: Self = Self(8);
-    pub const ALL: Self = Self(15);
+    pub(crate) const TOOLS: Self = Self(1);
+    pub(crate) const RESOURCES: Self = Self(2);
+    pub(crate) const TEMPLATES: Self = Self(4);
+    pub(crate) const PROMPTS: Self = Self(8);
+    pub(crate) const ALL: Self = Self(15);
 
     /// Returns the lists that a server's notification announces as changed.
     pub(super) fn changed_by(method: &str) -> Option<Self> {

@@ -5,7 +5,7 @@
 //! processes stay. On Linux, a process that was started with another environment stays too.
 
 /// The variable of a server's environment that names the dormouse and the start that it belongs to.
-pub const MARK_VARIABLE: &str = "DORMOUSE_PROCESS";
+pub(super) const MARK_VARIABLE: &str = "DORMOUSE_PROCESS";
 
 /// Ends the processes whose mark begins with `mark`: with SIGTERM, and after `grace` with SIGKILL.
 /// Blocks.

@@ -22,7 +22,7 @@ use super::strays::{self, MARK_VARIABLE};
 use crate::base::Lock;
 
 /// The hidden argument that makes the program a watchdog; the mark of its dormouse follows.
-pub const ARGUMENT: &str = "__watchdog";
+pub(crate) const ARGUMENT: &str = "__watchdog";
 
 /// The name of the process, at most 15 bytes.
 #[cfg(unix)]
@@ -33,7 +33,7 @@ const GRACE_DELAY: Duration = Duration::from_millis(500);
 
 /// The pipe to the watchdog. Clones are cheap.
 #[derive(Clone)]
-pub struct Watchdog(Arc<WatchdogInner>);
+pub(crate) struct Watchdog(Arc<WatchdogInner>);
 
 struct WatchdogInner {
     /// Distinguishes the processes of this dormouse from those of others.
@@ -95,7 +95,7 @@ impl Watchdog {
     }
 
     /// Starts the watchdog again whenever it has ended while a group needs it.
-    pub async fn keep_running(self) {
+    pub(crate) async fn keep_running(self) {
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
@@ -112,7 +112,7 @@ impl Watchdog {
 
     /// Ends the watchdog once no group needs it. It ends the processes that servers have left
     /// behind.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         if let WatchdogPipe::Open(mut child) =
             std::mem::replace(&mut self.0.state.lock().pipe, WatchdogPipe::Missing)
         {
@@ -180,7 +180,7 @@ fn start(mark: &str) -> io::Result<Child> {
 }
 
 /// Runs the watchdog process; returns when all its groups are gone. `mark` is that of its dormouse.
-pub fn run(mark: &str, commands: impl BufRead) {
+pub(crate) fn run(mark: &str, commands: impl BufRead) {
     #[cfg(target_os = "linux")]
     // The watchdog works under another name as well.
     let _ = nix::sys::prctl::set_name(PROCESS_NAME);

@@ -8,10 +8,10 @@ use reqwest::{
     header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE},
 };
 
-pub type CredentialFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(crate) type CredentialFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The authorization of the requests to one server.
-pub trait Credentials: Send + Sync + 'static {
+pub(crate) trait Credentials: Send + Sync + 'static {
     /// Returns the authorization for the next request; `None` if the server has not demanded any
     /// yet.
     ///
@@ -40,11 +40,11 @@ pub trait Credentials: Send + Sync + 'static {
 
 /// A value of the `Authorization` header, which `Debug` does not print.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Authorization(HeaderValue);
+pub(crate) struct Authorization(HeaderValue);
 
 impl Authorization {
     /// Returns `None` for a token that a header cannot hold.
-    pub fn bearer(token: &str) -> Option<Self> {
+    pub(crate) fn bearer(token: &str) -> Option<Self> {
         if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
             return None;
         }
@@ -53,7 +53,7 @@ impl Authorization {
         Some(Self(value))
     }
 
-    pub fn header(&self) -> HeaderValue {
+    pub(crate) fn header(&self) -> HeaderValue {
         self.0.clone()
     }
 }
@@ -66,7 +66,7 @@ impl fmt::Debug for Authorization {
 
 /// Returns the headers of the config, whose names and values are checked already. `Debug` does not
 /// print them.
-pub fn sensitive_headers(written: &BTreeMap<String, String>) -> HeaderMap {
+pub(crate) fn sensitive_headers(written: &BTreeMap<String, String>) -> HeaderMap {
     let headers = written.iter().map(|(name, value)| {
         let mut value = HeaderValue::from_bytes(value.as_bytes()).ok()?;
         value.set_sensitive(true);
@@ -77,7 +77,7 @@ pub fn sensitive_headers(written: &BTreeMap<String, String>) -> HeaderMap {
 
 /// A refusal of a request (RFC 6750 section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Challenge {
+pub(crate) struct Challenge {
     /// The HTTP status, 401 or 403.
     pub status: u16,
     /// The value of `WWW-Authenticate`; empty if the response has none.
@@ -87,7 +87,7 @@ pub struct Challenge {
 impl Challenge {
     /// Returns the challenge of a response that demands another authorization. Many servers answer
     /// 403 for other reasons, which are no challenge.
-    pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
         let www_authenticate = values.join(", ");
@@ -102,7 +102,7 @@ impl Challenge {
 
 /// The reason that no authorization is available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CredentialError {
+pub(crate) enum CredentialError {
     /// A user must log in. `why` is the state of the previous login, `command` the command that
     /// logs in.
     #[error("the server requires a login{why}: run `{command}` in a terminal, then try again")]

@@ -72,13 +72,13 @@ fn read_members(object: &Raw) -> RawMembers<'_> {
 
 /// Returns the value of the member `key`; `None` if `object` is not an object or has no such
 /// member.
-pub fn get(object: &Raw, key: &str) -> Option<Raw> {
+pub(crate) fn get(object: &Raw, key: &str) -> Option<Raw> {
     let [value] = get_each(object, [key]);
     value
 }
 
 /// Returns the values of several members, in one pass over the object.
-pub fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; N] {
+pub(crate) fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; N] {
     let RawMembers(members) = read_members(object);
     keys.map(|key| {
         // The last of several equal keys counts, as in the parsers of JavaScript and Python.
@@ -88,12 +88,12 @@ pub fn get_each<const N: usize>(object: &Raw, keys: [&str; N]) -> [Option<Raw>; 
 }
 
 /// Returns the string member `key`.
-pub fn get_str(object: &Raw, key: &str) -> Option<String> {
+pub(crate) fn get_str(object: &Raw, key: &str) -> Option<String> {
     get(object, key)?.read().ok()
 }
 
 /// Returns every member with its value, in order; empty if `object` is not an object.
-pub fn entries(object: &Raw) -> Vec<(String, Raw)> {
+pub(crate) fn entries(object: &Raw) -> Vec<(String, Raw)> {
     let RawMembers(members) = read_members(object);
     members
         .into_iter()
@@ -104,7 +104,7 @@ pub fn entries(object: &Raw) -> Vec<(String, Raw)> {
 }
 
 /// Returns the elements of an array; `None` if `array` is not an array.
-pub fn elements(array: &Raw) -> Option<Vec<Raw>> {
+pub(crate) fn elements(array: &Raw) -> Option<Vec<Raw>> {
     let elements: Vec<&RawValue> = serde_json::from_slice(array.as_bytes()).ok()?;
     Some(elements.into_iter().map(|element| Raw::part_of(array.bytes(), element)).collect())
 }
@@ -113,13 +113,13 @@ pub fn elements(array: &Raw) -> Option<Vec<Raw>> {
 ///
 /// Every other byte of the object stays unchanged.
 #[must_use]
-pub fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
+pub(crate) fn set(object: &Raw, key: &str, value: &Raw) -> Raw {
     set_each(object, &[(key, value)])
 }
 
 /// Sets several members as [`set`] does, in one pass over the object.
 #[must_use]
-pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
+pub(crate) fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
     let text = object.bytes();
     let RawMembers(members) = read_members(object);
     // The replacements as (start, end, new text); additions follow separately.
@@ -161,7 +161,7 @@ pub fn set_each(object: &Raw, changes: &[(&str, &Raw)]) -> Raw {
 /// Sets members of the object that is `object`'s member `outer`, and creates that object if it is
 /// missing.
 #[must_use]
-pub fn set_within(object: &Raw, outer: &str, changes: &[(&str, &Raw)]) -> Raw {
+pub(crate) fn set_within(object: &Raw, outer: &str, changes: &[(&str, &Raw)]) -> Raw {
     let inner = get(object, outer).unwrap_or_else(Raw::empty_object);
     set(object, outer, &set_each(&inner, changes))
 }
@@ -178,7 +178,7 @@ fn reopen(object: &mut BytesMut) {
 
 /// Returns the object without the members named in `keys`; the others keep their text and order.
 #[must_use]
-pub fn without(object: &Raw, keys: &[&str]) -> Raw {
+pub(crate) fn without(object: &Raw, keys: &[&str]) -> Raw {
     let text = object.bytes();
     let RawMembers(members) = read_members(object);
     let is_removed = |name: &RawKey<'_>| keys.iter().any(|key| *name == **key);
@@ -208,7 +208,7 @@ pub fn without(object: &Raw, keys: &[&str]) -> Raw {
 /// Returns the same value with the characters for which `is_escaped` holds written as `\uXXXX`.
 /// ASCII characters stay as they are.
 #[must_use]
-pub fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
+pub(crate) fn escaped(value: &Raw, is_escaped: impl Fn(char) -> bool) -> Raw {
     let text = String::from_utf8_lossy(value.as_bytes());
     let is_escaped = |c: char| !c.is_ascii() && is_escaped(c);
     if !text.contains(is_escaped) {

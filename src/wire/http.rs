@@ -3,7 +3,7 @@
 use reqwest::{Client, ClientBuilder};
 
 /// Returns a builder after installing a TLS provider, without which building a client fails.
-pub fn http_client_builder() -> ClientBuilder {
+pub(crate) fn http_client_builder() -> ClientBuilder {
     // Fails only if a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()

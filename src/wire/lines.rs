@@ -9,7 +9,7 @@ use super::skim::{LineSummary, Skimmer};
 
 /// One line, without its line break.
 #[derive(Debug)]
-pub enum Line {
+pub(crate) enum Line {
     Text(Bytes),
     /// A line longer than the limit. It was read to its end and dropped.
     Oversized(LineSummary),
@@ -23,7 +23,7 @@ const MIN_READ_ROOM: usize = 8 * 1024;
 const MAX_KEPT_CAPACITY: usize = 4 * 1024 * 1024;
 
 /// Splits a byte stream into lines.
-pub struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     io: R,
     buffer: BytesMut,
     /// The length of the start of `buffer` that is known to hold no line break.
@@ -33,7 +33,7 @@ pub struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Creates a reader. `max_line` is the size limit of a line in bytes, without the line break.
-    pub fn new(io: R, max_line: usize) -> Self {
+    pub(crate) fn new(io: R, max_line: usize) -> Self {
         Self { io, buffer: BytesMut::new(), scanned: 0, max_line }
     }
 
@@ -41,7 +41,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     ///
     /// # Errors
     /// If reading fails.
-    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if self.scanned == 0 {
                 self.skip_blank().await;

@@ -10,21 +10,21 @@ use super::Raw;
 
 /// A request id in its original spelling: `1` and `"1"` are different ids (JSON-RPC 2.0 section 4).
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Id(Raw);
+pub(crate) struct Id(Raw);
 
 impl Id {
     /// Returns the id if its text is a JSON string or number; `None` for anything else, including
     /// `null`, which MCP forbids.
-    pub fn new(raw: Raw) -> Option<Self> {
+    pub(crate) fn new(raw: Raw) -> Option<Self> {
         matches!(raw.as_bytes().first()?, b'"' | b'-' | b'0'..=b'9').then_some(Self(raw))
     }
 
     /// Returns the number if this is one of the ids that dormouse assigns.
-    pub fn as_u64(&self) -> Option<u64> {
+    pub(crate) fn as_u64(&self) -> Option<u64> {
         std::str::from_utf8(self.0.as_bytes()).ok()?.parse().ok()
     }
 
-    pub fn raw(&self) -> &Raw {
+    pub(crate) fn raw(&self) -> &Raw {
         &self.0
     }
 }
@@ -48,30 +48,30 @@ impl fmt::Debug for Id {
 }
 
 /// The outcome of a request: the text of `result`, or the text of `error`.
-pub type Outcome = Result<Raw, Raw>;
+pub(crate) type Outcome = Result<Raw, Raw>;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub(crate) struct Request {
     pub id: Id,
     pub method: String,
     pub params: Option<Raw>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Notification {
+pub(crate) struct Notification {
     pub method: String,
     pub params: Option<Raw>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Response {
+pub(crate) struct Response {
     /// `None` only in the answer to an unreadable message (JSON-RPC 2.0 section 5: `"id": null`).
     pub id: Option<Id>,
     pub outcome: Outcome,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message {
+pub(crate) enum Message {
     Request(Request),
     Notification(Notification),
     Response(Response),
@@ -79,30 +79,30 @@ pub enum Message {
 
 /// The reason that a line, or one member of a batch, is not a message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum InvalidMessage {
+pub(crate) enum InvalidMessage {
     /// Text that is not JSON. `start` is its beginning, for logs.
     #[error("not JSON: {problem}")]
-    NotJson { problem: String, start: String },
+    Unparsable { problem: String, start: String },
     /// A call of the wrong shape, with its id if one could be read.
     #[error("not a JSON-RPC message: {reason}")]
-    NotRpc { id: Option<Id>, reason: &'static str },
+    MalformedCall { id: Option<Id>, reason: &'static str },
     /// A reply of the wrong shape. Nothing answers it, but the request that it names can fail.
     #[error("not a JSON-RPC response: {reason}")]
-    NotReply { id: Id, reason: &'static str },
+    MalformedReply { id: Id, reason: &'static str },
 }
 
 impl InvalidMessage {
-    fn not_json(problem: &serde_json::Error, text: &[u8]) -> Self {
+    fn unparsable(problem: &serde_json::Error, text: &[u8]) -> Self {
         const MAX_CHARS: usize = 80;
         let start = String::from_utf8_lossy(&text[..text.len().min(MAX_CHARS)]).into_owned();
-        Self::NotJson { problem: problem.to_string(), start }
+        Self::Unparsable { problem: problem.to_string(), start }
     }
 }
 
 /// Returns `text` as one line: line breaks between the tokens of a JSON text become blanks.
 ///
 /// A message over HTTP may have several lines. Inside its strings JSON has no line breaks.
-pub fn on_one_line(text: Bytes) -> Bytes {
+pub(crate) fn on_one_line(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;
     }
@@ -111,14 +111,14 @@ pub fn on_one_line(text: Bytes) -> Bytes {
 }
 
 /// Reads the messages of one line: one message, or the members of a batch (2025-03-26).
-pub fn parse_line(line: &Bytes) -> Vec<Result<Message, InvalidMessage>> {
+pub(crate) fn parse_line(line: &Bytes) -> Vec<Result<Message, InvalidMessage>> {
     if line.trim_ascii_start().first() != Some(&b'[') {
         return vec![parse_message(line, line)];
     }
     match serde_json::from_slice::<Vec<&RawValue>>(line) {
-        Err(error) => vec![Err(InvalidMessage::not_json(&error, line))],
+        Err(error) => vec![Err(InvalidMessage::unparsable(&error, line))],
         Ok(members) if members.is_empty() => {
-            vec![Err(InvalidMessage::NotRpc { id: None, reason: "an empty batch" })]
+            vec![Err(InvalidMessage::MalformedCall { id: None, reason: "an empty batch" })]
         }
         Ok(members) => {
             members.iter().map(|member| parse_message(line, member.get().as_bytes())).collect()
@@ -152,9 +152,9 @@ fn deserialize_present<'de, D: Deserializer<'de>>(
 fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
     let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| {
         if error.is_data() {
-            InvalidMessage::NotRpc { id: None, reason: "the envelope has the wrong shape" }
+            InvalidMessage::MalformedCall { id: None, reason: "the envelope has the wrong shape" }
         } else {
-            InvalidMessage::not_json(&error, text)
+            InvalidMessage::unparsable(&error, text)
         }
     })?;
     let id = envelope.id.and_then(|id| Id::new(Raw::part_of(line, id)));
@@ -163,13 +163,13 @@ fn parse_message(line: &Bytes, text: &[u8]) -> Result<Message, InvalidMessage> {
     match (envelope.method, id) {
         // The request that this reply names must fail rather than wait forever.
         (_, Some(id)) if is_reply && !is_rpc => {
-            Err(InvalidMessage::NotReply { id, reason: "\"jsonrpc\" is not \"2.0\"" })
+            Err(InvalidMessage::MalformedReply { id, reason: "\"jsonrpc\" is not \"2.0\"" })
         }
         (Some(_), Some(id)) if is_reply => {
-            Err(InvalidMessage::NotReply { id, reason: "a reply with a \"method\"" })
+            Err(InvalidMessage::MalformedReply { id, reason: "a reply with a \"method\"" })
         }
         (_, id) if !is_rpc => {
-            Err(InvalidMessage::NotRpc { id, reason: "\"jsonrpc\" is not \"2.0\"" })
+            Err(InvalidMessage::MalformedCall { id, reason: "\"jsonrpc\" is not \"2.0\"" })
         }
         (Some(method), id) => parse_call(line, &envelope, id, method),
         (None, id) => parse_reply(line, &envelope, id),
@@ -183,13 +183,13 @@ fn parse_call(
     method: &RawValue,
 ) -> Result<Message, InvalidMessage> {
     let Ok(method) = serde_json::from_str::<String>(method.get()) else {
-        return Err(InvalidMessage::NotRpc { id, reason: "\"method\" is not a string" });
+        return Err(InvalidMessage::MalformedCall { id, reason: "\"method\" is not a string" });
     };
     let params = envelope.params.filter(|params| !is_null(params));
     let params = params.map(|params| Raw::part_of(line, params));
     if params.as_ref().is_some_and(|params| !matches!(params.as_bytes().first(), Some(b'{' | b'[')))
     {
-        return Err(InvalidMessage::NotRpc {
+        return Err(InvalidMessage::MalformedCall {
             id,
             reason: "\"params\" is neither an object nor an array",
         });
@@ -197,7 +197,7 @@ fn parse_call(
     match (id, envelope.id.is_some()) {
         (Some(id), _) => Ok(Message::Request(Request { id, method, params })),
         (None, false) => Ok(Message::Notification(Notification { method, params })),
-        (None, true) => Err(InvalidMessage::NotRpc {
+        (None, true) => Err(InvalidMessage::MalformedCall {
             id: None,
             reason: "\"id\" is neither a string nor a number",
         }),
@@ -222,8 +222,8 @@ fn parse_reply(
                 (None, None) => "no \"method\", \"result\" or \"error\"",
             };
             return Err(match id {
-                Some(id) => InvalidMessage::NotReply { id, reason },
-                None => InvalidMessage::NotRpc { id, reason },
+                Some(id) => InvalidMessage::MalformedReply { id, reason },
+                None => InvalidMessage::MalformedCall { id, reason },
             });
         }
     };
@@ -240,7 +240,7 @@ const MAX_COPIED_BYTES: usize = 16 * 1024;
 
 impl Message {
     /// Returns the number of bytes that the message holds while it is queued.
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         let payload = match self {
             Self::Request(request) => request.params.as_ref().map_or(0, Raw::len),
             Self::Notification(notification) => notification.params.as_ref().map_or(0, Raw::len),
@@ -257,7 +257,7 @@ impl Message {
     }
 
     /// Returns the message as one JSON text.
-    pub fn to_bytes(&self) -> Bytes {
+    pub(crate) fn to_bytes(&self) -> Bytes {
         let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
         self.write(&mut batch, &mut chunks);
         chunks.push(batch.freeze());
@@ -265,7 +265,7 @@ impl Message {
     }
 
     /// Appends the message as JSON text without a line break, in the same way as `write_line`.
-    pub fn write(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
+    pub(crate) fn write(&self, batch: &mut BytesMut, full: &mut Vec<Bytes>) {
         batch.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         match self {
             Self::Request(Request { id, method, params }) => {
@@ -372,8 +372,8 @@ mod tests {
 
     #[test]
     fn reports_why_a_line_is_invalid() {
-        assert!(matches!(parse("Server started!"), Err(InvalidMessage::NotJson { .. })));
-        assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(InvalidMessage::NotJson { .. })));
+        assert!(matches!(parse("Server started!"), Err(InvalidMessage::Unparsable { .. })));
+        assert!(matches!(parse("{\"jsonrpc\":\"2.0\","), Err(InvalidMessage::Unparsable { .. })));
         for (line, reason) in [
             (r#"{"id":1,"method":"x"}"#, "\"jsonrpc\" is not \"2.0\""),
             (
@@ -389,7 +389,7 @@ mod tests {
             assert!(
                 matches!(
                     parse(line),
-                    Err(InvalidMessage::NotRpc { reason: found, .. }) if found == reason
+                    Err(InvalidMessage::MalformedCall { reason: found, .. }) if found == reason
                 ),
                 "{line}"
             );
@@ -403,7 +403,7 @@ mod tests {
             assert!(
                 matches!(
                     parse(line),
-                    Err(InvalidMessage::NotReply { id, .. }) if id == Id::from(4)
+                    Err(InvalidMessage::MalformedReply { id, .. }) if id == Id::from(4)
                 ),
                 "{line}"
             );

@@ -3,22 +3,22 @@
 //! This layer frames, parses and writes messages. It knows neither MCP's methods and eras nor the
 //! program at the other end.
 
-pub mod credentials;
-pub mod edit;
+pub(crate) mod credentials;
+pub(crate) mod edit;
 mod http;
 mod lines;
 mod message;
 mod outbox;
 mod raw;
 mod skim;
-pub mod sse;
+pub(crate) mod sse;
 pub mod standard_streams;
 
-pub use http::http_client_builder;
-pub use lines::{Line, LineReader};
-pub use message::{
+pub(crate) use http::http_client_builder;
+pub(crate) use lines::{Line, LineReader};
+pub(crate) use message::{
     Id, InvalidMessage, Message, Notification, Outcome, Request, Response, on_one_line, parse_line,
 };
-pub use outbox::{Outbox, write_messages};
+pub(crate) use outbox::{Outbox, write_messages};
 pub use raw::Raw;
-pub use skim::LineSummary;
+pub(crate) use skim::LineSummary;

@@ -28,7 +28,7 @@ const STALL_TIMEOUT: Duration = Duration::from_millis(500);
 /// A queue of messages for one connection. Clones are cheap and share the queue; messages leave in
 /// the order of `push`.
 #[derive(Clone, Default)]
-pub struct Outbox(Arc<OutboxInner>);
+pub(crate) struct Outbox(Arc<OutboxInner>);
 
 #[derive(Default)]
 struct OutboxInner {
@@ -64,18 +64,18 @@ impl std::fmt::Debug for Outbox {
 impl Outbox {
     /// Creates an outbox that never slows its producers: above `bytes` queued bytes it drops
     /// notifications.
-    pub fn dropping_above(bytes: usize) -> Self {
+    pub(crate) fn dropping_above(bytes: usize) -> Self {
         Self(Arc::new(OutboxInner { drops_above: Some(bytes), ..OutboxInner::default() }))
     }
 
     /// Returns whether producers have to wait for the reader.
-    pub fn holds_up(&self) -> bool {
+    pub(crate) fn holds_up(&self) -> bool {
         self.0.drops_above.is_none()
     }
 
     /// Queues a message. Returns `false` if the connection is closed, so that the message will not
     /// be sent.
-    pub fn push(&self, message: Message) -> bool {
+    pub(crate) fn push(&self, message: Message) -> bool {
         let mut queue = self.0.queue.lock();
         if queue.closed {
             return false;
@@ -96,12 +96,12 @@ impl Outbox {
     }
 
     /// Returns whether the queue is so long that producers should add nothing.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.0.queue.lock().waiting > HIGH_WATER_BYTES
     }
 
     /// Returns whether the other side has stopped reading, or is too far behind.
-    pub fn is_stalled(&self) -> bool {
+    pub(crate) fn is_stalled(&self) -> bool {
         let queue = self.0.queue.lock();
         if let Some(most) = self.0.drops_above {
             return queue.waiting > most;
@@ -112,12 +112,12 @@ impl Outbox {
 
     /// Waits until the queue is below the mark, or closed. Readers whose input feeds this queue
     /// wait here.
-    pub async fn ready(&self) {
+    pub(crate) async fn ready(&self) {
         self.wait_until(|queue| queue.waiting <= HIGH_WATER_BYTES || queue.closed).await;
     }
 
     /// Lets the writer finish the queue, and then closes the stream.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.queue.lock().closed = true;
         self.0.filled.notify_one();
         self.0.written.notify_waiters();
@@ -135,18 +135,18 @@ impl Outbox {
     }
 
     /// Returns the number of bytes that wait to be written.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.0.queue.lock().waiting
     }
 
     /// Returns whether nothing more can be queued.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.0.queue.lock().closed
     }
 
     /// Moves the queue into the empty `taken`. Returns `false` if the queue is closed and empty.
     /// Only one task may take at a time; its messages count as waiting until `note_written`.
-    pub async fn take(&self, taken: &mut VecDeque<Message>) -> bool {
+    pub(crate) async fn take(&self, taken: &mut VecDeque<Message>) -> bool {
         loop {
             {
                 let mut queue = self.0.queue.lock();
@@ -167,7 +167,7 @@ impl Outbox {
     }
 
     /// Notes that messages of this size have been written.
-    pub fn note_written(&self, bytes: usize) {
+    pub(crate) fn note_written(&self, bytes: usize) {
         let mut queue = self.0.queue.lock();
         queue.waiting = queue.waiting.saturating_sub(bytes);
         drop(queue);
@@ -190,7 +190,10 @@ impl Outbox {
 ///
 /// # Errors
 /// If writing fails; the rest of the queue is dropped.
-pub async fn write_messages<W: AsyncWrite + Unpin>(outbox: Outbox, mut io: W) -> io::Result<()> {
+pub(crate) async fn write_messages<W: AsyncWrite + Unpin>(
+    outbox: Outbox,
+    mut io: W,
+) -> io::Result<()> {
     let mut batch = BytesMut::new();
     let mut chunks: Vec<Bytes> = Vec::new();
     let mut messages = VecDeque::new();

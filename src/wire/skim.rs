@@ -4,7 +4,7 @@ use super::{Id, Raw};
 
 /// The known facts about a line that was too long to store.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LineSummary {
+pub(crate) struct LineSummary {
     /// The top-level `id`, wherever in the line it is.
     pub id: Option<Id>,
     /// True if the message has a `method`, and is therefore a request or notification.

@@ -17,7 +17,7 @@ use super::Message;
 
 /// One event. An event without data changes only the cursor or the delay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SseEvent {
+pub(crate) struct SseEvent {
     /// The event's type, if it is not the default `message`.
     pub kind: Option<String>,
     pub data: Option<Bytes>,
@@ -28,7 +28,7 @@ pub struct SseEvent {
 
 /// The reason that a stream has ended.
 #[derive(Debug, thiserror::Error)]
-pub enum StreamError {
+pub(crate) enum StreamError {
     #[error("no data for {0:?}")]
     Silent(Duration),
     #[error("an event is above maxMessageBytes ({limit})")]
@@ -38,7 +38,7 @@ pub enum StreamError {
 }
 
 /// Reads the events of a response body.
-pub struct EventReader {
+pub(crate) struct EventReader {
     events: SseByteStream<BoxStream<'static, Result<Bytes, io::Error>>>,
     /// Bytes since the last event. An event is never larger than that.
     unfinished: Arc<AtomicUsize>,
@@ -49,7 +49,7 @@ pub struct EventReader {
 impl EventReader {
     /// Creates a reader. `limit` is the maximum size of an event in bytes, `silence` the maximum
     /// time without any data.
-    pub fn new<E>(
+    pub(crate) fn new<E>(
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
         limit: usize,
         silence: Option<Duration>,
@@ -80,7 +80,7 @@ impl EventReader {
     ///
     /// # Errors
     /// If the stream breaks, is silent for too long, or sends an event that is too large.
-    pub async fn next(&mut self) -> Result<Option<SseEvent>, StreamError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, StreamError> {
         match self.events.next().await {
             None => Ok(None),
             Some(Ok(event)) => {
@@ -112,7 +112,7 @@ impl EventReader {
 }
 
 /// Returns the innermost cause, which is the most specific one.
-pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -133,10 +133,10 @@ fn with_deadline(
 }
 
 /// A comment line, sent so that no proxy on the way closes the connection as idle.
-pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// Returns an event with a message, under `id` if the stream can be resumed after it.
-pub fn message_event(message: &Message, id: Option<&str>) -> Vec<Bytes> {
+pub(crate) fn message_event(message: &Message, id: Option<&str>) -> Vec<Bytes> {
     let (mut batch, mut chunks) = (BytesMut::new(), Vec::new());
     if let Some(id) = id {
         batch.extend_from_slice(format!("id: {id}\n").as_bytes());
@@ -150,12 +150,12 @@ pub fn message_event(message: &Message, id: Option<&str>) -> Vec<Bytes> {
 
 /// Returns an event without a message. It gives the client an id to resume from, and the delay
 /// before it reconnects (2025-11-25, basic/transports, Sending Messages to the Server).
-pub fn priming_event(id: &str, retry: Duration) -> Bytes {
+pub(crate) fn priming_event(id: &str, retry: Duration) -> Bytes {
     format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
 /// Returns an event whose type is not `message`.
-pub fn named_event(kind: &str, data: &str) -> Bytes {
+pub(crate) fn named_event(kind: &str, data: &str) -> Bytes {
     format!("event: {kind}\ndata: {data}\n\n").into()
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dormouse::{
+use dormouse::internals::{
     apps::{
         APPS, AppFile, Backups, ConnectedFile, Directories, DormouseTransport, FileScope,
         FoundEntry, FoundServer, OriginalFile, Os, find_servers, server_identity,

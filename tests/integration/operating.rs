@@ -200,26 +200,61 @@ async fn openapi_document_names_only_known_paths() {
     }
 }
 
+/// An open event stream of the API.
+struct EventStream {
+    bytes: futures_util::stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    text: String,
+}
+
+impl EventStream {
+    async fn of(operator: &Operator) -> Self {
+        let url = operator.program.url("/api/v1/events").await;
+        let stream = http_client().get(url).bearer_auth(OPERATOR).send().await.unwrap();
+        let mut events = Self { bytes: stream.bytes_stream().boxed(), text: String::new() };
+        events.until("event: status\ndata: {\"pid\":").await;
+        events
+    }
+
+    /// Waits for an event that contains the text. Returns what has come since the last one.
+    async fn until(&mut self, expected: &str) -> String {
+        while !(self.text.contains(expected) && self.text.ends_with("\n\n")) {
+            let next = tokio::time::timeout(Duration::from_secs(30), self.bytes.next());
+            let next = next.await.unwrap_or_else(|_| panic!("{expected}: {}", self.text));
+            self.text.push_str(&String::from_utf8_lossy(&next.unwrap().unwrap()));
+        }
+        std::mem::take(&mut self.text)
+    }
+}
+
 #[tokio::test]
 async fn event_stream_reports_server_states() {
     let operator = Operator::of([Server::lazy("a")]);
-    let url = operator.program.url("/api/v1/events").await;
-    let stream = http_client().get(url).bearer_auth(OPERATOR).send().await.unwrap();
-    let mut stream = stream.bytes_stream();
-    let mut text = String::new();
-    let mut until = async |what: &str| {
-        while !text.contains(what) {
-            let next = tokio::time::timeout(Duration::from_secs(30), stream.next());
-            let bytes = next.await.unwrap_or_else(|_| panic!("{what}: {text}")).unwrap().unwrap();
-            text.push_str(&String::from_utf8_lossy(&bytes));
-        }
-        text.clear();
-    };
-    until("event: status\ndata: {\"pid\":").await;
+    let mut events = EventStream::of(&operator).await;
     operator.send(Method::POST, "/servers/a/load", None).await;
-    until("\"state\":\"awake\"").await;
+    events.until("\"state\":\"awake\"").await;
     operator.send(Method::DELETE, "/servers/a", None).await;
-    until("event: removed\ndata: {\"name\":\"a\"}").await;
+    events.until("event: removed\ndata: {\"name\":\"a\"}").await;
+}
+
+#[tokio::test]
+async fn event_stream_reports_ended_calls() {
+    let operator = Operator::of([Server::eager("a")]);
+    let mut host = operator.host().await;
+    let mut events = EventStream::of(&operator).await;
+    let failed = json!({"result": r#"{"content":[],"isError":true}"#});
+    for (tool, arguments, outcome) in [("echo", json!({}), "succeeded"), ("raw", failed, "failed")]
+    {
+        host.call(&format!("a__{tool}"), arguments).await;
+        let seen = events.until("event: call\n").await;
+        let (_, call) = seen.split_once("event: call\ndata: ").expect("a call");
+        let call: Value = serde_json::from_str(call.lines().next().unwrap()).unwrap();
+        assert!(call["tookMs"].is_u64() && call["host"].is_u64(), "{call}");
+        assert_eq!(
+            (&call["server"], &call["method"], &call["name"]),
+            (&json!("a"), &json!("tools/call"), &json!(tool)),
+        );
+        assert_eq!(call["outcome"], outcome, "{call}");
+    }
 }
 
 #[tokio::test]

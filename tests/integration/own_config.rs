@@ -181,7 +181,7 @@ async fn orphaned_process_may_start_dormouse_again() {
         async move { command.output().await.unwrap() }
     };
     let own = home.path().join("c.json");
-    let config = dormouse::config::place_fingerprint(&own);
+    let config = dormouse::internals::config::place_fingerprint(&own);
     let refused = serve(format!("{config}@{}", std::process::id())).await;
     assert!(!refused.status.success(), "{refused:?}");
     insta::assert_snapshot!(redacted(&String::from_utf8(refused.stderr).unwrap()));

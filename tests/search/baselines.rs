@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use dormouse::catalog::{Snapshot, ToolRef};
+use dormouse::internals::catalog::{Snapshot, ToolRef};
 use serde_json::Value;
 
 use crate::BEST;

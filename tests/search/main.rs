@@ -9,7 +9,7 @@ mod servers;
 use std::path::PathBuf;
 
 use clap::Parser;
-use dormouse::catalog::{SearchHit, SearchTarget, Snapshot};
+use dormouse::internals::catalog::{SearchHit, SearchTarget, Snapshot};
 
 use baselines::{PlainBm25, Substrings};
 use figures::Figures;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use anyhow::Context as _;
-use dormouse::{
+use dormouse::internals::{
     catalog::{Cache, Exposed, ServerId, Snapshot},
     config::{self, Environment},
 };

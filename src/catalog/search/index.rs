@@ -28,7 +28,7 @@ const MIN_LIKENESS: f32 = 0.1;
 
 /// The immutable search index of one snapshot.
 #[derive(Debug, Default)]
-pub struct SearchIndex {
+pub(crate) struct SearchIndex {
     /// The tools and servers in config order; the tools of a server in the order of its catalog.
     entries: Vec<IndexEntry>,
     /// The names of all servers.

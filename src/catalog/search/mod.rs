@@ -19,8 +19,8 @@ mod server_documents;
 mod synonyms;
 mod words;
 
-pub use index::SearchIndex;
-pub use server_documents::ServerDocuments;
+pub(crate) use index::SearchIndex;
+pub(crate) use server_documents::ServerDocuments;
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -44,14 +44,14 @@ static LANGUAGE: LazyLock<Language> = LazyLock::new(|| {
 });
 
 /// A server as the index reads it.
-pub struct IndexedServer<'a> {
+pub(crate) struct IndexedServer<'a> {
     pub name: &'a str,
     pub description: &'a str,
     pub tools: IndexedTools<'a>,
 }
 
 /// The tools of a server.
-pub enum IndexedTools<'a> {
+pub(crate) enum IndexedTools<'a> {
     /// The known tools, with the place for their documents.
     Known { tools: &'a [Tool], documents: &'a OnceLock<Arc<ServerDocuments>> },
     /// The tools are not known before the server is loaded.

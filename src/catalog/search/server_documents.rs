@@ -57,7 +57,7 @@ pub(super) struct SearchDocument {
 /// The searchable texts of one server's tools, in the order of its catalog. Created once for each
 /// catalog.
 #[derive(Debug, Default)]
-pub struct ServerDocuments {
+pub(crate) struct ServerDocuments {
     /// The stems, indexed by the numbers that the documents use.
     pub(super) stems: Vec<Arc<str>>,
     pub(super) documents: Vec<SearchDocument>,

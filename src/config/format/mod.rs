@@ -9,7 +9,7 @@ mod yaml;
 
 use std::path::Path;
 
-pub use edit::{Edit, EditError};
+pub(crate) use edit::{Edit, EditError};
 use serde_json::{Map, Value};
 
 /// The format of a file, by the end of its name.

@@ -30,7 +30,7 @@ use crate::{
 
 /// The tokens, host names and origins that grant access over HTTP.
 #[derive(Clone, Default)]
-pub struct HttpAccess {
+pub(crate) struct HttpAccess {
     /// Token that opens everything while the config has no tokens. Without it, everything is then
     /// open except servers with tokens of their own and endpoints that include them.
     pub fallback: Option<String>,

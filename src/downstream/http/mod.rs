@@ -29,7 +29,7 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use guard::HttpAccess;
+pub(crate) use guard::HttpAccess;
 
 use crate::{
     config::Surface,
@@ -69,7 +69,7 @@ impl HttpFront {
 ///
 /// # Errors
 /// When the address cannot be used.
-pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
@@ -79,7 +79,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// # Errors
 /// When the task that accepts connections panics. If connections cannot be accepted, that task
 /// retries.
-pub async fn serve(
+pub(crate) async fn serve(
     fleet: Arc<Fleet>,
     listener: TcpListener,
     access: HttpAccess,

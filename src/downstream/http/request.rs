@@ -98,11 +98,13 @@ pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<PostedM
 
 fn refused_message(invalid: &InvalidMessage) -> Response {
     let (id, error) = match invalid {
-        InvalidMessage::NotJson { problem, .. } => {
+        InvalidMessage::Unparsable { problem, .. } => {
             (None, error::parse_error(format!("not JSON: {problem}")))
         }
-        InvalidMessage::NotRpc { id, reason } => (id.as_ref(), error::invalid_request(reason)),
-        InvalidMessage::NotReply { reason, .. } => (None, error::invalid_request(reason)),
+        InvalidMessage::MalformedCall { id, reason } => {
+            (id.as_ref(), error::invalid_request(reason))
+        }
+        InvalidMessage::MalformedReply { reason, .. } => (None, error::invalid_request(reason)),
     };
     respond_with(StatusCode::BAD_REQUEST, id, error)
 }

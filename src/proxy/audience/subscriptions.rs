@@ -10,7 +10,7 @@ use crate::{
 
 /// A legacy host, or one stream of a modern host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Subscriber {
+pub(crate) struct Subscriber {
     pub host: HostId,
     /// The id of the `subscriptions/listen` request.
     pub stream: Option<Id>,

@@ -100,7 +100,7 @@ fn record(
         .and_then(|params| edit::get_str(params, "name").or_else(|| edit::get_str(params, "uri")));
     fleet.events.send(Event::CallEnded(EndedCall {
         host: caller.host.id(),
-        server,
+        server: fleet.servers.config(server).name.clone(),
         method: method.to_owned(),
         subject,
         took: began.elapsed(),

@@ -73,8 +73,7 @@ pub(super) async fn log_in(
     let message = format!("waiting for a login to server {name}");
     let outcome = with_beats(caller, &message, waiting).await;
     if !matches!(outcome, Ok(LoginOutcome::Asks(_))) {
-        let is_logged_in = outcome.is_ok();
-        fleet.events.send(Event::LoginEnded { server, is_logged_in });
+        fleet.events.send(Event::LoginEnded);
     }
     outcome.unwrap_or_else(|why| LoginOutcome::Failed(not_logged_in(fleet, server, why)))
 }

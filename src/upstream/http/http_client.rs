@@ -18,7 +18,7 @@ const MAX_REDIRECTS: usize = 5;
 
 /// Makes the client on first use, since that reads the system's certificates. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct HttpClient(Arc<OnceLock<Result<Client, String>>>);
+pub(crate) struct HttpClient(Arc<OnceLock<Result<Client, String>>>);
 
 impl HttpClient {
     pub(super) fn get(&self) -> Result<Client, String> {

@@ -19,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwapOption;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use http_client::HttpClient;
+pub(crate) use http_client::HttpClient;
 
 use super::{AttemptError, inbound::ServerInbound};
 use crate::{

@@ -219,7 +219,7 @@ impl StreamableHttp {
                         self.peer().settle(id, Err(problem.clone()));
                         Ok(())
                     }
-                    [Err(InvalidMessage::NotJson { .. })] => {
+                    [Err(InvalidMessage::Unparsable { .. })] => {
                         Err(CallError::Malformed("the answer is not JSON"))
                     }
                     _ => Err(CallError::Malformed("the answer belongs to another request")),

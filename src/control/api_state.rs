@@ -1,0 +1,37 @@
+//! The running instance, as the handlers of the control API reach it.
+
+use std::{path::PathBuf, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{ChangeSender, ServerReport, StatusReport, api_types::ApiError};
+use crate::{
+    base::run_blocking,
+    proxy::{Fleet, OperateError},
+};
+
+/// Everything that the handlers of the control API need.
+#[derive(Clone)]
+pub(crate) struct ApiState {
+    pub fleet: Arc<Fleet>,
+    /// The absolute path of the config; empty if there is none.
+    pub config: PathBuf,
+    pub changes: ChangeSender,
+    /// Ends the event streams.
+    pub stop: CancellationToken,
+}
+
+impl ApiState {
+    /// Builds the report on a blocking thread, because it reads from disk.
+    pub(super) async fn report(&self) -> StatusReport {
+        let (fleet, config) = (self.fleet.clone(), self.config.clone());
+        let report = run_blocking(move || StatusReport::of(&fleet, config)).await;
+        report.expect("a report is made without a panic")
+    }
+
+    pub(super) async fn server_report(&self, name: &str) -> Result<ServerReport, ApiError> {
+        let report = self.report().await;
+        let found = report.servers.into_iter().find(|server| server.name == name);
+        found.ok_or_else(|| OperateError::Unknown(name.to_owned()).into())
+    }
+}
