@@ -19,6 +19,7 @@
 //! - [`auth`]: logins: how tokens for servers are obtained, stored and renewed.
 //! - [`protocol`]: the two eras of MCP as pure functions.
 //! - [`wire`]: a message as an envelope and raw JSON text; framing by lines and by events.
+//! - [`store`]: what outlives a process: values by name, behind one trait.
 //! - [`base`]: helpers for every layer: locks, blocking work, and errors of the machine.
 //!
 //! [`catalog`] (the lists of servers, as immutable values) and [`config`] know none of these except
@@ -38,6 +39,7 @@ mod downstream;
 mod peer;
 mod protocol;
 mod proxy;
+mod store;
 mod surface;
 mod upstream;
 mod wire;
@@ -57,8 +59,8 @@ pub mod internals {
 
     pub mod catalog {
         pub use crate::catalog::{
-            Cache, Exposed, Item, SearchHit, SearchTarget, ServerCatalog, ServerId, Snapshot, Tool,
-            ToolRef,
+            Cache, ExposedCatalog, Item, SearchHit, SearchTarget, ServerCatalog, ServerId,
+            Snapshot, Tool, ToolRef,
         };
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use dormouse::internals::{
-    catalog::{Exposed, Item, ServerCatalog, ServerId, Snapshot, Tool},
+    catalog::{ExposedCatalog, Item, ServerCatalog, ServerId, Snapshot, Tool},
     config::{Environment, parse},
     protocol::{Era, Greeting},
     wire::Raw,
@@ -82,7 +82,7 @@ fn snapshot() -> Snapshot {
     let snapshot = Snapshot::new(Arc::default(), &ServerId::number(&config.servers));
     let known = config.servers.iter().enumerate().map(|(at, server)| {
         let catalog = Arc::new(catalog(at));
-        let exposed = Exposed::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
+        let exposed = ExposedCatalog::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
         (ServerId(at), Arc::new(exposed))
     });
     snapshot.recalled(known.collect())
@@ -95,7 +95,7 @@ fn catalog(server: usize) -> ServerCatalog {
         capabilities: Raw::empty_object(),
         instructions: None,
         about: None,
-        said: None,
+        answer: None,
     };
     let tools = (0..TOOLS).map(|number| tool(server * TOOLS + number)).collect();
     ServerCatalog { tools, ..ServerCatalog::empty(greeting) }

@@ -10,7 +10,7 @@ use ring::{rand::SystemRandom, signature};
 use serde_json::json;
 
 use super::{auth_method::AuthMethod, unix_time::unix_seconds};
-use crate::{config::Secret, protocol::random_token};
+use crate::{base::random_token, config::Secret};
 
 /// A client with everything that it needs to request tokens.
 #[derive(Clone, Debug)]

@@ -18,11 +18,12 @@ use tokio_util::task::TaskTracker;
 use super::{
     LoginTarget,
     credential::Credential,
-    store::{CHECK_INTERVAL, FileStamp, LoginStore},
+    login_store::{CHECK_INTERVAL, LoginStore},
 };
 use crate::{
     base::Lock,
     config::Grant,
+    store::StoredVersion,
     wire::credentials::{Authorization, Challenge, CredentialError, CredentialFuture, Credentials},
 };
 
@@ -43,7 +44,7 @@ pub(super) struct Authorizer {
 struct AuthorizerState {
     current: CurrentCredential,
     /// Stamp of the stored login when it was last read.
-    stamp: FileStamp,
+    version: StoredVersion,
     /// Identifies the stored login that was last read.
     login_id: Option<String>,
     checked_at: Instant,
@@ -108,10 +109,10 @@ impl Authorizer {
         store: Arc<LoginStore>,
         tasks: TaskTracker,
     ) -> Arc<Self> {
-        let (stamp, checked_at) = (FileStamp::default(), Instant::now());
+        let (version, checked_at) = (StoredVersion::default(), Instant::now());
         let state = Lock::new(AuthorizerState {
             current: CurrentCredential::Unread,
-            stamp,
+            version,
             login_id: None,
             checked_at,
             is_unsaved: false,
@@ -131,7 +132,7 @@ impl Authorizer {
     /// Makes the next request read the stored login again.
     pub(super) fn invalidate(&self) {
         let mut state = self.state.lock();
-        (state.current, state.stamp) = (CurrentCredential::Unread, FileStamp::default());
+        (state.current, state.version) = (CurrentCredential::Unread, StoredVersion::default());
     }
 
     fn decide(&self) -> Result<LoginDecision, CredentialError> {
@@ -142,7 +143,7 @@ impl Authorizer {
             || matches!(state.current, CurrentCredential::LoginRequired { .. });
         if is_due {
             state.checked_at = now;
-            if self.store.stamp(&self.target.key) != state.stamp {
+            if self.store.version(&self.target.key) != state.version {
                 return Ok(LoginDecision::UpdateFirst(LoginUpdate::Read));
             }
         }
@@ -194,12 +195,12 @@ impl Authorizer {
         update
     }
 
-    /// Sets the current credentials. `stamp`: the stored login's stamp from before it was read.
-    fn set_current(&self, login: Option<Credential>, stamp: FileStamp) {
+    /// Sets the current credentials. `version`: the stored login's version from before it was read.
+    fn set_current(&self, login: Option<Credential>, version: StoredVersion) {
         let login = login.filter(Credential::was_granted);
         let token = login.map(|login| CurrentToken::of(login, fastrand::f64()));
         let mut state = self.state.lock();
-        state.stamp = stamp;
+        state.version = version;
         state.current = match token {
             Some(Some(token)) => CurrentCredential::Token(Arc::new(token)),
             Some(None) => CurrentCredential::LoginRequired { why: LOGIN_INVALID.to_owned() },
@@ -207,10 +208,10 @@ impl Authorizer {
         };
     }
 
-    fn require_login(&self, why: &str, stamp: FileStamp) {
+    fn require_login(&self, why: &str, version: StoredVersion) {
         let mut state = self.state.lock();
-        (state.current, state.stamp) =
-            (CurrentCredential::LoginRequired { why: why.to_owned() }, stamp);
+        (state.current, state.version) =
+            (CurrentCredential::LoginRequired { why: why.to_owned() }, version);
     }
 
     /// Uses the current token for a while longer before it is renewed.

@@ -16,12 +16,12 @@ use super::{
     discovery::AuthServer,
     guarded_client::GuardedClient,
     login_error::{LoginError, scrubbed},
+    login_store::LoginStore,
+    login_store_error::LoginStoreError,
     login_url::checked_login_url,
     preparation::PreparedLogin,
     registration::{CODE_GRANT, register},
     scopes::{OFFLINE_ACCESS, quoted},
-    store::LoginStore,
-    store_error::StoreError,
     token_request::TokenGrant,
 };
 use crate::config::{Secret, ServerConfig};
@@ -56,7 +56,7 @@ impl Auth {
     ///
     /// # Errors
     /// When the server requires no login, or discovery or registration fails.
-    pub(crate) async fn log_in(
+    pub(crate) async fn begin_browser_login(
         &self,
         server: &ServerConfig,
         more: &[String],
@@ -258,7 +258,7 @@ impl Login {
     pub(crate) async fn complete(&self, returned: &Url) -> Result<(), LoginError> {
         let (exchange, returned) = (self.exchange.clone(), returned.clone());
         let exchanging = self.tasks.spawn(async move { exchange.run(&returned).await });
-        exchanging.await.unwrap_or(Err(StoreError::ShuttingDown.into()))
+        exchanging.await.unwrap_or(Err(LoginStoreError::ShuttingDown.into()))
     }
 }
 
@@ -280,8 +280,8 @@ impl CodeExchange {
         }
         if let Some(error) = brought("error") {
             let about = brought("error_description").map(|about| format!(": {about}"));
-            let said = error + &about.unwrap_or_default();
-            return Err(self.refused(scrubbed(&said, &[]), LoginError::Refused).await);
+            let reason = error + &about.unwrap_or_default();
+            return Err(self.refused(scrubbed(&reason, &[]), LoginError::Refused).await);
         }
         let code = brought("code").ok_or(LoginError::Foreign)?;
         let manager = &self.auth_server.manager;
@@ -291,10 +291,10 @@ impl CodeExchange {
             Ok(given) => given,
             Err(error) => {
                 let secret = self.client.secret.as_ref().map_or("", Secret::expose);
-                let said =
+                let reason =
                     self.auth_server.http.take_failure().unwrap_or_else(|| error.to_string());
-                let said = scrubbed(&said, &[&code, &state, secret]);
-                return Err(self.refused(said, LoginError::TokenExchange).await);
+                let reason = scrubbed(&reason, &[&code, &state, secret]);
+                return Err(self.refused(reason, LoginError::TokenExchange).await);
             }
         };
         let (url, scopes) = (&self.target.remote.url, self.scopes.clone());
@@ -308,11 +308,11 @@ impl CodeExchange {
     /// Builds the error for a refusal with `error`. If the authorization server does not know the
     /// registered client any more, removes the registration so that the next login registers again.
     /// rmcp passes the error code on only as text.
-    async fn refused(&self, said: String, error: fn(String) -> LoginError) -> LoginError {
+    async fn refused(&self, reason: String, error: fn(String) -> LoginError) -> LoginError {
         let is_unknown =
-            ["invalid_client", "unauthorized_client"].iter().any(|code| said.contains(code));
+            ["invalid_client", "unauthorized_client"].iter().any(|code| reason.contains(code));
         if !is_unknown || self.client.redirect_uri.is_none() {
-            return error(said);
+            return error(reason);
         }
         let (key, id) = (&self.target.key, self.client.id.clone());
         let forgotten = async {
@@ -323,6 +323,6 @@ impl CodeExchange {
             let server = &self.target.name;
             tracing::warn!(server, %error, "cannot delete the registration");
         }
-        LoginError::ForgottenClient(said)
+        LoginError::ForgottenClient(reason)
     }
 }

@@ -6,7 +6,7 @@ use super::{
     auth_client::{AuthClient, ClientError},
     auth_method::AuthMethod,
     discovery::AuthServer,
-    store::LoginStore,
+    login_store::LoginStore,
 };
 use crate::config::{ClientProof, OAuthClient, Secret};
 

@@ -184,7 +184,7 @@ const MIN_RENEWAL_MARGIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Login")]
-pub(crate) struct Summary {
+pub(crate) struct LoginSummary {
     /// The authorization server.
     pub issuer: String,
     /// What was granted.
@@ -201,7 +201,7 @@ pub(crate) struct Summary {
     pub is_usable: bool,
 }
 
-impl Summary {
+impl LoginSummary {
     pub(super) fn of(facts: &LoginFacts) -> Self {
         let is_over = !facts.is_renewable
             && facts.expires_at.is_some_and(|at| at <= unix_seconds(SystemTime::now()));

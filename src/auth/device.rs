@@ -12,11 +12,11 @@ use super::{
     browser_login::client_of_config,
     discovery::AuthServer,
     login_error::{LoginError, TokenError},
+    login_store::LoginStore,
+    login_store_error::LoginStoreError,
     login_url::checked_login_url,
     preparation::PreparedLogin,
     registration::{DEVICE_GRANT, register},
-    store::LoginStore,
-    store_error::StoreError,
     token_request::{TokenGrant, token_client},
 };
 use crate::config::{Secret, ServerConfig};
@@ -125,6 +125,6 @@ impl DeviceLogin {
         // Saving continues when the caller is dropped.
         let (store, key) = (self.store, self.target.key);
         let keeping = self.tasks.spawn(async move { store.save(&key, login).await });
-        Ok(keeping.await.unwrap_or(Err(StoreError::ShuttingDown))?)
+        Ok(keeping.await.unwrap_or(Err(LoginStoreError::ShuttingDown))?)
     }
 }

@@ -86,11 +86,11 @@ async fn configured_metadata(
     let is_it = |issuer: &str| issuer.trim_end_matches('/') == named.as_str().trim_end_matches('/');
     match &metadata.issuer {
         Some(issuer) if !is_document && !is_it(issuer) => {
-            let said = format!(
+            let reason = format!(
                 "\"authServer\" is {named}, but its metadata name the issuer \
                 {issuer}"
             );
-            Err(LoginError::Discovery(login_error::scrubbed(&said, &[])))
+            Err(LoginError::Discovery(login_error::scrubbed(&reason, &[])))
         }
         _ => Ok(metadata),
     }
@@ -206,8 +206,9 @@ impl AuthServer {
 
     /// Returns the client authentication methods; `None` if the metadata names none.
     pub(super) fn auth_methods(&self) -> Option<Vec<AuthMethod>> {
-        let said = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported")?;
-        let names = said.as_array()?.iter().filter_map(serde_json::Value::as_str);
+        let methods =
+            self.metadata.additional_fields.get("token_endpoint_auth_methods_supported")?;
+        let names = methods.as_array()?.iter().filter_map(serde_json::Value::as_str);
         Some(names.filter_map(AuthMethod::from_name).collect())
     }
 

@@ -194,14 +194,14 @@ fn normalized(mut response: HttpResponse) -> HttpResponse {
     if response.status() != StatusCode::OK {
         return response;
     }
-    let Ok(mut said) = serde_json::from_slice::<serde_json::Value>(response.body()) else {
+    let Ok(mut answer) = serde_json::from_slice::<serde_json::Value>(response.body()) else {
         return response;
     };
-    if said["error"].is_string() && said["access_token"].is_null() {
+    if answer["error"].is_string() && answer["access_token"].is_null() {
         *response.status_mut() = StatusCode::BAD_REQUEST;
         return response;
     }
-    let life = match &said["expires_in"] {
+    let life = match &answer["expires_in"] {
         serde_json::Value::Null => return response,
         serde_json::Value::Number(number) if number.is_u64() => return response,
         serde_json::Value::String(text) => text.trim().parse::<f64>().ok(),
@@ -209,8 +209,8 @@ fn normalized(mut response: HttpResponse) -> HttpResponse {
     };
     // An invalid lifetime counts as a missing one.
     let life = life.and_then(|life| Duration::try_from_secs_f64(life).ok());
-    said["expires_in"] = life.map(|life| life.as_secs()).into();
-    *response.body_mut() = said.to_string().into_bytes();
+    answer["expires_in"] = life.map(|life| life.as_secs()).into();
+    *response.body_mut() = answer.to_string().into_bytes();
     response
 }
 

@@ -4,7 +4,7 @@ use oauth2::{ErrorResponseType, RequestTokenError, StandardErrorResponse};
 use rmcp::transport::auth::AuthError;
 use url::form_urlencoded;
 
-use super::{guarded_client::GuardedClientError, store_error::StoreError};
+use super::{guarded_client::GuardedClientError, login_store_error::LoginStoreError};
 
 /// Reason for which a login fails.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,7 @@ pub(crate) enum LoginError {
     #[error(transparent)]
     Client(#[from] super::ClientError),
     #[error("cannot store the login: {0}")]
-    Store(StoreError),
+    Store(LoginStoreError),
     #[error(transparent)]
     GuardedClient(GuardedClientError),
 }
@@ -81,8 +81,8 @@ impl From<TokenError> for LoginError {
     }
 }
 
-impl From<StoreError> for LoginError {
-    fn from(error: StoreError) -> Self {
+impl From<LoginStoreError> for LoginError {
+    fn from(error: LoginStoreError) -> Self {
         Self::Store(error)
     }
 }

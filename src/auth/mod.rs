@@ -20,15 +20,14 @@ mod discovery;
 mod guarded_client;
 mod keychain;
 mod login_error;
+mod login_store;
+mod login_store_error;
 mod login_url;
 mod preparation;
-mod private_files;
 mod redaction;
 mod registration;
 mod revocation;
 mod scopes;
-mod store;
-mod store_error;
 mod token_request;
 mod unix_time;
 
@@ -40,13 +39,13 @@ pub(crate) use auth_client::ClientError;
 pub(crate) use browser::{can_open_browser, open_in_browser};
 pub(crate) use browser_login::Login;
 
-pub(crate) use credential::Summary;
+pub(crate) use credential::LoginSummary;
 pub(crate) use device::DeviceLogin;
 pub(crate) use guarded_client::GuardedClientError;
 
 pub(crate) use login_error::LoginError;
+pub(crate) use login_store::LoginStore;
 pub(crate) use revocation::LogoutOutcome;
-pub(crate) use store::LoginStore;
 
 use crate::{
     base::Lock,
@@ -55,7 +54,7 @@ use crate::{
 };
 use authorizer::Authorizer;
 use guarded_client::GuardedClient;
-use store::LoginKey;
+use login_store::LoginKey;
 
 /// Maximum time that running renewals and logins get to finish when dormouse shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
@@ -100,7 +99,7 @@ impl Auth {
 
     /// Returns what is known of a server's login without reading its secrets; `None` if the user is
     /// not logged in.
-    pub(crate) fn summary(&self, server: &ServerConfig) -> Option<Summary> {
+    pub(crate) fn summary(&self, server: &ServerConfig) -> Option<LoginSummary> {
         let known = self.0.store.summary(&LoginTarget::of(server)?.key);
         // A stored entry without tokens may hold only a client registration.
         known.filter(|login| login.is_usable || login.is_renewable)

@@ -8,7 +8,7 @@ use super::{
     credential::{Credential, LoginFacts},
     discovery::{AuthServer, discover},
     login_error::LoginError,
-    store::LoginStore,
+    login_store::LoginStore,
 };
 use crate::{
     config::{ClientProof, Grant, ServerConfig, Transport},

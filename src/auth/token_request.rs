@@ -17,7 +17,7 @@ use super::{
     scopes::{self, OFFLINE_ACCESS},
     unix_time::unix_seconds,
 };
-use crate::{config::Secret, protocol::random_token, wire::credentials::Authorization};
+use crate::{base::random_token, config::Secret, wire::credentials::Authorization};
 
 /// Upper limit of a lifetime, because some servers say "forever" with a number that overflows
 /// dates.

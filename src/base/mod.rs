@@ -1,12 +1,15 @@
 //! Utilities that every layer may use.
 
+mod backoff;
 mod blocking;
 mod characters;
 mod exhaustion;
 mod file_lock;
 mod files;
 mod lock;
+mod random_token;
 
+pub(crate) use backoff::Backoff;
 pub(crate) use blocking::run_blocking;
 pub(crate) use characters::{hex, is_hidden, is_invisible, visible};
 pub(crate) use exhaustion::is_exhaustion;
@@ -16,3 +19,4 @@ pub(crate) use files::{
     read_text, remove_file, replace_file,
 };
 pub(crate) use lock::Lock;
+pub(crate) use random_token::random_token;

@@ -1,15 +1,13 @@
-//! Catalogs on disk: one file for each server, named after a hash of the values that determine the
-//! catalog.
+//! Catalogs that outlive the process: one stored value for each server, named by its
+//! [`CatalogKey`].
 //!
-//! Several processes use one directory at once. A file is replaced as a whole, so that a reader
-//! sees either the old or the new contents. A process that replaces a file holds the lock of the
-//! directory, so that no approval is lost.
+//! Several processes use the same store at once. A process that changes a value holds the lease of
+//! all catalogs, so that no approval is lost.
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
-    io::{self, Write as _},
-    path::{Path, PathBuf},
+    io,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -17,78 +15,41 @@ use std::{
     time::SystemTime,
 };
 
-use serde_json::json;
-use sha2::{Digest, Sha256};
-
 use super::{
-    Digests, Inventory, Pins, Record, RecordError, ServerCatalog, StoredServer,
-    cleanup::{
-        CATALOG_EXTENSION, DAMAGED_EXTENSION, HUNG_EXTENSION, TEMPORARY_PREFIX, clean_directory,
-    },
+    CatalogKey, Digests, Inventory, Pins, Record, RecordError, ServerCatalog, StoredServer,
     definition_change::{DefinitionChange, changes, keep_former},
 };
 use crate::{
-    base::{lock_file, make_private_directory, read_bounded},
-    config::{Launch, ServerConfig, Transport},
+    config::ServerConfig,
+    store::{FileStore, PruneLimits, Store, lease_blocking},
 };
 
-/// Maximum size of a catalog file, in bytes. Larger catalogs are not stored.
+/// The extension of a stored catalog.
+const CATALOG: &str = "catalog";
+/// The extension of a stored catalog that could not be read.
+const DAMAGED: &str = "damaged";
+/// The extension of an empty value that records that a server hung while its catalog was fetched.
+const HUNG: &str = "hung";
+/// The name of the lease of all catalogs.
+const LEASE: &str = "lock";
+/// Enough for the catalogs of some thousand servers, each in several configs.
+const LIMITS: PruneLimits = PruneLimits {
+    extensions: &[CATALOG, DAMAGED, HUNG],
+    max_values: 10_000,
+    max_total_bytes: 1 << 30,
+};
+/// Maximum size of a stored catalog, in bytes. Larger catalogs are not stored.
 const MAX_CATALOG_BYTES: usize = 16 * 1024 * 1024;
-/// Number of new files after which the directory is cleaned up.
-const CLEANUP_INTERVAL: usize = 100;
+/// Number of new catalogs after which the oldest are removed.
+const PRUNE_INTERVAL: usize = 100;
 /// Maximum number of records of one server, for hosts that declare different capabilities.
 const MAX_RECORDS: usize = 4;
 
-/// The identity of a stored catalog: equal for config entries that start the same server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CatalogKey(String);
-
-impl CatalogKey {
-    /// Computes the key of a server. Returns `None` if the server's config is invalid.
-    ///
-    /// The values of variables and headers do not enter the key, and only a hash of everything else
-    /// does.
-    pub fn of(config: &ServerConfig) -> Option<Self> {
-        let decisive = match config.transport.as_ref().ok()? {
-            Transport::Stdio(launch) => json!({
-                "command": launch.command,
-                "args": launch.args,
-                "cwd": decisive_directory(launch, || std::env::current_dir().ok()),
-                "env": launch.env.keys().collect::<Vec<_>>(),
-                "inheritEnv": launch.inherit_env,
-            }),
-            Transport::Http(remote) => json!({
-                "url": remote.url.as_str(),
-                "headers": remote.headers.keys().collect::<Vec<_>>(),
-            }),
-        };
-        let protocol = config.protocol.name();
-        let digest = Sha256::digest(format!("{protocol} {decisive}"));
-        Some(Self(super::hex(&digest[..16])))
-    }
-}
-
-/// Returns the working directory of the server if it affects which program runs: `./server`, or
-/// `server.py` if such a file exists, is another program in another directory.
-fn decisive_directory(launch: &Launch, here: impl FnOnce() -> Option<PathBuf>) -> Option<PathBuf> {
-    if launch.cwd.is_some() {
-        return launch.cwd.clone();
-    }
-    let here = here()?;
-    let is_relative = |word: &str| {
-        matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../")
-    };
-    let names_file =
-        |word: &str| !word.is_empty() && Path::new(word).is_relative() && here.join(word).exists();
-    let mut words = launch.args.iter().chain([&launch.command]);
-    words.any(|word| is_relative(word) || names_file(word)).then_some(here)
-}
-
-/// The directory of the stored catalogs.
+/// The stored catalogs.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    directory: PathBuf,
-    /// Number of files that this process has added.
+    store: Arc<dyn Store>,
+    /// Number of catalogs that this process has added.
     added: Arc<AtomicUsize>,
 }
 
@@ -102,8 +63,9 @@ pub enum CacheError {
 }
 
 impl Cache {
+    /// Keeps catalogs as files in a directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), added: Arc::default() }
+        Self { store: Arc::new(FileStore::new(directory)), added: Arc::default() }
     }
 
     /// Reads a record of a server: one for the same declared capabilities, or else one for a
@@ -154,13 +116,14 @@ impl Cache {
     }
 
     fn load(&self, key: &CatalogKey) -> Result<StoredServer, CacheError> {
-        let path = self.path(key);
-        // A build with a larger limit may have written the file.
-        let file = match read_bounded(&path, 4 * MAX_CATALOG_BYTES as u64) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A damaged file was set aside, and the server has not been stored again since.
-                let was_damaged = path.with_extension(DAMAGED_EXTENSION).exists();
+        let name = key.name(CATALOG);
+        let path = || self.store.place(&name);
+        // A build with a larger limit may have stored the catalog.
+        let stored = match self.store.get(&name, 4 * MAX_CATALOG_BYTES as u64) {
+            Ok(Some(stored)) => stored,
+            Ok(None) => {
+                // A damaged catalog was set aside, and the server has not been stored again since.
+                let was_damaged = self.store.exists(&key.name(DAMAGED));
                 let pins = if was_damaged { Pins::lost() } else { Pins::default() };
                 return Ok(StoredServer { pins, ..StoredServer::default() });
             }
@@ -171,11 +134,12 @@ impl Cache {
                     io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge
                 ) =>
             {
-                return Err(CacheError::Unreadable { path, reason: RecordError::Damaged });
+                return Err(CacheError::Unreadable { path: path(), reason: RecordError::Damaged });
             }
-            Err(cause) => return Err(CacheError::Io { path, cause }),
+            Err(cause) => return Err(CacheError::Io { path: path(), cause }),
         };
-        StoredServer::decode(file).map_err(|reason| CacheError::Unreadable { path, reason })
+        StoredServer::decode(stored)
+            .map_err(|reason| CacheError::Unreadable { path: path(), reason })
     }
 
     /// Stores a catalog that has just been fetched, and returns the names of the tools whose
@@ -238,59 +202,35 @@ impl Cache {
         })
     }
 
-    /// Changes the stored data of a server while holding the lock of the directory.
+    /// Changes the stored data of a server while holding the lease of all catalogs.
     fn change<T>(
         &self,
         key: &CatalogKey,
         change: impl FnOnce(&mut StoredServer) -> T,
     ) -> Result<T, CacheError> {
-        let failed = |cause| CacheError::Io { path: self.directory.clone(), cause };
-        // Instructions and definitions may be confidential.
-        make_private_directory(&self.directory).map_err(failed)?;
-        let place = self.directory.join("lock");
-        if place.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(failed(io::ErrorKind::AlreadyExists.into()));
-        }
-        let lock = File::create(place).map_err(failed)?;
-        lock_file(&lock).map_err(failed)?;
+        let failed = |cause| CacheError::Io { path: self.store.place(""), cause };
+        let _lease =
+            lease_blocking(self.store.as_ref(), LEASE).map_err(|error| failed(error.into()))?;
         let mut stored = match self.load(key) {
-            Err(CacheError::Unreadable { path, reason: RecordError::Damaged }) => {
-                set_aside(&path);
+            Err(CacheError::Unreadable { reason: RecordError::Damaged, .. }) => {
+                self.set_aside(key);
                 StoredServer { pins: Pins::lost(), ..StoredServer::default() }
             }
             loaded => loaded?,
         };
         let outcome = change(&mut stored);
-        let mut encoded = stored.encode();
-        let size = encoded.len();
-        if size > MAX_CATALOG_BYTES {
-            stored.former.clear();
-            encoded = stored.encode();
-        }
-        while encoded.len() > MAX_CATALOG_BYTES && stored.records.pop().is_some() {
-            encoded = stored.encode();
-        }
-        if encoded.len() > MAX_CATALOG_BYTES {
-            stored.pins = Pins::lost();
-            encoded = stored.encode();
-        }
-        if stored.records.is_empty() && size > MAX_CATALOG_BYTES {
-            tracing::warn!(
-                size,
-                "catalog too large to be stored; storing only the digests for `pin`"
-            );
-        }
-        let is_new = !self.path(key).exists();
-        self.write(key, &encoded).map_err(failed)?;
-        if is_new {
-            self.clean();
+        let name = key.name(CATALOG);
+        let is_new = !self.store.exists(&name);
+        self.store.put(&name, &encode_bounded(stored)).map_err(failed)?;
+        if is_new && self.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(PRUNE_INTERVAL) {
+            self.store.prune(&LIMITS);
         }
         Ok(outcome)
     }
 
     /// Returns whether the last attempt to fetch the server's catalog timed out.
     pub fn is_hung(&self, key: &CatalogKey) -> bool {
-        self.hung(key).is_file()
+        self.store.exists(&key.name(HUNG))
     }
 
     /// Records for later runs whether the attempt to fetch the server's catalog timed out.
@@ -298,62 +238,68 @@ impl Cache {
     /// # Errors
     /// Returns an error if the record cannot be written.
     pub fn note_hung(&self, key: &CatalogKey, is_hung: bool) -> io::Result<()> {
-        if is_hung {
-            make_private_directory(&self.directory)?;
-            return File::create(self.hung(key)).map(|_| ());
+        let name = key.name(HUNG);
+        if self.store.exists(&name) == is_hung {
+            return Ok(());
         }
-        match fs::remove_file(self.hung(key)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        let _lease = lease_blocking(self.store.as_ref(), LEASE)?;
+        if is_hung { self.store.put(&name, b"") } else { self.store.remove(&name).map(|_| ()) }
+    }
+
+    fn set_aside(&self, key: &CatalogKey) {
+        let (name, aside) = (key.name(CATALOG), key.name(DAMAGED));
+        match self.store.rename(&name, &aside) {
+            Ok(true) => {
+                tracing::warn!(
+                    path = %self.store.place(&aside).display(),
+                    "stored catalog was damaged and has been set aside; with `pin: block` its \
+                        tools are blocked until `dormouse approve`"
+                );
+            }
+            // Another process has set it aside.
+            Ok(false) => {}
+            Err(error) => {
+                let path = self.store.place(&name);
+                tracing::warn!(path = %path.display(), %error, "stored catalog is damaged");
+            }
         }
-    }
-
-    fn hung(&self, key: &CatalogKey) -> PathBuf {
-        self.directory.join(&key.0).with_extension(HUNG_EXTENSION)
-    }
-
-    fn write(&self, key: &CatalogKey, encoded: &[u8]) -> io::Result<()> {
-        let mut file =
-            tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(&self.directory)?;
-        file.write_all(encoded)?;
-        file.as_file().sync_data()?;
-        file.persist(self.path(key))?;
-        Ok(())
-    }
-
-    /// Cleans up the directory once for every [`CLEANUP_INTERVAL`] new files.
-    fn clean(&self) {
-        if self.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(CLEANUP_INTERVAL) {
-            clean_directory(&self.directory);
-        }
-    }
-
-    fn path(&self, key: &CatalogKey) -> PathBuf {
-        self.directory.join(&key.0).with_extension(CATALOG_EXTENSION)
     }
 }
 
-fn set_aside(path: &Path) {
-    let aside = path.with_extension(DAMAGED_EXTENSION);
-    match fs::rename(path, &aside) {
-        Ok(()) => {
-            tracing::warn!(
-                path = %aside.display(),
-                "stored catalog was damaged and has been set aside; with `pin: block` its tools \
-                    are blocked until `dormouse approve`"
-            );
-        }
-        // Another process has set the file aside.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(path = %path.display(), %error, "stored catalog is damaged"),
+/// Encodes what is stored about a server, without the parts for which it is too large.
+fn encode_bounded(mut stored: StoredServer) -> Vec<u8> {
+    let mut encoded = stored.encode();
+    let size = encoded.len();
+    if size > MAX_CATALOG_BYTES {
+        stored.former.clear();
+        encoded = stored.encode();
     }
+    while encoded.len() > MAX_CATALOG_BYTES && stored.records.pop().is_some() {
+        encoded = stored.encode();
+    }
+    if encoded.len() > MAX_CATALOG_BYTES {
+        stored.pins = Pins::lost();
+        encoded = stored.encode();
+    }
+    if stored.records.is_empty() && size > MAX_CATALOG_BYTES {
+        tracing::warn!(size, "catalog too large to be stored; storing only the digests for `pin`");
+    }
+    encoded
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        collections::BTreeMap,
+        fs::{self, File},
+    };
+
+    use serde_json::json;
+
     use super::*;
     use crate::{
         catalog::{Item as _, Tool},
+        config::{Launch, Transport},
         wire::Raw,
     };
 
@@ -361,12 +307,11 @@ mod tests {
         changes.iter().map(|change| change.now.name.as_str()).collect()
     }
 
-    fn config(command: &str, env: &[(&str, &str)]) -> ServerConfig {
-        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    fn config(command: &str) -> ServerConfig {
         let launch = Launch {
             command: command.to_owned(),
             args: Vec::new(),
-            env: env.collect(),
+            env: BTreeMap::new(),
             cwd: None,
             inherit_env: false,
         };
@@ -374,49 +319,18 @@ mod tests {
     }
 
     #[test]
-    fn the_key_contains_names_of_variables_but_not_their_values() {
-        let key = |command, env: &[(&str, &str)]| CatalogKey::of(&config(command, env)).unwrap();
-        assert_eq!(key("a", &[("TOKEN", "x")]), key("a", &[("TOKEN", "y")]));
-        assert_ne!(key("a", &[("TOKEN", "x")]), key("a", &[]));
-        assert_ne!(key("a", &[]), key("b", &[]));
-    }
-
-    #[test]
-    fn the_directory_matters_if_an_argument_is_a_file_in_it() {
-        let here = tempfile::tempdir().unwrap();
-        fs::write(here.path().join("server.py"), "").unwrap();
-        let counts = |argument: &str| {
-            let mut config = config("python3", &[]);
-            let Ok(Transport::Stdio(launch)) = &mut config.transport else { panic!() };
-            launch.args.push(argument.to_owned());
-            decisive_directory(launch, || Some(here.path().to_owned())).is_some()
-        };
-        for (argument, expected) in [
-            ("server.py", true),
-            ("./other.py", true),
-            ("..", true),
-            ("other.py", false),
-            ("/server.py", false),
-            ("-m", false),
-            ("", false),
-        ] {
-            assert_eq!(counts(argument), expected, "{argument:?}");
-        }
-    }
-
-    #[test]
     fn a_damaged_file_is_set_aside_and_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path().join("catalogs"));
-        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let key = CatalogKey::of(&config("a")).unwrap();
         assert!(cache.read(&key, None).is_none());
         let catalog = ServerCatalog::unknown();
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
-        fs::write(cache.path(&key), "{").unwrap();
+        fs::write(cache.store.place(&key.name(CATALOG)), "{").unwrap();
         assert!(cache.read(&key, None).is_none());
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
-        assert!(cache.path(&key).with_extension(DAMAGED_EXTENSION).exists());
+        assert!(cache.store.exists(&key.name(DAMAGED)));
         assert_eq!(cache.read(&key, None).unwrap().catalog, catalog);
     }
 
@@ -424,12 +338,12 @@ mod tests {
     fn tools_of_a_damaged_file_are_unverified_until_all_are_approved() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
-        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let key = CatalogKey::of(&config("a")).unwrap();
         let catalog = tool("good", "roots");
         let unverified = || Vec::from_iter(cache.pins(&key).unverified(&Digests::of(&catalog)));
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert!(unverified().is_empty());
-        fs::write(cache.path(&key), "{").unwrap();
+        fs::write(cache.store.place(&key.name(CATALOG)), "{").unwrap();
         assert_eq!(unverified(), ["a"]);
         cache.learn(&key, "s", &catalog, &Pins::default()).unwrap();
         assert_eq!(unverified(), ["a"], "what was lost is not learned again");
@@ -441,7 +355,7 @@ mod tests {
     fn pins_of_an_oversized_catalog_are_stored_without_it() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
-        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let key = CatalogKey::of(&config("a")).unwrap();
         let large = tool(&"x".repeat(MAX_CATALOG_BYTES), "roots");
         cache.learn(&key, "s", &large, &Pins::default()).unwrap();
         assert!(cache.read(&key, None).is_none());
@@ -454,8 +368,8 @@ mod tests {
     fn a_sparse_file_of_many_gigabytes_is_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
-        let key = CatalogKey::of(&config("a", &[])).unwrap();
-        File::create(cache.path(&key)).unwrap().set_len(20 << 30).unwrap();
+        let key = CatalogKey::of(&config("a")).unwrap();
+        File::create(cache.store.place(&key.name(CATALOG))).unwrap().set_len(20 << 30).unwrap();
         assert!(cache.read(&key, None).is_none());
         assert!(cache.pins(&key).is_incomplete());
     }
@@ -464,7 +378,7 @@ mod tests {
     fn a_record_for_the_same_capabilities_is_preferred_to_a_superset() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
-        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let key = CatalogKey::of(&config("a")).unwrap();
         let sets = [vec!["roots", "sampling"], vec!["roots"], vec![]];
         for declared in &sets {
             let mut catalog = ServerCatalog::unknown();
@@ -495,7 +409,7 @@ mod tests {
     fn a_changed_tool_is_reported_for_all_capabilities_until_approved() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
-        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let key = CatalogKey::of(&config("a")).unwrap();
         let learn = |catalog: &ServerCatalog| {
             Vec::from_iter(cache.learn(&key, "s", catalog, &Pins::default()).unwrap())
         };
@@ -512,12 +426,12 @@ mod tests {
     fn a_file_of_a_newer_version_is_not_overwritten() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(directory.path());
-        let key = CatalogKey::of(&config("a", &[])).unwrap();
+        let key = CatalogKey::of(&config("a")).unwrap();
         let newer = "{\"dormouse-catalog\":99,\"sha256\":\"\"}\n{}\n";
-        fs::write(cache.path(&key), newer).unwrap();
+        fs::write(cache.store.place(&key.name(CATALOG)), newer).unwrap();
         assert!(cache.read(&key, None).is_none());
         assert!(cache.learn(&key, "s", &ServerCatalog::unknown(), &Pins::default()).is_err());
-        assert_eq!(fs::read_to_string(cache.path(&key)).unwrap(), newer);
+        assert_eq!(fs::read_to_string(cache.store.place(&key.name(CATALOG))).unwrap(), newer);
     }
 
     #[test]
@@ -527,7 +441,7 @@ mod tests {
         let file = File::create(&abandoned).unwrap();
         file.set_modified(SystemTime::now() - std::time::Duration::from_hours(2)).unwrap();
         let cache = Cache::new(directory.path());
-        let key = CatalogKey::of(&config("new", &[])).unwrap();
+        let key = CatalogKey::of(&config("new")).unwrap();
         cache.learn(&key, "s", &ServerCatalog::unknown(), &Pins::default()).unwrap();
         assert!(!abandoned.exists() && cache.read(&key, None).is_some());
     }

@@ -10,7 +10,7 @@ use crate::config::ServerConfig;
 
 /// The part of a catalog that the config lets through.
 #[derive(Debug)]
-pub struct Exposed {
+pub struct ExposedCatalog {
     pub catalog: Arc<ServerCatalog>,
     /// The complete catalog of the server.
     pub whole: Arc<ServerCatalog>,
@@ -57,7 +57,7 @@ impl WithheldReason {
     }
 }
 
-impl Exposed {
+impl ExposedCatalog {
     /// Creates the view of a catalog. `changed` holds the tools to withhold because their
     /// definitions have changed.
     pub fn new(

@@ -15,7 +15,7 @@ const BYTES_PER_TOKEN: usize = 4;
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
     /// Those of the server, and then those that only the config names.
-    pub tools: Vec<Stock>,
+    pub tools: Vec<ToolSummary>,
     pub resources: usize,
     pub resource_templates: usize,
     pub prompts: usize,
@@ -26,7 +26,7 @@ pub struct Inventory {
 /// One tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Stock {
+pub struct ToolSummary {
     pub name: String,
     pub description: String,
     pub state: ToolState,
@@ -59,7 +59,7 @@ impl Inventory {
             Pin::Warn => (changed, &none),
             Pin::Block => (changed, changed),
         };
-        let stock = |tool: &Tool| Stock {
+        let stock = |tool: &Tool| ToolSummary {
             name: tool.name.clone(),
             description: tool.description.clone(),
             state: match WithheldReason::of(&tool.name, config, blocked) {
@@ -70,7 +70,7 @@ impl Inventory {
             changed: changed.contains(&tool.name),
             hidden_character: hidden_character(tool).map(|c| format!("U+{:04X}", u32::from(c))),
         };
-        let mut tools: Vec<Stock> = catalog.tools.iter().map(stock).collect();
+        let mut tools: Vec<ToolSummary> = catalog.tools.iter().map(stock).collect();
         let shown = tools.iter().zip(&catalog.tools);
         let shown = shown.filter(|(stock, _)| stock.state == ToolState::Shown);
         let bytes = shown.map(|(_, tool)| tool.raw.as_bytes().len()).sum();
@@ -95,10 +95,10 @@ impl Inventory {
     }
 }
 
-fn stale(config: &ServerConfig, catalog: &ServerCatalog) -> Vec<Stock> {
+fn stale(config: &ServerConfig, catalog: &ServerCatalog) -> Vec<ToolSummary> {
     let gone = config.offer.tools.named().map(|(name, _)| name);
     let gone = gone.filter(|name| catalog.tools.iter().all(|tool| tool.name != *name));
-    gone.map(|name| Stock {
+    gone.map(|name| ToolSummary {
         name: name.to_owned(),
         description: String::new(),
         state: ToolState::Stale,

@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{
-    Prompt, ServerCatalog, ServerId, ServerView, ServerVisibility, Snapshot, Tool, uri_matcher,
-};
+use super::{Offer, OfferVisibility, Prompt, ServerCatalog, ServerId, Snapshot, Tool, uri_matcher};
 use crate::wire::Raw;
 
 /// The destination of a resource request.
@@ -28,7 +26,7 @@ impl Snapshot {
                 catalog: &exposed.catalog,
                 is_listed: matches!(
                     view.visibility(self.settings.lists.listing),
-                    ServerVisibility::Live(_)
+                    OfferVisibility::Live(_)
                 ),
             })
             .collect();
@@ -59,13 +57,13 @@ impl Snapshot {
     pub fn resolve_prompt(&self, name: &str) -> Option<(ServerId, String)> {
         let prompts = self.prompts();
         let is_long = |exposed: &&ExposedPrompt<'_>| {
-            let part = &self.servers[exposed.server].part;
+            let part = &self.offers[exposed.server].part;
             name.strip_prefix(part.as_str()).and_then(|rest| rest.strip_prefix("__"))
                 == Some(&exposed.prompt.name)
         };
         let exact = prompts.iter().find(|exposed| exposed.name == name);
         let found = exact.or_else(|| prompts.iter().find(is_long))?;
-        Some((self.servers[found.server].id, found.prompt.name.clone()))
+        Some((self.offers[found.server].server, found.prompt.name.clone()))
     }
 
     /// Returns the resources to list. Of equal URIs the first claimant's is listed.
@@ -110,7 +108,7 @@ impl Snapshot {
             .find(|claimant| is_listed(claimant.catalog))
             .or_else(|| claimants.iter().find(|claimant| is_matched(claimant.catalog)))
             .or_else(|| claimants.iter().find(|claimant| shows(claimant.catalog)));
-        let id = |claimant: &Claimant<'_>| self.servers[claimant.server].id;
+        let id = |claimant: &Claimant<'_>| self.offers[claimant.server].server;
         found.map_or(ResourceRoute::Unlisted, |claimant| ResourceRoute::Server(id(claimant)))
     }
 }
@@ -172,7 +170,7 @@ pub struct Collision {
 /// A live server with a claim to the names of its prompts and to the URIs of its resources.
 struct Claimant<'a> {
     server: usize,
-    view: &'a ServerView,
+    view: &'a Offer,
     catalog: &'a ServerCatalog,
     is_listed: bool,
 }

@@ -122,7 +122,7 @@ impl Record {
             ("resourceTemplates", &templates),
             ("prompts", &prompts),
         ];
-        members.extend(greeting.said.as_ref().map(|said| ("said", said)));
+        members.extend(greeting.answer.as_ref().map(|answer| ("said", answer)));
         edit::set_each(&Raw::empty_object(), &members)
     }
 
@@ -139,7 +139,7 @@ impl Record {
             instructions: about.instructions,
             about: about.description,
             // Records of older versions of dormouse have no handshake result.
-            said: said.map(|said| said.detached()),
+            answer: said.map(|said| said.detached()),
         };
         let spoken = ProtocolSupport {
             legacy: about.speaks_legacy,

@@ -68,7 +68,7 @@ impl ServerCatalog {
             capabilities: Raw::empty_object(),
             instructions: None,
             about: None,
-            said: None,
+            answer: None,
         })
     }
 

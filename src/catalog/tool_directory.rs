@@ -1,10 +1,10 @@
 //! Finds tools by the names that agents and hosts write.
 
-use super::{Exposed, Presence, ServerView, Snapshot, Tool, ToolRef, WithheldReason};
+use super::{ExposedCatalog, Offer, Presence, Snapshot, Tool, ToolRef, WithheldReason};
 
 /// The current meaning of a tool's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resolved {
+pub enum ToolResolution {
     Tool(ToolRef),
     /// The name belongs to a server that is not loaded: load the server, and resolve the name
     /// again.
@@ -38,8 +38,8 @@ impl Snapshot {
 
 impl<'a> ToolDirectory<'a> {
     /// Returns the tool at `at`, with its server.
-    pub fn tool(self, at: ToolRef) -> (&'a ServerView, &'a Tool) {
-        let view = &self.snapshot.servers[at.server];
+    pub fn tool(self, at: ToolRef) -> (&'a Offer, &'a Tool) {
+        let view = &self.snapshot.offers[at.server];
         (view, &self.exposed_at(at).catalog.tools[at.tool])
     }
 
@@ -48,8 +48,8 @@ impl<'a> ToolDirectory<'a> {
         &self.exposed_at(at).listed_names[at.tool]
     }
 
-    fn exposed_at(self, at: ToolRef) -> &'a Exposed {
-        let exposed = self.snapshot.servers[at.server].exposed();
+    fn exposed_at(self, at: ToolRef) -> &'a ExposedCatalog {
+        let exposed = self.snapshot.offers[at.server].exposed();
         exposed.expect("a ToolRef is only made for known catalogs of the same snapshot")
     }
 
@@ -70,14 +70,14 @@ impl<'a> ToolDirectory<'a> {
     }
 
     /// Resolves `server/tool`, `server__tool`, a directly listed name, or a bare name.
-    pub fn resolve_tool(self, name: &str) -> Resolved {
+    pub fn resolve_tool(self, name: &str) -> ToolResolution {
         if let Some(at) = self.listed(name) {
             return self.loaded_or_load(at);
         }
         if let Some(resolved) = self.resolve_qualified(name) {
             return resolved;
         }
-        if self.names_a_server(name) { Resolved::Unknown } else { self.resolve_bare(name) }
+        if self.names_a_server(name) { ToolResolution::Unknown } else { self.resolve_bare(name) }
     }
 
     /// Returns whether the name begins with a configured server and a separator. Such a name
@@ -85,13 +85,13 @@ impl<'a> ToolDirectory<'a> {
     /// literally has this name.
     pub fn names_a_server(self, name: &str) -> bool {
         self.snapshot.sole.is_none()
-            && self.snapshot.servers.iter().any(|view| own_part(view, name).is_some())
+            && self.snapshot.offers.iter().any(|view| own_part(view, name).is_some())
     }
 
     /// Returns whether the name begins with another configured server and a separator.
     pub(super) fn is_named_after_another(self, server: usize, name: &str) -> bool {
         let mut others =
-            self.snapshot.servers.iter().enumerate().filter(|(other, _)| *other != server);
+            self.snapshot.offers.iter().enumerate().filter(|(other, _)| *other != server);
         self.snapshot.sole.is_none() && others.any(|(_, view)| own_part(view, name).is_some())
     }
 
@@ -105,15 +105,15 @@ impl<'a> ToolDirectory<'a> {
 
     /// Returns every tool of every server whose catalog is known, in config order.
     pub fn known_tools(self) -> impl Iterator<Item = ToolRef> + use<'a> {
-        self.snapshot.servers.iter().enumerate().flat_map(|(server, view)| {
+        self.snapshot.offers.iter().enumerate().flat_map(|(server, view)| {
             let tools = view.exposed().map_or(0, |exposed| exposed.catalog.tools.len());
             (0..tools).map(move |tool| ToolRef { server, tool })
         })
     }
 
     /// Resolves a tool of one server by the server's own name for it.
-    pub fn resolve_in(self, server: usize, tool: &str) -> Resolved {
-        let view = &self.snapshot.servers[server];
+    pub fn resolve_in(self, server: usize, tool: &str) -> ToolResolution {
+        let view = &self.snapshot.offers[server];
         if let Presence::Live { .. } | Presence::Offered { .. } = view.presence {
             if let Some(at) = self.tool_of(server, tool) {
                 return self.loaded_or_load(at);
@@ -123,18 +123,18 @@ impl<'a> ToolDirectory<'a> {
             }
             if !view.allows(tool) {
                 let (tool, why) = (tool.to_owned(), WithheldReason::SwitchedOff);
-                return Resolved::Withheld { server, tool, why };
+                return ToolResolution::Withheld { server, tool, why };
             }
         }
         match view.presence {
-            Presence::Offered { .. } => Resolved::NeedsLoad { server },
-            _ => Resolved::Unknown,
+            Presence::Offered { .. } => ToolResolution::NeedsLoad { server },
+            _ => ToolResolution::Unknown,
         }
     }
 
     /// Resolves `server/tool` and `server__tool`. A server's name may contain the separator: the
     /// longest matching name wins.
-    fn resolve_qualified(self, name: &str) -> Option<Resolved> {
+    fn resolve_qualified(self, name: &str) -> Option<ToolResolution> {
         let candidates = self.candidates(name);
         let known = candidates.iter().find_map(|(server, tool)| {
             let known = self.tool_of(*server, tool).map(|at| self.loaded_or_load(at));
@@ -142,9 +142,9 @@ impl<'a> ToolDirectory<'a> {
         });
         known.or_else(|| {
             let unloaded = candidates.iter().find(|(server, _)| {
-                matches!(self.snapshot.servers[*server].presence, Presence::Offered { .. })
+                matches!(self.snapshot.offers[*server].presence, Presence::Offered { .. })
             });
-            unloaded.map(|(server, _)| Resolved::NeedsLoad { server: *server })
+            unloaded.map(|(server, _)| ToolResolution::NeedsLoad { server: *server })
         })
     }
 
@@ -153,7 +153,7 @@ impl<'a> ToolDirectory<'a> {
     fn candidates(self, name: &str) -> Vec<(usize, &str)> {
         let mut candidates: Vec<(usize, &str)> = Vec::new();
         for (server, view) in
-            self.snapshot.servers.iter().enumerate().filter(|(_, view)| view.is_known())
+            self.snapshot.offers.iter().enumerate().filter(|(_, view)| view.is_known())
         {
             candidates.extend(own_part(view, name).map(|tool| (server, tool)));
         }
@@ -163,8 +163,8 @@ impl<'a> ToolDirectory<'a> {
 
     /// Resolves a bare name among the loaded servers first, and then among the known tools of
     /// servers that are not loaded.
-    fn resolve_bare(self, name: &str) -> Resolved {
-        let servers = 0..self.snapshot.servers.len();
+    fn resolve_bare(self, name: &str) -> ToolResolution {
+        let servers = 0..self.snapshot.offers.len();
         let found: Vec<ToolRef> =
             servers.clone().filter_map(|server| self.tool_of(server, name)).collect();
         let is_live = |at: &&ToolRef| self.is_live(at.server);
@@ -175,7 +175,7 @@ impl<'a> ToolDirectory<'a> {
                 withheld.unwrap_or_else(|| self.needs_the_only_server())
             }
             [at] => self.loaded_or_load(*at),
-            several => Resolved::Ambiguous {
+            several => ToolResolution::Ambiguous {
                 candidates: several.iter().map(|at| self.qualified(*at)).collect(),
             },
         }
@@ -183,44 +183,44 @@ impl<'a> ToolDirectory<'a> {
 
     /// Resolves an unknown bare name to the single server, if there is only one and it is not
     /// loaded.
-    fn needs_the_only_server(self) -> Resolved {
+    fn needs_the_only_server(self) -> ToolResolution {
         match self.snapshot.sole {
             Some(server)
-                if matches!(self.snapshot.servers[server].presence, Presence::Offered { .. }) =>
+                if matches!(self.snapshot.offers[server].presence, Presence::Offered { .. }) =>
             {
-                Resolved::NeedsLoad { server }
+                ToolResolution::NeedsLoad { server }
             }
-            _ => Resolved::Unknown,
+            _ => ToolResolution::Unknown,
         }
     }
 
     fn is_live(self, server: usize) -> bool {
-        matches!(self.snapshot.servers[server].presence, Presence::Live { .. })
+        matches!(self.snapshot.offers[server].presence, Presence::Live { .. })
     }
 
-    fn loaded_or_load(self, at: ToolRef) -> Resolved {
+    fn loaded_or_load(self, at: ToolRef) -> ToolResolution {
         if self.is_live(at.server) {
-            Resolved::Tool(at)
+            ToolResolution::Tool(at)
         } else {
-            Resolved::NeedsLoad { server: at.server }
+            ToolResolution::NeedsLoad { server: at.server }
         }
     }
 
     fn tool_of(self, server: usize, name: &str) -> Option<ToolRef> {
-        let tools = &self.snapshot.servers[server].exposed()?.catalog.tools;
+        let tools = &self.snapshot.offers[server].exposed()?.catalog.tools;
         let tool = tools.iter().position(|tool| tool.name == name)?;
         Some(ToolRef { server, tool })
     }
 
-    fn withheld(self, server: usize, name: &str) -> Option<Resolved> {
-        let why = *self.snapshot.servers[server].exposed()?.withheld.get(name)?;
-        Some(Resolved::Withheld { server, tool: name.to_owned(), why })
+    fn withheld(self, server: usize, name: &str) -> Option<ToolResolution> {
+        let why = *self.snapshot.offers[server].exposed()?.withheld.get(name)?;
+        Some(ToolResolution::Withheld { server, tool: name.to_owned(), why })
     }
 }
 
 /// Returns the part of the name after the server's name and a separator, or `None` if the name
 /// begins otherwise.
-fn own_part<'a>(view: &ServerView, name: &'a str) -> Option<&'a str> {
+fn own_part<'a>(view: &Offer, name: &'a str) -> Option<&'a str> {
     [(view.name.as_str(), "/"), (&view.name, "__"), (&view.part, "__")]
         .into_iter()
         .filter(|(server, _)| !server.is_empty())

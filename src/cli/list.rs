@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{login::described, settings, shared_flags::Options};
 use crate::{
-    auth::Summary,
+    auth::LoginSummary,
     catalog::{Inventory, ToolState},
     config::ServerConfig,
     surface::{counted, one_line},
@@ -22,7 +22,7 @@ struct ListedServer<'a> {
     #[serde(flatten)]
     inventory: Option<Inventory>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    login: Option<Summary>,
+    login: Option<LoginSummary>,
 }
 
 pub(super) fn run(options: &Options, servers: &[String], json: bool) -> anyhow::Result<ExitCode> {

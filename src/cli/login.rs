@@ -12,7 +12,7 @@ use url::Url;
 
 use super::{arguments::LoginArguments, runtime, settings, shared_flags::Options};
 use crate::{
-    auth::{Auth, DeviceLogin, Login, LoginError, LogoutOutcome, Summary, open_in_browser},
+    auth::{Auth, DeviceLogin, Login, LoginError, LoginSummary, LogoutOutcome, open_in_browser},
     base::visible,
     config::ServerConfig,
 };
@@ -46,7 +46,7 @@ async fn in_browser(
     server: &ServerConfig,
     typed: &LoginArguments,
 ) -> anyhow::Result<()> {
-    let mut login = auth.log_in(server, &typed.scope).await?;
+    let mut login = auth.begin_browser_login(server, &typed.scope).await?;
     let opened = !typed.no_browser && open_in_browser(login.address()).await;
     errln!("To log in to {}, open this address:", visible(&server.name));
     errln!("\n  {}\n", login.address());
@@ -170,7 +170,7 @@ pub(super) fn log_out(options: &Options, name: &str) -> anyhow::Result<ExitCode>
 const LAST: u64 = 253_402_300_799;
 
 /// Returns a description of a login.
-pub(super) fn described(login: &Summary) -> String {
+pub(super) fn described(login: &LoginSummary) -> String {
     let scopes = match first(&login.scopes) {
         scopes if scopes.is_empty() => "no scopes named".to_owned(),
         scopes => format!("scopes {scopes}"),

@@ -70,7 +70,7 @@ use crate::{
     upstream::watchdog,
 };
 use arguments::{Arguments, Command};
-use operate::Deed;
+use operate::ServerOperation;
 
 /// Exit code for errors in the arguments or in the config.
 const USAGE: u8 = 2;
@@ -193,9 +193,9 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::List { servers, json } => list::run(&options, &servers, json),
         Command::Login(typed) => login::log_in(&options, &typed),
         Command::Logout { server } => login::log_out(&options, &server),
-        Command::Load(named) => operate::run(&options, &named.servers, Deed::Load),
-        Command::Sleep(named) => operate::run(&options, &named.servers, Deed::Sleep),
-        Command::Reset(named) => operate::run(&options, &named.servers, Deed::Reset),
+        Command::Load(named) => operate::run(&options, &named.servers, ServerOperation::Load),
+        Command::Sleep(named) => operate::run(&options, &named.servers, ServerOperation::Sleep),
+        Command::Reset(named) => operate::run(&options, &named.servers, ServerOperation::Reset),
         Command::Refresh(typed) => refresh::run(&options, &typed),
         Command::Status { json } => status::run(&options, json),
         Command::Test { servers, json, limit } => test::run(&options, &servers, json, limit),

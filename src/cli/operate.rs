@@ -13,13 +13,13 @@ const MORE: Duration = Duration::from_secs(10);
 
 /// An operation on servers.
 #[derive(Clone, Copy)]
-pub(super) enum Deed {
+pub(super) enum ServerOperation {
     Load,
     Sleep,
     Reset,
 }
 
-impl Deed {
+impl ServerOperation {
     fn path(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -29,7 +29,11 @@ impl Deed {
     }
 }
 
-pub(super) fn run(options: &Options, servers: &[String], deed: Deed) -> anyhow::Result<ExitCode> {
+pub(super) fn run(
+    options: &Options,
+    servers: &[String],
+    operation: ServerOperation,
+) -> anyhow::Result<ExitCode> {
     if cfg!(not(unix)) {
         bail!("not supported on Windows yet: running instances cannot be reached");
     }
@@ -40,11 +44,11 @@ pub(super) fn run(options: &Options, servers: &[String], deed: Deed) -> anyhow::
         servers.iter().map(|name| settings::server(&config, name)).collect();
     let mut code = ExitCode::SUCCESS;
     for server in servers? {
-        let (name, patience) = (&server.name, server.timeouts.load + MORE);
+        let (name, timeout) = (&server.name, server.timeouts.load + MORE);
         let encoded =
             percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
-        let path = format!("/servers/{encoded}/{}", deed.path());
-        let answers = send_all::<ServerReport>(&file, &Method::POST, &path, patience)?;
+        let path = format!("/servers/{encoded}/{}", operation.path());
+        let answers = send_all::<ServerReport>(&file, &Method::POST, &path, timeout)?;
         if answers.is_empty() {
             bail!(
                 "no running instance uses {}: start one with `dormouse \

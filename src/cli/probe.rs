@@ -15,7 +15,7 @@ use super::{arguments::TimeLimit, signals};
 use crate::{
     auth::Auth,
     base::visible,
-    catalog::{Origin, ServerCatalog},
+    catalog::{LoadOrigin, ServerCatalog},
     config::{Config, ServerConfig, Settings, Startup},
     protocol::Era,
     upstream::{
@@ -167,7 +167,7 @@ fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn live(&self, _: Arc<ServerCatalog>, _: Origin, _: ChangeAudience) {}
+    fn live(&self, _: Arc<ServerCatalog>, _: LoadOrigin, _: ChangeAudience) {}
 
     fn learned(&self, _: &Arc<ServerCatalog>) {}
 

@@ -19,13 +19,13 @@ use super::{
 };
 use crate::{
     auth::Auth,
+    base::random_token,
     config::{Config, ConfigFile, HttpSettings},
     control::{self, ApiState, ChangeSender},
     downstream::{
         http::{self, HttpAccess},
         stdio_host,
     },
-    protocol::random_token,
     proxy::Fleet,
     upstream::Watchdog,
 };

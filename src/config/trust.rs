@@ -1,39 +1,45 @@
 //! The configs in working directories that may run commands (docs/design/security.md).
 
 use std::{
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use sha2::{Digest, Sha256};
 
 use super::ConfigError;
-use crate::base::hex;
+use crate::{
+    base::hex,
+    store::{FileStore, Store, lease_blocking},
+};
 
-/// One small file for each trusted config: its name is a hash of the path, its text a hash of the
-/// content.
-///
-/// Separate files need no lock between processes.
+/// Maximum size of a record: two hashes and a path.
+const MAX_RECORD_BYTES: u64 = 64 * 1024;
+
+/// The trusted configs. A record is named by a hash of the path, and its first line is a hash of
+/// the content.
 #[derive(Clone, Debug)]
 pub(crate) struct TrustStore {
-    directory: PathBuf,
+    store: Arc<dyn Store>,
 }
 
 impl TrustStore {
     pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+        Self { store: Arc::new(FileStore::new(directory)) }
     }
 
     /// Returns whether exactly this content of this file was trusted.
     pub(crate) fn trusts(&self, config: &Path, content: &[u8]) -> bool {
         let fingerprint = fingerprint(content);
-        std::fs::read_to_string(self.record_of(config))
-            .is_ok_and(|recorded| recorded.lines().next() == Some(&fingerprint))
+        let record = self.store.get(&place_fingerprint(config), MAX_RECORD_BYTES);
+        let record = record.ok().flatten().and_then(|record| String::from_utf8(record).ok());
+        record.is_some_and(|record| record.lines().next() == Some(&fingerprint))
     }
 
     /// Returns whether any content of this file was trusted.
     pub(super) fn knows(&self, config: &Path) -> bool {
-        self.record_of(config).is_file()
+        self.store.exists(&place_fingerprint(config))
     }
 
     /// Records that this content of this file is trusted from now on.
@@ -42,19 +48,17 @@ impl TrustStore {
     /// If the record cannot be written.
     pub(crate) fn trust(&self, config: &Path, content: &[u8]) -> Result<(), ConfigError> {
         self.record(config, content)
-            .map_err(|source| ConfigError::TrustStore { path: self.directory.clone(), source })
+            .map_err(|source| ConfigError::TrustStore { path: self.store.place(""), source })
     }
 
     fn record(&self, config: &Path, content: &[u8]) -> io::Result<()> {
-        std::fs::create_dir_all(&self.directory)?;
-        let mut record = tempfile::NamedTempFile::new_in(&self.directory)?;
-        writeln!(record, "{}\n{}", fingerprint(content), absolute(config).display())?;
-        record.persist(self.record_of(config))?;
-        Ok(())
-    }
-
-    fn record_of(&self, config: &Path) -> PathBuf {
-        self.directory.join(place_fingerprint(config))
+        let name = place_fingerprint(config);
+        let path = absolute(config);
+        let mut record = format!("{}\n", fingerprint(content)).into_bytes();
+        record.extend_from_slice(path.as_os_str().as_encoded_bytes());
+        record.push(b'\n');
+        let _lease = lease_blocking(self.store.as_ref(), "lock")?;
+        self.store.put(&name, &record)
     }
 }
 

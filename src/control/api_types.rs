@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::ChangeError;
 use crate::{
-    catalog::Stock,
+    catalog::ToolSummary,
     proxy::{CallEnding, EndedCall, OperateError},
 };
 
@@ -44,11 +44,10 @@ pub(crate) struct Switch {
 
 /// A tool, and whose it is.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ToolOf")]
 pub(crate) struct ServerTool {
     pub server: String,
     #[serde(flatten)]
-    pub tool: Stock,
+    pub tool: ToolSummary,
 }
 
 /// A call that has ended.
@@ -84,7 +83,6 @@ impl CallReport {
 
 /// Why something was not done.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Refused")]
 pub(crate) struct ApiError {
     #[serde(skip)]
     status: StatusCode,

@@ -18,7 +18,6 @@ pub(crate) enum ConfigChange {
 /// What came of it, by the names of servers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Changed")]
 pub(crate) struct AppliedChange {
     pub added: Vec<String>,
     /// Started anew.

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Auth, Summary},
+    auth::{Auth, LoginSummary},
     catalog::{Cache, Inventory},
     config::ServerConfig,
     proxy::{Fleet, Overview},
@@ -19,7 +19,6 @@ use crate::{
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Report")]
 pub(crate) struct StatusReport {
     /// `null` where none runs, and what is known from other runs is reported.
     pub pid: Option<u32>,
@@ -53,7 +52,7 @@ pub(crate) struct ServerReport {
     /// About what a model would count for the definitions of its shown tools.
     pub tokens: Option<usize>,
     /// `null` where nobody is logged in.
-    pub login: Option<Summary>,
+    pub login: Option<LoginSummary>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::reply_channel::OpenResponse;
 use crate::{
     catalog::Changes,
-    protocol::{Client, Meta, method},
+    protocol::{ClientIdentity, Meta, method},
     wire::{Id, Notification, Raw, edit},
 };
 
@@ -19,15 +19,15 @@ pub(super) enum HostState {
     #[default]
     Silent,
     /// The host has sent `initialize`. It receives no notifications until it is ready.
-    Initializing(Arc<Client>),
+    Initializing(Arc<ClientIdentity>),
     /// A legacy session, which receives a notification of every change.
-    Initialized(Arc<Client>),
+    Initialized(Arc<ClientIdentity>),
     /// The host has sent a modern request. It receives the notifications that it subscribes to.
-    Modern { client: Arc<Client>, listens: Vec<ListenStream> },
+    Modern { client: Arc<ClientIdentity>, listens: Vec<ListenStream> },
 }
 
 impl HostState {
-    pub(super) fn client(&self) -> Option<&Arc<Client>> {
+    pub(super) fn client(&self) -> Option<&Arc<ClientIdentity>> {
         match self {
             Self::Silent => None,
             Self::Initializing(client)
@@ -45,7 +45,7 @@ impl HostState {
     }
 
     /// Records a modern request, and the client that it names.
-    pub(super) fn record_modern_request(&mut self, said: &Client) {
+    pub(super) fn record_modern_request(&mut self, said: &ClientIdentity) {
         match self {
             Self::Modern { client, .. } if **client == *said => {}
             Self::Modern { client, .. } => *client = Arc::new(said.detached()),
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn ready_legacy_host_receives_every_change() {
-        let mut state = HostState::Initializing(Arc::new(Client::ourselves()));
+        let mut state = HostState::Initializing(Arc::new(ClientIdentity::ourselves()));
         assert!(state.announcements(ALL).is_empty());
         state.mark_ready();
         assert_eq!(
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn modern_host_receives_its_subscriptions_with_the_stream_id() {
         let mut state = HostState::default();
-        state.record_modern_request(&Client::ourselves());
+        state.record_modern_request(&ClientIdentity::ourselves());
         assert!(state.announcements(ALL).is_empty());
         let id = Id::new(Raw::parse("\"s\"").unwrap()).unwrap();
         let params = Raw::parse(

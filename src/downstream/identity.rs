@@ -72,6 +72,10 @@ impl ToolListSync {
     /// Waits until the host was given a list that it requested after announcement `number`.
     pub(super) async fn wait_for_listing(&self, number: u64) {
         // The sender lives as long as `self`.
-        let _ = self.listed.subscribe().wait_for(|relisted| *relisted >= number).await;
+        let _ = self
+            .listed
+            .subscribe()
+            .wait_for(|tool_list_fetched| *tool_list_fetched >= number)
+            .await;
     }
 }

@@ -25,8 +25,8 @@ use crate::{
     catalog::Changes,
     peer::{MessageHandler, Peer, UnexpectedMessage},
     protocol::{
-        Client, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize, error,
-        extension, method,
+        ClientIdentity, Era, MODERN_VERSION, Meta, adapt, answer_discover, answer_initialize,
+        error, extension, method,
     },
     proxy::{Caller, Endpoint, Fleet, Host, HostId, Principal, Subscriber, User},
     wire::{Id, InvalidMessage, Notification, Raw, Request, edit},
@@ -111,7 +111,7 @@ impl Session {
         reply: &ReplyChannel,
     ) -> Result<Caller, Raw> {
         let mut state = self.state.lock();
-        let client = if let Some(client) = meta.and_then(Client::from_meta) {
+        let client = if let Some(client) = meta.and_then(ClientIdentity::from_meta) {
             if client.version != MODERN_VERSION.as_str() {
                 return Err(error::unsupported_version(&client.version));
             }
@@ -136,7 +136,7 @@ impl Session {
     /// Handles `initialize`. The answer may have to wait if the session is for a single server.
     fn initialize(self: &Arc<Self>, request: &Request, meta: Option<&Raw>, reply: &ReplyChannel) {
         let params = request.params.clone().unwrap_or_else(Raw::empty_object);
-        let client = Arc::new(Client::from_initialize(&params).detached());
+        let client = Arc::new(ClientIdentity::from_initialize(&params).detached());
         *self.state.lock() = HostState::Initializing(client.clone());
         self.opened.send_replace(true);
         let caller = Caller::new(self.clone(), client, reply.peer.clone(), request, meta);
@@ -425,7 +425,7 @@ impl Host for Session {
         self.identity.endpoint
     }
 
-    fn client(&self) -> Option<Arc<Client>> {
+    fn client(&self) -> Option<Arc<ClientIdentity>> {
         self.state.lock().client().cloned()
     }
 
@@ -455,7 +455,7 @@ impl Host for Session {
         self.identity.tool_list_sync.announced()
     }
 
-    fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    fn tool_list_fetched(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.identity.tool_list_sync.wait_for_listing(number))
     }
 

@@ -7,7 +7,7 @@
 use rmcp::model::ErrorCode;
 use serde_json::json;
 
-use super::{Client, Era, LogLevel, Meta, client_meta, implementation, method};
+use super::{ClientIdentity, Era, LogLevel, Meta, client_meta, implementation, method};
 use crate::wire::{Outcome, Raw, edit};
 
 /// The `_meta` members of a modern request that a legacy server does not know.
@@ -31,7 +31,7 @@ const CACHEABLE_METHODS: [&str; 8] = [
 ///
 /// `level` is the minimum level of log messages that a legacy client has requested.
 pub(crate) fn params(
-    client: &Client,
+    client: &ClientIdentity,
     server_era: Era,
     level: Option<LogLevel>,
     params: Option<Raw>,
@@ -40,8 +40,10 @@ pub(crate) fn params(
         (Era::Modern, Era::Legacy) => params.map(|params| without_modern_meta(&params)),
         (Era::Legacy, Era::Modern) => {
             let params = params.unwrap_or_else(Raw::empty_object);
-            let client =
-                Client { capabilities: client.capabilities_for(server_era), ..client.clone() };
+            let client = ClientIdentity {
+                capabilities: client.capabilities_for(server_era),
+                ..client.clone()
+            };
             let params = with_modern_meta(&client, &params);
             Some(match level {
                 Some(level) => {
@@ -56,7 +58,7 @@ pub(crate) fn params(
 }
 
 /// Adds the `_meta` of a modern request of `client`, or of dormouse itself, to `params`.
-pub(crate) fn with_modern_meta(client: &Client, params: &Raw) -> Raw {
+pub(crate) fn with_modern_meta(client: &ClientIdentity, params: &Raw) -> Raw {
     let meta = client_meta(client);
     edit::set_within(params, "_meta", &meta.each_ref().map(|(key, value)| (*key, value)))
 }
@@ -186,8 +188,8 @@ mod tests {
 
     #[test]
     fn params_are_translated_between_eras() {
-        let legacy = Client::ourselves();
-        let modern = Client { era: Era::Modern, ..Client::ourselves() };
+        let legacy = ClientIdentity::ourselves();
+        let modern = ClientIdentity { era: Era::Modern, ..ClientIdentity::ourselves() };
         let plain = r#"{"name":"t","n":1e2}"#;
         for (client, to, given, expected) in [
             (&legacy, Era::Legacy, plain, plain.to_owned()),

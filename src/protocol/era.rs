@@ -49,7 +49,7 @@ impl Meta {
 /// The identity and capabilities of a host, sent once in `initialize` or in the `_meta` of each
 /// modern request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Client {
+pub(crate) struct ClientIdentity {
     pub era: Era,
     pub version: String,
     /// `clientInfo`, if the host sent it.
@@ -58,7 +58,7 @@ pub(crate) struct Client {
     pub capabilities: Raw,
 }
 
-impl Client {
+impl ClientIdentity {
     /// Returns the identity for dormouse's own requests. It declares no capabilities, since a
     /// server's question to dormouse itself cannot be answered.
     pub(crate) fn ourselves() -> Self {

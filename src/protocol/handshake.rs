@@ -5,8 +5,8 @@ use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
 
 use super::{
-    Client, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, adapt, era::MAX_CAPABILITIES_BYTES, error,
-    extension, implementation, supported_versions,
+    ClientIdentity, Era, LEGACY_VERSIONS, MODERN_VERSION, Meta, adapt, era::MAX_CAPABILITIES_BYTES,
+    error, extension, implementation, supported_versions,
 };
 use crate::wire::{Outcome, Raw, edit};
 
@@ -83,7 +83,8 @@ pub(crate) fn initialize_params(capabilities: &Raw, info: Option<&Raw>) -> Raw {
 /// Returns the `params` of dormouse's own `server/discover`. `info` is the same as in
 /// [`initialize_params`].
 pub(crate) fn discover_params(capabilities: &Raw, info: Option<Raw>) -> Raw {
-    let us = Client { capabilities: capabilities.clone(), info, ..Client::ourselves() };
+    let us =
+        ClientIdentity { capabilities: capabilities.clone(), info, ..ClientIdentity::ourselves() };
     adapt::with_modern_meta(&us, &Raw::empty_object())
 }
 
@@ -97,7 +98,7 @@ pub struct Greeting {
     /// The server's own description, or else its title.
     pub about: Option<String>,
     /// The whole result as the server sent it; `None` if it is too long, or was not stored.
-    pub said: Option<Raw>,
+    pub answer: Option<Raw>,
 }
 
 /// Maximum length of a handshake result that is stored as it was sent, in bytes.
@@ -138,7 +139,7 @@ pub(crate) fn read_initialize(result: &Raw) -> Result<Greeting, String> {
         capabilities: capabilities(result)?,
         instructions: edit::get_str(result, "instructions"),
         about: edit::get(result, "serverInfo").and_then(|info| about(&info)),
-        said: said(result),
+        answer: detached_answer(result),
     })
 }
 
@@ -202,11 +203,11 @@ fn read_discover_result(result: &Raw) -> DiscoverAnswer {
         about: edit::get(result, "_meta")
             .and_then(|meta| edit::get(&meta, Meta::SERVER_INFO))
             .and_then(|info| about(&info)),
-        said: said(result),
+        answer: detached_answer(result),
     })
 }
 
-fn said(result: &Raw) -> Option<Raw> {
+fn detached_answer(result: &Raw) -> Option<Raw> {
     (result.len() <= MAX_RESULT_BYTES).then(|| result.detached())
 }
 

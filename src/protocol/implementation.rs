@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, MODERN_VERSION, Meta};
+use super::{ClientIdentity, MODERN_VERSION, Meta};
 use crate::wire::Raw;
 
 /// Returns the name and version of dormouse, as `serverInfo` for hosts and as `clientInfo` for
@@ -12,7 +12,7 @@ pub(crate) fn implementation() -> Value {
 }
 
 /// Returns the `_meta` members that every modern request of dormouse carries.
-pub(crate) fn client_meta(client: &Client) -> [(&'static str, Raw); 3] {
+pub(crate) fn client_meta(client: &ClientIdentity) -> [(&'static str, Raw); 3] {
     let info = client.info.clone().unwrap_or_else(|| Raw::encode(&implementation()));
     [
         (Meta::PROTOCOL_VERSION, Raw::encode(MODERN_VERSION.as_str())),

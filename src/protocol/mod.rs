@@ -10,17 +10,15 @@ mod implementation;
 mod level;
 pub(crate) mod method;
 mod pagination;
-mod random_token;
 mod relayed_handshake;
 pub(crate) mod request_headers;
 pub(crate) mod task;
 
 pub use era::Era;
-pub(crate) use era::{Client, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
+pub(crate) use era::{ClientIdentity, LEGACY_VERSIONS, MODERN_VERSION, Meta, supported_versions};
 pub(crate) use implementation::{client_meta, implementation};
 pub(crate) use level::LogLevel;
 pub(crate) use pagination::has_cursor;
-pub(crate) use random_token::random_token;
 pub(crate) use relayed_handshake::introduced;
 
 pub use handshake::Greeting;

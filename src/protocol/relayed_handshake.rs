@@ -10,15 +10,15 @@ use crate::wire::{Raw, edit};
 /// `version` is the protocol version that the host requested. Returns `None` if the server's result
 /// was not stored.
 pub(crate) fn introduced(greeting: &Greeting, host_era: Era, version: &str) -> Option<Raw> {
-    let said = greeting.said.as_ref()?;
+    let answer = greeting.answer.as_ref()?;
     let versions = Raw::encode(&supported_versions());
     let answered = Raw::encode(handshake::answered_version(version));
     Some(match (greeting.era, host_era) {
-        (Era::Legacy, Era::Legacy) => edit::set(said, "protocolVersion", &answered),
-        (Era::Modern, Era::Modern) => edit::set(said, "supportedVersions", &versions),
+        (Era::Legacy, Era::Legacy) => edit::set(answer, "protocolVersion", &answered),
+        (Era::Modern, Era::Modern) => edit::set(answer, "supportedVersions", &versions),
         (Era::Modern, Era::Legacy) => {
             let [capabilities, instructions, meta] =
-                edit::get_each(said, ["capabilities", "instructions", "_meta"]);
+                edit::get_each(answer, ["capabilities", "instructions", "_meta"]);
             let info = meta.and_then(|meta| edit::get(&meta, Meta::SERVER_INFO));
             let info = info.unwrap_or_else(|| Raw::encode(&super::implementation()));
             let capabilities = capabilities.unwrap_or_else(Raw::empty_object);
@@ -33,7 +33,7 @@ pub(crate) fn introduced(greeting: &Greeting, host_era: Era, version: &str) -> O
         }
         (Era::Legacy, Era::Modern) => {
             let [capabilities, instructions, info] =
-                edit::get_each(said, ["capabilities", "instructions", "serverInfo"]);
+                edit::get_each(answer, ["capabilities", "instructions", "serverInfo"]);
             let capabilities = capabilities.unwrap_or_else(Raw::empty_object);
             let capabilities = edit::without(&capabilities, &["tasks"]);
             let mut members =

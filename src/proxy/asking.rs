@@ -16,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::Caller;
 use crate::{
     peer::{CallError, CallOptions, Peer},
-    protocol::{Client, Era, method},
+    protocol::{ClientIdentity, Era, method},
     wire::{Outcome, Raw, edit},
 };
 use states::{ServerStates, States};
@@ -74,7 +74,7 @@ impl HostQuestion {
 
 /// Returns whether a host has declared that it answers questions of this method; `None` for methods
 /// that need no declaration.
-pub(super) fn is_declared(client: &Client, method: &str) -> Option<bool> {
+pub(super) fn is_declared(client: &ClientIdentity, method: &str) -> Option<bool> {
     let capability = match method {
         method::SAMPLING_CREATE_MESSAGE => "sampling",
         method::ELICITATION_CREATE => "elicitation",

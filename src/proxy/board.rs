@@ -12,14 +12,14 @@ use tokio_util::task::TaskTracker;
 use super::{Endpoint, Principal, Viewer};
 use crate::{
     base::{Lock, run_blocking},
-    catalog::{Changes, Exposed, Origin, Presence, ServerId, Snapshot},
+    catalog::{Changes, ExposedCatalog, LoadOrigin, OfferChoice, Presence, ServerId, Snapshot},
     config::{self, Listing, Settings},
     surface::{Action, Apps, View},
     wire::Raw,
 };
 use app_reads::AppReads;
 use loads::SessionLoads;
-use views::{ToolList, Views, VisibleServers};
+use views::{ToolList, Views};
 
 /// The one snapshot that is in force. The board knows no connection: what hosts see depends on
 /// their [`Viewer`] alone.
@@ -55,12 +55,12 @@ impl Board {
 
     /// Returns the part of the snapshot that an endpoint shows, with what all hosts have loaded.
     pub(super) fn snapshot_at(&self, endpoint: Endpoint) -> Arc<Snapshot> {
-        self.views.snapshot(&self.snapshot(), VisibleServers { only: endpoint.only, loaded: None })
+        self.views.snapshot(&self.snapshot(), OfferChoice { only: endpoint.only, loaded: None })
     }
 
     /// Returns the part of any snapshot that a host sees.
     pub(super) fn seen_in(&self, snapshot: &Arc<Snapshot>, viewer: Viewer) -> Arc<Snapshot> {
-        self.views.snapshot(snapshot, self.seen(viewer))
+        self.views.snapshot(snapshot, self.choice(viewer))
     }
 
     /// Returns a snapshot in the form in which a host sees it.
@@ -93,15 +93,15 @@ impl Board {
     /// Returns the tool list of a host. It is composed once for all hosts that see the same.
     pub(super) fn tools(&self, viewer: Viewer) -> Arc<ToolList> {
         let snapshot = self.snapshot();
-        let (seen, form) = (self.seen(viewer), (viewer.endpoint.surface, viewer.shows_apps));
-        self.views.tools(&snapshot, (seen.clone(), form), || {
-            let snapshot = self.views.snapshot(&snapshot, seen);
+        let (choice, form) = (self.choice(viewer), (viewer.endpoint.surface, viewer.shows_apps));
+        self.views.tools(&snapshot, (choice.clone(), form), || {
+            let snapshot = self.views.snapshot(&snapshot, choice);
             self.view(viewer, &snapshot).tools()
         })
     }
 
-    fn seen(&self, viewer: Viewer) -> VisibleServers {
-        VisibleServers { only: viewer.endpoint.only, loaded: self.loads.of(viewer.principal) }
+    fn choice(&self, viewer: Viewer) -> OfferChoice {
+        OfferChoice { only: viewer.endpoint.only, loaded: self.loads.of(viewer.principal) }
     }
 
     /// Begins a publication. No other can begin before the returned value is dropped.
@@ -112,13 +112,13 @@ impl Board {
     /// Returns whether a server is loaded for a host, or needs no load.
     pub(super) fn has_loaded(&self, viewer: Viewer, server: ServerId) -> bool {
         let snapshot = self.snapshot();
-        let view = snapshot.view(server);
-        view.is_some_and(|view| self.concerns(viewer, server, &view.presence))
+        let offer = snapshot.offer(server);
+        offer.is_some_and(|offer| self.concerns(viewer, server, &offer.presence))
     }
 
     /// Returns whether a host is told that a server has this presence.
     pub(super) fn concerns(&self, viewer: Viewer, server: ServerId, presence: &Presence) -> bool {
-        let is_a_load = matches!(presence, Presence::Live { origin: Origin::HostsRequest, .. });
+        let is_a_load = matches!(presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. });
         viewer.endpoint.shows(server)
             && (!is_a_load || self.loads.are_seen_by(viewer.principal, server))
     }
@@ -129,8 +129,8 @@ impl Board {
         if !self.loads.add(principal, server) {
             return None;
         }
-        match self.snapshot().view(server).map(|view| &view.presence) {
-            Some(Presence::Live { exposed, origin: Origin::HostsRequest }) => {
+        match self.snapshot().offer(server).map(|offer| &offer.presence) {
+            Some(Presence::Live { exposed, origin: LoadOrigin::HostsRequest }) => {
                 Some(exposed.catalog.brings())
             }
             _ => None,
@@ -170,12 +170,12 @@ impl Publication<'_> {
     }
 
     /// Adds what is known of servers that have not been loaded.
-    pub(super) fn recall(&self, known: Vec<(ServerId, Arc<Exposed>)>) {
+    pub(super) fn recall(&self, known: Vec<(ServerId, Arc<ExposedCatalog>)>) {
         self.swap(self.board.snapshot().recalled(known));
     }
 
     /// Shows what hybrid servers had in another run.
-    pub(super) fn seed(&self, seeds: Vec<(ServerId, Arc<Exposed>)>) -> Arc<Snapshot> {
+    pub(super) fn seed(&self, seeds: Vec<(ServerId, Arc<ExposedCatalog>)>) -> Arc<Snapshot> {
         self.swap(self.board.snapshot().seeded(seeds))
     }
 
@@ -193,7 +193,7 @@ impl Publication<'_> {
     ) -> Option<Presented> {
         let before = self.board.snapshot();
         let position = before.position(server)?;
-        let was = &before.servers[position].presence;
+        let was = &before.offers[position].presence;
         let presence = presence(was)?;
         let is_new = !matches!(was, Presence::Live { .. });
         let origin = match &presence {
@@ -202,12 +202,12 @@ impl Publication<'_> {
         };
         let is_listed = match before.settings.lists.listing {
             Listing::Growing => true,
-            Listing::Stable => origin == Some(Origin::OwnAccord),
+            Listing::Stable => origin == Some(LoadOrigin::OwnAccord),
         };
         let (after, changes) = before.with(position, presence.clone());
         let snapshot = self.swap(after);
         let changes = if is_listed { changes } else { Changes::default() };
-        let is_loaded = is_new && origin == Some(Origin::HostsRequest);
+        let is_loaded = is_new && origin == Some(LoadOrigin::HostsRequest);
         Some(Presented { snapshot, position, presence, changes, is_new, is_loaded })
     }
 }

@@ -8,7 +8,9 @@ use super::{
 };
 use crate::{
     base::run_blocking,
-    catalog::{Exposed, Naming, Presence, ServerCatalog, ServerId, ServerView, hidden_characters},
+    catalog::{
+        ExposedCatalog, Naming, Offer, Presence, ServerCatalog, ServerId, hidden_characters,
+    },
     config::{Pin, ServerConfig, Startup},
     upstream::{ChangeAudience, Recalled, declared_names},
 };
@@ -21,7 +23,7 @@ pub(super) fn expose(
     fleet: &Fleet,
     server: ServerId,
     catalog: &Arc<ServerCatalog>,
-) -> Arc<Exposed> {
+) -> Arc<ExposedCatalog> {
     let snapshot = fleet.board.snapshot();
     let naming = snapshot.position(server).map(|at| snapshot.naming(at));
     // A server that the config no longer has is shown under no name.
@@ -36,9 +38,9 @@ pub(super) fn expose_as(
     catalog: &Arc<ServerCatalog>,
     config: &ServerConfig,
     naming: Naming<'_>,
-) -> Arc<Exposed> {
+) -> Arc<ExposedCatalog> {
     let blocked = fleet.memory.blocked(server, catalog);
-    Arc::new(Exposed::new(catalog, config, &blocked, naming))
+    Arc::new(ExposedCatalog::new(catalog, config, &blocked, naming))
 }
 
 /// Checks whether withheld tools have been approved since.
@@ -56,7 +58,7 @@ fn reread_pins(fleet: &Fleet, server: ServerId) {
 
 fn expose_anew(fleet: &Fleet, server: ServerId) {
     let (roster, snapshot) = (fleet.servers.roster(), fleet.board.snapshot());
-    let Some(view) = snapshot.view(server) else { return };
+    let Some(view) = snapshot.offer(server) else { return };
     if let Some(known) = &view.known {
         publishing::publish_recalled(
             fleet,
@@ -195,9 +197,8 @@ pub(super) async fn recall_all(fleet: &Fleet) {
     }
     let Some(owned) = fleet.this.upgrade() else { return };
     let reading = run_blocking(move || {
-        let is_unloaded =
-            |view: &&Arc<ServerView>| matches!(view.presence, Presence::Offered { .. });
-        let unloaded = snapshot.servers.iter().filter(is_unloaded).map(|view| view.id);
+        let is_unloaded = |view: &&Arc<Offer>| matches!(view.presence, Presence::Offered { .. });
+        let unloaded = snapshot.offers.iter().filter(is_unloaded).map(|view| view.server);
         let known = unloaded.filter_map(|server| {
             let recalled = recall(&owned, roster.shared(server))?;
             Some((server, expose(&owned, server, &recalled.catalog)))

@@ -9,7 +9,7 @@ use super::{
     resources, tasks,
 };
 use crate::{
-    catalog::{Resolved, ResourceRoute, ServerId},
+    catalog::{ResourceRoute, ServerId, ToolResolution},
     config::Mask,
     protocol::{adapt, error, extension, has_cursor, method},
     surface::shortened,
@@ -69,7 +69,7 @@ fn with_extension(fleet: &Fleet, caller: &Caller, method: &str) -> Vec<ServerId>
     let declaring: Vec<(ServerId, Vec<String>)> = snapshot
         .live()
         .map(|(_, view, exposed)| {
-            (view.id, extension::declared(&exposed.catalog.greeting.capabilities))
+            (view.server, extension::declared(&exposed.catalog.greeting.capabilities))
         })
         .collect();
     let having = |is_meant: &dyn Fn(&String) -> bool| -> Vec<ServerId> {
@@ -230,10 +230,10 @@ fn about_tool(
 ) -> Option<(ServerId, Raw)> {
     let name = edit::get_str(params, "name")?;
     let snapshot = fleet.board.snapshot_for(caller.viewer());
-    let Resolved::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
+    let ToolResolution::Tool(at) = snapshot.tools().resolve_tool(&name) else { return None };
     let (view, tool) = snapshot.tools().tool(at);
     let params = edit::set(params, "name", &Raw::encode(&tool.name));
-    having.contains(&view.id).then_some((view.id, params))
+    having.contains(&view.server).then_some((view.server, params))
 }
 
 fn no_such_method(fleet: &Fleet, method: &str, having: &[ServerId]) -> Raw {

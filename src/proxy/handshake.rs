@@ -32,7 +32,7 @@ impl Fleet {
         let mut offered = Raw::encode(&offered_capabilities());
         let snapshot = self.board.snapshot_for(Viewer::of(host));
         if host.endpoint().only.is_some() {
-            for exposed in snapshot.servers.iter().filter_map(|server| server.exposed()) {
+            for exposed in snapshot.offers.iter().filter_map(|server| server.exposed()) {
                 offered = with_missing(&offered, &exposed.catalog.greeting.capabilities);
             }
             return offered;
@@ -71,14 +71,15 @@ async fn greeting_of_sole(fleet: &Fleet, caller: &Caller) -> Option<Result<Greet
     let own = fleet.servers.existing(fleet.instance(server, caller));
     if fleet.servers.config(server).isolation == Isolation::Session {
         let known = own.and_then(|own| own.catalog()).map(|catalog| catalog.greeting.clone());
-        if let Some(greeting) = known.filter(|greeting| greeting.said.is_some()) {
+        if let Some(greeting) = known.filter(|greeting| greeting.answer.is_some()) {
             return Some(Ok(greeting));
         }
         return greeting_of_started(fleet, server, caller).await;
     }
     let snapshot = fleet.board.snapshot_for(caller.viewer());
-    if let Some(Presence::Live { exposed, .. }) = snapshot.view(server).map(|view| &view.presence)
-        && exposed.whole.greeting.said.is_some()
+    if let Some(Presence::Live { exposed, .. }) =
+        snapshot.offer(server).map(|offer| &offer.presence)
+        && exposed.whole.greeting.answer.is_some()
     {
         return Some(Ok(exposed.whole.greeting.clone()));
     }

@@ -12,7 +12,7 @@ use super::Endpoint;
 use crate::{
     catalog::Changes,
     peer::{Peer, ProgressSink},
-    protocol::{Client, Era, LogLevel, extension, method},
+    protocol::{ClientIdentity, Era, LogLevel, extension, method},
     wire::{Raw, Request, edit},
 };
 
@@ -50,7 +50,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     fn endpoint(&self) -> Endpoint;
 
     /// Returns what the host has said of itself; `None` before its handshake.
-    fn client(&self) -> Option<Arc<Client>>;
+    fn client(&self) -> Option<Arc<ClientIdentity>>;
 
     /// Returns whether the host's user sits at this machine, as far as can be told.
     fn is_on_this_machine(&self) -> bool;
@@ -65,7 +65,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     fn tool_lists_announced(&self) -> u64;
 
     /// Resolves when the host has got a tool list that it requested after announcement `number`.
-    fn relisted(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    fn tool_list_fetched(&self, number: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// Passes on `notifications/resources/updated` for a resource that it has subscribed to.
     fn resource_updated(&self, uri: &str, params: &Raw);
@@ -100,7 +100,7 @@ impl Viewer {
 pub(crate) struct Caller {
     pub host: Arc<dyn Host>,
     /// The host's own description; a modern host gives one with each request.
-    pub client: Arc<Client>,
+    pub client: Arc<ClientIdentity>,
     /// The connection for messages that belong to this request.
     pub peer: Peer,
     /// The host's progress token, if it wants progress.
@@ -117,7 +117,7 @@ impl Caller {
     /// `meta` is the `_meta` of the request.
     pub(crate) fn new(
         host: Arc<dyn Host>,
-        client: Arc<Client>,
+        client: Arc<ClientIdentity>,
         peer: Peer,
         request: &Request,
         meta: Option<&Raw>,

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::Principal;
 use crate::{
-    base::Lock,
+    base::{Lock, random_token},
     config::ServerConfig,
-    protocol::{error, random_token},
+    protocol::error,
     wire::{Outcome, Raw, edit},
 };
 

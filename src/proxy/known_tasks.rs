@@ -133,7 +133,7 @@ pub(super) fn owner(caller: &Caller) -> Owner {
 /// not requested a task.
 pub(super) fn as_required_task(fleet: &Fleet, server: ServerId, params: &Raw) -> Option<Raw> {
     let snapshot = fleet.board.snapshot();
-    let catalog = &snapshot.view(server)?.exposed()?.catalog;
+    let catalog = &snapshot.offer(server)?.exposed()?.catalog;
     let name = edit::get_str(params, "name").unwrap_or_default();
     let tool = catalog.tools.iter().find(|tool| tool.name == name);
     let support = tool.and_then(|tool| edit::get(&tool.raw, "execution"));

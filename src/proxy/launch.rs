@@ -54,7 +54,7 @@ impl Fleet {
         };
         let settings = Arc::new(settings);
         let loads = storage.loads.filter(|_| settings.loading.remember_loads);
-        let memory = Memory::new(storage.catalogs, loads.map(RememberedLoads::at));
+        let memory = Memory::new(storage.catalogs, loads.as_deref().map(RememberedLoads::at));
         let asking = Asking::new(context.tasks.clone(), context.stop.clone());
         let fleet = Arc::new_cyclic(|this| {
             let fleet = this.clone();

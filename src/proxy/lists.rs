@@ -119,7 +119,7 @@ async fn load_sole(fleet: &Fleet, caller: &Caller) -> Result<(), Raw> {
         return Ok(());
     };
     let snapshot = fleet.board.snapshot_for(caller.viewer());
-    let presence = snapshot.view(server).map(|view| &view.presence);
+    let presence = snapshot.offer(server).map(|offer| &offer.presence);
     // An eager server is being connected and is announced then, unless a user has to act for that.
     let upstream = fleet.servers.existing(fleet.instance(server, caller));
     let is_own = fleet.servers.config(server).isolation == Isolation::Session;

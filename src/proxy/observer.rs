@@ -9,7 +9,7 @@ use super::{
     Event, Fleet, catalogs, declared, instance::Instance, notifications, publishing, questions,
 };
 use crate::{
-    catalog::{Origin, Presence, ServerCatalog, ServerId},
+    catalog::{LoadOrigin, Presence, ServerCatalog, ServerId},
     protocol::Era,
     upstream::{ChangeAudience, Observer, Question, Recalled},
     wire::{Notification, Raw},
@@ -31,7 +31,7 @@ impl InstanceObserver {
 }
 
 impl Observer for InstanceObserver {
-    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: ChangeAudience) {
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience) {
         self.tell(|fleet, server| {
             fleet.memory.tell_learned();
             let exposed = catalogs::expose(fleet, server, &catalog);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Fleet, instance::Instance};
 use crate::{
-    auth::Summary,
+    auth::LoginSummary,
     catalog::{Inventory, ServerId},
     config::ServerConfig,
     upstream::{Phase, Status, Upstream},
@@ -20,7 +20,7 @@ pub(crate) struct Overview {
     /// The parts of the catalog; `None` if no catalog is known.
     pub inventory: Option<Inventory>,
     /// The login; `None` if no user is logged in.
-    pub login: Option<Summary>,
+    pub login: Option<LoginSummary>,
 }
 
 pub(super) fn overview_of(

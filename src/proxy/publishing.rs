@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Fleet, Host, Principal, Viewer, events::Event, instance::Instance, servers::Roster};
 use crate::{
     base::run_blocking,
-    catalog::{Collision, Exposed, Presence, ServerId, Snapshot},
+    catalog::{Collision, ExposedCatalog, Presence, ServerId, Snapshot},
     config::Mask,
     surface::shortened,
     upstream::ChangeAudience,
@@ -51,7 +51,7 @@ pub(super) fn publish(
 
 /// Publishes the last catalogs of hybrid servers. Hosts are not told: the catalogs are there
 /// from the start.
-pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(ServerId, Arc<Exposed>)>) {
+pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(ServerId, Arc<ExposedCatalog>)>) {
     if seeds.is_empty() {
         return;
     }
@@ -66,7 +66,7 @@ pub(super) fn publish_seeds(fleet: &Fleet, seeds: Vec<(ServerId, Arc<Exposed>)>)
 pub(super) fn publish_recalled(
     fleet: &Fleet,
     roster: &Arc<Roster>,
-    known: Vec<(ServerId, Arc<Exposed>)>,
+    known: Vec<(ServerId, Arc<ExposedCatalog>)>,
 ) {
     let publication = fleet.board.publish();
     if Arc::ptr_eq(&fleet.servers.roster(), roster) {
@@ -96,7 +96,7 @@ pub(super) fn loaded_by(fleet: &Fleet, principal: Principal, server: ServerId) {
 fn report_collisions(fleet: &Fleet, snapshot: &Snapshot, is_new: impl Fn(usize) -> bool) {
     for Collision { servers, text } in snapshot.collisions(is_new).into_iter().take(MAX_REPORTED) {
         let mask = |text: String, server: usize| {
-            Mask::of(&fleet.servers.config(snapshot.servers[server].id)).masked(&text)
+            Mask::of(&fleet.servers.config(snapshot.offers[server].server)).masked(&text)
         };
         let text = servers.into_iter().fold(text, mask);
         tracing::warn!("{}", shortened(&text, MAX_REPORT));
@@ -109,8 +109,8 @@ fn remember_load(fleet: &Fleet, server: ServerId) {
     let name = fleet.servers.config(server).name.clone();
     fleet.context.tasks.spawn(run_blocking(move || {
         if let Err(error) = remembered.add(name) {
-            let path = remembered.path().display();
-            tracing::warn!(%path, %error, "cannot store the loaded servers");
+            let path = remembered.path();
+            tracing::warn!(path = %path.display(), %error, "cannot store the loaded servers");
         }
     }));
 }

@@ -7,7 +7,7 @@ use super::{
     servers::{Roster, Slot, has_first_attempt},
 };
 use crate::{
-    catalog::{CatalogKey, Changes, Origin, Presence, ServerId, Snapshot},
+    catalog::{CatalogKey, Changes, LoadOrigin, Presence, ServerId, Snapshot},
     config::{Config, HttpSettings, LoadSettings, ServerConfig, Settings, Startup},
     protocol::Era,
 };
@@ -137,7 +137,7 @@ fn difference(
     let before = fleet.servers.roster();
     let mut fates = BTreeMap::new();
     let roster = before.reconfigured(servers, |id, was, version, config| {
-        let presence = snapshot.view(id).map(|view| &view.presence);
+        let presence = snapshot.offer(id).map(|offer| &offer.presence);
         let (fate, slot) = match was {
             // An evicted server is tried again after any change of its entry.
             Some(was)
@@ -193,8 +193,8 @@ fn hand_over(fleet: &Fleet, before: &Snapshot, difference: &Difference) {
         if let Some(level) = fleet.audience.levels().most_verbose() {
             slot.upstream.want_log_level(level);
         }
-        let was_loaded = before.view(id).is_some_and(|view| {
-            matches!(view.presence, Presence::Live { origin: Origin::HostsRequest, .. })
+        let was_loaded = before.offer(id).is_some_and(|view| {
+            matches!(view.presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. })
         });
         if has_first_attempt(&slot.config) {
             fleet.servers.expect_first_attempt();

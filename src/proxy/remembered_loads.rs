@@ -2,50 +2,53 @@
 
 use std::{
     collections::BTreeSet,
-    fs::File,
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use crate::base::lock_file;
+use crate::store::{FileStore, Store, lease_blocking};
 
-/// A file with one name per line.
+/// Maximum size of the value, in bytes.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A stored value with one name per line.
 #[derive(Clone, Debug)]
-pub(in crate::proxy) struct RememberedLoads(PathBuf);
+pub(in crate::proxy) struct RememberedLoads {
+    store: Arc<dyn Store>,
+    name: String,
+}
 
 impl RememberedLoads {
-    pub(in crate::proxy) fn at(file: PathBuf) -> Self {
-        Self(file)
+    /// Keeps the loads in a file.
+    pub(in crate::proxy) fn at(file: &Path) -> Self {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let directory = file.parent().unwrap_or(Path::new("."));
+        Self { store: Arc::new(FileStore::new(directory)), name }
     }
 
-    pub(in crate::proxy) fn path(&self) -> &Path {
-        &self.0
+    pub(in crate::proxy) fn path(&self) -> PathBuf {
+        self.store.place(&self.name)
     }
 
-    /// Reads the names. A file that cannot be read has none.
+    /// Reads the names. A value that cannot be read has none.
     pub(in crate::proxy) fn read(&self) -> BTreeSet<String> {
-        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        let value = self.store.get(&self.name, MAX_BYTES).ok().flatten().unwrap_or_default();
+        let text = String::from_utf8_lossy(&value);
         text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Adds a name, under a lock that all processes share.
+    /// Adds a name.
     ///
     /// # Errors
-    /// When the directory or the file cannot be written.
+    /// When the value cannot be written.
     pub(in crate::proxy) fn add(&self, name: String) -> io::Result<()> {
-        let directory = self.0.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(directory)?;
-        let lock = File::create(directory.join("lock"))?;
-        lock_file(&lock)?;
+        let _lease = lease_blocking(self.store.as_ref(), "lock")?;
         let mut loaded = self.read();
         if !loaded.insert(name) {
             return Ok(());
         }
-        let mut fresh = tempfile::NamedTempFile::new_in(directory)?;
-        for name in loaded {
-            writeln!(fresh, "{name}")?;
-        }
-        fresh.persist(&self.0)?;
-        Ok(())
+        let lines: String = loaded.into_iter().map(|name| name + "\n").collect();
+        self.store.put(&self.name, lines.as_bytes())
     }
 }

@@ -203,5 +203,5 @@ fn lister_of(fleet: &Fleet, caller: &Caller, uri: &str) -> Option<ServerId> {
     let having = fleet.extensions.lists.having(uri);
     let snapshot = fleet.board.snapshot_for(caller.viewer());
     let mut live = snapshot.live();
-    live.find(|(_, view, _)| having.contains(&view.id)).map(|(_, view, _)| view.id)
+    live.find(|(_, view, _)| having.contains(&view.server)).map(|(_, view, _)| view.server)
 }

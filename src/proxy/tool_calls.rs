@@ -45,8 +45,8 @@ pub(super) async fn call_tool(fleet: &Fleet, caller: &Caller, params: &Raw) -> O
     if let Some(announced) = hold {
         // Hosts build the model's next request from the list that they have when the result
         // arrives.
-        let relisted = caller.host.relisted(announced);
-        let _ = tokio::time::timeout(fleet.settings().loading.settle, relisted).await;
+        let tool_list_fetched = caller.host.tool_list_fetched(announced);
+        let _ = tokio::time::timeout(fleet.settings().loading.settle, tool_list_fetched).await;
     }
     outcome
 }

@@ -10,7 +10,7 @@ use super::{
     text::{counted, sanitized},
 };
 use crate::{
-    catalog::{Exposed, Presence, ServerView, ServerVisibility},
+    catalog::{ExposedCatalog, Offer, OfferVisibility, Presence},
     config::Listing,
     wire::{Raw, edit},
 };
@@ -20,14 +20,14 @@ const MAX_NAMED_TOOLS: usize = 5;
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
-    for server in &view.snapshot.servers {
+    for server in &view.snapshot.offers {
         let visibility = server.visibility(view.snapshot.settings.lists.listing);
         // Other servers load by themselves, unless a problem prevents it, such as a missing login.
-        let is_stuck = matches!(visibility, ServerVisibility::Offered { trouble: Some(_), .. });
-        if server.is_lazy && !matches!(visibility, ServerVisibility::Hidden) || is_stuck {
+        let is_stuck = matches!(visibility, OfferVisibility::Offered { trouble: Some(_), .. });
+        if server.is_lazy && !matches!(visibility, OfferVisibility::Hidden) || is_stuck {
             tools.push(activate_definition(view, server, visibility));
         }
-        if let ServerVisibility::Live(exposed) = visibility {
+        if let OfferVisibility::Live(exposed) = visibility {
             tools.extend(definition::listed_tools(view, server, exposed, &names));
         }
     }
@@ -46,14 +46,10 @@ pub(super) fn instructions(view: View<'_>) -> String {
     budget::compose(view, preamble, false)
 }
 
-fn activate_definition(
-    view: View<'_>,
-    server: &ServerView,
-    visibility: ServerVisibility<'_>,
-) -> Raw {
+fn activate_definition(view: View<'_>, server: &Offer, visibility: OfferVisibility<'_>) -> Raw {
     let mut rest = String::new();
-    if let ServerVisibility::Live(exposed)
-    | ServerVisibility::Offered { known: Some(exposed), .. } = visibility
+    if let OfferVisibility::Live(exposed) | OfferVisibility::Offered { known: Some(exposed), .. } =
+        visibility
     {
         let all = exposed.names_for_model();
         let names: Vec<String> =
@@ -62,7 +58,7 @@ fn activate_definition(
         let count = counted(all.len(), "tool");
         rest.push_str(&format!(" Loads {count}: {}{more}", names.join(", ")));
     }
-    if let ServerVisibility::Offered { trouble: Some(trouble), .. } = visibility {
+    if let OfferVisibility::Offered { trouble: Some(trouble), .. } = visibility {
         rest.push_str(&format!(" ({})", sanitized(trouble, 500)));
     }
     let description = with_about(view, server, &rest);
@@ -78,7 +74,7 @@ fn activate_definition(
 
 /// Returns the description of an `activate_` tool. The server's own description is shortened to fit
 /// the budget.
-fn with_about(view: View<'_>, server: &ServerView, rest: &str) -> String {
+fn with_about(view: View<'_>, server: &Offer, rest: &str) -> String {
     let begin = format!("Activate the {} MCP server.", sanitized(&server.name, 64));
     let about = server.description.as_deref().unwrap_or_default();
     let budget = view.snapshot.settings.lists.description_budget.unwrap_or(usize::MAX);
@@ -92,22 +88,22 @@ fn with_about(view: View<'_>, server: &ServerView, rest: &str) -> String {
 /// Handles a call of an `activate_` tool. Returns `None` if `name` is not the name of such a tool.
 pub(super) fn activate(view: View<'_>, name: &str) -> Option<Action> {
     let part = name.strip_prefix(ACTIVATE_PREFIX)?;
-    let is_named = |server: &std::sync::Arc<ServerView>| server.part == part;
-    let server = view.snapshot.servers.iter().position(is_named)?;
-    let server_view = &view.snapshot.servers[server];
-    Some(match &server_view.presence {
-        Presence::Live { exposed, .. } => report(view, server, server_view, exposed),
-        Presence::Offered { .. } => Action::Load { server: server_view.id },
-        Presence::Evicted | Presence::Disabled => load::unknown_server(view, &server_view.name),
+    let is_named = |server: &std::sync::Arc<Offer>| server.part == part;
+    let server = view.snapshot.offers.iter().position(is_named)?;
+    let offer = &view.snapshot.offers[server];
+    Some(match &offer.presence {
+        Presence::Live { exposed, .. } => report(view, server, offer, exposed),
+        Presence::Offered { .. } => Action::Load { server: offer.server },
+        Presence::Evicted | Presence::Disabled => load::unknown_server(view, &offer.name),
     })
 }
 
 /// Returns the contents of an activated server, and the names that can be called now.
-fn report(view: View<'_>, server: usize, server_view: &ServerView, exposed: &Exposed) -> Action {
+fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog) -> Action {
     let catalog = &exposed.catalog;
     let mut about = json!({
         "activated": true,
-        "server": server_view.name,
+        "server": offer.name,
         "toolCount": exposed.for_model.len(),
         "promptCount": catalog.prompts.len(),
         "resourceCount": catalog.resources.len(),
@@ -129,6 +125,6 @@ fn report(view: View<'_>, server: usize, server_view: &ServerView, exposed: &Exp
     section::fit(&mut sections, about.len());
     let written: Vec<Raw> = sections.iter().map(Section::write).collect();
     let members: Vec<(&str, &Raw)> = ["tools", "definitions"].into_iter().zip(&written).collect();
-    let note = section::note(view, Some(&server_view.name), &sections);
+    let note = section::note(view, Some(&offer.name), &sections);
     Action::Answer(answered(&edit::set_each(&about, &members), note.as_deref()))
 }

@@ -8,7 +8,7 @@ use super::{
     View,
     text::{self, first_sentence, sanitized},
 };
-use crate::catalog::{Exposed, ServerVisibility, Tool};
+use crate::catalog::{ExposedCatalog, OfferVisibility, Tool};
 
 /// Maximum length of a text of a server or tool, whatever the budget, in characters.
 const MAX_TEXT_CHARS: usize = 1000;
@@ -89,7 +89,7 @@ struct LoadedServer {
 
 impl LoadedServer {
     /// Creates the shortest forms, which only give the number of tools.
-    fn counted(name: &str, about: &str, exposed: &Exposed) -> Self {
+    fn counted(name: &str, about: &str, exposed: &ExposedCatalog) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let tools = exposed.for_model.len();
         let counted = format!("{}; ask with `query`\n", text::counted(tools, "tool"));
@@ -101,7 +101,7 @@ impl LoadedServer {
     }
 
     /// Adds the forms that list the tools in at most `most` bytes.
-    fn listed(self, name: &str, about: &str, exposed: &Exposed, most: usize) -> Self {
+    fn listed(self, name: &str, about: &str, exposed: &ExposedCatalog, most: usize) -> Self {
         let (name, about) = (sanitized(name, 64), sanitized(about, MAX_LOADED_ABOUT_CHARS));
         let head =
             if about.is_empty() { format!("{name}:\n") } else { format!("{name}: {about}\n") };
@@ -130,8 +130,8 @@ impl LoadedServer {
 }
 
 fn offered(view: View<'_>) -> Vec<ServerLine> {
-    let lines = view.snapshot.servers.iter().filter_map(|server| {
-        let ServerVisibility::Offered { trouble, .. } =
+    let lines = view.snapshot.offers.iter().filter_map(|server| {
+        let OfferVisibility::Offered { trouble, .. } =
             server.visibility(view.snapshot.settings.lists.listing)
         else {
             return None;
@@ -147,10 +147,10 @@ fn offered(view: View<'_>) -> Vec<ServerLine> {
 }
 
 fn loaded(view: View<'_>) -> Vec<LoadedServer> {
-    let servers = view.snapshot.servers.iter();
+    let servers = view.snapshot.offers.iter();
     let shown = servers.filter_map(|server| {
         match server.visibility(view.snapshot.settings.lists.listing) {
-            ServerVisibility::Live(exposed) => {
+            OfferVisibility::Live(exposed) => {
                 let about = server.description.as_deref().unwrap_or_default();
                 Some((&server.name, about, exposed))
             }

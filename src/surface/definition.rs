@@ -7,7 +7,7 @@ use super::{
     mcp_apps::{InterfaceToolNames, listed_servers},
 };
 use crate::{
-    catalog::{Exposed, Origin, Presence, ServerView, Tool},
+    catalog::{ExposedCatalog, LoadOrigin, Offer, Presence, Tool},
     config::AlwaysLoad,
     wire::{Raw, edit},
 };
@@ -26,8 +26,8 @@ pub(super) fn meta_tool(view: View<'_>, mut definition: Value) -> Raw {
 /// Returns all tools of a server under the names by which they are listed directly.
 pub(super) fn listed_tools<'a>(
     view: View<'a>,
-    server: &'a ServerView,
-    exposed: &'a Exposed,
+    server: &'a Offer,
+    exposed: &'a ExposedCatalog,
     names: &'a InterfaceToolNames<'a>,
 ) -> impl Iterator<Item = Raw> + 'a {
     let tools = exposed.catalog.tools.iter().zip(&exposed.listed_names);
@@ -36,10 +36,10 @@ pub(super) fn listed_tools<'a>(
 
 /// Returns a server's tool under the name by which it is listed directly. Other members stay as the
 /// server wrote them.
-pub(super) fn listed_tool(view: View<'_>, server: &ServerView, tool: &Tool, name: &str) -> Raw {
+pub(super) fn listed_tool(view: View<'_>, server: &Offer, tool: &Tool, name: &str) -> Raw {
     let definition = edit::set(&tool.raw, "name", &Raw::encode(name));
     let brought_by_load =
-        matches!(server.presence, Presence::Live { origin: Origin::HostsRequest, .. });
+        matches!(server.presence, Presence::Live { origin: LoadOrigin::HostsRequest, .. });
     if view.snapshot.settings.lists.always_load != AlwaysLoad::Loaded || !brought_by_load {
         return definition;
     }

@@ -2,17 +2,17 @@
 //! called, and `load_mcp` for servers whose tools are not known yet.
 
 use super::{View, budget, definition, discover, load, mcp_apps};
-use crate::{catalog::ServerVisibility, config::Listing, wire::Raw};
+use crate::{catalog::OfferVisibility, config::Listing, wire::Raw};
 
 pub(super) fn tools(view: View<'_>) -> Vec<Raw> {
     let (mut tools, names) = (Vec::new(), mcp_apps::InterfaceToolNames::of(view));
-    for server in &view.snapshot.servers {
+    for server in &view.snapshot.offers {
         match server.visibility(view.snapshot.settings.lists.listing) {
-            ServerVisibility::Live(exposed)
-            | ServerVisibility::Offered { known: Some(exposed), .. } => {
+            OfferVisibility::Live(exposed)
+            | OfferVisibility::Offered { known: Some(exposed), .. } => {
                 tools.extend(definition::listed_tools(view, server, exposed, &names));
             }
-            ServerVisibility::Offered { known: None, .. } | ServerVisibility::Hidden => {}
+            OfferVisibility::Offered { known: None, .. } | OfferVisibility::Hidden => {}
         }
     }
     if has_unknown(view) {
@@ -39,10 +39,10 @@ pub(super) fn instructions(view: View<'_>) -> String {
 /// Returns whether there is a server whose tools are unknown until it is loaded.
 fn has_unknown(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
-        && view.snapshot.servers.iter().any(|server| {
+        && view.snapshot.offers.iter().any(|server| {
             matches!(
                 server.visibility(view.snapshot.settings.lists.listing),
-                ServerVisibility::Offered { known: None, .. }
+                OfferVisibility::Offered { known: None, .. }
             )
         })
 }

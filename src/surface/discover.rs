@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::is_hidden,
-    catalog::{Exposed, SearchHit, SearchTarget, ServerView, ServerVisibility, ToolRef},
+    catalog::{ExposedCatalog, Offer, OfferVisibility, SearchHit, SearchTarget, ToolRef},
     wire::{Raw, edit},
 };
 
@@ -77,23 +77,23 @@ pub(super) fn calling_tools(view: View<'_>) -> Vec<Raw> {
 
 /// Returns whether there is a server that can be loaded.
 fn has_offered(view: View<'_>) -> bool {
-    let mut servers = view.snapshot.servers.iter();
+    let mut servers = view.snapshot.offers.iter();
     view.snapshot.sole.is_none()
         && servers.any(|server| {
             matches!(
                 server.visibility(view.snapshot.settings.lists.listing),
-                ServerVisibility::Offered { .. }
+                OfferVisibility::Offered { .. }
             )
         })
 }
 
 fn has_lazy(view: View<'_>) -> bool {
     view.snapshot.sole.is_none()
-        && view.snapshot.servers.iter().any(|server| {
+        && view.snapshot.offers.iter().any(|server| {
             server.is_lazy
                 && !matches!(
                     server.visibility(view.snapshot.settings.lists.listing),
-                    ServerVisibility::Hidden
+                    OfferVisibility::Hidden
                 )
         })
 }
@@ -253,7 +253,7 @@ pub(super) fn discover_tool(view: View<'_>, arguments: &Raw) -> Action {
 
 pub(super) fn find_server(view: View<'_>, name: &str) -> Result<usize, String> {
     view.snapshot.find(name).ok_or_else(|| {
-        let known = view.snapshot.servers.iter().filter(|server| server.is_known());
+        let known = view.snapshot.offers.iter().filter(|server| server.is_known());
         let near = near_misses(name, known.map(|server| server.name.clone()));
         if near.is_empty() {
             format!("Unknown MCP server: {}", repeated(name))
@@ -318,7 +318,7 @@ fn result_line(view: View<'_>, found: &SearchHit, level: DetailLevel) -> Raw {
     match found.target {
         SearchTarget::Tool(at) => line(view, at, level),
         SearchTarget::Server(server) => {
-            let server = &view.snapshot.servers[server];
+            let server = &view.snapshot.offers[server];
             let description = server.description.as_deref();
             Raw::encode(&json!({
                 "mcp_server": server.name,
@@ -336,19 +336,19 @@ fn explained(line: &Raw, found: &SearchHit) -> Raw {
 }
 
 fn tools_of_server(view: View<'_>, server: usize, level: DetailLevel) -> Action {
-    let Some(exposed) = view.snapshot.servers[server].exposed() else {
+    let Some(exposed) = view.snapshot.offers[server].exposed() else {
         return view.recall_or(Action::Load { server: view.id(server) });
     };
     let mut sections = [tools_of(view, server, exposed, level)];
     section::fit(&mut sections, 0);
-    let note = section::note(view, Some(&view.snapshot.servers[server].name), &sections);
+    let note = section::note(view, Some(&view.snapshot.offers[server].name), &sections);
     Action::Answer(answered(&sections[0].write(), note.as_deref()))
 }
 
 fn tools_of<'a>(
     view: View<'a>,
     server: usize,
-    exposed: &'a Exposed,
+    exposed: &'a ExposedCatalog,
     level: DetailLevel,
 ) -> Section<'a> {
     Section::new(exposed.names_for_model(), level, move |at, level| {
@@ -362,11 +362,11 @@ fn all_servers(view: View<'_>, level: DetailLevel) -> Action {
     let mut offered = Vec::new();
     let mut names = Vec::new();
     let mut live = Vec::new();
-    for (index, server) in view.snapshot.servers.iter().enumerate() {
+    for (index, server) in view.snapshot.offers.iter().enumerate() {
         match server.visibility(view.snapshot.settings.lists.listing) {
-            ServerVisibility::Hidden => {}
-            ServerVisibility::Offered { trouble, .. } => offered.push((server, trouble)),
-            ServerVisibility::Live(exposed) => {
+            OfferVisibility::Hidden => {}
+            OfferVisibility::Offered { trouble, .. } => offered.push((server, trouble)),
+            OfferVisibility::Live(exposed) => {
                 names.push(server.name.as_str());
                 live.push(tools_of(view, index, exposed, level).shrinkable_to_a_number());
             }
@@ -410,7 +410,7 @@ fn together(names: &[&str], sections: &[Section<'_>], mut room: usize) -> (Raw, 
     (edit::set_each(&Raw::empty_object(), &fitting), names.len() - fitting.len())
 }
 
-fn server_line(server: &ServerView, trouble: Option<&str>, level: DetailLevel) -> Raw {
+fn server_line(server: &Offer, trouble: Option<&str>, level: DetailLevel) -> Raw {
     let description = server.description.as_deref().unwrap_or_default();
     let description = match level {
         DetailLevel::Full | DetailLevel::Described => one_line(description),

@@ -10,7 +10,7 @@ use super::{
     section::{self, DetailLevel, Section},
 };
 use crate::{
-    catalog::{Presence, ServerView, ServerVisibility, ToolRef},
+    catalog::{Offer, OfferVisibility, Presence, ToolRef},
     config::Listing,
     wire::{Raw, edit},
 };
@@ -64,12 +64,12 @@ pub(super) fn instructions(view: View<'_>) -> String {
 /// Returns `preamble` and the groups with their descriptions. A failed group has the cause of its
 /// failure.
 fn described(view: View<'_>, preamble: &str) -> String {
-    let servers = view.snapshot.servers.iter();
+    let servers = view.snapshot.offers.iter();
     let lines = servers.filter_map(|server| line(view, server)).collect();
     budget::compose_groups(view, preamble, lines)
 }
 
-fn line(view: View<'_>, server: &ServerView) -> Option<ServerLine> {
+fn line(view: View<'_>, server: &Offer) -> Option<ServerLine> {
     let about = server.description.as_deref().unwrap_or_default();
     let cause = server
         .failure
@@ -77,16 +77,16 @@ fn line(view: View<'_>, server: &ServerView) -> Option<ServerLine> {
         .filter(|_| view.snapshot.settings.lists.listing == Listing::Growing);
     let failure = match (server.visibility(view.snapshot.settings.lists.listing), &server.presence)
     {
-        (ServerVisibility::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
-        (ServerVisibility::Offered { trouble: None, .. }, _) => {
+        (OfferVisibility::Offered { trouble: Some(trouble), .. }, _) => format!(" ({trouble})"),
+        (OfferVisibility::Offered { trouble: None, .. }, _) => {
             cause.map_or_else(String::new, |cause| format!(" (failed: {cause})"))
         }
-        (ServerVisibility::Hidden, Presence::Evicted) => {
+        (OfferVisibility::Hidden, Presence::Evicted) => {
             let cause = cause.unwrap_or("unknown cause");
             format!(" (failed three times and is not available: {cause})")
         }
-        (ServerVisibility::Hidden, _) => return None,
-        (ServerVisibility::Live(_), _) => String::new(),
+        (OfferVisibility::Hidden, _) => return None,
+        (OfferVisibility::Live(_), _) => String::new(),
     };
     Some(ServerLine::new(&server.name, &format!("{about}{failure}")))
 }
@@ -109,7 +109,7 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
         (None, None) => {
             failure("get_dynamic_tools needs \"group\", the name of a group, or \"query\"")
         }
-        (None, Some(server)) => match view.snapshot.servers[server].exposed() {
+        (None, Some(server)) => match view.snapshot.offers[server].exposed() {
             None => view.recall_or(Action::Load { server: view.id(server) }),
             Some(exposed) => {
                 let names = exposed.names_for_model();
@@ -119,7 +119,7 @@ pub(super) fn get_dynamic_tools(view: View<'_>, arguments: &Raw) -> Action {
                     load::tool_line(view, ToolRef { server, tool }, name, level)
                 })];
                 section::fit(&mut sections, 0);
-                let group = &view.snapshot.servers[server].name;
+                let group = &view.snapshot.offers[server].name;
                 let note = section::note(view, Some(group), &sections);
                 Action::Answer(answered(&sections[0].write(), note.as_deref()))
             }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     base::is_hidden,
-    catalog::{Exposed, Presence, ServerCatalog, ServerView, ToolRef},
+    catalog::{ExposedCatalog, Offer, Presence, ServerCatalog, ToolRef},
     config::{Listing, Surface},
     wire::{Raw, edit},
 };
@@ -56,12 +56,10 @@ pub(super) fn load_mcp(view: View<'_>, arguments: &Raw) -> Action {
         return failure("load_mcp needs \"mcp_name\", the name of a server");
     };
     let Some(server) = view.snapshot.find(&name) else { return unknown_server(view, &name) };
-    let server_view = &view.snapshot.servers[server];
-    match &server_view.presence {
-        Presence::Live { exposed, .. } => {
-            Action::Answer(report(view, server, server_view, exposed))
-        }
-        _ => Action::Load { server: server_view.id },
+    let offer = &view.snapshot.offers[server];
+    match &offer.presence {
+        Presence::Live { exposed, .. } => Action::Answer(report(view, server, offer, exposed)),
+        _ => Action::Load { server: offer.server },
     }
 }
 
@@ -79,7 +77,7 @@ pub(super) fn unknown_server(view: View<'_>, name: &str) -> Action {
 }
 
 /// Returns the contents of a loaded server, as text and as `structuredContent`.
-fn report(view: View<'_>, server: usize, server_view: &ServerView, exposed: &Exposed) -> Raw {
+fn report(view: View<'_>, server: usize, offer: &Offer, exposed: &ExposedCatalog) -> Raw {
     let catalog = &exposed.catalog;
     let prompts: Vec<_> = view.snapshot.prompts();
     let prompts: Vec<_> = prompts.iter().filter(|exposed| exposed.server == server).collect();
@@ -104,15 +102,14 @@ fn report(view: View<'_>, server: usize, server_view: &ServerView, exposed: &Exp
             },
         ),
     ];
-    let name = Raw::encode(&server_view.name);
+    let name = Raw::encode(&offer.name);
     section::fit(&mut sections, name.len() + instructions.as_ref().map_or(0, Raw::len));
     let names = ["tools", "resources", "resource_templates", "prompts"];
     let written = sections.each_ref().map(Section::write);
     let mut members = vec![("mcp_name", &name)];
     members.extend(names.into_iter().zip(&written));
     members.extend(instructions.as_ref().map(|text| ("instructions", text)));
-    let note =
-        section::note(view, Some(&server_view.name), &sections).map(|note| Raw::encode(&note));
+    let note = section::note(view, Some(&offer.name), &sections).map(|note| Raw::encode(&note));
     members.extend(note.as_ref().map(|note| ("note", note)));
     structured(&edit::set_each(&Raw::empty_object(), &members))
 }
@@ -139,7 +136,7 @@ pub(super) fn instructions(catalog: &ServerCatalog) -> Option<String> {
 pub(super) fn tools_section<'a>(
     view: View<'a>,
     server: usize,
-    exposed: &'a Exposed,
+    exposed: &'a ExposedCatalog,
 ) -> Section<'a> {
     let level = match view.snapshot.settings.lists.listing {
         Listing::Growing => DetailLevel::Described,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::{View, own_tools::is_reserved};
 use crate::{
-    catalog::{Exposed, ServerId, ServerView, ServerVisibility, Tool, tool_names::is_listable},
+    catalog::{ExposedCatalog, Offer, OfferVisibility, ServerId, Tool, tool_names::is_listable},
     config::Surface,
 };
 
@@ -58,18 +58,18 @@ impl<'a> InterfaceToolNames<'a> {
 }
 
 /// Returns the servers whose tools are listed, with the exposed catalog of each.
-pub(super) fn listed_servers(view: View<'_>) -> Vec<(&ServerView, &Exposed)> {
-    let servers = view.snapshot.servers.iter().map(AsRef::as_ref);
+pub(super) fn listed_servers(view: View<'_>) -> Vec<(&Offer, &ExposedCatalog)> {
+    let servers = view.snapshot.offers.iter().map(AsRef::as_ref);
     servers
-        .filter_map(|server: &ServerView| {
+        .filter_map(|server: &Offer| {
             match server.visibility(view.snapshot.settings.lists.listing) {
-                ServerVisibility::Live(exposed) => Some((server, exposed)),
-                ServerVisibility::Offered { known: Some(exposed), .. }
+                OfferVisibility::Live(exposed) => Some((server, exposed)),
+                OfferVisibility::Offered { known: Some(exposed), .. }
                     if view.surface == Surface::Direct =>
                 {
                     Some((server, exposed))
                 }
-                ServerVisibility::Offered { .. } | ServerVisibility::Hidden => None,
+                OfferVisibility::Offered { .. } | OfferVisibility::Hidden => None,
             }
         })
         .collect()

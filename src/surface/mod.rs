@@ -20,7 +20,7 @@ pub(crate) use text::{counted, one_line, shortened};
 
 use crate::{
     base::is_hidden,
-    catalog::{Presence, Resolved, ServerId, Snapshot, ToolRef, WithheldReason},
+    catalog::{Presence, ServerId, Snapshot, ToolRef, ToolResolution, WithheldReason},
     config::Surface,
     wire::{Raw, edit},
 };
@@ -118,7 +118,7 @@ impl View<'_> {
 
     /// Returns the id of the server at this position.
     fn id(self, server: usize) -> ServerId {
-        self.snapshot.servers[server].id
+        self.snapshot.offers[server].server
     }
 
     /// Returns whether the list contains tools of servers under their own names.
@@ -134,16 +134,16 @@ impl View<'_> {
     /// Handles a call in front of a single server. dormouse has no tools of its own here, so the
     /// server itself must reject a name that it does not list.
     fn call_of_sole(self, server: usize, name: &str, params: &Raw) -> Action {
-        let server_view = &self.snapshot.servers[server];
+        let offer = &self.snapshot.offers[server];
         match self.snapshot.tools().resolve_in(server, name) {
-            Resolved::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
-            _ => match &server_view.presence {
+            ToolResolution::Withheld { tool, why, .. } => self.withheld(server, &tool, why),
+            _ => match &offer.presence {
                 Presence::Live { .. } => {
-                    Action::Forward { server: server_view.id, params: params.clone() }
+                    Action::Forward { server: offer.server, params: params.clone() }
                 }
-                Presence::Offered { .. } => Action::Load { server: server_view.id },
+                Presence::Offered { .. } => Action::Load { server: offer.server },
                 Presence::Evicted | Presence::Disabled => {
-                    failure(format!("server {:?} is not available", server_view.name))
+                    failure(format!("server {:?} is not available", offer.name))
                 }
             },
         }
@@ -175,10 +175,13 @@ impl View<'_> {
     /// Returns the live tool of this name, or else the action to take.
     fn resolve(self, name: &str) -> Result<ToolRef, Action> {
         match (self.snapshot.tools().resolve_tool(name), self.last_app()) {
-            (Resolved::Ambiguous { candidates }, Some(app)) => {
+            (ToolResolution::Ambiguous { candidates }, Some(app)) => {
                 let own = self.snapshot.tools().resolve_in(app, name);
-                let is_own = matches!(own, Resolved::Tool(_));
-                self.judge(name, if is_own { own } else { Resolved::Ambiguous { candidates } })
+                let is_own = matches!(own, ToolResolution::Tool(_));
+                self.judge(
+                    name,
+                    if is_own { own } else { ToolResolution::Ambiguous { candidates } },
+                )
             }
             (resolved, _) => self.judge(name, resolved),
         }
@@ -197,17 +200,19 @@ impl View<'_> {
         }
     }
 
-    fn judge(self, name: &str, resolved: Resolved) -> Result<ToolRef, Action> {
+    fn judge(self, name: &str, resolved: ToolResolution) -> Result<ToolRef, Action> {
         match resolved {
-            Resolved::Tool(at) => Ok(at),
-            Resolved::NeedsLoad { server } => Err(Action::Load { server: self.id(server) }),
-            Resolved::Ambiguous { candidates } => Err(failure(format!(
+            ToolResolution::Tool(at) => Ok(at),
+            ToolResolution::NeedsLoad { server } => Err(Action::Load { server: self.id(server) }),
+            ToolResolution::Ambiguous { candidates } => Err(failure(format!(
                 "The tool name {} is ambiguous. It could be: {}",
                 text::repeated(name),
                 section::name_list(&candidates, MAX_NAME_LIST_BYTES)
             ))),
-            Resolved::Withheld { server, tool, why } => Err(self.withheld(server, &tool, why)),
-            Resolved::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
+            ToolResolution::Withheld { server, tool, why } => {
+                Err(self.withheld(server, &tool, why))
+            }
+            ToolResolution::Unknown => Err(self.recall_or(failure(self.unknown_tool(name)))),
         }
     }
 
@@ -217,7 +222,7 @@ impl View<'_> {
     }
 
     fn withheld(self, server: usize, tool: &str, why: WithheldReason) -> Action {
-        let name = &self.snapshot.servers[server].name;
+        let name = &self.snapshot.offers[server].name;
         match why {
             WithheldReason::SwitchedOff => failure(format!(
                 "The tool {tool:?} of server {name:?} is disabled in the config of dormouse"

@@ -28,7 +28,7 @@ use super::{
     shared_server::SharedServer,
 };
 use crate::{
-    catalog::{Origin, ProtocolSupport},
+    catalog::{LoadOrigin, ProtocolSupport},
     config::Startup,
     protocol::Era,
 };
@@ -242,7 +242,7 @@ impl ServerActor {
             }
             ActorCommand::Learn => self.learn(),
             ActorCommand::Restore => {
-                self.take_recalled(Origin::HostsRequest);
+                self.take_recalled(LoadOrigin::HostsRequest);
             }
             ActorCommand::Reevaluate => {}
             ActorCommand::Sleep { reply } => {
@@ -271,7 +271,7 @@ impl ServerActor {
 
     /// Reads a hybrid server's catalog from disk, or connects the server for it.
     fn learn(&mut self) {
-        if self.take_recalled(Origin::OwnAccord) {
+        if self.take_recalled(LoadOrigin::OwnAccord) {
             self.first_attempt_over();
         } else {
             self.apply(ServerEvent::Studied);
@@ -280,7 +280,7 @@ impl ServerActor {
 
     /// Adopts the catalog of another run, if one is known and the server has not been loaded in
     /// this run.
-    fn take_recalled(&mut self, origin: Origin) -> bool {
+    fn take_recalled(&mut self, origin: LoadOrigin) -> bool {
         if !matches!(self.state, Some(ServerState::Unloaded { .. })) {
             return false;
         }

@@ -145,10 +145,10 @@ impl ConnectAttempt {
             }
             Err(AttemptError::Call { phase, cause: CallError::Closed | CallError::NotSent }) => {
                 let status = opened.carrier.describe_exit().await;
-                AttemptError::Exited { phase, status, said: opened.describe_output() }
+                AttemptError::Exited { phase, status, output: opened.describe_output() }
             }
             Err(AttemptError::TimedOut { phase, limit, .. }) => {
-                AttemptError::TimedOut { phase, limit, said: opened.describe_output() }
+                AttemptError::TimedOut { phase, limit, output: opened.describe_output() }
             }
             Err(failure) => failure,
         };
@@ -244,7 +244,7 @@ impl ConnectAttempt {
         work: impl Future<Output = Result<T, AttemptError>>,
     ) -> Result<T, AttemptError> {
         let limit = self.setup.config.timeouts.load;
-        let late = AttemptError::TimedOut { phase, limit, said: String::new() };
+        let late = AttemptError::TimedOut { phase, limit, output: String::new() };
         match self.deadline {
             Some(deadline) => tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(late)),
             None => work.await,

@@ -21,10 +21,10 @@ pub(crate) enum AttemptError {
     CommandNotFound { command: String },
     #[error("cannot start {command:?}: {source}")]
     Spawn { command: String, source: io::Error },
-    #[error("the server exited{status} during {phase}{said}")]
-    Exited { phase: &'static str, status: String, said: String },
-    #[error("{phase} did not end within {limit:?}{said}")]
-    TimedOut { phase: &'static str, limit: Duration, said: String },
+    #[error("the server exited{status} during {phase}{output}")]
+    Exited { phase: &'static str, status: String, output: String },
+    #[error("{phase} did not end within {limit:?}{output}")]
+    TimedOut { phase: &'static str, limit: Duration, output: String },
     #[error("{phase} failed: {cause}")]
     Call { phase: &'static str, cause: CallError },
     #[error("{phase} was refused: {message}")]
@@ -44,11 +44,11 @@ impl AttemptError {
     /// Returns the error without secrets that the server has repeated.
     pub(super) fn masked(self, mask: &Mask) -> Self {
         match self {
-            Self::Exited { phase, status, said } => {
-                Self::Exited { phase, status, said: mask.masked(&said) }
+            Self::Exited { phase, status, output } => {
+                Self::Exited { phase, status, output: mask.masked(&output) }
             }
-            Self::TimedOut { phase, limit, said } => {
-                Self::TimedOut { phase, limit, said: mask.masked(&said) }
+            Self::TimedOut { phase, limit, output } => {
+                Self::TimedOut { phase, limit, output: mask.masked(&output) }
             }
             Self::Refused { phase, code, message } => {
                 Self::Refused { phase, code, message: bounded(&mask.masked(&message)) }
@@ -90,7 +90,7 @@ impl AttemptError {
         }
     }
 
-    /// Returns the error without the server's output (`said`): for texts that a model reads
+    /// Returns the error without the server's output (`output`): for texts that a model reads
     /// unasked, and that are stable as long as the cause is.
     pub(super) fn in_short(&self) -> String {
         match self {

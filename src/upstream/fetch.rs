@@ -10,7 +10,7 @@ use crate::{
     catalog::{Discovery, Item, Prompt, Resource, ServerCatalog, Template, Tool, read_items},
     config::{Mask, ServerConfig, Transport},
     peer::{CallOptions, Peer},
-    protocol::{Client, Era, Greeting, adapt, error, method, request_headers},
+    protocol::{ClientIdentity, Era, Greeting, adapt, error, method, request_headers},
     wire::{Raw, edit},
 };
 
@@ -61,11 +61,11 @@ impl FetchedLists {
 pub(super) async fn fetch_lists(
     server: &ServerConfig,
     peer: &Peer,
-    said: (&Greeting, &ConnectionTerms),
+    greeted: (&Greeting, &ConnectionTerms),
     kinds: Kinds,
     silence: Duration,
 ) -> Result<FetchedLists, AttemptError> {
-    let lists = fetch_all(server, peer, said, kinds, silence).await;
+    let lists = fetch_all(server, peer, greeted, kinds, silence).await;
     lists.map_err(|error| error.masked(&Mask::of(server)))
 }
 
@@ -269,7 +269,7 @@ impl ListReader<'_> {
             Era::Legacy => params,
             Era::Modern => {
                 let params = params.unwrap_or_else(Raw::empty_object);
-                Some(adapt::with_modern_meta(&Client::ourselves(), &params))
+                Some(adapt::with_modern_meta(&ClientIdentity::ourselves(), &params))
             }
         };
         self.peer

@@ -59,8 +59,8 @@ impl Freshness {
     }
 
     fn lifetime(&self, catalog: &ServerCatalog) -> Option<Duration> {
-        let said = catalog.discovery.fresh_for.map(|said| said.max(MIN_LIFETIME));
-        said.or(self.ttl.filter(|_| self.is_hybrid))
+        let announced = catalog.discovery.fresh_for.map(|announced| announced.max(MIN_LIFETIME));
+        announced.or(self.ttl.filter(|_| self.is_hybrid))
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     peer::{CallOptions, Peer},
-    protocol::{Client, Era, Greeting, adapt, extension, method},
+    protocol::{ClientIdentity, Era, Greeting, adapt, extension, method},
     wire::Raw,
 };
 
@@ -112,7 +112,7 @@ fn listen_params(greeting: &Greeting, subscribed: &SubscriptionSet) -> Option<Ra
         }
     }
     let SubscriptionSet { uris, tasks } = subscribed;
-    let mut client = Client::ourselves();
+    let mut client = ClientIdentity::ourselves();
     if !uris.is_empty() {
         wanted.insert("resourceSubscriptions".to_owned(), json!(uris));
     }

@@ -22,7 +22,6 @@ mod lease;
 mod listen;
 mod noise;
 mod process;
-mod retry_delay;
 mod server_state;
 mod server_status;
 mod shared_server;
@@ -49,7 +48,7 @@ pub(crate) use watchdog::Watchdog;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
-    catalog::{Origin, ServerCatalog},
+    catalog::{LoadOrigin, ServerCatalog},
     protocol::Era,
     wire::{Notification, Raw},
 };
@@ -79,7 +78,7 @@ pub(crate) enum ChangeAudience {
 pub(crate) trait Observer: Send + Sync + 'static {
     /// The server's catalog is live, for the first time or with new content. `origin` tells who
     /// caused that.
-    fn live(&self, catalog: Arc<ServerCatalog>, origin: Origin, audience: ChangeAudience);
+    fn live(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin, audience: ChangeAudience);
 
     /// The server has just listed this catalog.
     fn learned(&self, catalog: &Arc<ServerCatalog>);

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{AttemptError, retry_delay::retry_delay};
-use crate::config::Startup;
+use super::AttemptError;
+use crate::{base::Backoff, config::Startup};
 
 /// Consecutive failed loads after which a server is no longer offered.
 pub(super) const MAX_STRIKES: u8 = 3;
@@ -15,6 +15,9 @@ pub(super) const MAX_STRIKES: u8 = 3;
 const MIN_STABLE_UPTIME: Duration = Duration::from_mins(1);
 /// Time since a failure within which a call does not try the server again.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
+/// The delays between attempts to connect an eager server.
+const RETRY_BACKOFF: Backoff =
+    Backoff { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
 /// The state of a server. `C` is the connection, so that only `Awake` can have one.
 #[derive(Debug)]
@@ -258,7 +261,7 @@ fn after_death<C>(
     let failures = if was_stable { 1 } else { failures.saturating_add(1) };
     ServerState::BackingOff {
         failures,
-        until: now + retry_delay(failures, random),
+        until: now + RETRY_BACKOFF.delay(failures.saturating_sub(1), random),
         last_failure: None,
     }
 }
@@ -315,7 +318,7 @@ fn after_failure<C>(
                 Effect::PublishUnreachable(cause.clone()),
                 Effect::Refuse(LoadRefusal::Unreachable { cause }),
             ];
-            let until = now + retry_delay(failures, random);
+            let until = now + RETRY_BACKOFF.delay(failures.saturating_sub(1), random);
             (ServerState::BackingOff { failures, until, last_failure: Some(failure) }, effects)
         }
     }

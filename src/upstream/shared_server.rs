@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::Lock,
-    catalog::{Origin, ServerCatalog},
+    catalog::{LoadOrigin, ServerCatalog},
     config::ServerConfig,
     peer::CallOptions,
     protocol::{Era, method},
@@ -58,12 +58,17 @@ impl SharedServer {
         let _order = self.merging.lock();
         if let Some(known) = self.catalog.load_full() {
             let merged = lists.merged_into(ServerCatalog::clone(&known));
-            self.publish(merged, Origin::OwnAccord, audience);
+            self.publish(merged, LoadOrigin::OwnAccord, audience);
         }
     }
 
     /// Stores and publishes a catalog that the server has just shown.
-    pub(super) fn publish(&self, catalog: ServerCatalog, origin: Origin, audience: ChangeAudience) {
+    pub(super) fn publish(
+        &self,
+        catalog: ServerCatalog,
+        origin: LoadOrigin,
+        audience: ChangeAudience,
+    ) {
         let catalog = Arc::new(catalog);
         self.catalog.store(Some(catalog.clone()));
         self.observer.live(catalog.clone(), origin, audience);
@@ -71,7 +76,7 @@ impl SharedServer {
     }
 
     /// Stores and publishes a catalog of another run.
-    pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: Origin) {
+    pub(super) fn publish_recalled(&self, catalog: Arc<ServerCatalog>, origin: LoadOrigin) {
         self.catalog.store(Some(catalog.clone()));
         self.observer.live(catalog, origin, ChangeAudience::All);
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The layers that each layer may use.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     (
         "cli",
         &[
@@ -20,6 +20,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "wire",
             "catalog",
             "config",
+            "store",
             "base",
         ],
     ),
@@ -29,16 +30,20 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("downstream", &["proxy", "peer", "protocol", "wire", "catalog", "config", "base"]),
     (
         "proxy",
-        &["surface", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config", "base"],
+        &[
+            "surface", "upstream", "peer", "auth", "protocol", "wire", "catalog", "config",
+            "store", "base",
+        ],
     ),
     ("surface", &["catalog", "config", "protocol", "wire", "base"]),
     ("upstream", &["peer", "auth", "protocol", "wire", "catalog", "config", "base"]),
     ("peer", &["protocol", "wire", "base"]),
-    ("auth", &["protocol", "wire", "config", "base"]),
-    ("catalog", &["config", "protocol", "wire", "base"]),
+    ("auth", &["protocol", "wire", "config", "store", "base"]),
+    ("catalog", &["config", "protocol", "wire", "store", "base"]),
     ("protocol", &["wire"]),
-    ("config", &["base"]),
+    ("config", &["store", "base"]),
     ("wire", &["base"]),
+    ("store", &["base"]),
     ("base", &[]),
 ];
 

@@ -76,7 +76,7 @@ impl PlainBm25 {
 }
 
 fn all(snapshot: &Snapshot) -> impl Iterator<Item = ToolRef> {
-    snapshot.servers.iter().enumerate().flat_map(|(server, view)| {
+    snapshot.offers.iter().enumerate().flat_map(|(server, view)| {
         let tools = view.exposed().map_or(0, |exposed| exposed.catalog.tools.len());
         (0..tools).map(move |tool| ToolRef { server, tool })
     })

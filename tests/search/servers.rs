@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use dormouse::internals::{
-    catalog::{Cache, Exposed, ServerId, Snapshot},
+    catalog::{Cache, ExposedCatalog, ServerId, Snapshot},
     config::{self, Environment},
 };
 
@@ -25,7 +25,7 @@ pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
         let (record, _) =
             cache.last(server).with_context(|| format!("nothing is known of {}", server.name))?;
         let catalog = Arc::new(record.catalog);
-        let exposed = Exposed::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
+        let exposed = ExposedCatalog::new(&catalog, server, &BTreeSet::new(), snapshot.naming(at));
         known.push((ServerId(at), Arc::new(exposed)));
     }
     Ok(snapshot.recalled(known))

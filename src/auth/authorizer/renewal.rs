@@ -19,12 +19,13 @@ use crate::{
         discovery::discover,
         guarded_client::GuardedClientError,
         login_error::{LoginError, TokenError, scrubbed},
+        login_store::{LoginLock, LoginStore},
+        login_store_error::LoginStoreError,
         preparation::check_same_authority,
         scopes,
-        store::{FileStamp, LoginLock, LoginStore},
-        store_error::StoreError,
         token_request::{refresh, request_client_credentials},
     },
+    store::StoredVersion,
     wire::credentials::{Authorization, Challenge, CredentialError},
 };
 
@@ -32,9 +33,9 @@ impl Authorizer {
     pub(super) async fn perform(&self, work: LoginUpdate) -> Result<(), CredentialError> {
         match work {
             LoginUpdate::Read => {
-                let stamp = self.store.stamp(&self.target.key);
+                let version = self.store.version(&self.target.key);
                 let kept = self.read().await?;
-                self.set_current(kept, stamp);
+                self.set_current(kept, version);
                 Ok(())
             }
             LoginUpdate::Renew => {
@@ -62,15 +63,15 @@ impl Authorizer {
     ) -> Result<(), CredentialError> {
         let is_refused = challenge.is_some_and(|challenge| challenge.status == 401);
         let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
-        let stamp = self.store.stamp(&self.target.key);
-        let kept = self.current_login(stamp).await?;
+        let version = self.store.version(&self.target.key);
+        let kept = self.current_login(version).await?;
         let is_other = |login: &Credential| {
             let kept = login.authorization();
             kept.is_some() && kept != refused && !login.is_expired(SystemTime::now())
         };
         match kept {
             Some(login) if is_other(&login) => {
-                self.set_current(Some(login), stamp);
+                self.set_current(Some(login), version);
                 Ok(())
             }
             _ if is_refused && self.is_on_trial(refused.as_ref()) => {
@@ -85,7 +86,7 @@ impl Authorizer {
                 Ok(())
             }
             Some(login) if login.can_be_renewed() => self.renew(&lock, login, is_refused).await,
-            kept => Err(self.cannot_renew(kept, stamp)),
+            kept => Err(self.cannot_renew(kept, version)),
         }
     }
 
@@ -100,13 +101,13 @@ impl Authorizer {
     }
 
     /// Records that a user's stored login cannot be renewed, and returns the error that says why.
-    fn cannot_renew(&self, kept: Option<Credential>, stamp: FileStamp) -> CredentialError {
+    fn cannot_renew(&self, kept: Option<Credential>, version: StoredVersion) -> CredentialError {
         let why = match kept {
             // The server refused a token that has not expired, possibly by mistake.
             Some(login) if login.tokens.is_some() && !login.is_expired(SystemTime::now()) => {
                 let is_new = login.age().is_some_and(|age| age < TRIAL_TIMEOUT)
                     && login.authorization() != self.state.lock().accepted;
-                self.set_current(Some(login), stamp);
+                self.set_current(Some(login), version);
                 return if is_new {
                     self.unavailable_for_now(NEW_TOKEN_REFUSED)
                 } else {
@@ -117,16 +118,16 @@ impl Authorizer {
             Some(login) if login.was_granted() => LOGIN_INVALID,
             Some(_) | None => "",
         };
-        self.require_login(why, stamp);
+        self.require_login(why, version);
         self.login_required(why)
     }
 
     /// Returns the login in memory if it could not be saved and the stored login has not changed
     /// since.
-    fn unsaved_login(&self, stamp: FileStamp) -> Option<Credential> {
+    fn unsaved_login(&self, version: StoredVersion) -> Option<Credential> {
         let state = self.state.lock();
         match &state.current {
-            CurrentCredential::Token(token) if state.is_unsaved && state.stamp == stamp => {
+            CurrentCredential::Token(token) if state.is_unsaved && state.version == version => {
                 Some(token.login.clone())
             }
             _ => None,
@@ -261,8 +262,8 @@ impl Authorizer {
     /// still missing: the user may have logged in with them in the meantime.
     async fn record_missing_scopes(&self, scopes: Vec<String>) -> Result<bool, CredentialError> {
         let lock = self.store.lock(&self.target.key).await.map_err(unavailable)?;
-        let stamp = self.store.stamp(&self.target.key);
-        let Some(mut login) = self.current_login(stamp).await? else { return Ok(true) };
+        let version = self.store.version(&self.target.key);
+        let Some(mut login) = self.current_login(version).await? else { return Ok(true) };
         let LoginFacts { wanted, scopes: granted, .. } = &mut login.facts;
         let missing: Vec<String> =
             scopes.into_iter().filter(|scope| !granted.contains(scope)).collect();
@@ -274,14 +275,17 @@ impl Authorizer {
         if wanted.len() > before {
             self.save(&lock, login).await;
         } else {
-            self.set_current(Some(login), stamp);
+            self.set_current(Some(login), version);
         }
         Ok(is_more)
     }
 
     /// Returns the current login: the stored one, or a newer one that could not be saved.
-    async fn current_login(&self, stamp: FileStamp) -> Result<Option<Credential>, CredentialError> {
-        match self.unsaved_login(stamp) {
+    async fn current_login(
+        &self,
+        version: StoredVersion,
+    ) -> Result<Option<Credential>, CredentialError> {
+        match self.unsaved_login(version) {
             Some(newer) => Ok(Some(newer)),
             None => self.read().await,
         }
@@ -297,14 +301,14 @@ impl Authorizer {
         self.state.lock().login_id = known.and_then(|known| known.login_id);
         let read = match read {
             // A new token is requested instead.
-            Err(StoreError::Keychain(_)) if self.uses_client_credentials() => Ok(None),
-            Err(error @ StoreError::Unreadable(_)) => {
+            Err(LoginStoreError::Keychain(_)) if self.uses_client_credentials() => Ok(None),
+            Err(error @ LoginStoreError::Unreadable(_)) => {
                 // The next login replaces the file.
                 tracing::warn!(server = self.target.name, "{error}");
                 Ok(None)
             }
             // A login made in this process is stored in a file.
-            Err(StoreError::Keychain(error)) => {
+            Err(LoginStoreError::Keychain(error)) => {
                 let why = format!(" (the present one cannot be read: {error})");
                 Err(self.login_required(&why))
             }
@@ -322,7 +326,7 @@ impl Authorizer {
         let (key, lock, kept) = (&self.target.key, lock.clone(), login.clone());
         let written =
             self.store.run_for(key, move |store, key| store.write(key, &lock, &kept)).await;
-        self.set_current(Some(login), self.store.stamp(&self.target.key));
+        self.set_current(Some(login), self.store.version(&self.target.key));
         self.state.lock().is_unsaved = written.is_err();
         if let Err(error) = written {
             tracing::error!(server = self.target.name, %error, "cannot store the login");
@@ -344,8 +348,8 @@ impl Authorizer {
         if refused.is_none() {
             return self.replace_refused(None, challenge).await;
         }
-        let stamp = self.state.lock().stamp;
-        if self.store.stamp(&self.target.key) != stamp {
+        let version = self.state.lock().version;
+        if self.store.version(&self.target.key) != version {
             // The user may just have logged in.
             self.start_or_join(LoginUpdate::Read).await?;
         }

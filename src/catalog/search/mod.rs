@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::catalog::Snapshot;
     use crate::{
-        catalog::{Exposed, Item as _, ServerCatalog, ServerId, Tool},
+        catalog::{ExposedCatalog, Item as _, ServerCatalog, ServerId, Tool},
         config::{self, Environment},
         wire::Raw,
     };
@@ -121,7 +121,10 @@ mod tests {
             let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
             let catalog = Arc::new(ServerCatalog { tools, ..ServerCatalog::unknown() });
             let (config, naming) = (&config.servers[at], snapshot.naming(at));
-            (ServerId(at), Arc::new(Exposed::new(&catalog, config, &BTreeSet::new(), naming)))
+            (
+                ServerId(at),
+                Arc::new(ExposedCatalog::new(&catalog, config, &BTreeSet::new(), naming)),
+            )
         });
         snapshot.recalled(known.collect())
     }
@@ -130,7 +133,7 @@ mod tests {
     fn finds(snapshot: &Snapshot, query: &str, expected: &[&str]) {
         let name = |found: &SearchHit| match found.target {
             SearchTarget::Tool(at) => snapshot.tools().qualified(at),
-            SearchTarget::Server(server) => snapshot.servers[server].name.clone(),
+            SearchTarget::Server(server) => snapshot.offers[server].name.clone(),
         };
         let found: Vec<String> = snapshot.search_words(query, None, 10).iter().map(name).collect();
         assert_eq!(found, expected, "{query}");

@@ -113,10 +113,10 @@ fn meaning(text: &str) -> Option<TextMeaning> {
     TextMeaning::of(&[(1.0, &sum)])
 }
 
-/// Returns whether `word` of the index may stand for the unknown word `said`: with another ending,
+/// Returns whether `word` of the index may stand for the unknown word `typed`: with another ending,
 /// or misspelt.
-fn is_near(word: &str, said: &str) -> bool {
+fn is_near(word: &str, typed: &str) -> bool {
     let begins =
         |word: &str, with: &str| with.chars().count() >= MIN_PREFIX_CHARS && word.starts_with(with);
-    begins(word, said) || begins(said, word) || words::is_misspelt(said, word)
+    begins(word, typed) || begins(typed, word) || words::is_misspelt(typed, word)
 }

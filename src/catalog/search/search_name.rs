@@ -28,13 +28,13 @@ impl SearchName {
         self.compare(split).or_else(|| self.compare(joined).filter(|_| joined != split))
     }
 
-    fn compare(&self, said: &str) -> Option<NameMatch> {
+    fn compare(&self, typed: &str) -> Option<NameMatch> {
         let names = [&self.whole, &self.whole[self.own..]];
-        if said.is_empty() {
+        if typed.is_empty() {
             None
-        } else if names.contains(&said) {
+        } else if names.contains(&typed) {
             Some(NameMatch::Exactly)
-        } else if names.iter().any(|name| words::is_misspelt(said, name)) {
+        } else if names.iter().any(|name| words::is_misspelt(typed, name)) {
             Some(NameMatch::Nearly)
         } else {
             None
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_name_matches_with_or_without_its_server_and_misspelt() {
         let name = SearchName::of_tool("chrome-devtools", "take_screenshot");
-        for (said, expected) in [
+        for (typed, expected) in [
             ("take screenshot", Some(NameMatch::Exactly)),
             ("chrome devtools take screenshot", Some(NameMatch::Exactly)),
             ("take screnshot", Some(NameMatch::Nearly)),
@@ -81,7 +81,7 @@ mod tests {
             ("chrome devtools", None),
             ("", None),
         ] {
-            assert_eq!(name.compare(said), expected, "{said:?}");
+            assert_eq!(name.compare(typed), expected, "{typed:?}");
         }
         assert_eq!(SearchName::of_tool("a", "__").compare(""), None);
         assert_eq!(SearchName::of_server("git").compare("git"), Some(NameMatch::Exactly));

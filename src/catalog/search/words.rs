@@ -117,22 +117,22 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty())
 }
 
-/// Returns whether `said` differs from `word` by one letter that is added, missing, wrong or
+/// Returns whether `typed` differs from `word` by one letter that is added, missing, wrong or
 /// swapped with the next.
-pub(super) fn is_misspelt(said: &str, word: &str) -> bool {
+pub(super) fn is_misspelt(typed: &str, word: &str) -> bool {
     /// Minimum length of a word, in bytes. Shorter words resemble too many others.
     const MIN_WORD_BYTES: usize = 5;
-    let (said, word) = (said.as_bytes(), word.as_bytes());
-    if said.len().min(word.len()) < MIN_WORD_BYTES || said.len().abs_diff(word.len()) > 1 {
+    let (typed, word) = (typed.as_bytes(), word.as_bytes());
+    if typed.len().min(word.len()) < MIN_WORD_BYTES || typed.len().abs_diff(word.len()) > 1 {
         return false;
     }
-    let begin = said.iter().zip(word).take_while(|(a, b)| a == b).count();
-    let (said, word) = (&said[begin..], &word[begin..]);
-    let end = said.iter().rev().zip(word.iter().rev()).take_while(|(a, b)| a == b).count();
-    match (&said[..said.len() - end], &word[..word.len() - end]) {
+    let begin = typed.iter().zip(word).take_while(|(a, b)| a == b).count();
+    let (typed, word) = (&typed[begin..], &word[begin..]);
+    let end = typed.iter().rev().zip(word.iter().rev()).take_while(|(a, b)| a == b).count();
+    match (&typed[..typed.len() - end], &word[..word.len() - end]) {
         ([], []) => false,
         ([a, b], [c, d]) => (a, b) == (d, c),
-        (said, word) => said.len().max(word.len()) == 1,
+        (typed, word) => typed.len().max(word.len()) == 1,
     }
 }
 
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_misspelling_differs_by_one_letter() {
-        for said in ["screnshot", "screeenshot", "screansot", "screenshto", "screenshots"] {
-            assert_eq!(is_misspelt(said, "screenshot"), said != "screansot", "{said}");
+        for typed in ["screnshot", "screeenshot", "screansot", "screenshto", "screenshots"] {
+            assert_eq!(is_misspelt(typed, "screenshot"), typed != "screansot", "{typed}");
         }
         assert!(!is_misspelt("screenshot", "screenshot"));
         assert!(!is_misspelt("film", "file"));

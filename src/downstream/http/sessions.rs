@@ -15,7 +15,10 @@ use super::{
     stream::{MAX_WAITING_BYTES, MessageStream},
 };
 use crate::{
-    base::Lock, downstream::Session, protocol::random_token, proxy::Endpoint, wire::Outbox,
+    base::{Lock, random_token},
+    downstream::Session,
+    proxy::Endpoint,
+    wire::Outbox,
 };
 
 /// Maximum number of sessions; beyond it, the session that was unused for the longest time ends.

@@ -7,8 +7,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::{
-    base::Lock,
-    protocol::{Era, error, random_token},
+    base::{Lock, random_token},
+    protocol::{Era, error},
     proxy::{Caller, Principal},
     wire::{Raw, edit},
 };

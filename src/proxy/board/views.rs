@@ -1,26 +1,17 @@
 //! Data derived from the snapshot in force, once for all hosts that see the same.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
 };
 
 use crate::{
     base::Lock,
-    catalog::{ServerId, Snapshot},
+    catalog::{OfferChoice, Snapshot},
     config::Surface,
     wire::{Raw, edit},
 };
-
-/// The part of a snapshot that a host sees.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct VisibleServers {
-    /// The only server at the host's endpoint.
-    pub(super) only: Option<ServerId>,
-    /// The servers that the host has loaded, where loads belong to sessions.
-    pub(super) loaded: Option<Arc<BTreeSet<ServerId>>>,
-}
 
 /// The form of a tool list: the surface, and whether the host shows apps.
 type Form = (Surface, bool);
@@ -46,24 +37,24 @@ pub(super) struct Views(Lock<Derived>);
 #[derive(Default)]
 struct Derived {
     from: Option<Arc<Snapshot>>,
-    snapshots: HashMap<VisibleServers, Arc<Snapshot>>,
-    lists: HashMap<(VisibleServers, Form), Arc<ToolList>>,
+    snapshots: HashMap<OfferChoice, Arc<Snapshot>>,
+    lists: HashMap<(OfferChoice, Form), Arc<ToolList>>,
 }
 
 impl Views {
     /// Returns the part of a snapshot that a host sees.
-    pub(super) fn snapshot(&self, whole: &Arc<Snapshot>, seen: VisibleServers) -> Arc<Snapshot> {
-        if seen.loaded.is_none() && (seen.only.is_none() || whole.sole.is_some()) {
+    pub(super) fn snapshot(&self, whole: &Arc<Snapshot>, choice: OfferChoice) -> Arc<Snapshot> {
+        if choice.is_whole(whole) {
             return whole.clone();
         }
-        if let Some(known) = self.0.lock().of(whole).snapshots.get(&seen) {
+        if let Some(known) = self.0.lock().of(whole).snapshots.get(&choice) {
             return known.clone();
         }
-        let part = Arc::new(part(whole, &seen));
+        let part = Arc::new(choice.of(whole));
         let mut derived = self.0.lock();
         let derived = derived.of(whole);
         if derived.snapshots.len() < MAX_VIEWS {
-            derived.snapshots.insert(seen, part.clone());
+            derived.snapshots.insert(choice, part.clone());
         }
         part
     }
@@ -72,7 +63,7 @@ impl Views {
     pub(super) fn tools(
         &self,
         whole: &Arc<Snapshot>,
-        key: (VisibleServers, Form),
+        key: (OfferChoice, Form),
         compose: impl FnOnce() -> Vec<Raw>,
     ) -> Arc<ToolList> {
         if let Some(known) = self.0.lock().of(whole).lists.get(&key) {
@@ -114,25 +105,18 @@ impl ToolList {
     }
 }
 
-fn part(whole: &Snapshot, seen: &VisibleServers) -> Snapshot {
-    let loaded = seen.loaded.as_ref().map(|loaded| whole.seen_by(|of| loaded.contains(&of)));
-    match (loaded, seen.only) {
-        (Some(loaded), Some(only)) if loaded.sole.is_none() => loaded.only(only),
-        (None, Some(only)) if whole.sole.is_none() => whole.only(only),
-        (Some(loaded), _) => loaded,
-        (None, _) => whole.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
+    use crate::catalog::ServerId;
 
-    fn seen(servers: &[usize]) -> VisibleServers {
+    fn chosen(servers: &[usize]) -> OfferChoice {
         let loaded: BTreeSet<ServerId> = servers.iter().copied().map(ServerId).collect();
-        VisibleServers { only: None, loaded: Some(Arc::new(loaded)) }
+        OfferChoice { only: None, loaded: Some(Arc::new(loaded)) }
     }
 
     fn snapshot() -> Arc<Snapshot> {
@@ -142,10 +126,10 @@ mod tests {
     #[test]
     fn hosts_that_see_the_same_share_one_view() {
         let (views, whole) = (Views::default(), snapshot());
-        let view = |seen| views.snapshot(&whole, seen);
-        assert!(Arc::ptr_eq(&view(seen(&[1, 2])), &view(seen(&[2, 1]))));
-        assert!(!Arc::ptr_eq(&view(seen(&[1])), &view(seen(&[1, 2]))));
-        let all = VisibleServers { only: None, loaded: None };
+        let view = |choice| views.snapshot(&whole, choice);
+        assert!(Arc::ptr_eq(&view(chosen(&[1, 2])), &view(chosen(&[2, 1]))));
+        assert!(!Arc::ptr_eq(&view(chosen(&[1])), &view(chosen(&[1, 2]))));
+        let all = OfferChoice { only: None, loaded: None };
         assert!(Arc::ptr_eq(&view(all), &whole));
     }
 
@@ -155,7 +139,7 @@ mod tests {
         let tool = Raw::encode(&json!({"name": "one"}));
         let composed = std::cell::Cell::new(0);
         let list = |whole: &Arc<Snapshot>| {
-            let key = (seen(&[]), (Surface::Direct, false));
+            let key = (chosen(&[]), (Surface::Direct, false));
             views.tools(whole, key, || {
                 composed.set(composed.get() + 1);
                 vec![tool.clone()]

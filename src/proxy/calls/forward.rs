@@ -123,7 +123,7 @@ async fn can_repeat(
                 fleet,
                 server,
                 caller,
-                logins::way(fleet, caller, AskLogin::ThroughHost),
+                logins::login_channel(fleet, caller, AskLogin::ThroughHost),
             ))
             .await
             {

@@ -40,7 +40,13 @@ pub(in crate::proxy) async fn lease_asking(
             leased => return Ok(leased?),
         };
         logins += 1;
-        match Box::pin(logins::log_in(fleet, server, caller, logins::way(fleet, caller, ask))).await
+        match Box::pin(logins::log_in(
+            fleet,
+            server,
+            caller,
+            logins::login_channel(fleet, caller, ask),
+        ))
+        .await
         {
             LoginOutcome::LoggedIn => {}
             LoginOutcome::Asks(result) => return Err(ForwardError::Asks(result)),
@@ -81,7 +87,7 @@ pub(in crate::proxy) fn upstream(fleet: &Fleet, instance: Instance) -> Upstream 
     let upstream = fleet.servers.upstream(instance, || {
         let snapshot = fleet.board.snapshot();
         let is_live = snapshot
-            .view(instance.server)
+            .offer(instance.server)
             .is_some_and(|view| matches!(view.presence, Presence::Live { .. }));
         is_live.then(|| fleet.servers.shared(instance.server).catalog()).flatten()
     });

@@ -29,9 +29,9 @@ const QUESTION_TIMEOUT: Duration = Duration::from_mins(10);
 /// The key of the question in `inputRequests`.
 const KEY: &str = "login";
 
-/// The way in which a user is brought to log in.
+/// The channel on which a user is asked to log in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum LoginChannel {
     /// The host shows a page to its user.
     Host,
     /// Dormouse opens the page in a browser of this machine.
@@ -49,23 +49,23 @@ pub(super) enum LoginOutcome {
     NobodyToAsk,
 }
 
-/// Has somebody log in to a server in this way, if there is one.
+/// Has a user log in to a server, if there is a channel to one.
 pub(super) async fn log_in(
     fleet: &Fleet,
     server: ServerId,
     caller: &Caller,
-    way: Option<Way>,
+    channel: Option<LoginChannel>,
 ) -> LoginOutcome {
-    let Some(way) = way else { return LoginOutcome::NobodyToAsk };
+    let Some(channel) = channel else { return LoginOutcome::NobodyToAsk };
     let waiting = async {
         let page = login_page(fleet, server).await?;
-        match (way, caller.client.era) {
-            (Way::Host, Era::Modern) => {
+        match (channel, caller.client.era) {
+            (LoginChannel::Host, Era::Modern) => {
                 let result = ask_to_come_back(fleet, server, caller, page, true);
                 return Ok(LoginOutcome::Asks(result));
             }
-            (Way::Host, Era::Legacy) => page.finished_at(caller).await?,
-            (Way::Browser, _) => page.finished_in_browser().await?,
+            (LoginChannel::Host, Era::Legacy) => page.finished_at(caller).await?,
+            (LoginChannel::Browser, _) => page.finished_in_browser().await?,
         }
         Ok(LoginOutcome::LoggedIn)
     };
@@ -85,8 +85,8 @@ fn not_logged_in(fleet: &Fleet, server: ServerId, why: String) -> ForwardError {
     ForwardError::NotLoggedIn { server, why, command }
 }
 
-/// Returns the way to have the user of a host log in; `None` if no user can be asked.
-pub(super) fn way(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<Way> {
+/// Returns the channel to the user of a host; `None` if no user can be asked.
+pub(super) fn login_channel(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<LoginChannel> {
     // Other results are not to ask anything (2026-07-28, basic/patterns/mrtr).
     let may_ask = caller.request.as_ref().is_none_or(|request| {
         [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ]
@@ -100,14 +100,14 @@ pub(super) fn way(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Option<Way> 
             .and_then(|elicitation| edit::get(&elicitation, "url"))
             .is_some_and(|url| url.is_object());
     if can_show {
-        return Some(Way::Host);
+        return Some(LoginChannel::Host);
     }
-    way_without_host(fleet)
+    channel_without_host(fleet)
 }
 
-fn way_without_host(fleet: &Fleet) -> Option<Way> {
+fn channel_without_host(fleet: &Fleet) -> Option<LoginChannel> {
     let may_open = fleet.settings().browser == Browser::WhenNeeded && can_open_browser();
-    may_open.then_some(Way::Browser)
+    may_open.then_some(LoginChannel::Browser)
 }
 
 /// Returns the open login page of a server, or a new one.
@@ -178,7 +178,7 @@ fn open_page(fleet: &Fleet, server: ServerId, number: u64, closing: Cancellation
         let closing = closing.clone();
         async move {
             let login = tokio::select! {
-                login = auth.log_in(&config, &[]) => login.map_err(|error| error.to_string())?,
+                login = auth.begin_browser_login(&config, &[]) => login.map_err(|error| error.to_string())?,
                 () = closing.cancelled() => return Err(CLOSED.to_owned()),
             };
             let forget = move || {

@@ -21,9 +21,9 @@ use url::Url;
 
 use crate::{
     auth::{Login, open_in_browser},
-    base::Lock,
+    base::{Lock, random_token},
     peer::CallError,
-    protocol::{method, random_token},
+    protocol::method,
     proxy::{
         Caller, HostId,
         asking::{HostQuestion, Reaction},

@@ -8,7 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::ServerActor;
 use crate::{
     base::run_blocking,
-    catalog::{Origin, ProtocolSupport},
+    catalog::{LoadOrigin, ProtocolSupport},
     config,
     protocol::Era,
     upstream::{
@@ -111,8 +111,8 @@ impl ServerActor {
         self.shared.current.store(Some(connection.clone()));
         self.logged = None;
         let origin = match purpose {
-            AttemptPurpose::Load { .. } => Origin::HostsRequest,
-            _ => Origin::OwnAccord,
+            AttemptPurpose::Load { .. } => LoadOrigin::HostsRequest,
+            _ => LoadOrigin::OwnAccord,
         };
         let is_needed = !purpose.is_learning() || !self.connecting.waiters.is_empty();
         if let Some(catalog) = fetched_catalog {

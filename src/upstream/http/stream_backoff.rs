@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-const INITIAL_DELAY: Duration = Duration::from_millis(500);
-const MAX_DELAY: Duration = Duration::from_mins(1);
+use crate::base::Backoff;
+
+const BACKOFF: Backoff =
+    Backoff { initial: Duration::from_millis(500), max: Duration::from_mins(1) };
 /// Limits of the delay that a server may request: a longer one would amount to no stream, a shorter
 /// one to endless requests.
 const MIN_RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -31,9 +33,8 @@ impl StreamBackoff {
     /// part (`random` in 0..1) of a time that doubles with each attempt without an event. A stream
     /// that ends normally waits too, since it may end again at once.
     pub(super) fn next_delay(&mut self, random: f64) -> Duration {
-        let ceiling = INITIAL_DELAY.saturating_mul(1 << self.attempts.min(16)).min(MAX_DELAY);
+        let jitter = BACKOFF.delay(self.attempts, random);
         self.attempts = self.attempts.saturating_add(1);
-        let jitter = ceiling.mul_f64(random.clamp(0.0, 1.0));
         match self.requested {
             // The first delay is the server's choice, which is how a server asks for polling.
             Some(requested) if self.attempts == 1 => requested,

@@ -8,7 +8,7 @@ use super::keychain::KeychainError;
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StoreError {
+pub(crate) enum LoginStoreError {
     #[error("cannot use {path}: {cause}")]
     Io { path: PathBuf, cause: io::Error },
     #[error("cannot read {0}: not a login of this version of dormouse")]

@@ -1,4 +1,4 @@
-//! Limits the size of the directory of stored catalogs.
+//! Limits the size of a directory of values.
 
 use std::{
     fs,
@@ -6,34 +6,29 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The extension of a file that holds a catalog.
-pub(super) const CATALOG_EXTENSION: &str = "catalog";
-/// The extension of a catalog file that could not be read.
-pub(super) const DAMAGED_EXTENSION: &str = "damaged";
-/// The extension of an empty file that records that a server hung while its catalog was fetched.
-pub(super) const HUNG_EXTENSION: &str = "hung";
-/// The prefix of the names of temporary files that are being written.
-pub(super) const TEMPORARY_PREFIX: &str = ".writing-";
+/// The size of a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PruneLimits {
+    /// The extensions of the values that count, and can be removed.
+    pub extensions: &'static [&'static str],
+    pub max_values: usize,
+    pub max_total_bytes: u64,
+}
 
-/// Maximum number of files: enough for the catalogs of some thousand servers, each in several
-/// configs.
-const MAX_FILES: usize = 10_000;
-
-/// Maximum size of all files together, in bytes.
-const MAX_TOTAL_BYTES: u64 = 1 << 30;
-
-/// Minimum age of an abandoned temporary file. The process that wrote it must have been killed.
+/// The extension of a file that is being written.
+pub(super) const UNFINISHED_EXTENSION: &str = "new";
+/// Minimum age of an abandoned file. The process that wrote it must have been killed.
 const MIN_ABANDONED_AGE: Duration = Duration::from_hours(1);
 
-struct CatalogFile {
+struct StoredFile {
     written: SystemTime,
     size: u64,
     path: PathBuf,
 }
 
-/// Removes abandoned temporary files, and the oldest files if there are too many or they are too
-/// large. Blocks.
-pub(super) fn clean_directory(directory: &Path) {
+/// Removes the files of processes that were killed while they wrote, and the oldest values beyond
+/// the limits.
+pub(super) fn prune_directory(directory: &Path, limits: &PruneLimits) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut files = Vec::new();
     for entry in entries.filter_map(Result::ok) {
@@ -41,25 +36,30 @@ pub(super) fn clean_directory(directory: &Path) {
         let Ok(written) = metadata.modified() else { continue };
         let path = entry.path();
         let is_old = written.elapsed().is_ok_and(|age| age > MIN_ABANDONED_AGE);
-        let has = |known: &&str| path.extension().is_some_and(|extension| extension == *known);
-        if [CATALOG_EXTENSION, DAMAGED_EXTENSION, HUNG_EXTENSION].iter().any(has) {
-            files.push(CatalogFile { written, size: metadata.len(), path });
-        } else if is_old && entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+        let has = |known: &str| path.extension().is_some_and(|extension| extension == known);
+        if limits.extensions.iter().any(|extension| has(extension)) {
+            files.push(StoredFile { written, size: metadata.len(), path });
+        } else if is_old && (has(UNFINISHED_EXTENSION) || is_unfinished_of_0_1(&path)) {
             // Another process may have removed the file.
             let _ = fs::remove_file(path);
         }
     }
-    for path in surplus(files, MAX_FILES, MAX_TOTAL_BYTES) {
+    for path in surplus(files, limits.max_values, limits.max_total_bytes) {
         // Another process may have removed the file.
         let _ = fs::remove_file(path);
     }
 }
 
+/// Returns whether version 0.1 has begun to write this file.
+fn is_unfinished_of_0_1(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".writing-"))
+}
+
 /// Returns the files to remove: the newest file that exceeds a limit, and all older files.
-fn surplus(mut files: Vec<CatalogFile>, max_files: usize, max_bytes: u64) -> Vec<PathBuf> {
+fn surplus(mut files: Vec<StoredFile>, max_files: usize, max_bytes: u64) -> Vec<PathBuf> {
     files.sort_by_key(|file| std::cmp::Reverse(file.written));
     let mut total = 0_u64;
-    let mut is_within = |(at, file): (usize, &CatalogFile)| {
+    let mut is_within = |(at, file): (usize, &StoredFile)| {
         total = total.saturating_add(file.size);
         at < max_files && total <= max_bytes
     };
@@ -73,7 +73,7 @@ mod tests {
 
     fn names(max_files: usize, max_bytes: u64) -> Vec<String> {
         let files = [("old", 1, 10), ("new", 3, 10), ("middle", 2, 30)];
-        let files = files.map(|(name, second, size)| CatalogFile {
+        let files = files.map(|(name, second, size)| StoredFile {
             written: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
             size,
             path: name.into(),

@@ -1,8 +1,8 @@
-//! One server as a host may see it.
+//! The unit that is listed and loaded.
 
 use std::sync::Arc;
 
-use super::Exposed;
+use super::ExposedCatalog;
 use crate::config::{Features, Listing, ServerConfig, Startup, ToolRules};
 
 /// The number of a server, which stays the same for as long as the process lives. The server's
@@ -17,12 +17,14 @@ impl ServerId {
     }
 }
 
-/// One server as a host may see it.
+/// The unit that is listed and loaded: all that one server has, as a host may see it. A server is
+/// the unit of connection.
 #[derive(Clone, Debug)]
-pub struct ServerView {
-    pub id: ServerId,
+pub struct Offer {
+    /// The server whose connection serves the offer.
+    pub server: ServerId,
     pub name: String,
-    /// The server's part of directly listed names.
+    /// The offer's part of directly listed names.
     pub part: String,
     pub description: Option<String>,
     pub is_lazy: bool,
@@ -31,18 +33,18 @@ pub struct ServerView {
     pub presence: Presence,
     /// The catalog from the last connection, perhaps in another run. It is used for search, for
     /// counts and for the `direct` surface only.
-    pub known: Option<Arc<Exposed>>,
+    pub known: Option<Arc<ExposedCatalog>>,
     /// The cause of failure of the last requested load, until a load succeeds.
     pub failure: Option<String>,
 }
 
-/// The visible state of a server. Awake and asleep servers do not differ here.
+/// The visible state of an offer. Awake and asleep servers do not differ here.
 #[derive(Clone, Debug)]
 pub enum Presence {
-    /// The server can be loaded. `trouble` is the cause of failure of the last attempt.
+    /// It can be loaded. `trouble` is the cause of failure of the last attempt.
     Offered { trouble: Option<String> },
     /// The catalog is part of what dormouse offers to hosts.
-    Live { exposed: Arc<Exposed>, origin: Origin },
+    Live { exposed: Arc<ExposedCatalog>, origin: LoadOrigin },
     /// Three consecutive loads failed.
     Evicted,
     /// The config has switched the server off.
@@ -52,28 +54,28 @@ pub enum Presence {
 /// The reason why a catalog is live. In stable lists, a server that a host has loaded still appears
 /// unloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum LoadOrigin {
     OwnAccord,
     HostsRequest,
 }
 
-/// A server as it appears in lists.
+/// An offer as it appears in lists.
 #[derive(Clone, Copy, Debug)]
-pub enum ServerVisibility<'a> {
-    /// `known` is the same as in [`ServerView`].
+pub enum OfferVisibility<'a> {
+    /// `known` is the same as in [`Offer`].
     Offered {
         trouble: Option<&'a str>,
-        known: Option<&'a Exposed>,
+        known: Option<&'a ExposedCatalog>,
     },
-    Live(&'a Exposed),
+    Live(&'a ExposedCatalog),
     Hidden,
 }
 
-impl ServerView {
-    /// Returns the view of a server that the config no longer has.
-    pub(super) fn gone(id: ServerId) -> Self {
+impl Offer {
+    /// Returns the offer of a server that the config no longer has.
+    pub(super) fn gone(server: ServerId) -> Self {
         Self {
-            id,
+            server,
             name: "removed from the config".to_owned(),
             part: String::new(),
             description: None,
@@ -86,10 +88,10 @@ impl ServerView {
         }
     }
 
-    /// Returns the view of a server about which nothing is known.
-    pub(super) fn unloaded(id: ServerId, part: String, config: &ServerConfig) -> Self {
+    /// Returns the offer of a server about which nothing is known.
+    pub(super) fn unloaded(server: ServerId, part: String, config: &ServerConfig) -> Self {
         Self {
-            id,
+            server,
             name: config.name.clone(),
             part,
             description: config.description.clone(),
@@ -107,7 +109,7 @@ impl ServerView {
     }
 
     /// Returns the live catalog, or else the catalog from the last connection.
-    pub fn exposed(&self) -> Option<&Exposed> {
+    pub fn exposed(&self) -> Option<&ExposedCatalog> {
         match &self.presence {
             Presence::Live { exposed, .. } => Some(exposed),
             Presence::Offered { .. } => self.known.as_deref(),
@@ -115,27 +117,27 @@ impl ServerView {
         }
     }
 
-    /// Returns how the server appears in lists of the given kind.
-    pub fn visibility(&self, listing: Listing) -> ServerVisibility<'_> {
+    /// Returns how the offer appears in lists of the given kind.
+    pub fn visibility(&self, listing: Listing) -> OfferVisibility<'_> {
         let known = self.known.as_deref();
         match (&self.presence, listing) {
             (Presence::Disabled, _) | (Presence::Evicted, Listing::Growing) => {
-                ServerVisibility::Hidden
+                OfferVisibility::Hidden
             }
             (Presence::Offered { trouble }, Listing::Growing) => {
-                ServerVisibility::Offered { trouble: trouble.as_deref(), known }
+                OfferVisibility::Offered { trouble: trouble.as_deref(), known }
             }
             (Presence::Live { exposed, .. }, Listing::Growing)
-            | (Presence::Live { exposed, origin: Origin::OwnAccord }, Listing::Stable) => {
-                ServerVisibility::Live(exposed)
+            | (Presence::Live { exposed, origin: LoadOrigin::OwnAccord }, Listing::Stable) => {
+                OfferVisibility::Live(exposed)
             }
             // Loads and failures that hosts caused must not change a stable list.
             (
-                Presence::Live { origin: Origin::HostsRequest, .. }
+                Presence::Live { origin: LoadOrigin::HostsRequest, .. }
                 | Presence::Offered { .. }
                 | Presence::Evicted,
                 Listing::Stable,
-            ) => ServerVisibility::Offered { trouble: None, known },
+            ) => OfferVisibility::Offered { trouble: None, known },
         }
     }
 
@@ -144,14 +146,14 @@ impl ServerView {
         self.features.tools && self.rules.allow(tool)
     }
 
-    /// Returns whether calls may name the server: it is loaded, or can be loaded.
+    /// Returns whether calls may name the offer: it is loaded, or can be loaded.
     pub fn is_known(&self) -> bool {
         matches!(self.presence, Presence::Offered { .. } | Presence::Live { .. })
     }
 
     /// Returns a copy in which tools have the server's own names.
     pub(super) fn bare(&self) -> Self {
-        let bare = |exposed: &Arc<Exposed>| Arc::new(exposed.bare());
+        let bare = |exposed: &Arc<ExposedCatalog>| Arc::new(exposed.bare());
         let presence = match &self.presence {
             Presence::Live { exposed, origin } => {
                 Presence::Live { exposed: bare(exposed), origin: *origin }

@@ -2,35 +2,29 @@
 //! in the system's keychain if there is one. Several processes use the store at once: files are
 //! replaced as a whole, and a process that changes one holds its lock.
 
-use std::{
-    fs::{self, File, TryLockError},
-    io,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use secrecy::zeroize::Zeroizing;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use tokio::time::Instant;
 
 use super::{
-    credential::{Credential, LoginFacts, Summary, Tokens},
+    credential::{Credential, LoginFacts, LoginSummary, Tokens},
     keychain::{Keychain, LOGINS_SERVICE, SECRETS_SERVICE},
-    private_files,
-    store_error::{LOCK_TIMEOUT, StoreError},
+    login_store_error::{LOCK_TIMEOUT, LoginStoreError},
 };
 use crate::{
     base::{hex, run_blocking},
     config::{Grant, OAuth, Remote, Secret},
+    store::{FileStore, Lease, LeaseError, Store, StoredVersion, lease},
 };
 
 /// Interval between checks whether another process has changed a login.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
 /// A larger file is not from dormouse.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// More than a login with long tokens needs.
+const RESERVED_BYTES: usize = 16 * 1024;
 
 /// Identifies a login. Entries with the same URL, client, authorization server and grant share one;
 /// with the client credentials grant, also with the same scopes.
@@ -50,27 +44,26 @@ impl LoginKey {
             serde_json::json!([url.as_str(), client, authority, oauth.grant.name(), scopes]);
         Self(hex(&Sha256::digest(decisive.to_string())[..16]))
     }
+
+    /// Returns the name of the stored login.
+    fn name(&self) -> String {
+        format!("{}.json", self.0)
+    }
 }
 
 /// The stored logins.
 pub(crate) struct LoginStore {
     /// `None` if the user has no home directory: nothing is stored.
-    directory: Option<PathBuf>,
+    store: Option<Arc<dyn Store>>,
     keychain: Keychain,
 }
-
-/// The file's modification time, size and inode, which show whether it has changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileStamp(Option<(SystemTime, u64, u64)>);
 
 /// A lock that keeps other processes and tasks from changing a login until the last clone is
 /// dropped.
 #[derive(Clone)]
 pub(super) struct LoginLock {
-    _lock: Option<Arc<FileLock>>,
+    _lease: Option<Arc<Lease>>,
 }
-
-struct FileLock(File);
 
 /// The content of a login's file.
 #[derive(Serialize, Deserialize)]
@@ -122,25 +115,26 @@ impl LoginStore {
     /// `uses_keychain` is set.
     pub(crate) fn new(directory: Option<PathBuf>, uses_keychain: bool) -> Self {
         let keychain = if uses_keychain { Keychain::system() } else { Keychain::disabled() };
-        Self { directory, keychain }
+        let store = directory.map(|directory| Arc::new(FileStore::for_secrets(directory)) as _);
+        Self { store, keychain }
     }
 
     /// Runs work that may block on the disk, or on the user who has to unlock the keychain.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Self) -> Result<T, LoginStoreError> + Send + 'static,
+    ) -> Result<T, LoginStoreError> {
         let store = self.clone();
         // The work has no result only if the runtime is shutting down.
-        run_blocking(move || work(&store)).await.unwrap_or(Err(StoreError::ShuttingDown))
+        run_blocking(move || work(&store)).await.unwrap_or(Err(LoginStoreError::ShuttingDown))
     }
 
     /// Runs blocking work on one login.
     pub(super) async fn run_for<T: Send + 'static>(
         self: &Arc<Self>,
         key: &LoginKey,
-        work: impl FnOnce(&Self, &LoginKey) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Self, &LoginKey) -> Result<T, LoginStoreError> + Send + 'static,
+    ) -> Result<T, LoginStoreError> {
         let key = key.clone();
         self.run(move |store| work(store, &key)).await
     }
@@ -150,26 +144,23 @@ impl LoginStore {
         self: &Arc<Self>,
         key: &LoginKey,
         login: Credential,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), LoginStoreError> {
         let lock = self.lock(key).await?;
         self.run_for(key, move |store, key| store.write(key, &lock, &login)).await
     }
 
     /// Reads a secret that the config refers to by its name in the keychain.
-    pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, StoreError> {
+    pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, LoginStoreError> {
         Ok(self.keychain.get(SECRETS_SERVICE, name)?)
     }
 
-    /// Returns the stamp of a login's file, which changes with the file. The file is not read.
-    pub(super) fn stamp(&self, key: &LoginKey) -> FileStamp {
-        let metadata = self.path(key).and_then(|path| path.metadata().ok());
-        FileStamp(metadata.and_then(|metadata| {
-            Some((metadata.modified().ok()?, metadata.len(), private_files::inode(&metadata)))
-        }))
+    /// Returns the version of a stored login. The login is not read.
+    pub(super) fn version(&self, key: &LoginKey) -> StoredVersion {
+        self.store.as_ref().map(|store| store.version(&key.name())).unwrap_or_default()
     }
 
-    pub(super) fn summary(&self, key: &LoginKey) -> Option<Summary> {
-        Some(Summary::of(&self.facts(key)?))
+    pub(super) fn summary(&self, key: &LoginKey) -> Option<LoginSummary> {
+        Some(LoginSummary::of(&self.facts(key)?))
     }
 
     /// Reads the parts of a login that are not secret; `None` if there is no readable login.
@@ -185,10 +176,10 @@ impl LoginStore {
         known: Option<&str>,
         scopes: &[String],
     ) {
-        let mut seen = FileStamp::default();
+        let mut seen = StoredVersion::default();
         loop {
-            let stamp = self.stamp(key);
-            if std::mem::replace(&mut seen, stamp) != stamp {
+            let version = self.version(key);
+            if std::mem::replace(&mut seen, version) != version {
                 let facts = self.facts(key).filter(|facts| facts.satisfies(scopes));
                 // A renewal keeps the id.
                 if facts.is_some_and(|facts| facts.login_id.as_deref() != known) {
@@ -200,7 +191,7 @@ impl LoginStore {
     }
 
     /// Reads a login. Blocks while the user has to unlock the keychain.
-    pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, StoreError> {
+    pub(super) fn read(&self, key: &LoginKey) -> Result<Option<Credential>, LoginStoreError> {
         let Some(kept) = self.read_file(key)? else { return Ok(None) };
         let LoginFile { facts, secrets, .. } = kept;
         let is_in_file = secrets.is_some();
@@ -216,30 +207,19 @@ impl LoginStore {
         Ok(Some(Credential { facts, client_secret, tokens, is_in_file }))
     }
 
-    fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, StoreError> {
-        let Some(path) = self.path(key) else { return Ok(None) };
-        let read = || {
-            if path.metadata()?.len() > MAX_FILE_BYTES {
-                return Err(io::ErrorKind::FileTooLarge.into());
-            }
-            fs::read(&path).map(Zeroizing::new)
-        };
-        let text = match read() {
-            Ok(text) => text,
-            Err(cause)
-                if matches!(
-                    cause.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Ok(None);
-            }
-            Err(cause) => return Err(StoreError::Io { path, cause }),
+    fn read_file(&self, key: &LoginKey) -> Result<Option<LoginFile>, LoginStoreError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        let name = key.name();
+        let path = || store.place(&name);
+        let text = match store.get(&name, MAX_FILE_BYTES) {
+            Ok(Some(text)) => Zeroizing::new(text),
+            Ok(None) => return Ok(None),
+            Err(cause) => return Err(LoginStoreError::Io { path: path(), cause }),
         };
         match serde_json::from_slice::<LoginFile>(&text) {
             Ok(kept) if kept.version == FORMAT_VERSION => Ok(Some(kept)),
             // The error does not quote the content, which may be secret.
-            _ => Err(StoreError::Unreadable(path)),
+            _ => Err(LoginStoreError::Unreadable(path())),
         }
     }
 
@@ -249,8 +229,9 @@ impl LoginStore {
         key: &LoginKey,
         _lock: &LoginLock,
         login: &Credential,
-    ) -> Result<(), StoreError> {
-        let Some(path) = self.path(key) else { return Ok(()) };
+    ) -> Result<(), LoginStoreError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let name = key.name();
         let secrets = StoredSecrets {
             access_token: login.tokens.as_ref().map(|tokens| tokens.access.clone()),
             refresh_token: login.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()),
@@ -260,8 +241,10 @@ impl LoginStore {
         let secrets = (!is_in_keychain).then_some(secrets);
         let kept = LoginFile { version: FORMAT_VERSION, facts: login.facts.clone(), secrets };
         let text = serde_json::to_vec_pretty(&kept).map(Zeroizing::new);
-        let text = text.map_err(|_| StoreError::Unreadable(path.clone()))?;
-        private_files::replace(&path, &text).map_err(|cause| StoreError::Io { path, cause })
+        let text = text.map_err(|_| LoginStoreError::Unreadable(store.place(&name)))?;
+        store
+            .put(&name, &text)
+            .map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
     }
 
     /// Saves a registered client, unless the user is logged in.
@@ -270,7 +253,7 @@ impl LoginStore {
         key: &LoginKey,
         lock: &LoginLock,
         client: &Credential,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), LoginStoreError> {
         let is_logged_in = self.facts(key).is_some_and(|facts| facts.is_usable);
         if is_logged_in { Ok(()) } else { self.write(key, lock, client) }
     }
@@ -297,7 +280,7 @@ impl LoginStore {
         key: &LoginKey,
         lock: &LoginLock,
         client_id: &str,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), LoginStoreError> {
         match self.read(key)? {
             Some(login) if login.facts.client_id == client_id => {
                 self.write(key, lock, &login.without_client())
@@ -307,36 +290,32 @@ impl LoginStore {
     }
 
     /// Deletes a login. Returns whether there was one.
-    pub(super) fn remove(&self, key: &LoginKey, _lock: &LoginLock) -> Result<bool, StoreError> {
-        let Some(path) = self.path(key) else { return Ok(false) };
+    pub(super) fn remove(
+        &self,
+        key: &LoginKey,
+        _lock: &LoginLock,
+    ) -> Result<bool, LoginStoreError> {
+        let Some(store) = &self.store else { return Ok(false) };
         if self.keychain.is_available() {
             self.keychain.delete(LOGINS_SERVICE, &key.0)?;
         }
-        private_files::remove(&path).map_err(|cause| StoreError::Io { path, cause })
+        let name = key.name();
+        store.remove(&name).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
     }
 
     /// Waits for the lock of a login. Another process may hold it while it renews the login over
     /// the network.
-    pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, StoreError> {
-        let Some(path) = self.path(key) else { return Ok(LoginLock { _lock: None }) };
-        let path = path.with_extension("lock");
-        let failed = |cause| StoreError::Io { path: path.clone(), cause };
-        let file = match private_files::open_lock(&path) {
-            Ok(file) => file,
+    pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, LoginStoreError> {
+        let Some(store) = &self.store else { return Ok(LoginLock { _lease: None }) };
+        let name = format!("{}.lock", key.0);
+        match lease(store.as_ref(), &name, LOCK_TIMEOUT).await {
+            Ok(lease) => Ok(LoginLock { _lease: Some(Arc::new(lease)) }),
             // Nothing can be stored here, so that no processes can conflict.
-            Err(cause) if is_unwritable(&cause) => return Ok(LoginLock { _lock: None }),
-            Err(cause) => return Err(failed(cause)),
-        };
-        let deadline = Instant::now() + LOCK_TIMEOUT;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(LoginLock { _lock: Some(Arc::new(FileLock(file))) }),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    tokio::time::sleep(LOCK_RETRY_DELAY).await;
-                }
-                Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(path)),
-                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+            Err(LeaseError::Io(cause)) if is_unwritable(&cause) => Ok(LoginLock { _lease: None }),
+            Err(LeaseError::Io(cause)) => {
+                Err(LoginStoreError::Io { path: store.place(&name), cause })
             }
+            Err(LeaseError::Held(_)) => Err(LoginStoreError::Locked(store.place(&name))),
         }
     }
 
@@ -345,22 +324,17 @@ impl LoginStore {
     pub(super) fn reserve_space(
         &self,
         key: &LoginKey,
-    ) -> Result<Option<private_files::ReservedSpace>, StoreError> {
-        let Some(path) = self.path(key) else { return Ok(None) };
-        private_files::reserve_space(&path)
-            .map(Some)
-            .map_err(|cause| StoreError::Io { path, cause })
+    ) -> Result<Option<Box<dyn Send + Sync>>, LoginStoreError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        let name = key.name();
+        let reserved = store.reserve(&name, RESERVED_BYTES);
+        reserved.map(Some).map_err(|cause| LoginStoreError::Io { path: store.place(&name), cause })
     }
 
     /// Checks that logins can be stored.
-    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
-        let directory = self.directory.as_ref().ok_or(StoreError::NoDirectory)?;
-        let failed = |cause| StoreError::Io { path: directory.clone(), cause };
-        private_files::check_directory(directory).map_err(failed)
-    }
-
-    fn path(&self, key: &LoginKey) -> Option<PathBuf> {
-        Some(self.directory.as_ref()?.join(format!("{}.json", key.0)))
+    pub(super) fn check_writable(&self) -> Result<(), LoginStoreError> {
+        let store = self.store.as_ref().ok_or(LoginStoreError::NoDirectory)?;
+        store.check_writable().map_err(|cause| LoginStoreError::Io { path: store.place(""), cause })
     }
 }
 
@@ -369,16 +343,9 @@ fn is_unwritable(cause: &io::Error) -> bool {
     matches!(cause.kind(), PermissionDenied | ReadOnlyFilesystem | NotADirectory)
 }
 
-impl Drop for FileLock {
-    fn drop(&mut self) {
-        // Closing the file unlocks it too, unless a child process has inherited it.
-        let _ = self.0.unlock();
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{fs, path::Path};
 
     use super::{super::auth_method::AuthMethod, *};
 
@@ -445,20 +412,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn saved_login_is_read_back_and_changes_the_stamp() {
+    async fn saved_login_is_read_back_and_changes_the_version() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("logins");
         let store = LoginStore::new(Some(place.clone()), false);
         let key = LoginKey("x".to_owned());
         assert!(store.read(&key).unwrap().is_none());
-        let before = store.stamp(&key);
+        let before = store.version(&key);
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("one")).unwrap();
-        let after = store.stamp(&key);
+        let after = store.version(&key);
         assert_ne!(before, after);
         // This file has the same size, and may have the same modification time.
         store.write(&key, &lock, &login("two")).unwrap();
-        assert_ne!(store.stamp(&key), after);
+        assert_ne!(store.version(&key), after);
         let read = store.read(&key).unwrap().unwrap();
         assert_eq!(read.tokens, login("two").tokens);
         assert_eq!((read.facts, read.client_secret), (login("").facts, Some(Secret::new("s"))));
@@ -472,7 +439,7 @@ mod tests {
             }
         }
         let reserved = store.reserve_space(&key).unwrap();
-        fs::write(place.join("x.new"), "left by a process that was killed").unwrap();
+        fs::write(place.join("x.json.new"), "left by a process that was killed").unwrap();
         assert!(store.remove(&key, &lock).unwrap());
         assert!(!store.remove(&key, &lock).unwrap());
         drop(reserved);
@@ -484,8 +451,8 @@ mod tests {
     #[tokio::test]
     async fn secrets_are_stored_in_an_available_keychain() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Some(directory.path().to_owned());
-        let store = LoginStore { directory: place.clone(), keychain: Keychain::mock() };
+        let files: Arc<dyn Store> = Arc::new(FileStore::for_secrets(directory.path()));
+        let store = LoginStore { store: Some(files.clone()), keychain: Keychain::mock() };
         let key = LoginKey("x".to_owned());
         let lock = store.lock(&key).await.unwrap();
         store.write(&key, &lock, &login("canary")).unwrap();
@@ -499,8 +466,8 @@ mod tests {
         // Users' secrets are under another name in the keychain than logins.
         assert!(store.secret("x").unwrap().is_none());
         // A process without a keychain reports that, and leaves the login unchanged.
-        let without = LoginStore { directory: place, keychain: Keychain::disabled() };
-        assert!(matches!(without.read(&key), Err(StoreError::Keychain(_))));
+        let without = LoginStore { store: Some(files), keychain: Keychain::disabled() };
+        assert!(matches!(without.read(&key), Err(LoginStoreError::Keychain(_))));
         // A login that it saves stays in the file, even when a process with a keychain renews it.
         without.write(&key, &lock, &login("elsewhere")).unwrap();
         let read = store.read(&key).unwrap().unwrap();
@@ -518,7 +485,7 @@ mod tests {
         for text in ["", "{\"version\": 9}", "{\"accessToken\": \"canary\"}"] {
             fs::write(directory.path().join("x.json"), text).unwrap();
             let error = store.read(&key).unwrap_err();
-            assert!(matches!(error, StoreError::Unreadable(_)), "{error}");
+            assert!(matches!(error, LoginStoreError::Unreadable(_)), "{error}");
             assert!(!error.to_string().contains("canary"));
         }
     }

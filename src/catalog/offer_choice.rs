@@ -1,0 +1,39 @@
+//! The offers that a host sees.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{ServerId, Snapshot};
+
+/// A choice of offers: of an endpoint, and of a session that loads its own servers. What a choice
+/// shows is a snapshot again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct OfferChoice {
+    /// The only offer, which has bare names: the host is connected to `/servers/<name>`.
+    pub only: Option<ServerId>,
+    /// The offers that the session has loaded; `None` where loads are for all sessions.
+    pub loaded: Option<Arc<BTreeSet<ServerId>>>,
+}
+
+impl OfferChoice {
+    /// Returns whether a host with this choice sees the whole snapshot.
+    pub(crate) fn is_whole(&self, snapshot: &Snapshot) -> bool {
+        self.loaded.is_none() && self.only_in(snapshot).is_none()
+    }
+
+    /// Returns the part of a snapshot that is chosen.
+    pub(crate) fn of(&self, snapshot: &Snapshot) -> Snapshot {
+        let loaded = match &self.loaded {
+            Some(loaded) => snapshot.seen_by(|server| loaded.contains(&server)),
+            None => snapshot.clone(),
+        };
+        match self.only_in(snapshot) {
+            Some(only) => loaded.only(only),
+            None => loaded,
+        }
+    }
+
+    /// Returns the only offer, unless the snapshot has only one anyway.
+    fn only_in(&self, snapshot: &Snapshot) -> Option<ServerId> {
+        self.only.filter(|_| snapshot.sole.is_none())
+    }
+}

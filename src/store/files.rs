@@ -1,0 +1,266 @@
+//! The store in a directory: one file for each value.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Lease, PruneLimits, Store, StoredVersion,
+    pruning::{UNFINISHED_EXTENSION, prune_directory},
+};
+use crate::base::make_private_directory;
+
+/// The extension of a file that reserves space for the next version of a value.
+const RESERVED_EXTENSION: &str = "room";
+
+/// A directory with the values as files, which only the current user can access.
+#[derive(Clone, Debug)]
+pub(crate) struct FileStore {
+    directory: PathBuf,
+    holds_secrets: bool,
+}
+
+/// A file that takes up space on the disk until this is dropped.
+struct ReservedSpace(PathBuf);
+
+impl FileStore {
+    /// Makes a store in a directory, which is created when something is written.
+    pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), holds_secrets: false }
+    }
+
+    /// Makes a store whose directory no other user may access, also if it exists.
+    pub(crate) fn for_secrets(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), holds_secrets: true }
+    }
+
+    /// Creates the directory if it is missing, for this user only.
+    fn prepare(&self) -> io::Result<()> {
+        make_private_directory(&self.directory)?;
+        #[cfg(unix)]
+        if self.holds_secrets {
+            use std::os::unix::fs::PermissionsExt as _;
+            // An existing directory may have other permissions.
+            if self.directory.metadata()?.permissions().mode() & 0o077 != 0 {
+                fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o700))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Store for FileStore {
+    fn get(&self, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+        match read_file(&self.place(name), max_bytes) {
+            Ok(value) => Ok(Some(value)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.place(name).is_file()
+    }
+
+    fn version(&self, name: &str) -> StoredVersion {
+        let metadata = self.place(name).metadata().ok();
+        StoredVersion(metadata.and_then(|metadata| {
+            Some((metadata.modified().ok()?, metadata.len(), inode(&metadata)))
+        }))
+    }
+
+    fn put(&self, name: &str, value: &[u8]) -> io::Result<()> {
+        self.prepare()?;
+        let unfinished = self.place(&with_extension(name, UNFINISHED_EXTENSION));
+        let written = create_new_file(&unfinished).and_then(|mut file| {
+            file.write_all(value)?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&unfinished, self.place(name))).inspect_err(|_| {
+            // On a full disk the file may be incomplete.
+            let _ = fs::remove_file(&unfinished);
+        })
+    }
+
+    fn remove(&self, name: &str) -> io::Result<bool> {
+        for extension in [UNFINISHED_EXTENSION, RESERVED_EXTENSION] {
+            // A process that was killed may have left one.
+            let _ = fs::remove_file(self.place(&with_extension(name, extension)));
+        }
+        was_there(fs::remove_file(self.place(name)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
+        was_there(fs::rename(self.place(from), self.place(to)))
+    }
+
+    fn try_lease(&self, name: &str) -> io::Result<Option<Lease>> {
+        self.prepare()?;
+        let place = self.place(name);
+        // Opening a pipe waits for its reader.
+        if place.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = private_options().create(true).truncate(false).open(place)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lease::of(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn reserve(&self, name: &str, bytes: usize) -> io::Result<Box<dyn Send + Sync>> {
+        let room = self.place(&with_extension(name, RESERVED_EXTENSION));
+        let mut file = create_new_file(&room)?;
+        let reserved = ReservedSpace(room);
+        file.write_all(&vec![b' '; bytes])?;
+        Ok(Box::new(reserved))
+    }
+
+    fn prune(&self, limits: &PruneLimits) {
+        prune_directory(&self.directory, limits);
+    }
+
+    fn check_writable(&self) -> io::Result<()> {
+        self.prepare()?;
+        tempfile::NamedTempFile::new_in(&self.directory).map(drop)
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+impl Drop for ReservedSpace {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Reads a regular file into one buffer, since a value may be secret and the buffer is overwritten.
+fn read_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    // Checked before the file is opened, since opening a pipe waits for its writer.
+    let metadata = path.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let too_large =
+        || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {max_bytes} bytes"));
+    if metadata.len() > max_bytes {
+        return Err(too_large());
+    }
+    let size = usize::try_from(metadata.len()).unwrap_or_default();
+    let mut value = Vec::with_capacity(size + 1);
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut value)?;
+    if value.len() as u64 > max_bytes { Err(too_large()) } else { Ok(value) }
+}
+
+fn with_extension(name: &str, extension: &str) -> String {
+    format!("{name}.{extension}")
+}
+
+fn was_there(done: io::Result<()>) -> io::Result<bool> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates a file, in place of an old one of this name.
+fn create_new_file(path: &Path) -> io::Result<File> {
+    // A process that was killed may have left one.
+    let _ = fs::remove_file(path);
+    private_options().create_new(true).open(path)
+}
+
+/// Returns the options to open a file for writing; on Unix a new file is accessible to the current
+/// user only.
+fn private_options() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Returns the file's inode number, which differs after a replacement even if the modification time
+/// does not. Other systems than Unix get 0.
+fn inode(metadata: &fs::Metadata) -> u64 {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::ino(metadata);
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, FileStore) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FileStore::for_secrets(directory.path().join("values"));
+        (directory, store)
+    }
+
+    #[test]
+    fn value_is_read_back_and_has_a_version_of_its_own() {
+        let (_directory, store) = store();
+        assert_eq!(store.get("a.v", 10).unwrap(), None);
+        let none = store.version("a.v");
+        store.put("a.v", b"one").unwrap();
+        let first = store.version("a.v");
+        // This value has the same size, and may have the same modification time.
+        store.put("a.v", b"two").unwrap();
+        assert_eq!(store.get("a.v", 10).unwrap().as_deref(), Some(&b"two"[..]));
+        assert!(none != first && first != store.version("a.v"));
+        let error = store.get("a.v", 2).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(store.rename("a.v", "b.v").unwrap() && !store.rename("a.v", "b.v").unwrap());
+        assert!(store.remove("b.v").unwrap() && !store.remove("b.v").unwrap());
+    }
+
+    #[test]
+    fn lease_excludes_others_until_it_is_dropped() {
+        let (_directory, store) = store();
+        let lease = store.try_lease("lock").unwrap().unwrap();
+        assert!(store.try_lease("lock").unwrap().is_none());
+        assert!(store.try_lease("other.lock").unwrap().is_some());
+        drop(lease);
+        assert!(store.try_lease("lock").unwrap().is_some());
+    }
+
+    #[test]
+    fn files_of_a_killed_process_are_removed_with_the_value() {
+        let (_directory, store) = store();
+        store.put("a.v", b"one").unwrap();
+        let reserved = store.reserve("a.v", 100).unwrap();
+        fs::write(store.place("a.v.new"), "unfinished").unwrap();
+        store.remove("a.v").unwrap();
+        drop(reserved);
+        assert_eq!(fs::read_dir(store.place("")).unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_user_can_access_the_values() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_directory, store) = store();
+        fs::create_dir(store.place("")).unwrap();
+        store.put("a.v", b"one").unwrap();
+        let mode = |path: PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(store.place("")), mode(store.place("a.v"))), (0o700, 0o600));
+    }
+}
