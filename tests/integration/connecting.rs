@@ -180,7 +180,7 @@ async fn servers_are_put_back_after_dormouse_was_removed_by_hand() {
     let copies = home.path().join(".local/share/dormouse/backups");
     for entry in std::fs::read_dir(copies).unwrap() {
         let path = entry.unwrap().path();
-        let is_copy = path.file_name().unwrap().to_string_lossy().starts_with("20");
+        let is_copy = path.file_name().unwrap().to_string_lossy().ends_with("-mcp.json");
         if is_copy {
             std::fs::remove_file(path).unwrap();
         }
