@@ -33,7 +33,7 @@ pub(in crate::proxy) fn answered_call(
     }
 }
 
-/// As [`called`], for a request of any method.
+/// Returns what [`answered_call`] does, for a request of any method.
 pub(in crate::proxy) fn answered_request(
     fleet: &Fleet,
     caller: &Caller,
