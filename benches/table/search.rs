@@ -78,7 +78,8 @@ fn snapshot() -> Snapshot {
     let servers: Map<_, _> =
         (0..SERVERS).map(|number| (format!("server-{number}"), entry.clone())).collect();
     let config = json!({"mcpServers": servers}).to_string();
-    let config = parse(&config, "bench.json".as_ref(), &Environment::default()).expect("valid");
+    let parsed = parse(&config, "bench.json".as_ref(), &Environment::default()).expect("valid");
+    let config = parsed.config;
     let snapshot = Snapshot::new(Arc::default(), &ServerId::number(&config.servers));
     let known = config.servers.iter().enumerate().map(|(at, server)| {
         let catalog = Arc::new(catalog(at));

@@ -7,21 +7,21 @@ use serde::Serialize;
 use super::{USAGE, lineage, settings, shared_flags::Options};
 use crate::{
     base::visible,
-    config::{Config, ConfigError, ConfigFile, Dialect, Problem, ServerConfig},
+    config::{ConfigError, ConfigFile, Dialect, ParsedConfig, Problem, ServerConfig},
     surface::counted,
 };
 
 pub(super) fn run(options: &Options, is_json: bool) -> anyhow::Result<ExitCode> {
     let file = settings::find(options)?;
-    let config = match settings::parse(&file, options) {
+    let parsed = match settings::read(&file, options) {
         Err(ConfigError::Invalid(problems)) if is_json => {
             let problems = problems.iter().map(ReportedProblem::from).collect();
             outln!("{}", super::json(&CheckReport { problems, ..CheckReport::of(&file) })?);
             return Ok(ExitCode::from(USAGE));
         }
-        config => config?,
+        parsed => parsed?,
     };
-    let report = CheckReport::of_config(&file, &config)?;
+    let report = CheckReport::of_config(&file, &parsed)?;
     if is_json {
         outln!("{}", super::json(&report)?);
     } else {
@@ -77,18 +77,19 @@ impl CheckReport {
         Self { config: file.path.clone(), ..Self::default() }
     }
 
-    fn of_config(file: &ConfigFile, config: &Config) -> anyhow::Result<Self> {
+    fn of_config(file: &ConfigFile, parsed: &ParsedConfig) -> anyhow::Result<Self> {
         let unavailable = |server: &ServerConfig| {
             let why = server.transport.as_ref().err()?.to_string();
             Some(UnavailableServer { server: server.name.clone(), why })
         };
+        let config = &parsed.config;
         let itself = |server: &&ServerConfig| lineage::is_dormouse_itself(server, &file.path);
         let itself = config.servers.iter().filter(itself);
         let warnings = itself.map(|server| lineage::refusal(&server.name));
-        let warnings = warnings.chain(config.warnings.iter().map(ToString::to_string)).collect();
+        let warnings = warnings.chain(parsed.warnings.iter().map(ToString::to_string)).collect();
         Ok(Self {
             is_ok: true,
-            dialect: config.dialect.map(Dialect::name),
+            dialect: parsed.dialect.map(Dialect::name),
             servers: config.servers.len(),
             unavailable: config.servers.iter().filter_map(unavailable).collect(),
             warnings,

@@ -101,7 +101,7 @@ fn proposals(
     let entries = planned.iter().map(|planned| (planned.name.clone(), json!(planned.entry)));
     let servers = json!({"mcpServers": entries.collect::<Map<_, _>>()});
     let trial = ConfigFile::unwritten(file.path.with_extension("json"), &servers.to_string());
-    let config = trial.parse(&trial.environment())?;
+    let config = trial.parse(&trial.environment())?.config;
     let all = config.servers.len();
     let tell = |seen: &probe::ProbedServer, number: usize| {
         errln!("[{number}/{all}] {}", visible(&seen.config.name));

@@ -9,7 +9,7 @@ use super::settings;
 use crate::{
     base::{ReplaceError, run_blocking},
     catalog::ServerCatalog,
-    config::{Config, ConfigFile, Dialect, ServerConfig, Unchanged},
+    config::{ConfigFile, Dialect, ParsedConfig, ServerConfig, Unchanged},
     proxy::Fleet,
 };
 
@@ -20,10 +20,10 @@ const MAX_TRIES: usize = 10;
 /// Delay before the next attempt, during which an edit by the user may become valid.
 const AGAIN: Duration = Duration::from_secs(2);
 
-pub(super) fn is_due(file: &ConfigFile, config: &Config) -> bool {
+pub(super) fn is_due(file: &ConfigFile, parsed: &ParsedConfig) -> bool {
     file.is_yaml()
-        && config.dialect.is_none_or(Dialect::has_tools)
-        && config.servers.iter().all(|server| server.offer.tools.is_empty())
+        && parsed.dialect.is_none_or(Dialect::has_tools)
+        && parsed.config.servers.iter().all(|server| server.offer.tools.is_empty())
 }
 
 /// Writes the tools of each server once its catalog is known. Returns when all are written, or at
@@ -115,7 +115,7 @@ fn with_tools(
     for (config, catalog) in known {
         let Some(catalog) = catalog else { continue };
         let is_new = written.insert(config.name.clone());
-        let entry = now.servers.iter().find(|server| server.name == config.name);
+        let entry = now.config.servers.iter().find(|server| server.name == config.name);
         let Some(entry) = entry.filter(|entry| is_new && entry.offer.tools.is_empty()) else {
             continue;
         };

@@ -135,11 +135,11 @@ impl Follower {
         if let Ok(store) = settings::trust_store() {
             now.check_trust(&store)?;
         }
-        let config = settings::parse(now, &self.options)?;
-        for warning in &config.warnings {
+        let parsed = settings::read(now, &self.options)?;
+        for warning in &parsed.warnings {
             tracing::warn!("{warning}");
         }
-        Ok(self.fleet.reload(config))
+        Ok(self.fleet.reload(parsed.config))
     }
 
     fn tell(&mut self, reloaded: &Reloaded) {

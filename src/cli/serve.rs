@@ -20,10 +20,10 @@ use super::{
 use crate::{
     auth::Auth,
     base::random_token,
-    config::{Config, ConfigFile, HttpSettings},
+    config::{ConfigFile, HttpSettings, ParsedConfig},
     control::{self, ApiState, ChangeSender},
     downstream::{
-        http::{self, HttpAccess},
+        http::{self, HttpAccess, HttpRoutes},
         stdio_host,
     },
     proxy::Fleet,
@@ -34,22 +34,22 @@ use crate::{
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<ExitCode> {
-    let (config, file) = if let Some(config) = settings::wrap(wrapped, options) {
-        (config, None)
+    let (parsed, file) = if let Some(config) = settings::wrap(wrapped, options) {
+        (ParsedConfig { config, ..ParsedConfig::default() }, None)
     } else {
         let file = settings::find_trusted(options)?;
         lineage::check(&file)?;
-        (settings::parse(&file, options)?, Some(file))
+        (settings::read(&file, options)?, Some(file))
     };
     let auth = settings::auth(file.as_ref(), options);
-    if let Some(dialect) = config.dialect {
+    if let Some(dialect) = parsed.dialect {
         tracing::info!("reading the config as one of {}", dialect.name());
     }
-    for warning in &config.warnings {
+    for warning in &parsed.warnings {
         tracing::warn!("{warning}");
     }
-    let http = options.http.as_ref().or(config.settings.http.listen.as_ref());
-    let ways = Ways {
+    let http = options.http.as_ref().or(parsed.config.settings.http.listen.as_ref());
+    let transports = Transports {
         http: http.map(|address| addresses(address)).transpose()?,
         stdio: options.stdio || http.is_none(),
     };
@@ -57,7 +57,8 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
     // Runs as a separate task: each wake-up of the future that `block_on` polls costs a system
     // call.
     let origin = file.map(|file| (file, options.clone()));
-    let served = runtime.block_on(async { tokio::spawn(serve(config, origin, auth, ways)).await });
+    let served =
+        runtime.block_on(async { tokio::spawn(serve(parsed, origin, auth, transports)).await });
     // A thread may still be blocked on input from a terminal.
     runtime.shutdown_timeout(Duration::from_millis(50));
     served??;
@@ -65,7 +66,7 @@ pub(super) fn run(options: &Options, wrapped: Vec<String>) -> anyhow::Result<Exi
 }
 
 /// The transports on which hosts are served.
-struct Ways {
+struct Transports {
     /// Addresses to try; dormouse listens on the first that can be bound.
     http: Option<Vec<SocketAddr>>,
     stdio: bool,
@@ -89,34 +90,36 @@ fn addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
 /// `origin` is the config file and the options from the command line, unless dormouse wraps a
 /// command.
 async fn serve(
-    config: Config,
+    parsed: ParsedConfig,
     origin: Option<(ConfigFile, Options)>,
     auth: Auth,
-    ways: Ways,
+    transports: Transports,
 ) -> anyhow::Result<()> {
     let file = origin.as_ref().map(|(file, _)| file);
     let stop = CancellationToken::new();
-    let listener = match &ways.http {
+    let listener = match &transports.http {
         Some(addresses) => Some(listen(addresses).await?),
         None => None,
     };
     let _signals = signals::cancel_when_asked(stop.clone(), origin.is_some());
     let watchdog = Watchdog::default();
     let _kept = AbortOnDropHandle::new(tokio::spawn(watchdog.clone().keep_running()));
-    let is_first_run = file.is_some_and(|file| first_run::is_due(file, &config));
-    let fleet = Fleet::new(config, &watchdog, settings::storage(file), auth);
+    let is_first_run = file.is_some_and(|file| first_run::is_due(file, &parsed));
+    let servers_at_root = parsed.servers_at_root;
+    let fleet = Fleet::new(parsed.config, &watchdog, settings::storage(file), auth);
     let companions = Companions::start(&fleet, origin, is_first_run, stop.child_token());
     let api = control::router(companions.control.clone());
-    let served = match (listener, ways.stdio) {
+    let routes = |access| HttpRoutes { access, api, servers_at_root };
+    let served = match (listener, transports.stdio) {
         (None, _) => stdio_host::serve(fleet.clone(), stop).await,
         (Some(listener), false) => {
             fleet.start();
-            serve_http(fleet.clone(), listener, api, stop).await
+            serve_http(fleet.clone(), listener, routes, stop).await
         }
         (Some(listener), true) => {
             // The host on standard input has started this process, so its disconnection ends both
             // transports. If HTTP ends by itself, standard input is still served.
-            let over_http = serve_http(fleet.clone(), listener, api, stop.clone());
+            let over_http = serve_http(fleet.clone(), listener, routes, stop.clone());
             let on_stdio = async {
                 // A separate task, so that after a panic the hosts on HTTP are still disconnected
                 // in good order.
@@ -197,7 +200,7 @@ async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
 async fn serve_http(
     fleet: Arc<Fleet>,
     listener: TcpListener,
-    api: axum::Router,
+    routes: impl FnOnce(HttpAccess) -> HttpRoutes,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
@@ -215,5 +218,5 @@ async fn serve_http(
     let access =
         HttpAccess { fallback, api_tokens, hosts: allowed_hosts, origins: allowed_origins };
     errln!("dormouse: listening on http://{address}/mcp");
-    http::serve(fleet, listener, access, api, stop).await
+    http::serve(fleet, listener, routes(access), stop).await
 }

@@ -12,8 +12,8 @@ use crate::{
     auth::{Auth, LoginCommand, LoginStore},
     catalog::Cache,
     config::{
-        self, Config, ConfigError, ConfigFile, Environment, Launch, ListSettings, ServerConfig,
-        Settings, Surface, Transport, TrustStore, Wrapping,
+        self, Config, ConfigError, ConfigFile, Environment, Launch, ListSettings, ParsedConfig,
+        ServerConfig, Settings, Surface, Transport, TrustStore, Wrapping,
     },
     control,
     proxy::Storage,
@@ -168,11 +168,17 @@ pub(super) fn control_place(config: &ConfigFile) -> Option<control::SocketDirect
 
 /// Returns the config in the file, with the overrides of the command line.
 pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, ConfigError> {
+    read(file, options).map(|parsed| parsed.config)
+}
+
+/// Returns what is in the file, with the overrides of the command line.
+pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig, ConfigError> {
     let environment = match &options.env_file {
         Some(path) => Environment::of_process().with_file(path)?,
         None => file.environment(),
     };
-    let mut config = file.parse(&environment)?;
+    let mut parsed = file.parse(&environment)?;
+    let config = &mut parsed.config;
     config.settings.lineage = Some(lineage::of(file));
     if let Some(surface) = options.surface {
         config.settings.lists.surface = surface;
@@ -181,18 +187,18 @@ pub(super) fn parse(file: &ConfigFile, options: &Options) -> Result<Config, Conf
         let own = server.timeouts.idle;
         override_server(server, options);
         // The flag of dynamic-mcp is for servers without a timeout of their own.
-        if config.own_idle_timeouts.contains(&server.name) {
+        if parsed.own_idle_timeouts.contains(&server.name) {
             server.timeouts.idle = own;
         }
     }
     if let Some(name) = &options.profile {
         let Some(profile) = config.profiles.get(name).cloned() else {
-            let profiles = config.profiles.into_keys().collect();
+            let profiles = config.profiles.keys().cloned().collect();
             return Err(ConfigError::NoProfile { name: name.clone(), profiles });
         };
         config.choose(&profile);
     }
-    Ok(config)
+    Ok(parsed)
 }
 
 /// Returns the server of this name.

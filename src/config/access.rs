@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use url::Url;
 
-use super::{HttpSettings, file::File, foreign::Manner, key_path::Step};
+use super::{HttpSettings, file::File, key_path::Step};
 
-pub(super) fn http_settings(file: &File, manner: Manner) -> HttpSettings {
+pub(super) fn http_settings(file: &File) -> HttpSettings {
     let default = HttpSettings::default();
     HttpSettings {
         listen: file.listen.clone(),
-        servers_at_root: manner.servers_at_root,
         auth_tokens: file.auth_tokens.clone(),
         api_tokens: file.api_tokens.clone(),
         allowed_hosts: file.allowed_hosts.clone(),

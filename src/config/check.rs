@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{
     Browser, Config, ConfigError, EndpointSettings, Environment, Features, Isolation, ListSettings,
-    LoadSettings, Loads, MAX_PROBLEMS, OfferRules, Pin, Problem, Profile, ServerConfig, Settings,
-    Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
+    LoadSettings, Loads, MAX_PROBLEMS, OfferRules, ParsedConfig, Pin, Problem, Profile,
+    ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
     document::Document,
     expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
     file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
@@ -32,7 +32,7 @@ pub(super) fn check(
     document: &Document<'_>,
     path: &Path,
     environment: &Environment,
-) -> Result<Config, ConfigError> {
+) -> Result<ParsedConfig, ConfigError> {
     let problems = [document.repeated_keys(), document.problems()].concat();
     let manner = document.manner();
     let environment = &*manner.variables.of(environment);
@@ -48,7 +48,7 @@ pub(super) fn check(
     for (profile, entry) in &file.profiles {
         checker.check_profile(profile, entry, &file);
     }
-    let settings = settings(&file, manner);
+    let settings = settings(&file);
     if settings.max_message_bytes < MIN_MESSAGE_BYTES {
         let at = [Step::Key("maxMessageBytes".to_owned())];
         checker.report(&at, format!("must be {MIN_MESSAGE_BYTES} or more"));
@@ -82,12 +82,11 @@ pub(super) fn check(
         let profiles = profiles.map(|(name, entry)| {
             (name, Profile { servers: entry.servers.into_iter().map(tools).collect() })
         });
-        Ok(Config {
-            settings,
-            servers,
-            profiles: profiles.collect(),
-            own_idle_timeouts: own_idle_timeouts(document, &written),
+        Ok(ParsedConfig {
+            config: Config { settings, servers, profiles: profiles.collect() },
             dialect: document.dialect(),
+            own_idle_timeouts: own_idle_timeouts(document, &written),
+            servers_at_root: manner.servers_at_root,
             warnings,
         })
     } else {
@@ -104,7 +103,7 @@ fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<Strin
     own.filter(|_| is_meant).map(|(name, _)| name.clone()).collect()
 }
 
-fn settings(file: &File, manner: Manner) -> Settings {
+fn settings(file: &File) -> Settings {
     let default = Settings::default();
     Settings {
         lists: list_settings(file, &default.lists),
@@ -125,7 +124,7 @@ fn settings(file: &File, manner: Manner) -> Settings {
             _ => default.browser,
         },
         wrapping: Wrapping::None,
-        http: access::http_settings(file, manner),
+        http: access::http_settings(file),
     }
 }
 
@@ -450,7 +449,7 @@ fn steps(path: &serde_ignored::Path<'_>) -> Vec<Step> {
 mod tests {
     use super::{super::Transport, *};
 
-    fn parse(text: &str) -> Result<Config, ConfigError> {
+    fn parse(text: &str) -> Result<ParsedConfig, ConfigError> {
         let environment = Environment::from_pairs([("HOME", "/home/d")]);
         super::super::parse(text, Path::new("/etc/d/dormouse.json"), &environment)
     }
@@ -464,7 +463,7 @@ mod tests {
 
     #[test]
     fn only_a_description_that_is_not_blank_makes_a_server_lazy() {
-        let config = parse(
+        let parsed = parse(
             r#"{ // comments are welcome
               "idleTimeout": 30,
               "mcpServers": {
@@ -475,7 +474,7 @@ mod tests {
             }"#,
         )
         .unwrap();
-        let [b, a] = config.servers.as_slice() else { panic!("{config:?}") };
+        let [b, a] = parsed.config.servers.as_slice() else { panic!("{parsed:?}") };
         assert_eq!(
             (b.name.as_str(), b.startup, b.description.as_deref()),
             ("b", Startup::Eager, None)
@@ -490,9 +489,9 @@ mod tests {
 
     #[test]
     fn undefined_variable_affects_only_its_server() {
-        let config =
+        let parsed =
             parse(r#"{"mcpServers": {"a": {"command": "${NOPE}"}, "b": {"command": "x"}}}"#);
-        let servers = config.unwrap().servers;
+        let servers = parsed.unwrap().config.servers;
         assert_eq!(servers[0].transport, Err(Unavailable::Undefined(vec!["NOPE".to_owned()])));
         assert!(servers[1].transport.is_ok());
     }
@@ -549,10 +548,10 @@ mod tests {
 
     #[test]
     fn login_with_undefined_variables_affects_only_its_server() {
-        let config = parse(
+        let parsed = parse(
             r#"{"mcpServers": {"a": {"url": "https://x", "oauth": {"authServer": "${HOME}"}}}}"#,
         );
-        let server = config.unwrap().servers.remove(0);
+        let server = parsed.unwrap().config.servers.remove(0);
         assert_eq!(server.transport, Err(Unavailable::BadOAuth("authServer")));
     }
 

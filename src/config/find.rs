@@ -9,7 +9,7 @@ use etcetera::BaseStrategy;
 use serde_json::{Map, Value};
 
 use super::{
-    Config, ConfigError, Environment, TrustStore,
+    ConfigError, Environment, ParsedConfig, TrustStore,
     document::Document,
     environment::{self, assignments},
     format::Format,
@@ -224,7 +224,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Every problem of the text.
-    pub(crate) fn parse(&self, environment: &Environment) -> Result<Config, ConfigError> {
+    pub(crate) fn parse(&self, environment: &Environment) -> Result<ParsedConfig, ConfigError> {
         let text = str::from_utf8(&self.text).map_err(|error| {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
             ConfigError::Unreadable { path: self.path.clone(), source }

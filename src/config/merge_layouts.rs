@@ -208,12 +208,12 @@ proptest! {
     ) {
         let before = file(&layout, &servers);
         let environment = Environment::default();
-        let config = before.parse(&environment).unwrap();
+        let config = before.parse(&environment).unwrap().config;
         let which = which.index(servers.len());
         let changes = ToolChanges::between(&config.servers[which].offer.tools, &tools);
         let after = before.with_tools(&config.servers[which].name, &changes).unwrap();
 
-        let merged = after.parse(&environment).unwrap();
+        let merged = after.parse(&environment).unwrap().config;
         let again = ToolChanges::between(&merged.servers[which].offer.tools, &tools);
         prop_assert!(again.is_empty(), "{again:?} in\n{}", after.text());
         for name in NAMES {

@@ -21,6 +21,7 @@ mod key_path;
 mod merge;
 mod model;
 mod oauth;
+mod parsed_config;
 mod plain_words;
 mod problem;
 mod schema;
@@ -49,6 +50,7 @@ pub(crate) use model::{
     Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Wrapping,
 };
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
+pub(crate) use parsed_config::ParsedConfig;
 pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
 pub(crate) use schema::{json_schema, reference, server_keys};
 pub(crate) use secrecy::Mask;
@@ -87,7 +89,11 @@ pub(crate) fn check_entry(name: &str, entry: &Map<String, Value>) -> Result<(), 
 ///
 /// # Errors
 /// Every problem of the file, each with its place.
-pub fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
+pub fn parse(
+    text: &str,
+    path: &Path,
+    environment: &Environment,
+) -> Result<ParsedConfig, ConfigError> {
     let document = document::Document::parse(text, path)?;
     check::check(&document, path, environment)
 }

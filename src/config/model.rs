@@ -1,10 +1,6 @@
 //! A validated config, which later code never checks again.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use url::Url;
@@ -12,7 +8,7 @@ use url::Url;
 pub(crate) use super::file::{
     AlwaysLoad, Grant, Isolation, Listing, Loads, Pin, Protocol, Startup, Surface,
 };
-use super::{Dialect, OAuth, Problem, Unavailable, tools::ToolRules};
+use super::{OAuth, Unavailable, tools::ToolRules};
 
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -20,12 +16,6 @@ pub struct Config {
     /// The servers in the order of the file, which is their order of precedence.
     pub servers: Vec<ServerConfig>,
     pub profiles: BTreeMap<String, Profile>,
-    /// The system that the file was written for, if it is not dormouse.
-    pub dialect: Option<Dialect>,
-    /// Servers of such a file whose own idle timeout takes precedence over the command line.
-    pub own_idle_timeouts: BTreeSet<String>,
-    /// The parts of such a file that dormouse ignores or treats differently.
-    pub warnings: Vec<Problem>,
 }
 
 /// A selection of servers and of their tools.
@@ -130,8 +120,6 @@ pub struct HttpSettings {
     pub session_timeout: Duration,
     /// The listening address, as written.
     pub listen: Option<String>,
-    /// True if the endpoints at `/servers/<name>/` are also at `/<name>/`.
-    pub servers_at_root: bool,
 }
 
 impl Default for HttpSettings {
@@ -139,7 +127,7 @@ impl Default for HttpSettings {
         let (auth_tokens, api_tokens, allowed_hosts, allowed_origins) = Default::default();
         // A host may stay open overnight; its state here is small.
         let session_timeout = Duration::from_hours(24);
-        let (trusted_proxies, listen, servers_at_root) = Default::default();
+        let (trusted_proxies, listen) = Default::default();
         Self {
             auth_tokens,
             api_tokens,
@@ -148,7 +136,6 @@ impl Default for HttpSettings {
             trusted_proxies,
             session_timeout,
             listen,
-            servers_at_root,
         }
     }
 }
@@ -163,7 +150,6 @@ impl std::fmt::Debug for HttpSettings {
             .field("trusted_proxies", &self.trusted_proxies)
             .field("session_timeout", &self.session_timeout)
             .field("listen", &self.listen)
-            .field("servers_at_root", &self.servers_at_root)
             .finish()
     }
 }

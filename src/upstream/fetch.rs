@@ -286,8 +286,8 @@ mod tests {
 
     fn server(entry: &str) -> ServerConfig {
         let config = format!(r#"{{"mcpServers": {{"s": {entry}}}}}"#);
-        let config = parse(&config, "dormouse.json".as_ref(), &Environment::default()).unwrap();
-        config.servers.into_iter().next().unwrap()
+        let parsed = parse(&config, "dormouse.json".as_ref(), &Environment::default()).unwrap();
+        parsed.config.servers.into_iter().next().unwrap()
     }
 
     #[test]

@@ -16,7 +16,7 @@ const CONFIG: &str = include_str!("config.json");
 /// A server has no stored catalog.
 pub fn snapshot(catalogs: &Path, count: usize) -> anyhow::Result<Snapshot> {
     let path = Path::new("tests/search/config.json");
-    let config = config::parse(CONFIG, path, &Environment::of_process())?;
+    let config = config::parse(CONFIG, path, &Environment::of_process())?.config;
     let servers = &config.servers[..count];
     let snapshot = Snapshot::new(Arc::default(), &ServerId::number(servers));
     let cache = Cache::new(catalogs);

@@ -114,7 +114,8 @@ mod tests {
             |name: &&str| (name.to_string(), json!({"description": "Does work", "command": "x"}));
         let entries: serde_json::Map<_, _> = names[..servers.len()].iter().map(entry).collect();
         let text = json!({"mcpServers": entries}).to_string();
-        let config = config::parse(&text, Path::new("c.json"), &Environment::default()).unwrap();
+        let config =
+            config::parse(&text, Path::new("c.json"), &Environment::default()).unwrap().config;
         let snapshot = Snapshot::new(Arc::default(), &ServerId::number(&config.servers));
         let known = servers.iter().enumerate().filter(|(_, tools)| !tools.is_empty());
         let known = known.map(|(at, tools)| {

@@ -159,10 +159,10 @@ mod tests {
 
     use super::*;
     use crate::config::{
-        ClientProof, Config, ConfigError, Environment, Startup, Surface, Transport, parse,
+        ClientProof, ConfigError, Environment, ParsedConfig, Startup, Surface, Transport, parse,
     };
 
-    fn read(text: &str) -> Result<Config, ConfigError> {
+    fn read(text: &str) -> Result<ParsedConfig, ConfigError> {
         let file = b"SET=file\nONLY=file\n";
         let environment = Environment::from_pairs([("SET", "process"), ("TOKEN", "process")]);
         let environment = environment.with_lines_beside(Path::new("c.json"), file);
@@ -212,8 +212,10 @@ mod tests {
                 r#"{{"env": "{mode}", "mcp": {{"a": {{"transport": "stdio", 
                     "command": "${{SET}} ${{ONLY:-}} ${{TOKEN:-}}"}}}}}}"#
             );
-            let config = read(&text).unwrap();
-            let Ok(Transport::Stdio(launch)) = &config.servers[0].transport else { panic!() };
+            let parsed = read(&text).unwrap();
+            let Ok(Transport::Stdio(launch)) = &parsed.config.servers[0].transport else {
+                panic!()
+            };
             let expected = expected.to_owned();
             let expected = match mode {
                 "dotenv" => expected.replace("${TOKEN:-}", ""),
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn dynamic_mcp_keeps_its_timeouts_and_undefined_variables() {
-        let config = read(
+        let parsed = read(
             r#"{"mcpServers": {
                 "a": {"command": "${SET}", "args": ["${SET}", "${NOPE}"], "idle_timeout": 60,
                       "timeout": {"tools": "1min", "resources": 5, "prompts": 7}},
@@ -235,8 +237,8 @@ mod tests {
             }}"#,
         )
         .unwrap();
-        assert_eq!(config.settings.lists.surface, Surface::Groups);
-        let [a, b, c] = config.servers.as_slice() else { panic!("{config:?}") };
+        assert_eq!(parsed.config.settings.lists.surface, Surface::Groups);
+        let [a, b, c] = parsed.config.servers.as_slice() else { panic!("{parsed:?}") };
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(
             (launch.command.as_str(), launch.args.join(" ")),
@@ -253,12 +255,12 @@ mod tests {
         assert_eq!(a.timeouts.idle, Some(Duration::from_mins(1)));
         let startups = [a, b, c].map(|server| server.startup);
         assert_eq!(startups, [Startup::Hybrid, Startup::Eager, Startup::Lazy]);
-        insta::assert_snapshot!(said(&config.warnings).join("\n"));
+        insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
     }
 
     #[test]
     fn multi_mcp_expands_nothing_and_splits_commands() {
-        let config = read(
+        let parsed = read(
             r#"{"servers": {"a": {
                 "command": "npx -y 'a b' ${SET}", "args": ["z"], "idle_timeout_minutes": 2,
                 "type": "stdio", "always_on": false, "triggers": ["x"],
@@ -267,17 +269,17 @@ mod tests {
             }}, "retrieval": {"enabled": true}, "sources": {}}"#,
         )
         .unwrap();
-        let [a] = config.servers.as_slice() else { panic!("{config:?}") };
+        let [a] = parsed.config.servers.as_slice() else { panic!("{parsed:?}") };
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.args, ["-y", "a b", "${SET}", "z"]);
         assert_eq!(a.timeouts.idle, Some(Duration::from_mins(2)));
         assert!(!a.offer.tools.allow("t") && a.offer.tools.allow("u"));
-        insta::assert_snapshot!(said(&config.warnings).join("\n"));
+        insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
     }
 
     #[test]
     fn mcp_proxy_servers_inherit_its_options() {
-        let config = read(
+        let parsed = read(
             r#"{"mcpProxy": {"addr": ":9090", "options": {"lazyLoad": true,
                 "authTokens": ["${TOKEN}"], "panicIfInvalid": true}},
                 "mcpServers": {
@@ -288,7 +290,7 @@ mod tests {
                 }}"#,
         )
         .unwrap();
-        let [a, b] = config.servers.as_slice() else { panic!("{config:?}") };
+        let [a, b] = parsed.config.servers.as_slice() else { panic!("{parsed:?}") };
         assert_eq!((a.startup, a.endpoint.surface), (Startup::Lazy, Surface::Activate));
         assert_eq!((b.startup, b.endpoint.surface), (Startup::Eager, Surface::Direct));
         assert_eq!(
@@ -297,9 +299,9 @@ mod tests {
         );
         assert_eq!(a.timeouts.call, Duration::from_millis(1500));
         assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
-        let http = &config.settings.http;
-        assert_eq!((http.listen.as_deref(), http.servers_at_root), (Some("0.0.0.0:9090"), true));
-        insta::assert_snapshot!(said(&config.warnings).join("\n"));
+        let http = &parsed.config.settings.http;
+        assert_eq!((http.listen.as_deref(), parsed.servers_at_root), (Some("0.0.0.0:9090"), true));
+        insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
     }
 
     #[test]
@@ -329,8 +331,8 @@ mod tests {
                 Some("keychain n"),
             ),
         ] {
-            let config = read(text).unwrap();
-            let Ok(Transport::Http(remote)) = &config.servers[0].transport else { panic!() };
+            let parsed = read(text).unwrap();
+            let Ok(Transport::Http(remote)) = &parsed.config.servers[0].transport else { panic!() };
             let oauth = remote.oauth.as_ref().unwrap();
             let client = oauth.client.as_ref().unwrap();
             assert_eq!((client.id.as_str(), oauth.scopes.join(" ").as_str()), ("c", scopes));
@@ -342,13 +344,13 @@ mod tests {
                 ClientProof::Keychain(name) => format!("keychain {name}"),
             });
             assert_eq!(shown.as_deref(), secret);
-            assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+            assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
         }
     }
 
     #[test]
     fn unsupported_login_settings_are_ignored() {
-        let config = read(
+        let parsed = read(
             r#"{"mcpProxy": {}, "mcpServers": {
                 "a": {"url": "https://x/", "headers": {"authorization": "Bearer t"}, "oauth": {"clientId": "c"}},
                 "b": {"url": "https://x/", "oauth": {"clientId": "c", "redirectUri": "https://elsewhere.x/back"}},
@@ -357,13 +359,13 @@ mod tests {
             }}"#,
         )
         .unwrap();
-        assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
-        let config = read(
+        assert_eq!(parsed.warnings.len(), 3, "{:?}", parsed.warnings);
+        let parsed = read(
             r#"{"mcpServers": {"a": {"url": "https://x/", "lazy_startup": "pure",
                 "headers": {"Authorization": "Bearer t"}, "oauth_client_id": "c"}}}"#,
         )
         .unwrap();
-        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+        assert_eq!(parsed.warnings.len(), 1, "{:?}", parsed.warnings);
     }
 
     #[test]

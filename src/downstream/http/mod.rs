@@ -65,6 +65,15 @@ impl HttpFront {
     }
 }
 
+/// The routes over HTTP, and the access to them.
+pub(crate) struct HttpRoutes {
+    pub access: HttpAccess,
+    /// The routes for operators.
+    pub api: Router,
+    /// True if the endpoints at `/servers/<name>/` are also at `/<name>/`.
+    pub servers_at_root: bool,
+}
+
 /// Listens on an address.
 ///
 /// # Errors
@@ -73,7 +82,7 @@ pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves hosts, and `api` to operators, until `stop` is cancelled; then answers the requests in
+/// Serves hosts, and the API to operators, until `stop` is cancelled; then answers the requests in
 /// flight.
 ///
 /// # Errors
@@ -82,10 +91,10 @@ pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) async fn serve(
     fleet: Arc<Fleet>,
     listener: TcpListener,
-    access: HttpAccess,
-    api: Router,
+    routes: HttpRoutes,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    let HttpRoutes { access, api, servers_at_root } = routes;
     let address = listener.local_addr()?;
     let guard = Guard::new(access, address);
     let guard_state =
@@ -98,11 +107,10 @@ pub(crate) async fn serve(
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
     });
-    let router = router(&front, guard_state, api);
-    // The layer that rewrites paths must run before the router.
-    let router = Router::new()
-        .fallback_service(router)
-        .layer(middleware::map_request_with_state(front.clone(), servers_at_root));
+    let app = match router(&front, guard_state, api) {
+        plain if servers_at_root => with_servers_at_root(plain, &front),
+        plain => plain,
+    };
     let expiring = tokio::spawn(sessions::expire(front.clone()));
     let stopping = {
         let (front, stop) = (front.clone(), stop.clone());
@@ -115,7 +123,7 @@ pub(crate) async fn serve(
     };
     let mut serving = tokio::spawn({
         let stop = stop.clone();
-        async move { tokio::join!(connections::serve(listener, router, stop), stopping) }
+        async move { tokio::join!(connections::serve(listener, app, stop), stopping) }
     });
     let served = tokio::select! {
         served = &mut serving => served.map(|_| ()),
@@ -154,12 +162,14 @@ fn router(front: &Arc<HttpFront>, guard_state: Arc<GuardState>, api: Router) -> 
         .with_state(front.clone())
 }
 
-/// Rewrites `/<name>/…` to `/servers/<name>/…` if the config is one of mcp-proxy, which has its
-/// endpoints there.
-async fn servers_at_root(State(front): State<Arc<HttpFront>>, mut request: Request) -> Request {
-    if !front.fleet.settings().http.servers_at_root {
-        return request;
-    }
+/// Adds a layer that rewrites paths; it must run before the router.
+fn with_servers_at_root(router: Router, front: &Arc<HttpFront>) -> Router {
+    let rewriting = middleware::map_request_with_state(front.clone(), path_of_server);
+    Router::new().fallback_service(router).layer(rewriting)
+}
+
+/// Rewrites `/<name>/…` to `/servers/<name>/…` if there is such a server.
+async fn path_of_server(State(front): State<Arc<HttpFront>>, mut request: Request) -> Request {
     let uri = request.uri();
     let path = uri.path().trim_end_matches('/');
     let mut parts = path.trim_start_matches('/').split('/');
