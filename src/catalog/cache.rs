@@ -95,7 +95,7 @@ impl Cache {
         let StoredServer { records, pins, .. } = self.stored(&CatalogKey::of(config)?);
         let last = records.into_iter().next()?;
         let digests = Digests::of(&last.catalog);
-        let changed = pins.suspicious(config.offer.pin, &digests);
+        let changed = pins.suspicious(config.settings.pin, &digests);
         let inventory = Inventory::of(config, &last.catalog, &changed);
         Some((last, inventory))
     }

@@ -54,7 +54,7 @@ impl Inventory {
     /// Creates the inventory. `changed` holds the names of the tools that differ from the pins.
     pub fn of(config: &ServerConfig, catalog: &ServerCatalog, changed: &BTreeSet<String>) -> Self {
         let none = BTreeSet::new();
-        let (changed, blocked) = match config.offer.pin {
+        let (changed, blocked) = match config.settings.pin {
             Pin::Off => (&none, &none),
             Pin::Warn => (changed, &none),
             Pin::Block => (changed, changed),

@@ -47,10 +47,10 @@ pub(super) fn run(options: &Options, wanted: &WantedCall) -> anyhow::Result<Exit
     }
     let input = read_input(wanted.input.as_deref())?;
     server.startup = Startup::Lazy;
-    server.timeouts.load =
-        probe::within(server.timeouts.load, TimeLimit { timeout: wanted.timeout });
+    server.settings.timeouts.load =
+        probe::within(server.settings.timeouts.load, TimeLimit { timeout: wanted.timeout });
     server.isolation = Isolation::Shared;
-    server.offer.max_result_bytes = None;
+    server.settings.max_result_bytes = None;
     config.settings.lists.surface = Surface::Discover;
     config.settings.loading.remember_loads = false;
     config.servers = vec![server];

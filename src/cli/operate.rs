@@ -44,7 +44,7 @@ pub(super) fn run(
         servers.iter().map(|name| settings::server(&config, name)).collect();
     let mut code = ExitCode::SUCCESS;
     for server in servers? {
-        let (name, timeout) = (&server.name, server.timeouts.load + MORE);
+        let (name, timeout) = (&server.name, server.settings.timeouts.load + MORE);
         let encoded =
             percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
         let path = format!("/servers/{encoded}/{}", operation.path());

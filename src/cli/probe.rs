@@ -81,7 +81,7 @@ pub(super) async fn probe(
     let mut not_done: Vec<String> =
         config.servers.iter().map(|server| server.name.clone()).collect();
     for (at, mut server) in config.servers.into_iter().enumerate() {
-        server.timeouts.load = within(server.timeouts.load, limit);
+        server.settings.timeouts.load = within(server.settings.timeouts.load, limit);
         let (context, free) = (context.clone(), free.clone());
         let bar = display.add(ProgressBar::new_spinner());
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a constant"));
@@ -151,7 +151,7 @@ async fn look(mut config: ServerConfig, context: &Context, bar: &ProgressBar) ->
 
 fn context(settings: &Settings, watchdog: &Watchdog, auth: Auth) -> Context {
     Context {
-        max_message_bytes: settings.max_message_bytes,
+        max_message_bytes: settings.limits.max_message_bytes,
         lineage: settings.lineage.clone(),
         watchdog: watchdog.clone(),
         http: HttpClient::default(),

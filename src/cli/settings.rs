@@ -184,11 +184,11 @@ pub(super) fn read(file: &ConfigFile, options: &Options) -> Result<ParsedConfig,
         config.settings.lists.surface = surface;
     }
     for server in &mut config.servers {
-        let own = server.timeouts.idle;
+        let own = server.settings.idle_timeout;
         override_server(server, options);
         // The flag of dynamic-mcp is for servers without a timeout of their own.
         if parsed.own_idle_timeouts.contains(&server.name) {
-            server.timeouts.idle = own;
+            server.settings.idle_timeout = own;
         }
     }
     if let Some(name) = &options.profile {
@@ -219,7 +219,7 @@ fn override_server(server: &mut ServerConfig, options: &Options) {
         server.startup = startup;
     }
     if let Some(timeout) = options.idle_timeout {
-        server.timeouts.idle = Some(timeout).filter(|timeout| !timeout.is_zero());
+        server.settings.idle_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
     }
 }
 

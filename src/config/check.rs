@@ -1,97 +1,60 @@
-//! From the file as written to the validated config, with every problem on the way.
+//! From a document to the validated config, with every problem on the way.
 
 use std::{collections::BTreeSet, path::Path};
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
-    Browser, Config, ConfigError, EndpointSettings, Environment, Features, Isolation, ListSettings,
-    LoadSettings, Loads, MAX_PROBLEMS, OfferRules, ParsedConfig, Pin, Problem, Profile,
-    ServerConfig, Settings, Startup, Surface, Timeouts, ToolRules, Unavailable, Wrapping, access,
+    Config, ConfigError, Environment, ParsedConfig, Problem, ServerConfig, Settings, Unavailable,
+    Wrapping,
+    configure::configure,
     document::Document,
-    expand::{MAX_EXPANSION, drop_unset, expand, reference_to, unclosed},
-    file::{FeaturesEntry, File, ProfileEntry, Protocol, ServerEntry, TimeoutsEntry},
-    foreign::{Dialect, Manner, Variables},
+    foreign::Dialect,
     key_path::Step,
+    keys::{HttpSettings, KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
     oauth,
-    plain_words::in_plain_words,
-    schema,
-    transport::{problems, transport},
-    unknown_key::unknown_key,
+    reader::Reader,
+    transport,
 };
 use crate::base::is_hidden;
-
-/// Maximum number of bad values that are reported of an entry: for each, the entry is read once
-/// more.
-const MAX_BAD_VALUES: usize = 100;
-/// Minimum of `maxMessageBytes`: with less, no handshake would pass.
-const MIN_MESSAGE_BYTES: usize = 1024;
 
 pub(super) fn check(
     document: &Document<'_>,
     path: &Path,
     environment: &Environment,
 ) -> Result<ParsedConfig, ConfigError> {
-    let problems = [document.repeated_keys(), document.problems()].concat();
     let manner = document.manner();
     let environment = &*manner.variables.of(environment);
-    let mut checker =
-        Checker { document, manner, problems, warnings: document.warnings(), room: MAX_EXPANSION };
+    let mut reader = Reader::new(document, environment);
     let written = document.value();
-    let mut file: File = checker.read(&[], &written, written.clone());
-    checker.expand_tokens(&mut file, environment);
-    checker.expand_listen(&mut file, environment);
-    for (path, message) in access::problems(&file) {
-        checker.report(&path, message);
+    let mut root = written.clone();
+    let settings = settings(&mut reader, &written, &mut root);
+    let server_settings: ServerSettings = reader.group(&written, &mut root);
+    let RootEntry { profiles, mcp_servers, .. } = reader.read(&[], &written, root);
+    for (name, profile) in &profiles {
+        check_profile(&mut reader, name, profile, &mcp_servers);
     }
-    for (profile, entry) in &file.profiles {
-        checker.check_profile(profile, entry, &file);
-    }
-    let settings = settings(&file);
-    if settings.max_message_bytes < MIN_MESSAGE_BYTES {
-        let at = [Step::Key("maxMessageBytes".to_owned())];
-        checker.report(&at, format!("must be {MIN_MESSAGE_BYTES} or more"));
-    }
-    if settings.loading.remember_loads && settings.loading.loads == Loads::Session {
-        let at = [Step::Key("rememberLoads".to_owned())];
-        checker.report(
-            &at,
-            "with \"loads\": \"session\" there are no loads to remember: sessions \
-            end with their hosts",
-        );
-    }
+    let directory = path.parent().unwrap_or(Path::new("."));
     let mut servers = Vec::new();
-    for (name, entry) in &file.mcp_servers {
-        servers.push(checker.server(name, entry.clone(), &file, path, environment));
+    for (name, entry) in mcp_servers {
+        servers.push(server(&mut reader, name, entry, &server_settings, directory));
     }
-    if checker.room == 0 {
-        checker.report(&[], format!("the variables expand to more than {MAX_EXPANSION} bytes"));
-    }
-    let Checker { mut problems, warnings, .. } = checker;
-    problems.sort_by_key(|problem| (problem.line, problem.column));
-    problems.dedup();
+    let warnings = reader.finish().map_err(|problems| invalid(document, problems))?;
+    Ok(ParsedConfig {
+        config: Config { settings, servers, profiles },
+        dialect: document.dialect(),
+        own_idle_timeouts: own_idle_timeouts(document, &written),
+        servers_at_root: manner.servers_at_root,
+        warnings,
+    })
+}
+
+fn invalid(document: &Document<'_>, mut problems: Vec<Problem>) -> ConfigError {
     if let (Some(dialect), Some(first)) = (document.dialect(), problems.first_mut()) {
         let name = dialect.name();
         first.message.push_str(&format!(" (the file is read as a config of {name})"));
     }
-    if problems.is_empty() {
-        let profiles = file.profiles.into_iter();
-        let tools =
-            |(server, tools): (String, Option<Vec<String>>)| (server, tools.unwrap_or_default());
-        let profiles = profiles.map(|(name, entry)| {
-            (name, Profile { servers: entry.servers.into_iter().map(tools).collect() })
-        });
-        Ok(ParsedConfig {
-            config: Config { settings, servers, profiles: profiles.collect() },
-            dialect: document.dialect(),
-            own_idle_timeouts: own_idle_timeouts(document, &written),
-            servers_at_root: manner.servers_at_root,
-            warnings,
-        })
-    } else {
-        Err(ConfigError::Invalid(problems))
-    }
+    ConfigError::Invalid(problems)
 }
 
 /// Returns the servers whose own idle timeout is used. The command-line flag of dynamic-mcp is for
@@ -103,351 +66,77 @@ fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<Strin
     own.filter(|_| is_meant).map(|(name, _)| name.clone()).collect()
 }
 
-fn settings(file: &File) -> Settings {
-    let default = Settings::default();
+/// Removes the settings for all servers from the root, and reads them.
+fn settings(reader: &mut Reader<'_, '_>, written: &Value, root: &mut Value) -> Settings {
+    for key in HttpSettings::EXPANDED {
+        if let Some(value) = root.get_mut(key) {
+            reader.expand_setting(key, value);
+        }
+    }
     Settings {
-        lists: list_settings(file, &default.lists),
-        loading: LoadSettings {
-            loads: file.loads.unwrap_or(default.loading.loads),
-            remember_loads: file.remember_loads.unwrap_or(default.loading.remember_loads),
-            settle: file.settle.map_or(default.loading.settle, |settle| settle.0),
-        },
-        catalog_ttl: match file.catalog_ttl {
-            None => default.catalog_ttl,
-            Some(ttl) => Some(ttl.0).filter(|ttl| !ttl.is_zero()),
-        },
-        startup_wait: file.startup_wait.map_or(default.startup_wait, |wait| wait.0),
-        max_message_bytes: file.max_message_bytes.unwrap_or(default.max_message_bytes),
-        lineage: default.lineage,
-        browser: match file.interactive {
-            Some(true) => Browser::WhenNeeded,
-            _ => default.browser,
-        },
+        lists: reader.group(written, root),
+        loading: reader.group(written, root),
+        limits: reader.group(written, root),
+        http: reader.group(written, root),
+        lineage: None,
         wrapping: Wrapping::None,
-        http: access::http_settings(file),
     }
 }
 
-fn list_settings(file: &File, default: &ListSettings) -> ListSettings {
-    ListSettings {
-        surface: file.surface.unwrap_or(default.surface),
-        listing: file.listing.unwrap_or(default.listing),
-        always_load: file.always_load.unwrap_or(default.always_load),
-        description_budget: match file.description_budget {
-            None => default.description_budget,
-            Some(0) => None,
-            Some(bytes) => Some(bytes),
-        },
-        split_calls: file.split_calls.unwrap_or(default.split_calls),
-    }
-}
-
-struct Checker<'a, 'text> {
-    document: &'a Document<'text>,
-    manner: Manner,
-    problems: Vec<Problem>,
-    warnings: Vec<Problem>,
-    /// The number of bytes to which variables may still expand.
-    room: usize,
-}
-
-impl Checker<'_, '_> {
-    fn report(&mut self, path: &[Step], message: impl Into<String>) {
-        if !self.is_full() {
-            self.problems.push(self.document.problem(path, message));
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.problems.len() >= MAX_PROBLEMS
-    }
-
-    /// Expands references to variables, and returns the undefined ones that are required.
-    fn expand(&mut self, value: &mut Value, environment: &Environment) -> Vec<String> {
-        if self.manner.variables == Variables::Nowhere {
-            return Vec::new();
-        }
-        let undefined = expand(value, environment, &mut self.room);
-        if self.manner.keeps_undefined { Vec::new() } else { undefined }
-    }
-
-    /// Reads `value`, which is at `base`, and reports every unknown key and every bad value in it.
-    ///
-    /// serde stops at the first bad value, so that this removes it and reads the rest again.
-    /// `written` is the value before variables were expanded: messages must not show their values.
-    fn read<T: DeserializeOwned + Default>(
-        &mut self,
-        base: &[Step],
-        written: &Value,
-        mut value: Value,
-    ) -> T {
-        if !value.is_object() {
-            self.report(base, "expected an object");
-            return T::default();
-        }
-        for _ in 0..MAX_BAD_VALUES {
-            let mut unknown = Vec::new();
-            let mut track = serde_path_to_error::Track::new();
-            let deserializer = serde_path_to_error::Deserializer::new(value.clone(), &mut track);
-            let read = serde_ignored::deserialize(deserializer, |path| unknown.push(steps(&path)));
-            let error = match read {
-                Ok(read) => {
-                    self.report_unknown(base, &unknown);
-                    return read;
-                }
-                Err(error) => error,
-            };
-            let found: Vec<Step> = track.path().iter().filter_map(step).collect();
-            let message = match at(written, &found) {
-                Some(Value::String(text)) if text.contains("${") => {
-                    format!("the expanded value of {text:?} is not valid here")
-                }
-                _ => in_plain_words(&error.to_string()),
-            };
-            self.report(&[base, &found].concat(), message);
-            if found.is_empty() || self.is_full() || !neutralise(&mut value, &found) {
-                self.report_unknown(base, &unknown);
-                break;
-            }
-        }
-        T::default()
-    }
-
-    fn report_unknown(&mut self, base: &[Step], unknown: &[Vec<Step>]) {
-        for path in unknown.iter().take(MAX_PROBLEMS) {
-            let path = [base, path.as_slice()].concat();
-            let Some((Step::Key(key), parent)) = path.split_last() else { continue };
-            let message = unknown_key(key, &schema::known_keys(parent));
-            self.report(&path, message);
-        }
-    }
-
-    /// An undefined variable in a token would open the door to everyone, or to no one.
-    fn expand_tokens(&mut self, file: &mut File, environment: &Environment) {
-        let lists = [("authTokens", &mut file.auth_tokens), ("apiTokens", &mut file.api_tokens)];
-        for (key, list) in lists {
-            let tokens = Value::from(std::mem::take(list));
-            let tokens = self.expand_setting(key, tokens, environment);
-            *list = serde_json::from_value(tokens).unwrap_or_default();
-            // A bad value has been reported, and is replaced by an empty one.
-            let is_reported = self.problems.iter().any(|problem| problem.key_path.starts_with(key));
-            if !is_reported && list.iter().any(|token| token.trim().is_empty()) {
-                self.report(&[Step::Key(key.to_owned())], "a token must not be blank");
-            }
-        }
-    }
-
-    fn expand_listen(&mut self, file: &mut File, environment: &Environment) {
-        let address = Value::from(file.listen.take());
-        let address = self.expand_setting("listen", address, environment);
-        file.listen = address.as_str().map(str::to_owned);
-    }
-
-    /// Expands the value of a setting for all servers, which must not contain an undefined
-    /// variable.
-    fn expand_setting(&mut self, key: &str, mut value: Value, environment: &Environment) -> Value {
-        self.check_references(&[Step::Key(key.to_owned())], &value, &[]);
-        let undefined = self.expand(&mut value, environment);
-        if !undefined.is_empty() {
-            let message = format!("undefined: {}", undefined.join(", "));
-            self.report(&[Step::Key(key.to_owned())], message);
-        }
-        value
-    }
-
-    /// Reports references that have no end, and warns of references to undefined variables, without
-    /// which a server is unavailable. `at` is the path of `written`.
-    fn check_references(&mut self, at: &[Step], written: &Value, undefined: &[String]) {
-        if self.manner.variables == Variables::Nowhere {
-            return;
-        }
-        for path in unclosed(written) {
-            self.report(&[at, &path].concat(), "\"${\" has no closing \"}\"");
-        }
-        for variable in undefined {
-            // The limit is that of problems. Servers report themselves which variables they lack.
-            if self.warnings.len() >= MAX_PROBLEMS {
-                return;
-            }
-            let path = reference_to(written, variable).unwrap_or_default();
-            let message = format!(
-                "undefined variable {variable}: the server is unavailable until it is set in the \
-                    environment or in .env"
-            );
-            self.warnings.push(self.document.problem(&[at, &path].concat(), message));
-        }
-    }
-
-    fn check_profile(&mut self, name: &str, profile: &ProfileEntry, file: &File) {
-        for server in
-            profile.servers.keys().filter(|server| !file.mcp_servers.contains_key(*server))
-        {
-            let at = ["profiles", name, "servers", server].map(|key| Step::Key(key.to_owned()));
-            self.report(&at, format!("unknown server {server:?}"));
-        }
-    }
-
-    fn server(
-        &mut self,
-        name: &str,
-        mut entry: Value,
-        file: &File,
-        path: &Path,
-        environment: &Environment,
-    ) -> ServerConfig {
-        let at = [Step::Key("mcpServers".to_owned()), Step::Key(name.to_owned())];
-        if name.trim().is_empty() || name.chars().any(|c| c.is_control() || is_hidden(c)) {
-            self.report(
-                &at,
-                "the name of a server must not be blank or contain invisible characters",
-            );
-        }
-        let written = entry.clone();
-        if self.manner.variables != Variables::Nowhere {
-            drop_unset(&mut entry, environment);
-        }
-        let undefined = self.expand(&mut entry, environment);
-        self.check_references(&at, &written, &undefined);
-        let entry: ServerEntry = self.read(&at, &written, entry);
-        for (key, message) in problems(&written, &entry) {
-            let key = key.map(|key| Step::Key(key.to_owned()));
-            self.report(&at.iter().cloned().chain(key).collect::<Vec<_>>(), message);
-        }
-        for (key, message) in entry.oauth.iter().flat_map(|oauth| oauth::problems(&written, oauth))
-        {
-            let keys = ["oauth", key].map(|key| Step::Key(key.to_owned()));
-            self.report(&[&at[..], &keys].concat(), message);
-        }
-        let directory = path.parent().unwrap_or(Path::new("."));
-        configure(name, entry, file, directory, undefined)
-    }
-}
-
-/// Converts an entry into the config of a server. `undefined` are the variables that it lacks.
-fn configure(
+fn check_profile(
+    reader: &mut Reader<'_, '_>,
     name: &str,
-    mut entry: ServerEntry,
-    file: &File,
+    profile: &Profile,
+    servers: &Map<String, Value>,
+) {
+    for server in profile.servers.keys().filter(|server| !servers.contains_key(*server)) {
+        let at = ["profiles", name, "servers", server].map(|key| Step::Key(key.to_owned()));
+        reader.report(&at, format!("unknown server {server:?}"));
+    }
+}
+
+/// Reads the entry of a server.
+fn server(
+    reader: &mut Reader<'_, '_>,
+    name: String,
+    mut entry: Value,
+    general: &ServerSettings,
     directory: &Path,
-    undefined: Vec<String>,
 ) -> ServerConfig {
-    let transport = transport(&mut entry, directory);
-    let description = entry.description.filter(|text| !text.trim().is_empty());
-    let by_default = if description.is_some() { Startup::Lazy } else { Startup::Eager };
-    let idle = match entry.idle_timeout.or(file.idle_timeout) {
-        None => Timeouts::default().idle,
-        Some(timeout) => Some(timeout.0).filter(|timeout| !timeout.is_zero()),
-    };
-    ServerConfig {
-        name: name.to_owned(),
-        startup: entry.startup.unwrap_or(by_default),
-        description,
-        enabled: entry.enabled.unwrap_or(true),
-        timeouts: timeouts(entry.timeouts, file.timeouts, idle),
-        protocol: entry.protocol.unwrap_or(Protocol::Auto),
-        isolation: entry.isolation.unwrap_or(Isolation::Shared),
-        offer: OfferRules {
-            tools: ToolRules::new(entry.tools),
-            features: features(entry.features),
-            pin: entry.pin.or(file.pin).unwrap_or(Pin::Warn),
-            max_result_bytes: entry
-                .max_result_bytes
-                .or(file.max_result_bytes)
-                .filter(|max| *max > 0),
-        },
-        endpoint: EndpointSettings {
-            auth_tokens: entry.auth_tokens,
-            surface: entry.surface.unwrap_or(Surface::Direct),
-        },
-        transport: if undefined.is_empty() {
-            transport
-        } else {
-            Err(Unavailable::Undefined(undefined))
-        },
+    let at = [Step::Key("mcpServers".to_owned()), Step::Key(name.clone())];
+    if name.trim().is_empty() || name.chars().any(|c| c.is_control() || is_hidden(c)) {
+        let message = "the name of a server must not be blank or contain invisible characters";
+        reader.report(&at, message);
     }
-}
-
-fn features(entry: FeaturesEntry) -> Features {
-    let default = Features::default();
-    Features {
-        tools: entry.tools.unwrap_or(default.tools),
-        resources: entry.resources.unwrap_or(default.resources),
-        prompts: entry.prompts.unwrap_or(default.prompts),
+    let written = entry.clone();
+    let undefined = reader.expand_entry(&at, &mut entry);
+    let mut own = ServerSettings::take(&mut entry);
+    general.complete(&mut own);
+    let settings: ServerSettings = reader.read(&at, &written, own);
+    let entry: ServerEntry = reader.read(&at, &written, entry);
+    for (key, message) in transport::problems(&written, &entry) {
+        let key = key.map(|key| Step::Key(key.to_owned()));
+        reader.report(&at.iter().cloned().chain(key).collect::<Vec<_>>(), message);
     }
-}
-
-fn timeouts(
-    own: TimeoutsEntry,
-    general: TimeoutsEntry,
-    idle: Option<std::time::Duration>,
-) -> Timeouts {
-    let default = Timeouts::default();
-    let choose = |own: Option<super::duration::DurationText>, general, default| {
-        own.or(general).map_or(default, |chosen: super::duration::DurationText| chosen.0)
-    };
-    Timeouts {
-        load: choose(own.load, general.load, default.load),
-        call: choose(own.call, general.call, default.call),
-        request: choose(own.request, general.request, default.request),
-        idle,
+    for (key, message) in entry.oauth.iter().flat_map(|oauth| oauth::problems(&written, oauth)) {
+        let keys = ["oauth", key].map(|key| Step::Key(key.to_owned()));
+        reader.report(&[&at[..], &keys].concat(), message);
     }
-}
-
-/// Returns the part of `value` at `path`.
-fn at<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
-    path.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get(key),
-        Step::Index(index) => value.get(index),
-    })
-}
-
-/// Replaces a bad value, so that the rest can be read.
-fn neutralise(value: &mut Value, path: &[Step]) -> bool {
-    let Some((last, parents)) = path.split_last() else { return false };
-    let parent = parents.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get_mut(key),
-        Step::Index(index) => value.get_mut(index),
-    });
-    match (last, parent) {
-        (Step::Key(key), Some(Value::Object(members))) => members.shift_remove(key).is_some(),
-        (Step::Index(index), Some(Value::Array(elements))) => match elements.get_mut(*index) {
-            // Every array of the file holds strings; an empty one keeps the positions of later
-            // elements.
-            Some(element) if !element.is_string() => {
-                *element = Value::String(String::new());
-                true
-            }
-            _ => false,
-        },
-        _ => false,
+    let server = configure(name, entry, settings, directory);
+    if undefined.is_empty() {
+        return server;
     }
-}
-
-fn step(segment: &serde_path_to_error::Segment) -> Option<Step> {
-    use serde_path_to_error::Segment;
-    match segment {
-        Segment::Map { key } => Some(Step::Key(key.clone())),
-        Segment::Seq { index } => Some(Step::Index(*index)),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    }
-}
-
-fn steps(path: &serde_ignored::Path<'_>) -> Vec<Step> {
-    use serde_ignored::Path;
-    let (parent, own) = match path {
-        Path::Root => return Vec::new(),
-        Path::Map { parent, key } => (parent, Some(Step::Key(key.clone()))),
-        Path::Seq { parent, index } => (parent, Some(Step::Index(*index))),
-        Path::Some { parent }
-        | Path::NewtypeStruct { parent }
-        | Path::NewtypeVariant { parent } => (parent, None),
-    };
-    steps(parent).into_iter().chain(own).collect()
+    ServerConfig { transport: Err(Unavailable::Undefined(undefined)), ..server }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Transport, *};
+    use super::{
+        super::{Startup, Transport},
+        *,
+    };
+
+    use serde_json::json;
 
     fn parse(text: &str) -> Result<ParsedConfig, ConfigError> {
         let environment = Environment::from_pairs([("HOME", "/home/d")]);
@@ -479,12 +168,89 @@ mod tests {
             (b.name.as_str(), b.startup, b.description.as_deref()),
             ("b", Startup::Eager, None)
         );
-        assert_eq!(b.timeouts.idle, Some(std::time::Duration::from_secs(30)));
-        assert_eq!((a.startup, a.timeouts.idle), (Startup::Lazy, None));
+        assert_eq!(b.settings.idle_timeout, Some(std::time::Duration::from_secs(30)));
+        assert_eq!((a.startup, a.settings.idle_timeout), (Startup::Lazy, None));
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.command, "/home/d/x");
         assert_eq!(launch.args, ["${HOME}"]);
         assert_eq!(launch.cwd.as_deref(), Some(Path::new("/etc/d/sub")));
+    }
+
+    /// Returns the keys of an object with the defaults of the schema, also in nested objects.
+    fn defaults(schema: &Value, properties: &Value) -> Value {
+        let default = |property: &Value| match property["$ref"].as_str() {
+            Some(reference) if !reference.ends_with("Duration") => {
+                let name = reference.trim_start_matches("#/$defs/");
+                let nested = &schema["$defs"][name]["properties"];
+                if nested.is_null() {
+                    property["default"].clone()
+                } else {
+                    defaults(schema, nested)
+                }
+            }
+            _ => property["default"].clone(),
+        };
+        let members = properties.as_object().unwrap().iter();
+        let written = members.map(|(key, property)| (key.clone(), default(property)));
+        let is_told =
+            |default: &Value| !matches!(default.to_string().as_str(), "null" | "[]" | "{}");
+        Value::Object(written.filter(|(_, default)| is_told(default)).collect())
+    }
+
+    #[test]
+    fn defaults_of_the_schema_are_those_of_the_config() {
+        let schema = super::super::json_schema();
+        let mut written = defaults(&schema, &schema["properties"]);
+        let mut entry = defaults(&schema, &schema["$defs"]["ServerEntry"]["properties"]);
+        assert!(written.as_object().unwrap().len() > 15, "{written}");
+        assert!(entry.as_object().unwrap().len() > 5, "{entry}");
+        entry["command"] = json!("x");
+        written["mcpServers"] = json!({"a": entry});
+        let bare = parse(r#"{"mcpServers": {"a": {"command": "x"}}}"#).unwrap();
+        let full = parse(&written.to_string()).unwrap();
+        assert_eq!(
+            (full.config.settings, full.config.servers),
+            (bare.config.settings, bare.config.servers)
+        );
+    }
+
+    #[test]
+    fn null_stands_for_the_default_of_a_key() {
+        let nulls = r#"{"surface": null, "settle": null, "timeouts": null, "authTokens": null,
+            "trustedProxies": null, "profiles": null,
+            "mcpServers": {"a": {"command": "x", "args": null, "tools": null, "features": null,
+                "timeouts": {"call": null}, "pin": null, "enabled": null, "inheritEnv": null}}}"#;
+        let bare = parse(r#"{"mcpServers": {"a": {"command": "x"}}}"#).unwrap();
+        let null = parse(nulls).unwrap();
+        assert_eq!(
+            (null.config.settings, null.config.servers),
+            (bare.config.settings, bare.config.servers)
+        );
+    }
+
+    #[test]
+    fn settings_of_a_server_take_precedence_over_those_of_the_file() {
+        let parsed = parse(
+            r#"{"idleTimeout": "1m", "maxResultBytes": 9, "pin": "block",
+                "timeouts": {"load": 1, "call": "1500ms"},
+                "mcpServers": {
+                    "a": {"command": "x"},
+                    "b": {"command": "x", "idleTimeout": 0, "maxResultBytes": 0, "pin": "off",
+                        "timeouts": {"call": 3}}}}"#,
+        );
+        let [a, b] = parsed.unwrap().config.servers.try_into().unwrap();
+        let shown = |server: &ServerConfig| serde_json::to_value(&server.settings).unwrap();
+        let timeouts = |call: &str| json!({"load": "1s", "call": call, "request": "1m"});
+        assert_eq!(
+            shown(&a),
+            json!({"maxResultBytes": 9, "pin": "block", "idleTimeout": "1m",
+                "timeouts": timeouts("1500ms")})
+        );
+        assert_eq!(
+            shown(&b),
+            json!({"maxResultBytes": 0, "pin": "off", "idleTimeout": "0h",
+                "timeouts": timeouts("3s")})
+        );
     }
 
     #[test]

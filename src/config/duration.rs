@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DurationText(pub(super) Duration);
@@ -69,6 +69,68 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     read.map(|duration| duration.0).map_err(|error| error.to_string())
 }
 
+impl Serialize for DurationText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for DurationText {
+    /// Writes one number with the largest unit that divides the duration, such as `24h`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanos();
+        let dividing = UNITS.iter().find(|(_, unit)| nanos.is_multiple_of(unit.as_nanos()));
+        let (name, unit) = dividing.unwrap_or(&NANOSECOND);
+        write!(f, "{}{name}", nanos / unit.as_nanos())
+    }
+}
+
+const NANOSECOND: (&str, Duration) = ("ns", Duration::from_nanos(1));
+const UNITS: [(&str, Duration); 5] = [
+    ("h", Duration::from_hours(1)),
+    ("m", Duration::from_mins(1)),
+    ("s", Duration::from_secs(1)),
+    ("ms", Duration::from_millis(1)),
+    ("us", Duration::from_micros(1)),
+];
+
+/// For `serde(with)`: a duration of a config.
+pub(super) mod text {
+    use super::{Deserialize, Deserializer, Duration, DurationText, Serialize, Serializer};
+
+    pub(in crate::config) fn serialize<S: Serializer>(
+        duration: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        DurationText(*duration).serialize(serializer)
+    }
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        DurationText::deserialize(deserializer).map(|duration| duration.0)
+    }
+}
+
+/// For `serde(with)`: a duration of a config, of which 0 stands for never.
+pub(super) mod or_never {
+    use super::{Deserializer, Duration, Serializer, text};
+
+    #[expect(clippy::ref_option, reason = "the signature is that of serde")]
+    pub(in crate::config) fn serialize<S: Serializer>(
+        duration: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        text::serialize(&duration.unwrap_or_default(), serializer)
+    }
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        text::deserialize(deserializer).map(|duration| Some(duration).filter(|it| !it.is_zero()))
+    }
+}
+
 impl JsonSchema for DurationText {
     fn schema_name() -> Cow<'static, str> {
         "Duration".into()
@@ -101,6 +163,14 @@ mod tests {
         ] {
             let read: DurationText = serde_json::from_value(written).unwrap();
             assert_eq!(read.0, Duration::from_millis(millis));
+        }
+    }
+
+    #[test]
+    fn is_written_as_it_is_read() {
+        for text in ["24h", "5m", "90s", "250ms", "3us", "1ns", "0h"] {
+            let read: DurationText = serde_json::from_value(json!(text)).unwrap();
+            assert_eq!(read.to_string(), text);
         }
     }
 

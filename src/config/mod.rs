@@ -1,10 +1,10 @@
 //! The config: from a file's text to one validated [`Config`].
 //!
-//! `file` is the shape as written (serde), `Config` the meaning (without serde). This layer knows
-//! neither connections nor the protocol.
+//! `keys` declares the keys as they are written, with their defaults and checks; `check` reads them
+//! into a [`Config`]. This layer knows neither connections nor the protocol.
 
-mod access;
 mod check;
+mod configure;
 mod convert;
 mod dialect;
 mod document;
@@ -13,17 +13,18 @@ mod edits;
 mod environment;
 mod excerpt;
 mod expand;
-mod file;
 mod find;
 mod foreign;
 mod format;
 mod key_path;
+mod keys;
 mod merge;
 mod model;
 mod oauth;
 mod parsed_config;
 mod plain_words;
 mod problem;
+mod reader;
 mod schema;
 pub(crate) mod secrecy;
 mod tools;
@@ -43,11 +44,14 @@ pub(crate) use find::{ConfigFile, find, find_own, find_to_trust, is_name_of_app,
 pub(crate) use foreign::Dialect;
 pub use format::Format;
 pub(crate) use format::{Edit, EditError};
+pub(crate) use keys::{
+    AlwaysLoad, Features, Grant, HttpSettings, Isolation, ListSettings, Listing, LoadSettings,
+    Loads, Pin, Protocol, ServerSettings, Startup, Surface,
+};
 pub(crate) use merge::ToolChanges;
 pub(crate) use model::{
-    AlwaysLoad, Browser, Config, EndpointSettings, Features, Framing, Grant, HttpSettings,
-    Isolation, Launch, ListSettings, Listing, LoadSettings, Loads, OfferRules, Pin, Profile,
-    Protocol, Remote, ServerConfig, Settings, Startup, Surface, Timeouts, Transport, Wrapping,
+    Config, EndpointSettings, Framing, Launch, OfferRules, Remote, ServerConfig, Settings,
+    Transport, Wrapping,
 };
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
 pub(crate) use parsed_config::ParsedConfig;

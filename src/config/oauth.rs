@@ -6,12 +6,12 @@ use url::{Host, Url};
 
 use super::{
     Unavailable,
-    file::{Grant, OAuthEntry},
+    keys::{Grant, OAuthEntry},
 };
 
 /// How tokens are obtained for a server that demands them. By default everything is discovered from
 /// the server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OAuth {
     pub grant: Grant,
     pub client: Option<OAuthClient>,
@@ -21,13 +21,6 @@ pub struct OAuth {
     pub redirect_uri: Option<Url>,
     /// The issuer, or its metadata document; `None` for the one that the server names.
     pub auth_server: Option<Url>,
-}
-
-impl Default for OAuth {
-    fn default() -> Self {
-        let (client, scopes, redirect_uri, auth_server) = Default::default();
-        Self { grant: Grant::AuthorizationCode, client, scopes, redirect_uri, auth_server }
-    }
 }
 
 /// A client that is registered at the authorization server.
@@ -100,16 +93,14 @@ pub(super) fn problems(written: &Value, entry: &OAuthEntry) -> Vec<(&'static str
     if has("clientSecret") && has("privateKey") {
         problems.push((
             "privateKey",
-            "a client has either a secret or a private key, not \
-            both"
-                .to_owned(),
+            "a client has either a secret or a private key, not both".to_owned(),
         ));
     }
     if has("keyId") && !has("privateKey") {
         problems.push(("keyId", "this key needs a \"privateKey\"".to_owned()));
     }
     let has_proof = has("clientSecret") || has("privateKey");
-    let is_machine = entry.grant == Some(Grant::ClientCredentials);
+    let is_machine = entry.grant == Grant::ClientCredentials;
     if is_machine && !(has("clientId") && has_proof) {
         let message = "\"client_credentials\" needs a \"clientId\", and a \"clientSecret\" or a \
             \"privateKey\"";
@@ -180,7 +171,7 @@ pub(super) fn oauth(entry: OAuthEntry) -> Result<OAuth, Unavailable> {
     };
     let key_id = entry.key_id;
     Ok(OAuth {
-        grant: entry.grant.unwrap_or(Grant::AuthorizationCode),
+        grant: entry.grant,
         client: entry.client_id.map(|id| OAuthClient { id, proof, key_id }),
         scopes: entry.scopes,
         redirect_uri,

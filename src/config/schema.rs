@@ -3,27 +3,60 @@
 
 use std::sync::LazyLock;
 
-use schemars::{JsonSchema, Schema, generate::SchemaSettings};
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
 
 use super::{
-    file::{File, ServerEntry},
     key_path::Step,
+    keys::{
+        HttpSettings, KeyGroup, Limits, ListSettings, LoadSettings, RootEntry, ServerEntry,
+        ServerSettings,
+    },
 };
 
 /// Returns the JSON schema (draft 2020-12) of `dormouse.json`.
 pub(crate) fn json_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let server = ServerEntry::json_schema(&mut generator);
-    generator.definitions_mut().insert("ServerEntry".to_owned(), server.to_value());
-    let mut schema: Schema = generator.into_root_schema_for::<File>();
+    let groups = [
+        properties::<ListSettings>(&mut generator),
+        properties::<LoadSettings>(&mut generator),
+        properties::<ServerSettings>(&mut generator),
+        properties::<Limits>(&mut generator),
+        properties::<HttpSettings>(&mut generator),
+    ];
+    let mut server = ServerEntry::json_schema(&mut generator).to_value();
+    if let Some(own) = server["properties"].as_object_mut() {
+        own.extend(of_one_server(properties::<ServerSettings>(&mut generator)));
+    }
+    generator.definitions_mut().insert("ServerEntry".to_owned(), server);
+    let mut schema: Schema = generator.into_root_schema_for::<RootEntry>();
     schema.insert("title".to_owned(), json!("dormouse config"));
     let mut schema = schema.to_value();
-    // The file keeps the entries as values, so that one bad entry does not hide the problems of the
-    // next.
+    let own = schema["properties"].as_object().cloned().unwrap_or_default();
+    schema["properties"] = Value::Object(groups.into_iter().flatten().chain(own).collect());
     schema["properties"]["mcpServers"]["additionalProperties"] =
         json!({"$ref": "#/$defs/ServerEntry"});
     schema
+}
+
+/// Returns the schemas of the keys of a group.
+fn properties<G: KeyGroup>(generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let mut group = G::json_schema(generator).to_value();
+    match group["properties"].take() {
+        Value::Object(properties) => properties,
+        _ => Map::new(),
+    }
+}
+
+/// Replaces the defaults of keys that a server takes from the file as a whole.
+fn of_one_server(mut properties: Map<String, Value>) -> Map<String, Value> {
+    for property in properties.values_mut().filter_map(Value::as_object_mut) {
+        property.shift_remove("default");
+        let meaning = property["description"].as_str().unwrap_or_default();
+        let meaning = format!("{meaning} Default: the value for all servers.");
+        property.insert("description".to_owned(), Value::String(meaning));
+    }
+    properties
 }
 
 /// Returns the keys that are allowed in the object at `path`.
@@ -64,8 +97,8 @@ pub(crate) fn reference() -> String {
         ("The file", &schema),
         ("A server: `mcpServers.<name>`", &schema["$defs"]["ServerEntry"]),
         ("Logins: `oauth`", &schema["$defs"]["OAuthEntry"]),
-        ("Parts of a server: `features`", &schema["$defs"]["FeaturesEntry"]),
-        ("Deadlines: `timeouts`", &schema["$defs"]["TimeoutsEntry"]),
+        ("Parts of a server: `features`", &schema["$defs"]["Features"]),
+        ("Deadlines: `timeouts`", &schema["$defs"]["Timeouts"]),
     ] {
         text.push_str(&format!(
             "## {title}\n\n| key | value | default | meaning |\n|---|---|---|---|\n"

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{
     Framing, Launch, Remote, Transport, Unavailable,
-    file::{ServerEntry, TransportKind},
+    keys::{ServerEntry, TransportKind},
 };
 
 /// Returns the problems of an entry, each with its key and message. `written` is the entry before
@@ -44,9 +44,7 @@ pub(super) fn problems(
         Some(TransportKind::Stdio) if is_remote => {
             problems.push((
                 Some("type"),
-                "a server with a \"url\" cannot have the type \
-                    \"stdio\""
-                    .to_owned(),
+                "a server with a \"url\" cannot have the type \"stdio\"".to_owned(),
             ));
         }
         Some(TransportKind::Http | TransportKind::Sse) if !is_remote && has("command") => {
@@ -107,7 +105,7 @@ pub(super) fn transport(
         args: std::mem::take(&mut entry.args),
         env: env.into_iter().map(|(key, value)| (key, value.to_string())).collect(),
         cwd: entry.cwd.take().map(|cwd| directory.join(cwd)),
-        inherit_env: entry.inherit_env.unwrap_or(false),
+        inherit_env: entry.inherit_env,
     }))
 }
 

@@ -22,7 +22,7 @@ const MAX_PIPE_BYTES: usize = 64 * 1024;
 /// # Errors
 /// When the call gets no answer; a refusal is the `Err` of [`Outcome`].
 pub(crate) async fn call_tool(fleet: &Arc<Fleet>, params: Raw) -> Result<Outcome, CallError> {
-    let limit = fleet.settings().max_message_bytes;
+    let limit = fleet.settings().limits.max_message_bytes;
     let (near, far) = tokio::io::duplex(MAX_PIPE_BYTES);
     let serving = AbortOnDropHandle::new(tokio::spawn(serve(fleet.clone(), far)));
     let (input, output) = tokio::io::split(near);

@@ -30,7 +30,7 @@ impl LineHost {
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let max_message_bytes = fleet.settings().max_message_bytes;
+        let max_message_bytes = fleet.settings().limits.max_message_bytes;
         let outbox = Outbox::default();
         let peer = Peer::new(outbox.clone());
         let writing = AbortOnDropHandle::new(tokio::spawn(write_messages(outbox, output)));

@@ -108,11 +108,11 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
         else {
             return;
         };
-        if config.offer.pin != Pin::Off {
-            let suspicious = fleet.memory.suspicious(server, config.offer.pin, &catalog);
+        if config.settings.pin != Pin::Off {
+            let suspicious = fleet.memory.suspicious(server, config.settings.pin, &catalog);
             report_changed(&fleet, server, &suspicious);
         }
-        if config.offer.pin == Pin::Block && !changed.is_empty() {
+        if config.settings.pin == Pin::Block && !changed.is_empty() {
             // Another process may have pinned other definitions first.
             reread_pins(&fleet, server);
         }
@@ -122,7 +122,7 @@ pub(super) fn keep(fleet: &Fleet, instance: Instance, catalog: &Arc<ServerCatalo
 fn report_changed(fleet: &Fleet, server: ServerId, changed: &BTreeSet<String>) {
     let config = fleet.servers.config(server);
     let blocked =
-        if config.offer.pin == Pin::Block { "; calls are blocked until then" } else { "" };
+        if config.settings.pin == Pin::Block { "; calls are blocked until then" } else { "" };
     if changed.len() > MAX_REPORTED {
         let (server, count) = (&config.name, changed.len());
         tracing::warn!(
@@ -212,7 +212,7 @@ pub(super) async fn recall_all(fleet: &Fleet) {
 /// Waits for the first attempts of eager and hybrid servers, but not beyond `startupWait`.
 /// Remembers servers that hang, so that the next start does not wait for them.
 pub(super) async fn wait_for_first_attempts(fleet: &Fleet) {
-    let hung = fleet.servers.started(fleet.settings().startup_wait).await;
+    let hung = fleet.servers.started(fleet.settings().loading.startup_wait).await;
     let Some(owned) = fleet.this.upgrade().filter(|_| !hung.is_empty()) else { return };
     fleet.context.tasks.spawn(run_blocking(move || {
         for server in hung {

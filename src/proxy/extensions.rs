@@ -136,7 +136,7 @@ async fn listing_of(
     if let Some(known) = known.clone().filter(|_| !is_awake) {
         return known;
     }
-    let limit = fleet.servers.config(server).timeouts.request;
+    let limit = fleet.servers.config(server).settings.timeouts.request;
     let pages = pages(fleet, caller, server, (method, member), params);
     let pages = async {
         if limit.is_zero() {

@@ -47,7 +47,7 @@ impl KeptResults {
     /// Returns a tool's result with at most as much text as the server's config allows. The rest
     /// is kept for the principal.
     pub(super) fn bound(&self, principal: Principal, config: &ServerConfig, result: Raw) -> Raw {
-        let Some(max) = config.offer.max_result_bytes.filter(|max| result.len() > *max) else {
+        let Some(max) = config.settings.max_result_bytes.filter(|max| result.len() > *max) else {
             return result;
         };
         if edit::get(&result, "structuredContent").is_some() {

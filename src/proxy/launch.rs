@@ -42,12 +42,12 @@ impl Fleet {
     ) -> Arc<Self> {
         let Config { settings, servers, .. } = config;
         let context = Context {
-            max_message_bytes: settings.max_message_bytes,
+            max_message_bytes: settings.limits.max_message_bytes,
             lineage: settings.lineage.clone(),
             watchdog: watchdog.clone(),
             http: HttpClient::default(),
             auth,
-            catalog_ttl: settings.catalog_ttl,
+            catalog_ttl: settings.loading.catalog_ttl,
             reads_lists: settings.wrapping != Wrapping::Exclusive,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),

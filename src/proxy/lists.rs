@@ -72,7 +72,7 @@ pub(super) async fn list_of_sole(
     let config = fleet.servers.config(server);
     let is_edited = !config.offer.tools.allows_all()
         || config.offer.features != Features::default()
-        || config.offer.pin == Pin::Block
+        || config.settings.pin == Pin::Block
         || fleet.settings().lists.always_load == AlwaysLoad::Loaded;
     if is_edited {
         return None;

@@ -68,7 +68,7 @@ impl Memory {
         if was.is_some_and(|was| was.key().is_none() || was.key() != keyed.key()) {
             self.forget(server);
         }
-        if config.offer.pin == Pin::Block {
+        if config.settings.pin == Pin::Block {
             if self.cache.is_none() {
                 let server = &config.name;
                 tracing::warn!(

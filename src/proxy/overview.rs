@@ -35,7 +35,8 @@ pub(super) fn overview_of(
     let catalog = shared.catalog();
     let recalled = || Some(Arc::new(fleet.memory.last(server)?));
     let inventory = catalog.or_else(recalled).map(|catalog| {
-        let changed: BTreeSet<String> = fleet.memory.suspicious(server, config.offer.pin, &catalog);
+        let changed: BTreeSet<String> =
+            fleet.memory.suspicious(server, config.settings.pin, &catalog);
         Inventory::of(&config, &catalog, &changed)
     });
     Overview {

@@ -270,10 +270,12 @@ fn has_same_catalog(now: &ServerConfig, was: &ServerConfig) -> bool {
 /// the keys of these that differ.
 fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>) {
     let settings = Settings {
-        loading: LoadSettings { settle: wanted.loading.settle, ..now.loading.clone() },
-        catalog_ttl: now.catalog_ttl,
-        startup_wait: now.startup_wait,
-        max_message_bytes: now.max_message_bytes,
+        loading: LoadSettings {
+            settle: wanted.loading.settle,
+            interactive: wanted.loading.interactive,
+            ..now.loading.clone()
+        },
+        limits: now.limits.clone(),
         wrapping: now.wrapping,
         // Access changes at once: a removed token opens nothing any more.
         http: HttpSettings {
@@ -286,9 +288,9 @@ fn with_fixed(wanted: &Settings, now: &Settings) -> (Settings, Vec<&'static str>
     let fixed = [
         ("loads", wanted.loading.loads != now.loading.loads),
         ("rememberLoads", wanted.loading.remember_loads != now.loading.remember_loads),
-        ("catalogTtl", wanted.catalog_ttl != now.catalog_ttl),
-        ("startupWait", wanted.startup_wait != now.startup_wait),
-        ("maxMessageBytes", wanted.max_message_bytes != now.max_message_bytes),
+        ("catalogTtl", wanted.loading.catalog_ttl != now.loading.catalog_ttl),
+        ("startupWait", wanted.loading.startup_wait != now.loading.startup_wait),
+        ("maxMessageBytes", wanted.limits != now.limits),
         ("listen", wanted.http.listen != now.http.listen),
         ("apiTokens", wanted.http.api_tokens != now.http.api_tokens),
         ("allowedHosts", wanted.http.allowed_hosts != now.http.allowed_hosts),

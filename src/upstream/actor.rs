@@ -175,7 +175,7 @@ impl ServerActor {
         let idle_timeout = if self.inbox.is_retiring {
             Some(Duration::ZERO)
         } else {
-            self.setup.config.timeouts.idle.filter(|_| may_idle)
+            self.setup.config.settings.idle_timeout.filter(|_| may_idle)
         };
         let may_sleep = self.inbox.is_retiring || self.setup.config.startup != Startup::Eager;
         let is_asleep = matches!(self.state, Some(ServerState::Asleep { .. }));
@@ -417,7 +417,7 @@ impl ServerActor {
         self.refresh.announced_before = self.setup.stale.announced_count();
         self.refresh.running = Some(Box::pin(async move {
             tokio::time::sleep_until(not_before).await;
-            let silence = config.timeouts.request;
+            let silence = config.settings.timeouts.request;
             let ServerConnection { peer, greeting, terms, .. } = connection.as_ref();
             fetch::fetch_lists(&config, peer, (greeting, terms), kinds, silence).await.map(Box::new)
         }));

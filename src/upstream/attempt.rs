@@ -62,7 +62,7 @@ pub(super) async fn connect(
     with_catalog: bool,
 ) -> Result<ConnectedServer, AttemptError> {
     let plan = HandshakePlan::choose(setup.config.protocol, host_era, spoken);
-    let limit = setup.config.timeouts.load;
+    let limit = setup.config.settings.timeouts.load;
     let deadline = (!limit.is_zero()).then(|| tokio::time::Instant::now() + limit);
     let attempt = ConnectAttempt { setup, deadline };
     let connected = match attempt.run(plan, spoken, with_catalog).await {
@@ -243,7 +243,7 @@ impl ConnectAttempt {
         phase: &'static str,
         work: impl Future<Output = Result<T, AttemptError>>,
     ) -> Result<T, AttemptError> {
-        let limit = self.setup.config.timeouts.load;
+        let limit = self.setup.config.settings.timeouts.load;
         let late = AttemptError::TimedOut { phase, limit, output: String::new() };
         match self.deadline {
             Some(deadline) => tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(late)),

@@ -147,7 +147,7 @@ impl Upstream {
     /// sleeps, or does not answer, keeps its known catalog.
     pub(crate) async fn relist(&self, kinds: Kinds, quiet_until: Instant) {
         let Some(lease) = self.awake() else { return };
-        let silence = self.0.config.timeouts.request;
+        let silence = self.0.config.settings.timeouts.request;
         let ServerConnection { peer, greeting, terms, .. } = lease.connection().as_ref();
         match fetch::fetch_lists(&self.0.config, peer, (greeting, terms), kinds, silence).await {
             Ok(lists) => {
@@ -237,7 +237,7 @@ impl Upstream {
             Era::Legacy => {
                 let params =
                     params.unwrap_or_else(|| Raw::encode(&serde_json::json!({"uri": uri})));
-                let options = CallOptions::silent_for(self.0.config.timeouts.request);
+                let options = CallOptions::silent_for(self.0.config.settings.timeouts.request);
                 lease.peer().request(method, Some(params), options).await
             }
             // The one stream that the actor keeps open covers all subscriptions.

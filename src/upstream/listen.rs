@@ -40,7 +40,7 @@ pub(super) fn resume(
             tasks.spawn(async move {
                 shared.tell_log_level(&connection).await;
                 let renewals = subscriptions.uris().into_iter();
-                let silence = shared.config.timeouts.request;
+                let silence = shared.config.settings.timeouts.request;
                 let renewals =
                     renewals.map(|uri| renew_subscription(&connection.peer, uri, silence));
                 futures_util::future::join_all(renewals).await;

@@ -43,7 +43,7 @@ impl SharedServer {
         let Some(level) = self.subscriptions.log_level() else { return };
         let greeting = &connection.greeting;
         if greeting.era == Era::Legacy && greeting.offers("logging") {
-            let options = CallOptions::silent_for(self.config.timeouts.request);
+            let options = CallOptions::silent_for(self.config.settings.timeouts.request);
             let params = Raw::encode(&serde_json::json!({"level": level.name()}));
             let told =
                 connection.peer.request(method::LOGGING_SET_LEVEL, Some(params), options).await;

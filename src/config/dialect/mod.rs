@@ -245,14 +245,14 @@ mod tests {
             ("${SET}", "process ${NOPE}".to_owned())
         );
         assert_eq!(
-            (a.timeouts.call, a.timeouts.request),
+            (a.settings.timeouts.call, a.settings.timeouts.request),
             (Duration::from_mins(1), Duration::from_secs(5))
         );
         assert_eq!(
-            (b.timeouts.call, b.timeouts.request),
+            (b.settings.timeouts.call, b.settings.timeouts.request),
             (Duration::from_secs(30), Duration::from_secs(10))
         );
-        assert_eq!(a.timeouts.idle, Some(Duration::from_mins(1)));
+        assert_eq!(a.settings.idle_timeout, Some(Duration::from_mins(1)));
         let startups = [a, b, c].map(|server| server.startup);
         assert_eq!(startups, [Startup::Hybrid, Startup::Eager, Startup::Lazy]);
         insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
@@ -272,7 +272,7 @@ mod tests {
         let [a] = parsed.config.servers.as_slice() else { panic!("{parsed:?}") };
         let Ok(Transport::Stdio(launch)) = &a.transport else { panic!("{a:?}") };
         assert_eq!(launch.args, ["-y", "a b", "${SET}", "z"]);
-        assert_eq!(a.timeouts.idle, Some(Duration::from_mins(2)));
+        assert_eq!(a.settings.idle_timeout, Some(Duration::from_mins(2)));
         assert!(!a.offer.tools.allow("t") && a.offer.tools.allow("u"));
         insta::assert_snapshot!(said(&parsed.warnings).join("\n"));
     }
@@ -297,7 +297,7 @@ mod tests {
             (a.endpoint.auth_tokens.join(""), b.endpoint.auth_tokens.join("")),
             ("process".to_owned(), "b".to_owned())
         );
-        assert_eq!(a.timeouts.call, Duration::from_millis(1500));
+        assert_eq!(a.settings.timeouts.call, Duration::from_millis(1500));
         assert!(b.offer.tools.allow("anything"), "an empty list filters nothing");
         let http = &parsed.config.settings.http;
         assert_eq!((http.listen.as_deref(), parsed.servers_at_root), (Some("0.0.0.0:9090"), true));

@@ -106,7 +106,8 @@ pub(super) async fn message(
     let Some(session) = session.filter(|session| session.token_hash == token_hash) else {
         return refusal(StatusCode::NOT_FOUND, None, "unknown session");
     };
-    let posted = match request::read(request, front.fleet.settings().max_message_bytes).await {
+    let posted = match request::read(request, front.fleet.settings().limits.max_message_bytes).await
+    {
         Ok(posted) => posted,
         Err(refused) => return refused,
     };

@@ -275,7 +275,8 @@ async fn dispatch(front: &Arc<HttpFront>, endpoint: Endpoint, request: Request) 
     let token_hash = request.extensions().get::<TokenHash>().copied().unwrap_or_default();
     match *request.method() {
         Method::POST => {
-            let posted = request::read(request, front.fleet.settings().max_message_bytes).await;
+            let posted =
+                request::read(request, front.fleet.settings().limits.max_message_bytes).await;
             match posted {
                 Ok(posted) if posted.is_modern() => {
                     modern::post(front, endpoint, token_hash, posted).await

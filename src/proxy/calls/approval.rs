@@ -21,7 +21,7 @@ pub(in crate::proxy) struct Approval<'a> {
 
 /// Returns whether a server's tools must be compared with their pins before a call.
 pub(in crate::proxy) fn must_compare(fleet: &Fleet, server: ServerId) -> bool {
-    fleet.servers.config(server).offer.pin == Pin::Block
+    fleet.servers.config(server).settings.pin == Pin::Block
 }
 
 /// Checks that a request still comes to the same on a connection, and that the tool there is what

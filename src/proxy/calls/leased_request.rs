@@ -22,7 +22,7 @@ pub(in crate::proxy) struct LeasedRequest<'a> {
 impl LeasedRequest<'_> {
     /// Returns how long the server may be silent.
     pub(in crate::proxy) fn silence(&self) -> Duration {
-        let timeouts = self.fleet.servers.config(self.instance.server).timeouts;
+        let timeouts = self.fleet.servers.config(self.instance.server).settings.timeouts;
         // `tasks/result` is answered when the work is done.
         let is_work = matches!(self.method, method::TOOLS_CALL | method::TASKS_RESULT);
         if is_work { timeouts.call } else { timeouts.request }

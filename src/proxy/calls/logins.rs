@@ -10,7 +10,6 @@ use super::{answers::answered_request, forward_error::ForwardError, heartbeat::w
 use crate::{
     auth::can_open_browser,
     catalog::ServerId,
-    config::Browser,
     protocol::{Era, method},
     proxy::{
         Caller, Event, Fleet,
@@ -106,7 +105,7 @@ pub(super) fn login_channel(fleet: &Fleet, caller: &Caller, ask: AskLogin) -> Op
 }
 
 fn channel_without_host(fleet: &Fleet) -> Option<LoginChannel> {
-    let may_open = fleet.settings().browser == Browser::WhenNeeded && can_open_browser();
+    let may_open = fleet.settings().loading.interactive && can_open_browser();
     may_open.then_some(LoginChannel::Browser)
 }
 

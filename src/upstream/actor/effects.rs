@@ -87,7 +87,7 @@ impl ServerActor {
         self.eras.attempted = host_era;
         // A tool that has changed while the server slept must not be called before the change is
         // noticed.
-        let must_compare = setup.config.offer.pin == config::Pin::Block;
+        let must_compare = setup.config.settings.pin == config::Pin::Block;
         let with_catalog = purpose.reads_lists() || must_compare;
         self.connecting.attempt = Some(Box::pin(async move {
             wait_for_end(ending).await;

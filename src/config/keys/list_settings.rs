@@ -1,0 +1,93 @@
+//! The keys that shape the lists of hosts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{KeyGroup, unlimited};
+
+/// What hosts see in their lists.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListSettings {
+    /// The form in which hosts see the servers: see docs/reference/surfaces.md.
+    pub surface: Surface,
+    /// Whether lists follow the loads, or always stay the same bytes.
+    pub listing: Listing,
+    /// The tools that ask the host to keep them in context: see docs/reference/surfaces.md.
+    pub always_load: AlwaysLoad,
+    /// Maximum size of the description of `discover_tool`, and of `instructions`, in bytes of
+    /// UTF-8; 0 for no limit.
+    #[serde(with = "unlimited")]
+    #[schemars(with = "usize")]
+    pub description_budget: Option<usize>,
+    /// Adds `use_readonly_tool`, which calls only tools that are marked as read-only.
+    pub split_calls: bool,
+}
+
+impl Default for ListSettings {
+    fn default() -> Self {
+        Self {
+            surface: Surface::Discover,
+            listing: Listing::Growing,
+            always_load: AlwaysLoad::Meta,
+            description_budget: Some(2048),
+            split_calls: false,
+        }
+    }
+}
+
+impl KeyGroup for ListSettings {}
+
+/// The form in which hosts see the servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Surface {
+    /// `discover_tool`, `use_tool` and `load_mcp`: the smallest context, and works with every host.
+    Discover,
+    /// `activate_<server>` for each lazy server, and the tools of every loaded one.
+    Activate,
+    /// `get_dynamic_tools` and `call_dynamic_tool`, with each server as a group.
+    Groups,
+    /// The tools of every server whose tools are known, and `load_mcp` for the others.
+    Direct,
+}
+
+impl Surface {
+    pub const ALL: [Self; 4] = [Self::Discover, Self::Activate, Self::Groups, Self::Direct];
+
+    /// Returns the name in the config, on the command line and in addresses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discover => "discover",
+            Self::Activate => "activate",
+            Self::Groups => "groups",
+            Self::Direct => "direct",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|surface| surface.name() == name)
+    }
+}
+
+/// Whether lists follow the loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Listing {
+    /// A loaded server moves from the list of servers to the list of tools, and hosts are notified.
+    Growing,
+    /// Lists depend only on the config; a load changes no list and sends no notification.
+    Stable,
+}
+
+/// The tools that carry `_meta["anthropic/alwaysLoad"]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AlwaysLoad {
+    /// The discovery tools of dormouse.
+    Meta,
+    /// The discovery tools and the tools of loaded servers.
+    Loaded,
+    /// None.
+    Off,
+}

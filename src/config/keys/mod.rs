@@ -1,0 +1,32 @@
+//! The keys of the file: each with its type, meaning, default and check in one place. Their doc
+//! comments become the JSON schema and `docs/reference/config.md`.
+//!
+//! The keys of the file as a whole are in groups, each a [`KeyGroup`] that the validated config
+//! contains as it is.
+
+mod features;
+mod group;
+mod http_settings;
+mod limits;
+mod list_settings;
+mod load_settings;
+mod oauth_entry;
+mod profile;
+mod root_entry;
+mod server_entry;
+mod server_settings;
+mod unlimited;
+
+pub(crate) use features::Features;
+pub(super) use group::{KeyGroup, KeyProblem};
+pub(crate) use http_settings::HttpSettings;
+pub(super) use limits::Limits;
+pub(crate) use list_settings::{AlwaysLoad, ListSettings, Listing, Surface};
+pub(crate) use load_settings::{LoadSettings, Loads};
+pub(crate) use oauth_entry::Grant;
+pub(super) use oauth_entry::OAuthEntry;
+pub(super) use profile::Profile;
+pub(super) use root_entry::RootEntry;
+pub(super) use server_entry::{ENABLED, SURFACE_OF_ENDPOINT, ServerEntry, TransportKind};
+pub(crate) use server_entry::{Isolation, Protocol, Startup};
+pub(crate) use server_settings::{Pin, ServerSettings};
