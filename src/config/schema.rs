@@ -61,15 +61,15 @@ fn of_one_server(mut properties: Map<String, Value>) -> Map<String, Value> {
 
 /// Returns the keys that are allowed in the object at `path`.
 pub(super) fn known_keys(path: &[Step]) -> Vec<String> {
-    let schema = json_schema();
-    let mut node = &schema;
+    static SCHEMA: LazyLock<Value> = LazyLock::new(json_schema);
+    let mut node = &*SCHEMA;
     for step in path {
         let Step::Key(key) = step else { return Vec::new() };
-        node = resolve(&schema, node);
+        node = resolve(&SCHEMA, node);
         let next = node["properties"].get(key).unwrap_or(&node["additionalProperties"]);
         node = next;
     }
-    let node = resolve(&schema, node);
+    let node = resolve(&SCHEMA, node);
     node["properties"].as_object().map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
 }
 

@@ -1,7 +1,8 @@
 """FastMCP's in-memory OAuth provider with one tool: provider.py LIFETIME
 
-LIFETIME is the lifetime of access tokens in seconds. The address is printed on standard output. `POST /test/EVENT`
-triggers an event: `expire` ends all access tokens, `revoke` the refresh tokens too, `forget` the clients as well.
+LIFETIME is the lifetime of access tokens in seconds. The address is printed on standard output.
+`POST /test/EVENT` triggers an event: `expire` ends all access tokens, `revoke` the refresh tokens
+too, `forget` the clients as well.
 `GET /test/counts` returns the number of requests of each kind.
 """
 

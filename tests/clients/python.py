@@ -1,7 +1,7 @@
 """The Python SDK as a host: python.py ERA WAY TARGET…
 
-ERA is `legacy` or `auto` (modern if the server is). WAY is `stdio` (TARGET: a command and its arguments),
-`http` or `sse` (TARGET: a URL). Exits with 0 if every feature of a host has worked.
+ERA is `legacy` or `auto` (modern if the server is). WAY is `stdio` (TARGET: a command and its
+arguments), `http` or `sse` (TARGET: a URL). Exits with 0 if every feature of a host has worked.
 """
 
 import asyncio
@@ -20,7 +20,9 @@ async def sample(context, params):
 
 async def elicit(context, params):
     fields = params.requested_schema["properties"]
-    return types.ElicitResult(action="accept", content={name: "elicited in Python" for name in fields})
+    return types.ElicitResult(
+        action="accept", content={name: "elicited in Python" for name in fields}
+    )
 
 
 def server():

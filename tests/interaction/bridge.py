@@ -14,7 +14,7 @@ def copy(receive, send):
 
 def write(data):
     while data:
-        data = data[os.write(1, data):]
+        data = data[os.write(1, data) :]
 
 
 connection = socket.socket(socket.AF_UNIX)

@@ -2,10 +2,10 @@
 
 COLUMN selects one:
 
-  bridged   client - stdio - bridge                                     - the server: without dormouse, for comparison
-  wrapped   client - stdio - `dormouse -- bridge`                       - the server
-  endpoint  client - HTTP  - `dormouse --http`, /servers/server/mcp, bridge - the server
-  remote    client - HTTP  - `dormouse --http`, /servers/server/mcp, url    - the server's own HTTP app
+  bridged   client - stdio - bridge - the server: without dormouse, for comparison
+  wrapped   client - stdio - `dormouse -- bridge` - the server
+  endpoint  client - HTTP - `dormouse --http`, /servers/server/mcp, bridge - the server
+  remote    client - HTTP - `dormouse --http`, /servers/server/mcp, url - the server's own HTTP app
 
 DORMOUSE is the program. Messages on both sides of it are kept in `wire`, one per line.
 """
@@ -43,7 +43,12 @@ def note(way: str, line: str) -> None:
 async def lines(stream):
     """Yields the lines of a byte stream until it ends or breaks."""
     buffered = BufferedByteReceiveStream(stream)
-    with suppress(anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream):
+    with suppress(
+        anyio.IncompleteRead,
+        anyio.ClosedResourceError,
+        anyio.BrokenResourceError,
+        anyio.EndOfStream,
+    ):
         while True:
             yield (await buffered.receive_until(b"\n", LONGEST)).decode()
 
@@ -87,7 +92,7 @@ async def messages(receive, send, names, parse, dump):
 
 @asynccontextmanager
 async def served(serve, folder):
-    """Serves every connection to a socket with `serve(byte_stream)`; yields the command that connects to it."""
+    """Serves each connection to a socket with `serve(byte_stream)`; yields a command to connect."""
     path = f"{folder}/socket"
 
     async def handle(stream):
@@ -95,7 +100,10 @@ async def served(serve, folder):
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 await serve(stream)
 
-    async with await anyio.create_unix_listener(path) as listener, anyio.create_task_group() as tasks:
+    async with (
+        await anyio.create_unix_listener(path) as listener,
+        anyio.create_task_group() as tasks,
+    ):
         inner = await tasks.start(accepting, listener, handle)
         try:
             yield [*BRIDGE, path]
@@ -134,15 +142,22 @@ async def accepting(listener, handle, *, task_status):
 @asynccontextmanager
 async def running(command, folder):
     """Runs a program that ends, with its children, at the end of the block."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "DORMOUSE"))}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("XDG_", "DORMOUSE"))
+    }
     environment |= {"HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache", "XDG_RUNTIME_DIR": folder}
     environment |= {"DORMOUSE_LOG": os.environ.get("DORMOUSE_LOG", "info")}
-    process = await anyio.open_process(command, env=environment, cwd=folder)
+    # A test that is cancelled here would leave a process that nothing ends.
+    with anyio.CancelScope(shield=True):
+        process = await anyio.open_process(command, env=environment, cwd=folder)
     try:
         yield process
     finally:
         with anyio.CancelScope(shield=True):
-            await process.stdin.aclose()
+            with suppress(OSError, anyio.BrokenResourceError):
+                await process.stdin.aclose()
             if COLUMN in ("endpoint", "remote"):
                 with suppress(ProcessLookupError):
                     process.terminate()
@@ -158,10 +173,14 @@ async def running(command, folder):
 
 @asynccontextmanager
 async def listening(entry, folder):
-    """Runs dormouse on HTTP with one server of this config entry; yields the URL of the server's endpoint."""
+    """Runs dormouse on HTTP with one server of this entry; yields the URL of its endpoint."""
     config = anyio.Path(folder, "dormouse.json")
-    await config.write_text(json.dumps({"mcpServers": {"server": {**entry, "startup": STARTUP}}}), encoding="utf-8")
-    async with running([DORMOUSE, "--config", str(config), "--http", "127.0.0.1:0"], folder) as process:
+    await config.write_text(
+        json.dumps({"mcpServers": {"server": {**entry, "startup": STARTUP}}}), encoding="utf-8"
+    )
+    async with running(
+        [DORMOUSE, "--config", str(config), "--http", "127.0.0.1:0"], folder
+    ) as process:
         address = None
         async for line in lines(process.stderr):
             note("err", line.rstrip())
@@ -189,7 +208,7 @@ async def log_of(process):
 
 @asynccontextmanager
 async def plainly():
-    """Unwraps exception groups of one exception, so that tests and pytest see the exception itself."""
+    """Unwraps groups of one exception, so that tests and pytest see the exception itself."""
     try:
         yield
     except BaseExceptionGroup as group:

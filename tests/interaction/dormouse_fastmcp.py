@@ -1,4 +1,4 @@
-"""pytest plugin: `Client(server)` of FastMCP (PyPI `fastmcp-slim` 4) goes through dormouse. See README.md."""
+"""pytest plugin: `Client(server)` of FastMCP (PyPI `fastmcp-slim` 4) goes through dormouse."""
 
 from contextlib import AsyncExitStack, asynccontextmanager
 

@@ -1,4 +1,4 @@
-"""pytest plugin: `Client(server)` of the MCP SDK (PyPI `mcp` 2) goes through dormouse. See README.md."""
+"""pytest plugin: `Client(server)` of the MCP SDK (PyPI `mcp` 2) goes through dormouse."""
 
 import blockbuster
 import mcp.client.client as client

@@ -1,4 +1,5 @@
-"""Adds the noted messages to reports of failed tests, and the ids of tests with messages to the file CROSSED."""
+"""Adds the noted messages to reports of failed tests, and the ids of tests with messages to the
+file CROSSED."""
 
 import os
 

@@ -20,7 +20,7 @@ def dump(message):
 
 
 async def streams(stack, server):
-    """Returns the client's two streams to a low-level server; their resources are closed with `stack`."""
+    """Returns the client's two streams to a low-level server, which `stack` closes."""
 
     async def serve(stream):
         async with crossing.messages(stream, stream, ("d>s", "s>d"), parse, dump) as (read, write):

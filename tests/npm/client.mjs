@@ -1,7 +1,7 @@
 // The TypeScript SDK as a host: client.mjs WAY TARGET…
 //
-// WAY is `stdio` (TARGET: a command and its arguments), `http` or `sse` (TARGET: a URL). Ends with 0 when
-// everything that a host does has worked.
+// WAY is `stdio` (TARGET: a command and its arguments), `http` or `sse` (TARGET: a URL). Ends with
+// 0 when everything that a host does has worked.
 
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -24,13 +24,22 @@ const transports = {
 const info = { name: "typescript", version: "1" };
 const client = new Client(info, { capabilities: { sampling: {}, elicitation: {} } });
 client.setRequestHandler(CreateMessageRequestSchema, () => {
-  return { role: "assistant", model: "none", content: { type: "text", text: "sampled in TypeScript" } };
+  return {
+    role: "assistant",
+    model: "none",
+    content: { type: "text", text: "sampled in TypeScript" },
+  };
 });
 client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
   const fields = Object.keys(params.requestedSchema.properties);
-  return { action: "accept", content: Object.fromEntries(fields.map((name) => [name, "elicited in TypeScript"])) };
+  return {
+    action: "accept",
+    content: Object.fromEntries(fields.map((name) => [name, "elicited in TypeScript"])),
+  };
 });
-const told = new Promise((resolve) => client.setNotificationHandler(ToolListChangedNotificationSchema, resolve));
+const told = new Promise((resolve) =>
+  client.setNotificationHandler(ToolListChangedNotificationSchema, resolve),
+);
 await client.connect(transports[way]());
 
 const names = (await client.listTools()).tools.map((tool) => tool.name);
@@ -42,7 +51,9 @@ await told;
 const progress = [];
 async function use(tool, input = {}) {
   const call = { name: "use_tool", arguments: { tool_name: `u/${tool}`, tool_input: input } };
-  const result = await client.callTool(call, undefined, { onprogress: (params) => progress.push(params.progress) });
+  const result = await client.callTool(call, undefined, {
+    onprogress: (params) => progress.push(params.progress),
+  });
   return result.content[0];
 }
 assert.equal((await use("test_image_content")).type, "image");

@@ -1,5 +1,6 @@
 //! Measures the search next to two simpler methods: requests as people would phrase them, over the
-//! catalogs of real servers. `just eval-search` runs it; `docs/reference/search.md` has the results.
+//! catalogs of real servers. `just eval-search` runs it; `docs/reference/search.md` has the
+//! results.
 
 mod baselines;
 mod figures;

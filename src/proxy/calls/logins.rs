@@ -177,7 +177,9 @@ fn open_page(fleet: &Fleet, server: ServerId, number: u64, closing: Cancellation
         let closing = closing.clone();
         async move {
             let login = tokio::select! {
-                login = auth.begin_browser_login(&config, &[]) => login.map_err(|error| error.to_string())?,
+                login = auth.begin_browser_login(&config, &[]) => {
+                    login.map_err(|error| error.to_string())?
+                }
                 () = closing.cancelled() => return Err(CLOSED.to_owned()),
             };
             let forget = move || {

@@ -1,6 +1,6 @@
-// Runs the client scenarios of the conformance suites, with a client that
-// is connected directly, through dormouse, and through dormouse in the other era than the server's.
-// What passes directly has to pass through dormouse, unless docs/reference/conformance.md says why it does not.
+// Runs the client scenarios of the conformance suites, with a client that is connected directly,
+// through dormouse, and through dormouse in the other era than the server's. What passes directly
+// has to pass through dormouse, unless docs/reference/conformance.md says why it does not.
 //
 // node client-side.mjs DORMOUSE [SCENARIO…]
 
@@ -21,16 +21,32 @@ function guarded(versions, names) {
   return Object.fromEntries(names.map((name) => [`auth/${name}`, versions]));
 }
 const GUARDED = [
-  "metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "basic-cimd",
-  "scope-from-www-authenticate", "scope-from-scopes-supported", "scope-omitted-when-undefined",
-  "scope-step-up", "scope-retry-limit", "token-endpoint-auth-basic", "token-endpoint-auth-post",
-  "token-endpoint-auth-none", "pre-registration",
+  "metadata-default",
+  "metadata-var1",
+  "metadata-var2",
+  "metadata-var3",
+  "basic-cimd",
+  "scope-from-www-authenticate",
+  "scope-from-scopes-supported",
+  "scope-omitted-when-undefined",
+  "scope-step-up",
+  "scope-retry-limit",
+  "token-endpoint-auth-basic",
+  "token-endpoint-auth-post",
+  "token-endpoint-auth-none",
+  "pre-registration",
 ];
 const OLD_GUARDED = ["2025-03-26-oauth-metadata-backcompat", "2025-03-26-oauth-endpoint-fallback"];
 const NEW_GUARDED = ["resource-mismatch", "offline-access-scope", "offline-access-not-supported"];
 const NEWEST_GUARDED = [
-  "authorization-server-migration", "iss-supported", "iss-not-advertised", "iss-supported-missing",
-  "iss-wrong-issuer", "iss-unexpected", "iss-normalized", "metadata-issuer-mismatch",
+  "authorization-server-migration",
+  "iss-supported",
+  "iss-not-advertised",
+  "iss-supported-missing",
+  "iss-wrong-issuer",
+  "iss-unexpected",
+  "iss-normalized",
+  "metadata-issuer-mismatch",
 ];
 const MACHINES = ["client-credentials-jwt", "client-credentials-basic"];
 
@@ -61,7 +77,7 @@ const suites = {
   },
 };
 
-/** The ways from the client to the suite's server: the command, and what it needs in its environment. */
+/** The ways from the client to the suite's server: the command and its environment. */
 const columns = {
   direct: () => ["client.mjs", {}],
   proxied: () => ["between.mjs", {}],
@@ -79,9 +95,13 @@ async function check(suite, scenario, version, [program, more]) {
   args.push("--scenario", scenario, "-o", output);
   if (version) args.push("--spec-version", version);
   const path = `${dirname(process.execPath)}:${process.env.PATH}`;
-  await run(process.execPath, args, { env: { ...process.env, PATH: path, DORMOUSE: dormouse, ...more } });
+  await run(process.execPath, args, {
+    env: { ...process.env, PATH: path, DORMOUSE: dormouse, ...more },
+  });
   const checks = new Map();
-  const files = readdirSync(output, { recursive: true }).filter((path) => path.endsWith("checks.json"));
+  const files = readdirSync(output, { recursive: true }).filter((path) =>
+    path.endsWith("checks.json"),
+  );
   for (const file of files) {
     for (const { id, status } of JSON.parse(readFileSync(join(output, file)))) {
       // What is only noted is no requirement.
@@ -92,10 +112,15 @@ async function check(suite, scenario, version, [program, more]) {
   return checks;
 }
 
-const explained = readFileSync(join(here, "..", "..", "..", "docs", "reference", "conformance.md"), "utf8");
+const explained = readFileSync(
+  join(here, "..", "..", "..", "docs", "reference", "conformance.md"),
+  "utf8",
+);
 let unexplained = 0;
 try {
-  console.log("\nclient scenarios: checks passed directly / through dormouse / through it in the other era");
+  console.log(
+    "\nclient scenarios: checks passed directly / through dormouse / through it in the other era",
+  );
   for (const [suite, scenarios] of Object.entries(suites)) {
     for (const [scenario, versions] of Object.entries(scenarios)) {
       if (chosen.length > 0 && !chosen.some((name) => scenario.startsWith(name))) continue;
@@ -106,21 +131,27 @@ try {
         for (const [column, way] of Object.entries(columns).slice(0, isGuarded ? 2 : 3)) {
           results[column] = await check(suite, scenario, version, way(version));
         }
-        const passed = Object.values(results).map((checks) => [...checks.values()].filter(Boolean).length);
+        const passed = Object.values(results).map(
+          (checks) => [...checks.values()].filter(Boolean).length,
+        );
         console.log(`  ${scenario} ${version ?? ""}: ${passed.join(" / ")}`);
         if (passed[0] === 0) unexplained += 1;
         // Who does what should be refused gets further than who refuses it.
         const goesTooFar = [...results.direct.values()].includes(false);
-        const isWorse = (column, id) => (goesTooFar ? results[column].get(id) === false : !results[column].get(id));
+        const isWorse = (column, id) =>
+          goesTooFar ? results[column].get(id) === false : !results[column].get(id);
         for (const [id, isPassed] of results.direct) {
           const failed = Object.keys(results).filter((column) => isPassed && isWorse(column, id));
           if (failed.length === 0) continue;
           const isExplained = explained.includes(`\`${scenario}/${id}\``);
           unexplained += isExplained ? 0 : 1;
-          console.log(`    ${isExplained ? "explained" : "DIFFERS"}: ${scenario}/${id} (${failed.join(", ")})`);
+          const verdict = isExplained ? "explained" : "DIFFERS";
+          console.log(`    ${verdict}: ${scenario}/${id} (${failed.join(", ")})`);
         }
         // Who logs in wrongly does harm, whatever others do.
-        const failing = isGuarded ? [...results.proxied].filter(([, isPassed]) => !isPassed).map(([id]) => id) : [];
+        const failing = isGuarded
+          ? [...results.proxied].filter(([, isPassed]) => !isPassed).map(([id]) => id)
+          : [];
         unexplained += failing.length;
         for (const id of failing) console.log(`    FAILS: ${scenario}/${id}`);
       }

@@ -1,12 +1,17 @@
-// A small MCP client for the conformance suites: `node client.mjs <url>` does what the scenario named in
-// MCP_CONFORMANCE_SCENARIO expects of a well-behaved client. Both eras have the same two methods,
-// `request` and `close`, so that a scenario is written once.
-// CLIENT_ERA (legacy or modern) has it speak another era than the suite asks for.
+// A small MCP client for the conformance suites: `node client.mjs <url>` does what the scenario
+// named in MCP_CONFORMANCE_SCENARIO expects of a well-behaved client. Both eras have the same two
+// methods, `request` and `close`, so that a scenario is written once. CLIENT_ERA (legacy or modern)
+// has it speak another era than the suite asks for.
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { authorizedFetch } from "./authorized.mjs";
-import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+  ResultSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 
 const MODERN = "2026-07-28";
 const INFO = { name: "conformance-client", version: "1.0.0" };
@@ -48,16 +53,18 @@ async function connectModern(url, answer, fetch = globalThis.fetch) {
     };
     const subject = method === "resources/read" ? params.uri : params.name;
     if (subject !== undefined) headers["Mcp-Name"] = headerValue(subject);
-    if (method === "tools/call") Object.assign(headers, mirrored(tools.get(params.name), params.arguments));
+    if (method === "tools/call")
+      Object.assign(headers, mirrored(tools.get(params.name), params.arguments));
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta } });
     const response = await fetch(url, { method: "POST", headers, body });
-    const reply = messages(response.headers.get("content-type") ?? "", await response.text())
-      .find((message) => message.id === id && !message.method);
+    const reply = messages(response.headers.get("content-type") ?? "", await response.text()).find(
+      (message) => message.id === id && !message.method,
+    );
     if (!reply) throw new Error(`${method}: HTTP ${response.status} without an answer`);
     return reply;
   }
 
-  /** One request in as many rounds as it takes: another version, or answers to the server"s questions. */
+  /** One request, repeated with another version or with answers to the server's questions. */
   async function request(method, params = {}) {
     let round = params;
     for (let rounds = 0; rounds < 10; rounds++) {
@@ -91,13 +98,21 @@ async function connectModern(url, answer, fetch = globalThis.fetch) {
 /** The JSON-RPC messages in a body that is JSON or a stream of events. */
 function messages(type, text) {
   if (!type.startsWith("text/event-stream")) return text ? [JSON.parse(text)].flat() : [];
-  const data = (event) => event.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trim());
-  return text.split(/\r?\n\r?\n/).map((event) => data(event).join("\n")).filter(Boolean).map((json) => JSON.parse(json));
+  const data = (event) =>
+    event
+      .split(/\r?\n/)
+      .filter((line) => line.startsWith("data:"))
+      .map((line) => line.slice(5).trim());
+  return text
+    .split(/\r?\n\r?\n/)
+    .map((event) => data(event).join("\n"))
+    .filter(Boolean)
+    .map((json) => JSON.parse(json));
 }
 
 // ---------------------------------------------------------------- x-mcp-header
 
-/** The marked parameters of a tool as [path, header name]; undefined where a mark breaks the rules. */
+/** The marked parameters of a tool as [path, header name]; undefined if a mark is invalid. */
 function marks(tool) {
   const found = [];
   let valid = true;
@@ -105,8 +120,12 @@ function marks(tool) {
     if (typeof node !== "object" || node === null) return;
     for (const [key, value] of Object.entries(node)) {
       if (key === "x-mcp-header" && typeof value !== "object") {
-        const inPlace = path.length > 0 && path.every((step, at) => at % 2 === 1 || step === "properties");
-        valid &&= inPlace && ["string", "integer", "boolean"].includes(node.type) && /^[\w!#$%&"*+.^`|~-]+$/.test(value);
+        const inPlace =
+          path.length > 0 && path.every((step, at) => at % 2 === 1 || step === "properties");
+        valid &&=
+          inPlace &&
+          ["string", "integer", "boolean"].includes(node.type) &&
+          /^[\w!#$%&"*+.^`|~-]+$/.test(value);
         found.push([path.filter((_, at) => at % 2 === 1), value]);
       } else visit(value, [...path, key]);
     }
@@ -119,26 +138,33 @@ function mirrored(tool, args) {
   const headers = {};
   for (const [path, name] of (tool && marks(tool)) ?? []) {
     const value = path.reduce((at, key) => at?.[key], args);
-    if (value !== undefined && value !== null) headers[`Mcp-Param-${name}`] = headerValue(String(value));
+    if (value !== undefined && value !== null)
+      headers[`Mcp-Param-${name}`] = headerValue(String(value));
   }
   return headers;
 }
 
 function headerValue(text) {
-  const isSafe = /^[\x20-\x7e]*$/.test(text) && text.trim() === text && !/^=\?base64\?.*\?=$/.test(text);
+  const isSafe =
+    /^[\x20-\x7e]*$/.test(text) && text.trim() === text && !/^=\?base64\?.*\?=$/.test(text);
   return isSafe ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`;
 }
 
 // ---------------------------------------------------------------- the scenarios
 
-/** Answers a server"s question; a form is accepted with nothing but the defaults that its schema names. */
+/** Answers a server's question; a form is accepted with the defaults of its schema alone. */
 function answerQuestion(method, params) {
   if (method === "roots/list") return { roots: [] };
   if (method === "sampling/createMessage") {
     return { role: "assistant", model: "none", content: { type: "text", text: "text" } };
   }
-  const fields = Object.entries(params.requestedSchema?.properties ?? {}).filter(([, field]) => "default" in field);
-  return { action: "accept", content: Object.fromEntries(fields.map(([name, field]) => [name, field.default])) };
+  const fields = Object.entries(params.requestedSchema?.properties ?? {}).filter(
+    ([, field]) => "default" in field,
+  );
+  return {
+    action: "accept",
+    content: Object.fromEntries(fields.map(([name, field]) => [name, field.default])),
+  };
 }
 
 async function listOnly(server) {
@@ -147,10 +173,20 @@ async function listOnly(server) {
 
 /** Calls each tool with the fewest arguments that its schema accepts. */
 async function callEveryTool(server) {
-  const example = { string: "text", number: 1.5, integer: 5, boolean: true, object: {}, array: [], null: null };
+  const example = {
+    string: "text",
+    number: 1.5,
+    integer: 5,
+    boolean: true,
+    object: {},
+    array: [],
+    null: null,
+  };
   for (const tool of (await server.request("tools/list")).tools) {
     const { properties = {}, required = [] } = tool.inputSchema;
-    const args = Object.fromEntries(required.map((name) => [name, example[properties[name]?.type]]));
+    const args = Object.fromEntries(
+      required.map((name) => [name, example[properties[name]?.type]]),
+    );
     await server.request("tools/call", { name: tool.name, arguments: args });
   }
 }
@@ -158,13 +194,16 @@ async function callEveryTool(server) {
 /** Uses one of everything that a server lists. */
 async function useEverything(server) {
   await callEveryTool(server);
-  for (const { uri } of (await server.request("resources/list")).resources) await server.request("resources/read", { uri });
-  for (const { name } of (await server.request("prompts/list")).prompts) await server.request("prompts/get", { name });
+  for (const { uri } of (await server.request("resources/list")).resources)
+    await server.request("resources/read", { uri });
+  for (const { name } of (await server.request("prompts/list")).prompts)
+    await server.request("prompts/get", { name });
 }
 
 async function callAsTold(server) {
   await server.request("tools/list");
-  for (const call of JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT).toolCalls) await server.request("tools/call", call);
+  for (const call of JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT).toolCalls)
+    await server.request("tools/call", call);
 }
 
 async function echoSchema(server) {
@@ -207,7 +246,9 @@ const name = process.env.MCP_CONFORMANCE_SCENARIO;
 const isGuarded = name.startsWith("auth/");
 const scenario = isGuarded ? useGuarded : SCENARIOS[name];
 if (!scenario) throw new Error(`unknown scenario ${name}`);
-const isModern = (process.env.CLIENT_ERA ?? (process.env.MCP_CONFORMANCE_PROTOCOL_VERSION === MODERN ? "modern" : "legacy")) === "modern";
+const isModern =
+  (process.env.CLIENT_ERA ??
+    (process.env.MCP_CONFORMANCE_PROTOCOL_VERSION === MODERN ? "modern" : "legacy")) === "modern";
 const asides = [];
 const url = process.argv.at(-1);
 // Before dormouse nobody has to log in.

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Starts a program that says on some line where it listens; resolves with the URL and a way to end it. */
+/** Starts a program that prints where it listens; resolves with the URL and a way to end it. */
 export function listening(command, args, env = process.env) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env });
   const ended = new Promise((resolve) => child.on("exit", resolve));
@@ -30,7 +30,12 @@ export async function proxied(dormouse, scratch, entry) {
   const config = join(scratch, "dormouse.json");
   const described = { description: "The server that the suite asks.", ...entry };
   writeFileSync(config, JSON.stringify({ interactive: true, mcpServers: { fixture: described } }));
-  const home = { HOME: scratch, XDG_DATA_HOME: join(scratch, "data"), XDG_CACHE_HOME: join(scratch, "cache"), DORMOUSE_NO_KEYCHAIN: "1" };
+  const home = {
+    HOME: scratch,
+    XDG_DATA_HOME: join(scratch, "data"),
+    XDG_CACHE_HOME: join(scratch, "cache"),
+    DORMOUSE_NO_KEYCHAIN: "1",
+  };
   const env = { ...process.env, ...home, BROWSER: join(import.meta.dirname, "browser.mjs") };
   const proxy = await listening(dormouse, ["--http", "127.0.0.1:0", "--config", config], env);
   return { ...proxy, url: proxy.url.replace(/\/mcp$/, "/servers/fixture/mcp") };

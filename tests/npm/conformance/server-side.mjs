@@ -1,6 +1,6 @@
 // Runs the conformance suites against the fixture server, directly and with dormouse before it, and
-// compares check by check. What passes directly has to pass through dormouse, unless docs/reference/conformance.md
-// says why it does not.
+// compares check by check. What passes directly has to pass through dormouse, unless
+// docs/reference/conformance.md says why it does not.
 //
 // node server-side.mjs DORMOUSE FIXTURE
 
@@ -17,8 +17,16 @@ const scratch = mkdtempSync(join(tmpdir(), "dormouse-conformance-"));
 
 const suites = [
   { name: "0.1.16 all", package: "@modelcontextprotocol/conformance", options: ["--suite", "all"] },
-  { name: "0.2.0 2025-11-25", package: "conformance-next", options: ["--requirements", "2025-11-25"] },
-  { name: "0.2.0 2026-07-28", package: "conformance-next", options: ["--requirements", "2026-07-28"] },
+  {
+    name: "0.2.0 2025-11-25",
+    package: "conformance-next",
+    options: ["--requirements", "2025-11-25"],
+  },
+  {
+    name: "0.2.0 2026-07-28",
+    package: "conformance-next",
+    options: ["--requirements", "2026-07-28"],
+  },
 ];
 
 const onStdio = JSON.stringify({ conformance: true });
@@ -54,7 +62,10 @@ async function run(suite, url, output) {
   return checks;
 }
 
-const explained = readFileSync(join(here, "..", "..", "..", "docs", "reference", "conformance.md"), "utf8");
+const explained = readFileSync(
+  join(here, "..", "..", "..", "docs", "reference", "conformance.md"),
+  "utf8",
+);
 let unexplained = 0;
 try {
   for (const suite of suites) {
