@@ -140,8 +140,7 @@ impl VariableContext<'_> {
             let length = inside.len() + 4;
             let placeholder = &text[..length];
             findings.notes.push(format!(
-                "{placeholder} is replaced only by its app, and passed on \
-                    unchanged"
+                "{placeholder} is replaced only by its app, and passed on unchanged"
             ));
             return Some((length, placeholder.to_owned()));
         }

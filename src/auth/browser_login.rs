@@ -96,13 +96,8 @@ impl Auth {
         let (address, client) = opened;
         let state = address.query_pairs().find(|(name, _)| name == "state");
         let state = state.map(|(_, state)| state.into_owned());
-        let state = state.ok_or_else(|| {
-            LoginError::BadAddress(
-                "the response has no \
-            state"
-                    .to_owned(),
-            )
-        })?;
+        let state =
+            state.ok_or_else(|| LoginError::BadAddress("the response has no state".to_owned()))?;
         let before = known.and_then(|known| known.login_id);
         let exchange =
             CodeExchange { target, state, before, auth_server, client, scopes, store, authorizer };

@@ -86,10 +86,8 @@ async fn configured_metadata(
     let is_it = |issuer: &str| issuer.trim_end_matches('/') == named.as_str().trim_end_matches('/');
     match &metadata.issuer {
         Some(issuer) if !is_document && !is_it(issuer) => {
-            let reason = format!(
-                "\"authServer\" is {named}, but its metadata name the issuer \
-                {issuer}"
-            );
+            let reason =
+                format!("\"authServer\" is {named}, but its metadata name the issuer {issuer}");
             Err(LoginError::Discovery(login_error::scrubbed(&reason, &[])))
         }
         _ => Ok(metadata),

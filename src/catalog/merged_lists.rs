@@ -137,8 +137,7 @@ impl Snapshot {
                 if first != server && (is_new(first) || is_new(server)) {
                     let (uri, hidden, shown) = (&resource.uri, &view.name, &first_view.name);
                     let text = format!(
-                        "resource {uri} of server {hidden:?} is hidden by that of \
-                            {shown:?}"
+                        "resource {uri} of server {hidden:?} is hidden by that of {shown:?}"
                     );
                     found.push(Collision { servers: [first, server], text });
                 }
@@ -147,10 +146,8 @@ impl Snapshot {
                 let first = *names.entry(prompt.name.as_str()).or_insert(server);
                 if first != server && (is_new(first) || is_new(server)) {
                     let (name, part, of) = (&prompt.name, &view.part, &view.name);
-                    let text = format!(
-                        "prompt {name} of server {of:?} is listed as \
-                        {part}__{name}"
-                    );
+                    let text =
+                        format!("prompt {name} of server {of:?} is listed as {part}__{name}");
                     found.push(Collision { servers: [first, server], text });
                 }
             }

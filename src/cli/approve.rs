@@ -23,11 +23,7 @@ pub(super) fn run(options: &Options, typed: &ApproveArguments) -> anyhow::Result
         bail!("no catalogs are stored: HOME is not set");
     };
     let Some(key) = CatalogKey::of(server) else {
-        bail!(
-            "no catalog of {:?} is known: run \
-        `dormouse refresh`",
-            server.name
-        )
+        bail!("no catalog of {:?} is known: run `dormouse refresh`", server.name)
     };
     if let Some(tool) = tool {
         let records = cache.stored(&key).records;

@@ -99,15 +99,8 @@ impl CheckReport {
     }
 
     fn print(&self) {
-        let of = self
-            .dialect
-            .map(|name| {
-                format!(
-                    ", read as a config of \
-            {name}"
-                )
-            })
-            .unwrap_or_default();
+        let of =
+            self.dialect.map(|name| format!(", read as a config of {name}")).unwrap_or_default();
         outln!("{}: ok, {}{of}", self.config.display(), counted(self.servers, "server"));
         // Undefined variables are reported as warnings with their places.
         let has_warning = |it: &&UnavailableServer| {

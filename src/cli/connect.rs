@@ -143,10 +143,9 @@ impl Connecting<'_> {
             let pending = pending.context("cannot save a copy of the file")?;
             change.write()?;
             let before = pending.before().clone();
-            pending.save().context(
-                "dormouse was added, but the record for undoing it cannot be \
-                saved",
-            )?;
+            pending
+                .save()
+                .context("dormouse was added, but the record for undoing it cannot be saved")?;
             if !self.typed.json {
                 self.say(spot, &connected, &before);
             }
@@ -237,12 +236,8 @@ fn own_spots(typed: &AppArguments, directories: &Directories) -> anyhow::Result<
     }
     let of_name = |name: &String| {
         let app = app(name)?;
-        let elsewhere = if typed.project {
-            "its user's"
-        } else {
-            "a file of the project: use \
-            --project"
-        };
+        let elsewhere =
+            if typed.project { "its user's" } else { "a file of the project: use --project" };
         let none = || UsageError(format!("{} has only {elsewhere}", app.name));
         Ok(app.writable_file(scope, directories).ok_or_else(none)?)
     };

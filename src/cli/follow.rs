@@ -123,8 +123,7 @@ impl Follower {
             }
             Err(error) => {
                 self.say(format!(
-                    "cannot use the changed config, the earlier one stays in force: \
-                    {error}"
+                    "cannot use the changed config, the earlier one stays in force: {error}"
                 ));
                 Err(ChangeError::Invalid(error.to_string()))
             }

@@ -51,8 +51,7 @@ pub(super) fn run(
         let answers = send_all::<ServerReport>(&file, &Method::POST, &path, timeout)?;
         if answers.is_empty() {
             bail!(
-                "no running instance uses {}: start one with `dormouse \
-                serve`",
+                "no running instance uses {}: start one with `dormouse serve`",
                 file.path.display()
             );
         }

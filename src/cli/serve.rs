@@ -167,8 +167,10 @@ impl Companions {
             let answering = control::serve(control.clone(), place);
             tasks.spawn(async {
                 if let Err(error) = answering.await {
-                    tracing::info!(%error, "cannot open the control socket; other commands cannot \
-                        reach this instance");
+                    tracing::info!(
+                        %error,
+                        "cannot open the control socket; other commands cannot reach this instance",
+                    );
                 }
             });
         }

@@ -103,10 +103,8 @@ pub(super) fn choose(
 }
 
 pub(super) fn trust_store() -> anyhow::Result<TrustStore> {
-    TrustStore::of_user().context(
-        "cannot determine the data directory for trusted configs: HOME \
-        is not set",
-    )
+    TrustStore::of_user()
+        .context("cannot determine the data directory for trusted configs: HOME is not set")
 }
 
 /// Returns the directory for data that must not be lost.
@@ -117,10 +115,8 @@ fn data_directory() -> Option<PathBuf> {
 /// Returns the place of the original files of apps.
 pub(super) fn backups() -> anyhow::Result<Backups> {
     let directory = data_directory();
-    let directory = directory.context(
-        "cannot determine the data directory for backups: HOME is \
-        not set",
-    )?;
+    let directory =
+        directory.context("cannot determine the data directory for backups: HOME is not set")?;
     Ok(Backups::new(directory.join("backups")))
 }
 

@@ -125,9 +125,7 @@ fn notes(server: &ServerReport) -> Vec<String> {
     let mut notes = Vec::new();
     if server.state == Some(Phase::Evicted) {
         notes.push(
-            "three consecutive loads failed; run `dormouse reset` to offer it \
-            again"
-                .to_owned(),
+            "three consecutive loads failed; run `dormouse reset` to offer it again".to_owned(),
         );
     } else if server.strikes > 0 {
         notes.push(format!("{} of 3 consecutive loads failed", server.strikes));
@@ -156,8 +154,7 @@ fn notes(server: &ServerReport) -> Vec<String> {
         }
         if let Some(character) = &tool.hidden_character {
             notes.push(format!(
-                "the definition of {name} contains the invisible character \
-                {character}"
+                "the definition of {name} contains the invisible character {character}"
             ));
         }
     }

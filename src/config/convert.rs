@@ -36,10 +36,9 @@ pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, Conf
     match manner.variables {
         Variables::FileAndProcess => {}
         Variables::Nowhere => literal_strings(&mut value),
-        Variables::File => warn(
-            "dormouse also looks up variables in the environment of its \
-            process",
-        ),
+        Variables::File => {
+            warn("dormouse also looks up variables in the environment of its process")
+        }
         Variables::Process => warn("dormouse also looks up variables in .env"),
     }
     if manner.keeps_undefined {

@@ -65,8 +65,10 @@ impl Environment {
         let malformed = self.add(lines);
         if malformed > 0 {
             let path = config.with_file_name(".env");
-            tracing::warn!(path = %path.display(), malformed, "skipped lines that are not \
-                NAME=value");
+            tracing::warn!(
+                path = %path.display(), malformed,
+                "skipped lines that are not NAME=value",
+            );
         }
         self
     }

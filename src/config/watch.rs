@@ -91,8 +91,10 @@ impl Watch {
                 && let Err(error) = self.watcher.watch(directory, RecursiveMode::NonRecursive)
             {
                 let directory = directory.display();
-                tracing::warn!(%directory, %error, "cannot watch a directory of the config; \
-                    changes there go unnoticed");
+                tracing::warn!(
+                    %directory, %error,
+                    "cannot watch a directory of the config; changes there go unnoticed",
+                );
             }
         }
     }

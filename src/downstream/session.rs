@@ -396,8 +396,7 @@ impl MessageHandler for HostHandler {
                 tracing::warn!(
                     size = summary.size,
                     limit,
-                    "skipped a message above \
-                    maxMessageBytes"
+                    "skipped a message above maxMessageBytes"
                 );
             }
         }

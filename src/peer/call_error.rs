@@ -14,8 +14,7 @@ pub(crate) enum CallError {
     Closed,
     /// The exchange was interrupted; other requests are not affected.
     #[error(
-        "the connection was interrupted before the answer ({0}); the request may have been \
-        executed"
+        "the connection was interrupted before the answer ({0}); the request may have been executed"
     )]
     Broken(String),
     /// The other side cannot be reached, so that the request was not executed.

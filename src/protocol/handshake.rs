@@ -129,8 +129,7 @@ pub(crate) fn read_initialize(result: &Raw) -> Result<Greeting, String> {
         .ok_or("the answer to initialize has no protocolVersion")?;
     if !LEGACY_VERSIONS.iter().any(|known| known.as_str() == version) {
         return Err(format!(
-            "the server speaks protocol version {version:?}, which dormouse does \
-            not support"
+            "the server speaks protocol version {version:?}, which dormouse does not support"
         ));
     }
     Ok(Greeting {

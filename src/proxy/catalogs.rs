@@ -153,8 +153,7 @@ fn report_hidden(fleet: &Fleet, server: ServerId, catalog: &ServerCatalog) {
                 server,
                 place,
                 character,
-                "text of the server contains invisible \
-                characters"
+                "text of the server contains invisible characters"
             );
         }
     }

@@ -217,8 +217,7 @@ async fn list_tasks(fleet: &Fleet, caller: &Caller, params: Raw) -> Outcome {
                 let server = &fleet.servers.config(instance.server).name;
                 tracing::warn!(
                     server,
-                    "listing the tasks of a server takes too long; leaving \
-                    them out"
+                    "listing the tasks of a server takes too long; leaving them out"
                 );
             }
         }

@@ -439,8 +439,10 @@ impl ServerActor {
                 }
             }
             Err(error) => {
-                tracing::warn!(server = self.name(), %error, "cannot refresh the lists; keeping \
-                    the known catalog");
+                tracing::warn!(
+                    server = self.name(), %error,
+                    "cannot refresh the lists; keeping the known catalog",
+                );
                 self.postpone_expiry();
             }
         }

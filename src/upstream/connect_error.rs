@@ -94,10 +94,9 @@ impl AttemptError {
     /// unasked, and that are stable as long as the cause is.
     pub(super) fn in_short(&self) -> String {
         match self {
-            Self::Exited { phase, status, .. } => format!(
-                "the server exited{status} during \
-                {phase}"
-            ),
+            Self::Exited { phase, status, .. } => {
+                format!("the server exited{status} during {phase}")
+            }
             Self::TimedOut { phase, limit, .. } => format!("{phase} did not end within {limit:?}"),
             other => other.to_string(),
         }

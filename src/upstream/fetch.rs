@@ -148,8 +148,7 @@ fn has_proper_marks(server: &str, tool: &Tool) -> bool {
             server,
             tool = tool.name,
             problem,
-            "skipped a tool with invalid header \
-            parameters"
+            "skipped a tool with invalid header parameters"
         );
     }
     checked.is_ok()

@@ -158,8 +158,10 @@ impl Upstream {
                 );
             }
             Err(error) => {
-                tracing::warn!(server = self.name(), %error, "cannot read the lists; keeping the \
-                    known catalog");
+                tracing::warn!(
+                    server = self.name(), %error,
+                    "cannot read the lists; keeping the known catalog",
+                );
             }
         }
     }

@@ -174,19 +174,18 @@ impl Authorizer {
             }
             TokenError::NotAToken => {
                 tracing::warn!(server, %error, "cannot renew the login now");
-                return Err(self.unavailable_for_now(
-                    "the authorization server answered without a \
-                    token",
-                ));
+                return Err(
+                    self.unavailable_for_now("the authorization server answered without a token")
+                );
             }
             // The stored login stays, since another config may name the right client for it.
             TokenError::UnknownClient(why) if is_of_config => {
-                tracing::warn!(server, %error, "authorization server refused the client of the \
-                    config");
-                let why = format!(
-                    "the authorization server refuses the client of \"oauth\" \
-                    ({why})"
+                tracing::warn!(
+                    server, %error,
+                    "authorization server refused the client of the config",
                 );
+                let why =
+                    format!("the authorization server refuses the client of \"oauth\" ({why})");
                 return Err(CredentialError::Refused(why));
             }
             TokenError::UnknownClient(_) => login.without_client(),
@@ -387,10 +386,8 @@ impl Authorizer {
         }
         if missing.iter().all(|scope| login.asked.contains(scope)) {
             let missing = scopes::quoted(&missing);
-            let why = format!(
-                "the authorization server has not granted the required scopes \
-                ({missing})"
-            );
+            let why =
+                format!("the authorization server has not granted the required scopes ({missing})");
             let again = format!("{why}; to request them again, run `{}`", self.command);
             return Err(CredentialError::Refused(if self.uses_client_credentials() {
                 why

@@ -141,11 +141,9 @@ fn undone(
             OriginalFile::Nothing => return Ok(Some(Undone::Restored(None))),
             OriginalFile::Copy(copy) => match std::fs::read_to_string(copy) {
                 Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
-                Err(error) => errln!(
-                    "the copy of the original cannot be read ({}: \
-                    {error})",
-                    copy.display()
-                ),
+                Err(error) => {
+                    errln!("the copy of the original cannot be read ({}: {error})", copy.display())
+                }
             },
             OriginalFile::Mixed => {}
         }

@@ -13,11 +13,8 @@ pub(super) fn translate(mut root: Members, notes: &mut Notes) -> (Written, Manne
         "dormouse does not read servers of other programs while it runs: add them to the config";
     root.give_up(&["sources", "exclude_sources", "exclude_servers"], sources, notes);
     if root.mapping("retrieval", notes).flag("enabled", notes).is_some_and(|(_, is_on)| is_on) {
-        notes.warn(
-            root.at,
-            "retrieval: every surface of dormouse supports search without \
-            settings",
-        );
+        notes
+            .warn(root.at, "retrieval: every surface of dormouse supports search without settings");
     }
     root.give_up(&["backup_dir"], "dormouse edits the config in place, without a copy", notes);
     root.end_leniently(notes);

@@ -43,8 +43,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
                 Event::DocumentStart(_) if root.is_some() => {
                     return Err(unreadable(
                         at,
-                        "a second document begins here, but only one is \
-                        allowed",
+                        "a second document begins here, but only one is allowed",
                     ));
                 }
                 Event::StreamStart
@@ -104,10 +103,7 @@ impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
         if self.nodes > MAX_NODES {
             return Err(unreadable(
                 at,
-                &format!(
-                    "more than {MAX_NODES} values, including those of \
-                aliases"
-                ),
+                &format!("more than {MAX_NODES} values, including those of aliases"),
             ));
         }
         Ok(())

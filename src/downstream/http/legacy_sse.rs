@@ -116,8 +116,7 @@ pub(super) async fn message(
         return refusal(
             StatusCode::SERVICE_UNAVAILABLE,
             None,
-            "too many unread messages: read \
-            them before sending more requests",
+            "too many unread messages: read them before sending more requests",
         );
     }
     let reply = ReplyChannel { peer: peer.clone(), response: None };

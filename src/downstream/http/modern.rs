@@ -209,8 +209,7 @@ fn validate(
         None => return Err(error::unsupported_version(shown)),
         Some(version) if version != shown => {
             return Err(mismatch(format!(
-                "MCP-Protocol-Version {shown:?} differs from {version:?} \
-                in the message"
+                "MCP-Protocol-Version {shown:?} differs from {version:?} in the message"
             )));
         }
         Some(version) if version != MODERN_VERSION.as_str() => {
@@ -222,8 +221,7 @@ fn validate(
         Some(method) if method == request.method => {}
         _ => {
             return Err(mismatch(format!(
-                "Mcp-Method differs from {:?} in the \
-            message",
+                "Mcp-Method differs from {:?} in the message",
                 request.method
             )));
         }

@@ -61,8 +61,10 @@ impl ServerActor {
             }
             Effect::PublishOffered => self.shared.observer.troubled(None),
             Effect::PublishEvicted(cause) => {
-                tracing::warn!(server = self.name(), %cause, "server evicted after three \
-                    consecutive failed loads");
+                tracing::warn!(
+                    server = self.name(), %cause,
+                    "server evicted after three consecutive failed loads",
+                );
                 self.shared.observer.evicted();
                 self.first_attempt_over();
             }

@@ -37,8 +37,10 @@ fn build_client() -> reqwest::Result<Client> {
     };
     builder().build().or_else(|error| {
         // A system without certificates can still reach servers that need none.
-        tracing::warn!(%error, "cannot load the system's certificates; https connections will \
-            fail");
+        tracing::warn!(
+            %error,
+            "cannot load the system's certificates; https connections will fail",
+        );
         builder().tls_certs_only(Vec::new()).build()
     })
 }

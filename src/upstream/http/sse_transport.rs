@@ -65,11 +65,7 @@ async fn read_address(events: &mut EventReader, base: &Url) -> Result<Url, Attem
         let event = match events.next().await {
             Ok(Some(event)) => event,
             Ok(None) => {
-                return Err(refused(
-                    "the stream ended before it named an \
-                endpoint"
-                        .to_owned(),
-                ));
+                return Err(refused("the stream ended before it named an endpoint".to_owned()));
             }
             Err(error) => return Err(refused(error.to_string())),
         };

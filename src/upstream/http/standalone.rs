@@ -62,8 +62,7 @@ impl StreamableHttp {
                         tracing::debug!(
                             server = self.server(),
                             reason,
-                            "server offers no \
-                            standalone stream"
+                            "server offers no standalone stream"
                         );
                     }
                     return;

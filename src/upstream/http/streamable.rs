@@ -164,8 +164,10 @@ impl StreamableHttp {
                 tracing::debug!(server = self.inbound.server(), %error, "refused a notification");
             }
             Err(error) => {
-                tracing::debug!(server = self.inbound.server(), %error, "cannot send a \
-                    notification");
+                tracing::debug!(
+                    server = self.inbound.server(), %error,
+                    "cannot send a notification",
+                );
             }
         }
     }
