@@ -37,7 +37,7 @@ pub(crate) fn convert(text: &str, path: &Path) -> Result<Option<Converted>, Conf
         Variables::FileAndProcess => {}
         Variables::Nowhere => literal_strings(&mut value),
         Variables::File => {
-            warn("dormouse also looks up variables in the environment of its process")
+            warn("dormouse also looks up variables in the environment of its process");
         }
         Variables::Process => warn("dormouse also looks up variables in .env"),
     }

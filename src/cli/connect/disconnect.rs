@@ -142,7 +142,7 @@ fn undone(
             OriginalFile::Copy(copy) => match std::fs::read_to_string(copy) {
                 Ok(text) => return Ok(Some(Undone::Restored(Some(text)))),
                 Err(error) => {
-                    errln!("the copy of the original cannot be read ({}: {error})", copy.display())
+                    errln!("the copy of the original cannot be read ({}: {error})", copy.display());
                 }
             },
             OriginalFile::Mixed => {}
