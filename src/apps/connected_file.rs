@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    app_file::{self, AppFile, FoundEntry, FoundServer},
+    app_file::{self, AppFile},
     dormouse_entry::{DormouseTransport, ENTRY_NAME},
     entry::TranslatedEntry,
+    found_server::{FoundEntry, FoundServer},
     locations::{Directories, PROJECT_KEY},
     plan::server_identity,
 };

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    app_file::{FoundEntry, FoundServer, ServerSource},
     entry::TranslatedEntry,
+    found_server::{FoundEntry, FoundServer, ServerSource},
     variables::RequiredVariable,
 };
 use crate::config::{Environment, Startup, check_entry};

@@ -9,6 +9,7 @@ mod identity;
 pub(crate) mod in_process_host;
 mod lines;
 mod reply_channel;
+mod request_tasks;
 mod session;
 pub(crate) mod stdio_host;
 

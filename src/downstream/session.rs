@@ -1,8 +1,6 @@
 //! One host: its handshake, its requests in flight, and its notifications.
 
 use std::{
-    collections::HashMap,
-    panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
         Arc,
@@ -11,14 +9,13 @@ use std::{
     time::Duration,
 };
 
-use futures_util::FutureExt as _;
-use tokio::{sync::watch, task::AbortHandle};
-use tokio_util::task::TaskTracker;
+use tokio::sync::watch;
 
 use super::{
     HostIdentity,
     host_state::{HostState, ListenStream, RequestedTargets},
     reply_channel::ReplyChannel,
+    request_tasks::RequestTasks,
 };
 use crate::{
     base::Lock,
@@ -32,10 +29,6 @@ use crate::{
     wire::{Id, InvalidMessage, Notification, Raw, Request, edit},
 };
 
-/// Maximum number of requests of one host in flight. A host with more is out of control, and
-/// dormouse refuses further requests.
-const MAX_IN_FLIGHT: usize = 10_000;
-
 pub(crate) struct Session {
     id: HostId,
     identity: HostIdentity,
@@ -43,18 +36,9 @@ pub(crate) struct Session {
     peer: Peer,
     fleet: Arc<Fleet>,
     state: Lock<HostState>,
-    in_flight: Lock<RequestTasks>,
-    tasks: TaskTracker,
+    requests: RequestTasks,
     /// True after the host has shown its era.
     opened: watch::Sender<bool>,
-}
-
-/// The tasks of requests by id. Hosts must not reuse an id in flight, but dormouse answers each
-/// such request.
-#[derive(Default)]
-struct RequestTasks {
-    last: u64,
-    tasks: HashMap<(Id, u64), AbortHandle>,
 }
 
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
@@ -68,8 +52,7 @@ impl Session {
             peer,
             fleet,
             state: Lock::default(),
-            in_flight: Lock::default(),
-            tasks: TaskTracker::new(),
+            requests: RequestTasks::default(),
             opened: watch::Sender::new(false),
         });
         let host: Arc<dyn Host> = session.clone();
@@ -85,15 +68,12 @@ impl Session {
 
     /// Waits until every request in flight has been answered.
     pub(crate) async fn wait_until_idle(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.requests.wait_until_idle().await;
     }
 
     /// Ends the session: cancels its requests in flight, and ends its subscriptions.
     pub(crate) async fn detach(&self) {
-        for (_, task) in self.in_flight.lock().tasks.drain() {
-            task.abort();
-        }
+        self.requests.abort_all();
         // Aborted tasks end at once; the timeout only guards against a defect.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.wait_until_idle()).await;
         self.fleet.detach(self);
@@ -160,7 +140,7 @@ impl Session {
             return reply.peer.respond(id, Ok(own(self, &caller)));
         }
         let session = self.clone();
-        self.spawn_request(id.clone(), reply, async move {
+        self.requests.spawn(id.clone(), reply, async move {
             let introduced = session.fleet.introduce(&caller).await;
             let answer = introduced.unwrap_or_else(|| Ok(own(&session, &caller)));
             caller.peer.respond(id, answer);
@@ -215,7 +195,7 @@ impl Session {
                 // it.
                 self.end_stream(&id);
                 self.state.lock().listen(listen);
-                self.spawn_request(
+                self.requests.spawn(
                     id.clone(),
                     reply,
                     self.clone().listen(caller, id, wanted, params),
@@ -225,7 +205,7 @@ impl Session {
                 // Read before the list is made: the list may lack a change that is announced later.
                 let announced = self.tool_lists_announced();
                 let handling = self.clone().handle(caller, request, announced);
-                self.spawn_request(id, reply, handling);
+                self.requests.spawn(id, reply, handling);
             }
         }
     }
@@ -289,43 +269,8 @@ impl Session {
         self.peer.notify(&notification.method, notification.params);
     }
 
-    /// Runs `work` until it is done or the host cancels it. Dropping `work` cancels its requests to
-    /// servers.
-    fn spawn_request(
-        self: &Arc<Self>,
-        id: Id,
-        reply: &ReplyChannel,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) {
-        let mut in_flight = self.in_flight.lock();
-        if in_flight.tasks.len() >= MAX_IN_FLIGHT {
-            let message = format!("more than {MAX_IN_FLIGHT} requests are in flight");
-            return reply.peer.respond(id, Err(error::internal(message)));
-        }
-        in_flight.last += 1;
-        let key = (id, in_flight.last);
-        let (session, done, peer) = (self.clone(), key.clone(), reply.peer.clone());
-        let open = reply.response.clone();
-        // Boxed because each future that wraps it would store it twice: as its argument, and as the
-        // future that it polls.
-        let work = Box::pin(work);
-        let task = self.tasks.spawn(async move {
-            let _open = open;
-            run_or_report_panic(peer, done.0.clone(), work).await;
-            session.in_flight.lock().tasks.remove(&done);
-        });
-        in_flight.tasks.insert(key, task.abort_handle());
-    }
-
     fn cancel(&self, id: &Id) {
-        let mut in_flight = self.in_flight.lock();
-        in_flight.tasks.retain(|(other, _), task| {
-            if other == id {
-                task.abort();
-            }
-            other != id
-        });
-        drop(in_flight);
+        self.requests.cancel(id);
         self.end_stream(id);
     }
 
@@ -470,39 +415,5 @@ impl Host for Session {
         for update in updates {
             self.tell(update);
         }
-    }
-}
-
-/// Runs `work`, which answers the request `id`. If it panics, the host gets an error; the log has
-/// the details.
-async fn run_or_report_panic(peer: Peer, id: Id, work: impl Future<Output = ()> + Send + 'static) {
-    if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-        let refusal = error::internal("internal error of dormouse while handling this request");
-        peer.respond(id, Err(refusal));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::io::AsyncReadExt as _;
-
-    use super::*;
-    use crate::wire::{Outbox, write_messages};
-
-    #[tokio::test]
-    async fn panic_ends_only_its_own_request() {
-        let outbox = Outbox::default();
-        let peer = Peer::new(outbox.clone());
-        run_or_report_panic(peer.clone(), Id::from(1), async { panic!("on purpose") }).await;
-        let answering = peer.clone();
-        let work = async move { answering.respond(Id::from(2), Ok(Raw::empty_object())) };
-        run_or_report_panic(peer.clone(), Id::from(2), work).await;
-        peer.close();
-        let (near, mut far) = tokio::io::duplex(4096);
-        write_messages(outbox, near).await.unwrap();
-        let mut written = String::new();
-        far.read_to_string(&mut written).await.unwrap();
-        assert!(written.contains(r#""id":1,"error":{"code":-32603"#), "{written}");
-        assert!(written.contains(r#""id":2,"result":{}"#), "{written}");
     }
 }
