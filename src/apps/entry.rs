@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     app::TimeUnit,
-    oauth,
+    oauth_settings,
     variables::{RequiredVariable, VariableContext, VariableFindings},
 };
 use crate::config::{has_authorization, server_keys};
@@ -232,7 +232,7 @@ impl EntryTranslation {
                 self.notes.push(note);
             }
             ("oauth" | "auth", Value::Object(theirs)) => {
-                let (ours, left_out) = oauth::translate_oauth(theirs);
+                let (ours, left_out) = oauth_settings::translate_oauth(theirs);
                 self.left_out.extend(left_out);
                 if !ours.is_empty() {
                     self.set("oauth", Value::Object(ours));

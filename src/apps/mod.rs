@@ -12,7 +12,7 @@ mod dormouse_entry;
 mod entry;
 mod found_server;
 mod locations;
-mod oauth;
+mod oauth_settings;
 mod plan;
 mod secrets;
 mod snippet;

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     base::{hex, run_blocking},
     config::{Grant, OAuth, Remote, Secret},
-    store::{FileStore, Lease, LeaseError, Store, StoredVersion, lease},
+    store::{FileStore, LeaseError, Store, StoreLease, StoredVersion, lease},
 };
 
 /// Interval between checks whether another process has changed a login.
@@ -62,7 +62,7 @@ pub(crate) struct LoginStore {
 /// dropped.
 #[derive(Clone)]
 pub(super) struct LoginLock {
-    _lease: Option<Arc<Lease>>,
+    _lease: Option<Arc<StoreLease>>,
 }
 
 /// The content of a login's file.

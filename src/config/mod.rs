@@ -1,13 +1,13 @@
 //! The config: from a file's text to one validated [`Config`].
 //!
-//! `keys` declares the keys as they are written, with their defaults and checks; `check` reads them
+//! `keys` declares the keys as they are written, with their defaults and checks; `parse` reads them
 //! into a [`Config`]. This layer knows neither connections nor the protocol.
 
-mod check;
 mod configure;
 mod convert;
 mod dialect;
 mod document;
+mod document_reader;
 mod duration;
 mod edits;
 mod environment;
@@ -21,10 +21,10 @@ mod keys;
 mod merge;
 mod model;
 mod oauth;
+mod parse;
 mod parsed_config;
 mod plain_words;
 mod problem;
-mod reader;
 mod schema;
 pub(crate) mod secrecy;
 mod tools;
@@ -54,6 +54,8 @@ pub(crate) use model::{
     Transport, Wrapping,
 };
 pub(crate) use oauth::{ClientProof, OAuth, OAuthClient, Secret, is_loopback};
+pub(crate) use parse::check_entry;
+pub use parse::parse;
 pub(crate) use parsed_config::ParsedConfig;
 pub(crate) use problem::{ConfigError, MAX_PROBLEMS, Problem};
 pub(crate) use schema::{json_schema, reference, server_keys};
@@ -65,39 +67,3 @@ pub use trust::place_fingerprint;
 pub(crate) use unavailable::Unavailable;
 pub(crate) use unchanged::Unchanged;
 pub(crate) use watch::Watch;
-
-use std::path::Path;
-
-use serde_json::{Map, Value, json};
-
-/// Checks whether an entry could be in a config.
-///
-/// # Errors
-/// The problem of the entry.
-pub(crate) fn check_entry(name: &str, entry: &Map<String, Value>) -> Result<(), String> {
-    let text = json!({"mcpServers": {name: entry}}).to_string();
-    let Err(error) = parse(&text, Path::new("dormouse.json"), &Environment::default()) else {
-        return Ok(());
-    };
-    let ConfigError::Invalid(problems) = error else { return Err(error.to_string()) };
-    let of_entry = |problem: &Problem| {
-        let within = format!("mcpServers.{name}");
-        let key = problem.key_path.strip_prefix(&within).unwrap_or(&problem.key_path);
-        let key = key.trim_start_matches('.');
-        if key.is_empty() { problem.message.clone() } else { format!("{key}: {}", problem.message) }
-    };
-    Err(problems.iter().map(of_entry).collect::<Vec<_>>().join("; "))
-}
-
-/// Reads, expands and validates a config file's text.
-///
-/// # Errors
-/// Every problem of the file, each with its place.
-pub fn parse(
-    text: &str,
-    path: &Path,
-    environment: &Environment,
-) -> Result<ParsedConfig, ConfigError> {
-    let document = document::Document::parse(text, path)?;
-    check::check(&document, path, environment)
-}

@@ -13,7 +13,7 @@ use super::{
     Switch,
     api_state::ApiState,
     api_types::{ApiError, ApiResult, JsonBody, NamePath},
-    event_stream::stream_events,
+    event_feed::stream_events,
     openapi::document,
     route::{Body, Route},
 };

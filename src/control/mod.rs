@@ -8,7 +8,7 @@ mod api;
 mod api_state;
 mod api_types;
 mod changes;
-mod event_stream;
+mod event_feed;
 mod openapi;
 mod route;
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::lines::LineHost;
+use super::line_host::LineHost;
 use crate::{
     peer::{CallError, CallOptions, MessageHandler, Peer, UnexpectedMessage, read_messages},
     protocol::{error, method},

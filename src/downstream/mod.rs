@@ -7,7 +7,7 @@ mod host_state;
 pub(crate) mod http;
 mod identity;
 pub(crate) mod in_process_host;
-mod lines;
+mod line_host;
 mod reply_channel;
 mod request_tasks;
 mod session;

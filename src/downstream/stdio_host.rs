@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{Session, lines::LineHost};
+use super::{Session, line_host::LineHost};
 use crate::{proxy::Fleet, wire::standard_streams};
 
 /// Maximum time to answer requests in flight after the input has ended, while the output is still

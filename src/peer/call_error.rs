@@ -36,6 +36,9 @@ pub(crate) enum CallError {
     Congested,
     #[error("the message of {size} bytes is above maxMessageBytes ({limit})")]
     Oversized { size: usize, limit: usize },
+    /// The size of an event is known only when it has been read.
+    #[error("an event of the answer is above maxMessageBytes ({limit})")]
+    OversizedEvent { limit: usize },
     #[error("the answer is not a JSON-RPC response: {0}")]
     Malformed(&'static str),
     /// A question that the server asks before it answers cannot be relayed.

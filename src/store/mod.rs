@@ -3,15 +3,15 @@
 //! This layer does not know what the values are: catalogs, logins, loads and trusted configs are
 //! on top of it, each in the layer that uses them.
 
-mod files;
-mod lease;
+mod file_store;
 mod pruning;
+mod store_lease;
 
 use std::{fmt, io, path::PathBuf};
 
-pub(crate) use files::FileStore;
-pub(crate) use lease::{Lease, LeaseError, lease, lease_blocking};
+pub(crate) use file_store::FileStore;
 pub(crate) use pruning::PruneLimits;
+pub(crate) use store_lease::{LeaseError, StoreLease, lease, lease_blocking};
 
 /// A collection of values by name. Every method may block.
 ///
@@ -52,7 +52,7 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If leases cannot be had here.
-    fn try_lease(&self, name: &str) -> io::Result<Option<Lease>>;
+    fn try_lease(&self, name: &str) -> io::Result<Option<StoreLease>>;
 
     /// Reserves space for the next version of a value, until the result is dropped.
     ///

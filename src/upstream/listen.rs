@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     connection::ServerConnection,
+    server_subscriptions::{ServerSubscriptions, SubscriptionSet},
     shared_server::SharedServer,
-    subscriptions::{ServerSubscriptions, SubscriptionSet},
 };
 use crate::{
     peer::{CallOptions, Peer},

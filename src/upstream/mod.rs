@@ -24,11 +24,11 @@ mod noise;
 mod process;
 mod server_state;
 mod server_status;
+mod server_subscriptions;
 mod shared_server;
 mod stale_lists;
 mod stderr;
 mod strays;
-mod subscriptions;
 pub(crate) mod watchdog;
 
 pub(crate) use attempt::declared_names;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     ChangeAudience, Observer, Status, command::ActorCommand, connection::ServerConnection,
-    fetch::FetchedLists, stale_lists::StaleLists, subscriptions::ServerSubscriptions,
+    fetch::FetchedLists, server_subscriptions::ServerSubscriptions, stale_lists::StaleLists,
 };
 use crate::{
     base::Lock,

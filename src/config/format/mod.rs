@@ -1,15 +1,15 @@
 //! The three formats of a config: each is read into the same tree of located values, and edited in
 //! place with every other byte preserved.
 
-mod edit;
 mod edit_text;
 mod json;
+mod member_edit;
 mod toml;
 mod yaml;
 
 use std::path::Path;
 
-pub(crate) use edit::{Edit, EditError};
+pub(crate) use member_edit::{Edit, EditError};
 use serde_json::{Map, Value};
 
 /// The format of a file, by the end of its name.

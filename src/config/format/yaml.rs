@@ -13,7 +13,7 @@ const MAX_NODES: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         events: Parser::new_from_str(text),
         bytes: text.char_indices().map(|(at, _)| at).chain([text.len()]).collect(),
         anchors: HashMap::new(),
@@ -23,7 +23,7 @@ pub(super) fn read(text: &str) -> Result<Node, Unreadable> {
 }
 
 /// Builds the tree from the events of the parser.
-struct Reader<I> {
+struct YamlReader<I> {
     events: I,
     /// The byte offset of each character: the parser counts characters.
     bytes: Vec<usize>,
@@ -31,7 +31,7 @@ struct Reader<I> {
     nodes: usize,
 }
 
-impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<I> {
+impl<'a, I: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> YamlReader<I> {
     fn file(&mut self) -> Result<Node, Unreadable> {
         let mut root = None;
         loop {

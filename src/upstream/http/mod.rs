@@ -4,14 +4,14 @@
 //! does. Of MCP it knows only the parts that HTTP requires: sessions, versions, and the headers
 //! that repeat parts of a message.
 
-mod event_stream;
 mod http_client;
 mod http_endpoint;
+mod modern_headers;
 mod queue;
-mod request_headers;
 mod sse_transport;
 mod standalone;
 mod stream_backoff;
+mod stream_cursor;
 mod streamable;
 
 use std::{sync::Arc, time::Duration};

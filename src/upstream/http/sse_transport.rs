@@ -9,9 +9,9 @@ use url::Url;
 
 use super::{
     super::{AttemptError, inbound::ServerInbound},
-    event_stream::{SILENCE_TIMEOUT, StreamCursor, StreamEnd, read_events},
     http_endpoint::{HttpEndpoint, HttpRefusal, is_events},
     queue::{self, UnsentGuard},
+    stream_cursor::{SILENCE_TIMEOUT, StreamCursor, StreamEnd, read_events},
     streamable::POST_TIMEOUT,
 };
 use crate::{

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::{
-    event_stream::{SILENCE_TIMEOUT, StreamCursor, read_events},
     http_endpoint::{HttpRefusal, is_events},
+    stream_cursor::{SILENCE_TIMEOUT, StreamCursor, read_events},
     streamable::StreamableHttp,
 };
 use crate::{peer::CallError, wire::sse::EventReader};

@@ -14,10 +14,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     super::inbound::ServerInbound,
-    event_stream::{self, SILENCE_TIMEOUT, StreamCursor, StreamEnd},
     http_endpoint::{HttpEndpoint, HttpRefusal, ResponseBody},
+    modern_headers,
     queue::{self, UnsentGuard},
-    request_headers,
+    stream_cursor::{self, SILENCE_TIMEOUT, StreamCursor, StreamEnd},
 };
 use crate::{
     base::Lock,
@@ -174,7 +174,7 @@ impl StreamableHttp {
 
     /// Posts a request, and ensures that it is answered or failed.
     async fn exchange(&self, id: u64, request: Request, guard: UnsentGuard) {
-        let mirrored = request_headers::build(&request, self.catalog.load().as_deref());
+        let mirrored = modern_headers::build(&request, self.catalog.load().as_deref());
         let is_initialize = request.method == method::INITIALIZE;
         let headers = match mirrored {
             Some(headers) => headers,
@@ -277,14 +277,14 @@ impl StreamableHttp {
     ) -> Result<(), CallError> {
         let mut cursor = StreamCursor::default();
         loop {
-            let end = event_stream::read_events(&mut events, &mut cursor, &self.inbound, |data| {
+            let end = stream_cursor::read_events(&mut events, &mut cursor, &self.inbound, |data| {
                 self.receive_messages(id, data, is_initialize);
                 self.peer().is_waiting(id)
             });
             match end.await {
                 StreamEnd::Enough => return Ok(()),
                 StreamEnd::Failed(StreamError::Oversized { limit }) => {
-                    return Err(CallError::Oversized { size: limit, limit });
+                    return Err(CallError::OversizedEvent { limit });
                 }
                 StreamEnd::Finished if !cursor.can_resume() => {
                     return Err(CallError::Broken("the stream ended".to_owned()));

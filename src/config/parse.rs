@@ -2,30 +2,34 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     Config, ConfigError, Environment, ParsedConfig, Problem, ServerConfig, Settings, Unavailable,
     Wrapping,
     configure::configure,
     document::Document,
+    document_reader::DocumentReader,
     foreign::Dialect,
     key_path::Step,
     keys::{HttpSettings, KeyGroup as _, Profile, RootEntry, ServerEntry, ServerSettings},
-    oauth,
-    reader::Reader,
-    transport,
+    oauth, transport,
 };
 use crate::base::is_hidden;
 
-pub(super) fn check(
-    document: &Document<'_>,
+/// Reads, expands and validates a config file's text.
+///
+/// # Errors
+/// Every problem of the file, each with its place.
+pub fn parse(
+    text: &str,
     path: &Path,
     environment: &Environment,
 ) -> Result<ParsedConfig, ConfigError> {
+    let document = Document::parse(text, path)?;
     let manner = document.manner();
     let environment = &*manner.variables.of(environment);
-    let mut reader = Reader::new(document, environment);
+    let mut reader = DocumentReader::new(&document, environment);
     let written = document.value();
     let mut root = written.clone();
     let settings = settings(&mut reader, &written, &mut root);
@@ -39,14 +43,33 @@ pub(super) fn check(
     for (name, entry) in mcp_servers {
         servers.push(server(&mut reader, name, entry, &server_settings, directory));
     }
-    let warnings = reader.finish().map_err(|problems| invalid(document, problems))?;
+    let warnings = reader.finish().map_err(|problems| invalid(&document, problems))?;
     Ok(ParsedConfig {
         config: Config { settings, servers, profiles },
         dialect: document.dialect(),
-        own_idle_timeouts: own_idle_timeouts(document, &written),
+        own_idle_timeouts: own_idle_timeouts(&document, &written),
         servers_at_root: manner.servers_at_root,
         warnings,
     })
+}
+
+/// Checks whether an entry could be in a config.
+///
+/// # Errors
+/// The problem of the entry.
+pub(crate) fn check_entry(name: &str, entry: &Map<String, Value>) -> Result<(), String> {
+    let text = json!({"mcpServers": {name: entry}}).to_string();
+    let Err(error) = parse(&text, Path::new("dormouse.json"), &Environment::default()) else {
+        return Ok(());
+    };
+    let ConfigError::Invalid(problems) = error else { return Err(error.to_string()) };
+    let of_entry = |problem: &Problem| {
+        let within = format!("mcpServers.{name}");
+        let key = problem.key_path.strip_prefix(&within).unwrap_or(&problem.key_path);
+        let key = key.trim_start_matches('.');
+        if key.is_empty() { problem.message.clone() } else { format!("{key}: {}", problem.message) }
+    };
+    Err(problems.iter().map(of_entry).collect::<Vec<_>>().join("; "))
 }
 
 fn invalid(document: &Document<'_>, mut problems: Vec<Problem>) -> ConfigError {
@@ -67,7 +90,7 @@ fn own_idle_timeouts(document: &Document<'_>, written: &Value) -> BTreeSet<Strin
 }
 
 /// Removes the settings for all servers from the root, and reads them.
-fn settings(reader: &mut Reader<'_, '_>, written: &Value, root: &mut Value) -> Settings {
+fn settings(reader: &mut DocumentReader<'_, '_>, written: &Value, root: &mut Value) -> Settings {
     for key in HttpSettings::EXPANDED {
         if let Some(value) = root.get_mut(key) {
             reader.expand_setting(key, value);
@@ -84,7 +107,7 @@ fn settings(reader: &mut Reader<'_, '_>, written: &Value, root: &mut Value) -> S
 }
 
 fn check_profile(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut DocumentReader<'_, '_>,
     name: &str,
     profile: &Profile,
     servers: &Map<String, Value>,
@@ -97,7 +120,7 @@ fn check_profile(
 
 /// Reads the entry of a server.
 fn server(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut DocumentReader<'_, '_>,
     name: String,
     mut entry: Value,
     general: &ServerSettings,
@@ -135,8 +158,6 @@ mod tests {
         super::{Startup, Transport},
         *,
     };
-
-    use serde_json::json;
 
     fn parse(text: &str) -> Result<ParsedConfig, ConfigError> {
         let environment = Environment::from_pairs([("HOME", "/home/d")]);

@@ -20,7 +20,7 @@ use super::{
 const MAX_BAD_VALUES: usize = 100;
 
 /// Reads the parts of a document, expands their variables, and collects the problems.
-pub(super) struct Reader<'a, 'text> {
+pub(super) struct DocumentReader<'a, 'text> {
     document: &'a Document<'text>,
     environment: &'a Environment,
     manner: Manner,
@@ -30,7 +30,7 @@ pub(super) struct Reader<'a, 'text> {
     room: usize,
 }
 
-impl<'a, 'text> Reader<'a, 'text> {
+impl<'a, 'text> DocumentReader<'a, 'text> {
     pub(super) fn new(document: &'a Document<'text>, environment: &'a Environment) -> Self {
         Self {
             document,

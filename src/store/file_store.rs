@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Lease, PruneLimits, Store, StoredVersion,
+    PruneLimits, Store, StoreLease, StoredVersion,
     pruning::{UNFINISHED_EXTENSION, prune_directory},
 };
 use crate::base::make_private_directory;
@@ -103,7 +103,7 @@ impl Store for FileStore {
         was_there(fs::rename(self.place(from), self.place(to)))
     }
 
-    fn try_lease(&self, name: &str) -> io::Result<Option<Lease>> {
+    fn try_lease(&self, name: &str) -> io::Result<Option<StoreLease>> {
         self.prepare()?;
         let place = self.place(name);
         // Opening a pipe waits for its reader.
@@ -112,7 +112,7 @@ impl Store for FileStore {
         }
         let file = private_options().create(true).truncate(false).open(place)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Lease::of(file))),
+            Ok(()) => Ok(Some(StoreLease::of(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }

@@ -11,7 +11,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(10);
 
 /// A lease that ends when this is dropped, or with its process.
 #[derive(Debug)]
-pub(crate) struct Lease(File);
+pub(crate) struct StoreLease(File);
 
 /// The reason that a lease was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -22,14 +22,14 @@ pub(crate) enum LeaseError {
     Io(#[from] io::Error),
 }
 
-impl Lease {
+impl StoreLease {
     /// Wraps a file that this process has locked.
     pub(super) fn of(locked: File) -> Self {
         Self(locked)
     }
 }
 
-impl Drop for Lease {
+impl Drop for StoreLease {
     fn drop(&mut self) {
         // Closing the file unlocks it too, unless a child process has inherited it.
         let _ = self.0.unlock();
@@ -53,7 +53,7 @@ pub(crate) async fn lease(
     store: &dyn Store,
     name: &str,
     timeout: Duration,
-) -> Result<Lease, LeaseError> {
+) -> Result<StoreLease, LeaseError> {
     let deadline = Instant::now() + timeout;
     loop {
         match store.try_lease(name)? {
@@ -68,7 +68,7 @@ pub(crate) async fn lease(
 ///
 /// # Errors
 /// As [`lease`].
-pub(crate) fn lease_blocking(store: &dyn Store, name: &str) -> Result<Lease, LeaseError> {
+pub(crate) fn lease_blocking(store: &dyn Store, name: &str) -> Result<StoreLease, LeaseError> {
     const TIMEOUT: Duration = Duration::from_secs(5);
     let deadline = std::time::Instant::now() + TIMEOUT;
     loop {
